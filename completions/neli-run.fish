@@ -97,7 +97,7 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "completions" -d '
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "man" -d 'Print the manual page: neli-run man | man -l -'
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s t -l topic -d 'The journal\'s topic [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s X -l property -d 'A librdkafka property; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l role -d 'Which role of --roles, by its name or number [default: 0]' -r
@@ -106,18 +106,18 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l embedded -d
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l watch -d 'Show it again each second, on a terminal in place'
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l json -d 'Print one JSON object; with --watch one a second'
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s X -l property -d 'A librdkafka property; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
+complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s g -l group -d 'Those of this group alone' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s t -l topic -d 'This topic alone [default: all that end in .neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l timeout -d 'How long to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l embedded -d 'A trial without Kafka, on this machine alone'
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l json -d 'Print one JSON object an election'
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s t -l topic -d 'The journal\'s topic [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s X -l property -d 'A librdkafka property; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l role -d 'Which role of --roles, by its name or number [default: 0]' -r
@@ -130,11 +130,11 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l until-end -d
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s t -l topic -d 'The journal\'s topic [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s X -l property -d 'A librdkafka property; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l role -d 'Which role of --roles, by its name or number [default: 0]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l since -d 'Leave out terms that were over before that: 7d, 2h [default: all that is kept]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l since -d 'Leave out terms that were over before: 7d, 2h [default: none]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l svg -d 'Draw the terms on a time axis, into this file' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l timeout -d 'How long to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l embedded -d 'A trial without Kafka, on this machine alone'
@@ -143,7 +143,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l json -d 'P
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s t -l topic -d 'The journal\'s topic [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s X -l property -d 'A librdkafka property; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l role -d 'Which role of --roles, by its name or number [default: 0]' -r
@@ -155,7 +155,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l json -d 'Pr
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s t -l topic -d 'The journal\'s topic [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s X -l property -d 'A librdkafka property; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l role -d 'Which role of --roles, by its name or number [default: 0]' -r
@@ -163,6 +163,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l reason -d 'Why
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l timeout -d 'How long to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l embedded -d 'A trial without Kafka, on this machine alone'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l yes -d 'Do not ask at a terminal'
+complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l force -d 'Also where nobody is known to lead or stand by'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l json -d 'Print one JSON object, whatever comes of it'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
@@ -181,7 +182,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l json -d 'Pr
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s t -l topic -d 'The journal\'s topic [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s X -l property -d 'A librdkafka property; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l role -d 'Which role of --roles, by its name or number [default: 0]' -r
@@ -191,7 +192,6 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l timeout -d 
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l embedded -d 'A trial without Kafka, on this machine alone'
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l json -d 'Print one JSON object, and no line on stderr'
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l name -d 'What this candidate is called [default: <host>:<pid>]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l roles -d 'Several elections in this process: so many, or of each name' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l spread -d 'Hand roles over until each candidate has a fair share [default: yes]' -r -f -a "yes\t''
@@ -243,6 +243,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l log-format 
 json\t''"
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l log-file -d 'Append the log here, and leave stderr to the job [default: stderr]' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l listen -d 'Serve metrics, health and a status page by HTTP here' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s g -l group -d 'The election [default: none, and this machine and the brokers are looked at]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l timeout -d 'How long to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l preempt -d 'Ask a leader of lower priority to stand down'
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l embedded -d 'A trial without Kafka, on this machine alone'

@@ -278,6 +278,8 @@ pub struct End {
     pub look: Look,
     /// `--yes`: nobody is asked.
     pub is_confirmed: bool,
+    /// `--force`: also where nobody leads or stands by.
+    pub force: bool,
     /// `--reason`.
     pub reason: Option<Box<str>>,
 }

@@ -16,6 +16,9 @@ use neli_run::command::completions::{self, Shell};
 use neli_run::command::man;
 use neli_run::exit::TABLE;
 
+#[path = "docs/log_events.rs"]
+mod log_events;
+
 const MEND: &str = "UPDATE=1 cargo test --test docs";
 
 #[test]
@@ -149,6 +152,12 @@ fn the_readme_s_tables_are_what_the_program_says() {
     let readme = with_block(&readme, "options", &option_tables());
     let readme = with_block(&readme, "exit-status", &exit_statuses());
     keep("README.md", &readme);
+}
+
+#[test]
+fn the_page_about_json_lists_every_event_of_the_log() {
+    let page = fs::read_to_string(root("docs/json.md")).unwrap();
+    keep("docs/json.md", &with_block(&page, "log-events", &log_events::table()));
 }
 
 /// The pages name what shows a claim: a file, and then, in the same paragraph or row, tests that are in it.

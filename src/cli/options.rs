@@ -140,7 +140,7 @@ impl Opt {
     #[must_use]
     pub fn arg(&self) -> Arg {
         let default = self.default_text().map_or_else(String::new, |text| format!(" [default: {text}]"));
-        let short = format!("{}{default}", self.help);
+        let short = wrapped_to(&format!("{}{default}", self.help), SHORT_WIDTH);
         let long = wrapped(&format!("{}{default}", self.meaning()));
         let arg = Arg::new(self.long).long(self.long).help(short).long_help(long).help_heading(self.section.heading());
         let arg = match self.short {
@@ -163,15 +163,21 @@ pub fn variable(long: &str) -> String {
     format!("{VARIABLE_PREFIX}{}", long.replace('-', "_").to_uppercase())
 }
 
+/// Beside the longest name of an option: `-h` is at most 100 columns wide.
+const SHORT_WIDTH: usize = 60;
+
 /// The text in lines of at most 80 columns: beside clap's indent of ten it fits the terminals that people have.
 #[must_use]
 pub fn wrapped(text: &str) -> String {
-    const WIDTH: usize = 80;
+    wrapped_to(text, 80)
+}
+
+fn wrapped_to(text: &str, columns: usize) -> String {
     let mut lines = String::new();
     let mut width = 0;
     for word in text.split(' ') {
         let length = word.chars().count();
-        if width > 0 && width + 1 + length > WIDTH {
+        if width > 0 && width + 1 + length > columns {
             lines.push('\n');
             width = 0;
         } else if width > 0 {

@@ -26,10 +26,14 @@ pub(super) fn all() -> [Command; 12] {
     ]
 }
 
+/// The same about an election that has to be named.
+fn looks_at_one(name: &'static str, about: &'static str, more: &'static str) -> Command {
+    looks(about, more).name(name).override_usage(format!("neli-run {name} --group <NAME> [OPTIONS]"))
+}
+
 fn status() -> Command {
     let about = "Show who leads an election, or why nobody does, and who stands by";
-    looks(about, STATUS)
-        .name("status")
+    looks_at_one("status", about, STATUS)
         .arg(role())
         .arg(flag("watch", "Show it again each second, on a terminal in place"))
         .arg(json("Print one JSON object; with --watch one a second"))
@@ -42,38 +46,40 @@ const STATUS: &str = "Exits with 0 when somebody leads, with 3 when nobody does,
 
 fn list() -> Command {
     let about = "Show the elections of a topic, or of all topics whose names end in .neli";
-    looks(about, LIST).name("list").arg(json("Print one JSON object an election")).arg(timeout("5s"))
+    looks(about, LIST)
+        .name("list")
+        .mut_arg("group", |group| group.help("Those of this group alone").long_help("Those of this group alone"))
+        .mut_arg("topic", |topic| topic.help(LIST_TOPIC).long_help(LIST_TOPIC))
+        .arg(json("Print one JSON object an election"))
+        .arg(timeout("5s"))
 }
 
-const LIST: &str = "With --topic those of that topic, with --group those of that group alone. An election is found by its records among \
+const LIST_TOPIC: &str = "This topic alone [default: all that end in .neli]";
+
+const LIST: &str = "With --topic those of that topic, with --group those of that group alone (exits with 3 when there is none). An election is found by its records among \
                     the last 100,000 of each partition. Ages are told by the broker's timestamps: status looks more closely. Exits \
                     with 4 when Kafka does not answer in time, or not all of several topics could be read.";
 
 fn history() -> Command {
     let about = "Show the terms that the topic keeps: who led, for how long, and why it ended";
-    looks(about, HISTORY)
-        .name("history")
+    looks_at_one("history", about, HISTORY)
         .arg(role())
-        .arg(value(
-            "since",
-            "DURATION",
-            "Leave out terms that were over before that: 7d, 2h [default: all that is kept]",
-        ))
+        .arg(value("since", "DURATION", "Leave out terms that were over before: 7d, 2h [default: none]"))
         .arg(flag("check", "Tell what is odd, and exit with 1 when two jobs may have run at once"))
         .arg(value("svg", "FILE", "Draw the terms on a time axis, into this file").value_hint(ValueHint::FilePath))
         .arg(json("Print one JSON object a term, and with --check one a finding"))
         .arg(timeout("5s"))
 }
 
-const HISTORY: &str = "GAP is the time between a term's end and the next claim. Times are the broker's timestamps. --check applies the \
+const HISTORY: &str = "GAP is the time between a term's end and the next claim, or up to now where nobody leads yet. A leader that fell silent may \
+                       have been dead since its last heartbeat, and its term ends with the lease. Times are the broker's timestamps. --check applies the \
                        protocol's rules to all that is kept: terms that were claimed before the lease of the one before was over, \
                        jobs that were killed too late, records that did not count or are missing, and times of 1s and more in which \
-                       nobody led. Exits with 4 when Kafka does not answer in time.";
+                       nobody led. Exits with 3 when the topic keeps no record of the election, and with 4 when Kafka does not answer in time.";
 
 fn resign() -> Command {
     let about = "Ask the leader to stand down, and wait until another leads";
-    looks(about, RESIGN)
-        .name("resign")
+    looks_at_one("resign", about, RESIGN)
         .arg(role())
         .arg(flag("force", "Also where nobody stands by"))
         .arg(reason())
@@ -88,18 +94,18 @@ const RESIGN: &str = "Its job is stopped in order (--stop-timeout is the leader'
 
 fn end() -> Command {
     let about = "End an election: every candidate stops its job and exits with 0";
-    looks(about, END)
-        .name("end")
+    looks_at_one("end", about, END)
         .arg(role())
         .arg(flag("yes", "Do not ask at a terminal"))
+        .arg(flag("force", "Also where nobody is known to lead or stand by"))
         .arg(reason())
         .arg(json("Print one JSON object, whatever comes of it"))
         .arg(timeout("5s"))
 }
 
 const END: &str = "It binds those that stand now; one that starts later stands anew. So what starts candidates (systemd's \
-                   Restart=always, Kubernetes, cron) must be stopped before. Exits with 0 when Kafka has taken the request, and with \
-                   1 when it has not, or nobody has said yes. Needs READ and WRITE on the topic.";
+                   Restart=always, Kubernetes, cron) must be stopped before. Exits with 0 when Kafka has taken the request, with 1 \
+                   when it has not, or nobody has said yes, and with 3 when nobody leads or stands by (nothing is written then). Needs READ and WRITE on the topic.";
 
 fn forget() -> Command {
     let about = "Have a key of --once, or the newest window, run again";
@@ -173,6 +179,7 @@ fn watch() -> Command {
         .long_about(wrapped(&format!(
             "Show an election live: a page on a terminal, elsewhere a line per change. {WATCH}"
         )))
+        .override_usage("neli-run watch --group <NAME> [OPTIONS]")
         .args_override_self(true)
         .args(election())
         .arg(role())
@@ -213,5 +220,10 @@ fn man() -> Command {
 }
 
 fn election() -> impl Iterator<Item = Arg> {
-    ELECTION.iter().filter_map(|long| Opt::find(long)).map(Opt::arg)
+    // A subcommand makes no topic.
+    let topic = "The journal's topic [default: <group>.neli]";
+    ELECTION.iter().filter_map(|long| Opt::find(long)).map(move |option| match option.long {
+        "topic" => option.arg().help(topic).long_help(topic),
+        _ => option.arg(),
+    })
 }

@@ -1,17 +1,18 @@
 //! `history`: the terms in the retained journal, and what the law finds odd about them.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::time::Duration;
 
 use neli::program::{ElectionId, Key, ReadRecord, clock};
 use neli_proto::journal::Journal;
-use neli_proto::observer::{Finding, History, Leadership, PastTerm, ReadAt, TermEnd};
+use neli_proto::observer::{Finding, Found, History, Leadership, PastTerm, ReadAt, TermEnd};
 use neli_proto::record::{Offset, Record};
 
 use crate::command::page::{Style, Tone, columns, wrapped};
-use crate::command::reading::{self, Input, Place, Reading, Unread, read_at};
+use crate::command::reading::{self, Input, Place, Reading, Unread, key_of_election, read_at};
 use crate::command::stdout;
-use crate::command::wording::{date, how_released, named, span};
+use crate::command::wording::{counted, date, how_released, named, no_record, span};
 use crate::config::{HistoryOf, Look};
 use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::{spoken, timestamp};
@@ -22,6 +23,8 @@ mod svg;
 
 /// `--check`: two jobs may have run at once.
 const VIOLATED: ExitStatus = ExitStatus::Answer(1);
+/// The topic keeps no record of the election.
+const VACANT: ExitStatus = ExitStatus::Answer(3);
 /// The journal could not be read in time.
 const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 
@@ -32,26 +35,40 @@ const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 /// Kafka refuses for good or does not answer, the log can't be read, or stdout or the file takes nothing more.
 pub fn main(history: &HistoryOf) -> Result<ExitStatus, StartupError> {
     let HistoryOf { look, since, check, svg } = history;
-    let (election, read) = reading::run(read(look))?;
+    let now_ms = clock::wall_ms();
+    let from_ms = since.map_or(0, |since| now_ms.saturating_sub(u64::try_from(since.as_millis()).unwrap_or(u64::MAX)));
+    let (election, Read { history: read, others, is_known }) = reading::run(read(look, from_ms))?;
+    if !is_known {
+        return Err(StartupError::with(VACANT, no_record(&election, &others)));
+    }
     let at = read_at();
-    let from_ms = since.map(|since| at.wall_ms.saturating_sub(u64::try_from(since.as_millis()).unwrap_or(u64::MAX)));
-    let rows = rows(&read, at, from_ms.unwrap_or_default());
+    let rows = rows(&read, at, from_ms);
     if let Some(path) = svg {
-        std::fs::write(path, svg::draw(&named(&election), &rows, at.wall_ms))
+        std::fs::write(path, svg::draw(&named(&election), &rows, (from_ms, at.wall_ms)))
             .map_err(|error| StartupError::new(format!("--svg {}: {}", path.display(), reason(&error))))?;
     }
-    let findings = if *check { read.findings() } else { Vec::new() };
+    let findings = if *check { read.findings(at) } else { Vec::new() };
     let text = match (look.json, check) {
         (true, _) => json::lines(&election, at, &rows, &findings),
         (false, true) => report(&rows, &findings, Style::of_stdout()),
         (false, false) => table(&rows, Style::of_stdout()),
     };
     stdout::written(io::stdout().write_all(text.as_bytes()))?;
-    Ok(if findings.iter().any(Finding::is_violation) { VIOLATED } else { ExitStatus::Success })
+    Ok(if findings.iter().any(|found| found.finding.is_violation()) { VIOLATED } else { ExitStatus::Success })
+}
+
+/// A journal, as it was read.
+#[derive(Clone)]
+struct Read {
+    history: History,
+    /// The groups of other elections in the partition.
+    others: BTreeSet<String>,
+    /// Whether anything of the election was read, a candidate's hello too.
+    is_known: bool,
 }
 
 /// Reads the whole journal, up to what is its end when the reading begins.
-async fn read(look: &Look) -> Result<(ElectionId, History), StartupError> {
+async fn read(look: &Look, from_ms: u64) -> Result<(ElectionId, Read), StartupError> {
     let access = reading::access(&look.client)?;
     let place = match Place::find(&access, &look.election, look.timeout).await {
         Ok(place) => place,
@@ -59,12 +76,12 @@ async fn read(look: &Look) -> Result<(ElectionId, History), StartupError> {
         Err(Unread::Refused(refusal)) => return Err(refusal),
     };
     let mut reading = Reading::of(&access, &place)?;
-    let history = read_to_end(&mut reading, look.timeout).await?;
+    let history = read_to_end(&mut reading, look.timeout, from_ms).await?;
     Ok((place.election, history))
 }
 
-async fn read_to_end(reading: &mut Reading, timeout: Duration) -> Result<History, StartupError> {
-    let mut read: Option<(History, Offset)> = None;
+async fn read_to_end(reading: &mut Reading, timeout: Duration, from_ms: u64) -> Result<Read, StartupError> {
+    let mut read: Option<(Read, Offset)> = None;
     let mut trouble = None;
     loop {
         // It may be long: an answer is waited for, and not its end.
@@ -76,12 +93,13 @@ async fn read_to_end(reading: &mut Reading, timeout: Duration) -> Result<History
             (Input::Ends { asked, start, end }, None) => {
                 let mut journal = Journal::read_from(start, reading.origin(start, start));
                 journal.answered(at.now, asked, end);
-                read = Some((History::new(journal), end));
+                let (history, others) = (History::new(journal).since(from_ms), BTreeSet::new());
+                read = Some((Read { history, others, is_known: false }, end));
                 reading.read_from(start);
             }
-            (Input::Ends { asked, end, .. }, Some((history, _))) => history.answered(at.now, asked, end),
-            (Input::Record(record), Some((history, _))) => take_in(history, at, &record),
-            (Input::CaughtUp(next), Some((history, end))) if next >= *end => return Ok(history.clone()),
+            (Input::Ends { asked, end, .. }, Some((read, _))) => read.history.answered(at.now, asked, end),
+            (Input::Record(record), Some((read, _))) => read.take_in(at, &record),
+            (Input::CaughtUp(next), Some((read, end))) if next >= *end => return Ok(read.clone()),
             (Input::Timeout, _) => {
                 let within = spoken(timeout);
                 let why = trouble.map_or_else(String::new, |why| format!("{why}: "));
@@ -89,20 +107,26 @@ async fn read_to_end(reading: &mut Reading, timeout: Duration) -> Result<History
             }
             (Input::CaughtUp(_) | Input::Hello(_) | Input::Record(_) | Input::Up | Input::Warning(_), _) => {}
         }
-        if let Some((history, _)) = read.take_if(|(history, end)| history.observer().journal().next() >= *end) {
-            return Ok(history);
+        if let Some((read, _)) = read.take_if(|(read, end)| read.history.observer().journal().next() >= *end) {
+            return Ok(read);
         }
     }
 }
 
-fn take_in(history: &mut History, at: ReadAt, record: &ReadRecord) {
-    let ReadRecord { offset, key, value, written_ms, .. } = record;
-    match key {
-        Key::Election(_) => {
-            let parsed = value.as_deref().and_then(Record::parse);
-            history.read(at, *offset, parsed.as_ref(), *written_ms);
+impl Read {
+    fn take_in(&mut self, at: ReadAt, record: &ReadRecord) {
+        let ReadRecord { offset, key, value, other_key, written_ms } = record;
+        match key {
+            Key::Election(_) => {
+                let parsed = value.as_deref().and_then(Record::parse);
+                self.history.read(at, *offset, parsed.as_ref(), *written_ms);
+            }
+            Key::AnyHello | Key::Hello(_) | Key::Other => self.history.read_other(at.now, *offset),
         }
-        Key::AnyHello | Key::Hello(_) | Key::Other => history.read_other(at.now, *offset),
+        match other_key.as_deref().and_then(key_of_election) {
+            Some((group, ..)) if *key == Key::Other => self.others.extend([group.to_owned()]),
+            _ => self.is_known |= *key != Key::Other,
+        }
     }
 }
 
@@ -113,6 +137,8 @@ struct Row<'a> {
     to_ms: Option<u64>,
     end: End<'a>,
     gap: Option<Duration>,
+    /// Nobody leads yet: the gap lasts up to now.
+    is_open: bool,
 }
 
 /// How a term ended, or how it stands.
@@ -142,7 +168,12 @@ impl Row<'_> {
             End::Leads => "leads".to_owned(),
             End::Overlapped => "another led while its job ran on (--overlap)".to_owned(),
             End::Released(release) => how_released(release),
-            End::Silent => format!("silent beyond its lease ({})", spoken(self.past.lease)),
+            End::Silent => {
+                let unled = self.gap.map(|gap| gap + self.past.lease);
+                let since = if self.is_open { "ago" } else { "before the next claim" };
+                let heard = unled.map_or_else(String::new, |unled| format!("; last heartbeat {} {since}", span(unled)));
+                format!("silent beyond its lease ({}){heard}", spoken(self.past.lease))
+            }
             End::Unknown => "records are missing".to_owned(),
         }
     }
@@ -150,6 +181,7 @@ impl Row<'_> {
 
 fn rows(history: &History, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> {
     let is_silent = matches!(history.observer().leadership(at), Leadership::Silent { .. });
+    let (open, last) = (history.open_gap(at), history.terms().len().saturating_sub(1));
     let rows = history.terms().iter().enumerate().map(|(number, past)| {
         let (end, to_ms) = match &past.end {
             TermEnd::Open if is_silent => (End::Silent, past.silent_ms()),
@@ -159,9 +191,10 @@ fn rows(history: &History, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> {
             TermEnd::Silent => (End::Silent, past.over_ms()),
             TermEnd::Unknown => (End::Unknown, None),
         };
-        Row { past, to_ms, end, gap: history.gap_after(number) }
+        let open = open.filter(|_| number == last);
+        Row { past, to_ms, end, gap: history.gap_after(number).or(open), is_open: open.is_some() }
     });
-    rows.filter(|row| row.to_ms.is_none_or(|to_ms| to_ms >= from_ms)).collect()
+    rows.filter(|row| row.is_open || row.to_ms.is_none_or(|to_ms| to_ms >= from_ms)).collect()
 }
 
 const HEAD: [&str; 6] = ["TERM", "LEADER", "FROM", "LED FOR", "GAP", "END"];
@@ -181,7 +214,7 @@ fn table(rows: &[Row<'_>], style: Style) -> String {
                 one_line(row.past.shown()),
                 row.past.from_ms.map_or_else(unknown, date),
                 row.led_for(at_ms).map_or_else(unknown, span),
-                row.gap.map_or_else(unknown, span),
+                row.gap.map_or_else(unknown, |gap| span(gap) + if row.is_open { ", and on" } else { "" }),
                 one_line(&row.how()),
             ]
         })
@@ -190,17 +223,18 @@ fn table(rows: &[Row<'_>], style: Style) -> String {
 }
 
 /// What `--check` says: what may have been two jobs at once, first.
-fn report(rows: &[Row<'_>], findings: &[Finding], style: Style) -> String {
-    let is_violated = findings.iter().any(Finding::is_violation);
-    let terms = rows.len();
+fn report(rows: &[Row<'_>], findings: &[Found], style: Style) -> String {
+    let is_violated = findings.iter().any(|found| found.finding.is_violation());
+    let terms = counted(rows.len() as u64, "term");
     let (tone, verdict) = if is_violated {
-        (Tone::Bad, format!("{terms} terms: two jobs may have run at once"))
+        (Tone::Bad, format!("{terms}: two jobs may have run at once"))
     } else {
-        (Tone::Good, format!("{terms} terms: no two overlapped"))
+        (Tone::Good, format!("{terms}: no two overlapped"))
     };
     let mut lines = vec![style.paint(tone, &verdict)];
     let width = style.columns.unwrap_or(usize::MAX);
-    let (bad, odd): (Vec<&Finding>, Vec<&Finding>) = findings.iter().partition(|finding| finding.is_violation());
+    let findings = findings.iter().map(|found| &found.finding);
+    let (bad, odd): (Vec<&Finding>, Vec<&Finding>) = findings.partition(|finding| finding.is_violation());
     for finding in bad.into_iter().chain(odd) {
         lines.extend(wrapped(&sentence(finding), width));
     }
@@ -221,17 +255,86 @@ fn sentence(finding: &Finding) -> String {
                 spoken(*late)
             )
         }
-        Finding::Gap { after, gap } => format!("no leader for {} after term {after}", span(*gap)),
-        Finding::NotEffective { claims, words, nonsense } => format!(
-            "not effective: {claims} claims that came too late, {words} records of leaders that led no more, {nonsense} that make \
-             no sense"
-        ),
+        Finding::Gap { after, gap, is_open } => {
+            let on = if *is_open { ", and nobody leads yet" } else { "" };
+            format!("no leader for {} after term {after}{on}", span(*gap))
+        }
+        Finding::NotEffective { claims, words, nonsense } => {
+            let (claims, words) = (counted(*claims, "claim"), counted(*words, "record"));
+            let nonsense = counted(*nonsense, "record");
+            format!(
+                "not effective: {claims} that came too late, {words} of leaders that led no more, {nonsense} without sense"
+            )
+        }
         Finding::Missing { times } => {
-            format!("records are missing in {times} places: who led there can't be told")
+            format!("records are missing in {}: who led there can't be told", counted(*times, "place"))
         }
     }
 }
 
 fn or_null(ms: Option<u64>) -> Option<String> {
     ms.map(timestamp)
+}
+
+#[cfg(test)]
+mod tests {
+    use neli_proto::journal::Origin;
+    use neli_proto::time::Time;
+
+    use super::*;
+
+    const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };
+
+    /// Two leaders, each of which was never heard again; the second one so many milliseconds ago.
+    fn died(ago_ms: u64) -> History {
+        let mut history = History::new(Journal::read_from(0, Origin::Beginning));
+        let claim = |name: &str, after: i64| {
+            format!(
+                r#"{{"v":1,"kind":"claim","member":"{name}","name":"{name}","seq":1,"after":{after},"lease_ms":15000}}"#
+            )
+        };
+        let last_ms = AT.wall_ms - ago_ms;
+        for (offset, ms, line) in [(0, last_ms - 40_000, claim("d1", -1)), (1, last_ms, claim("d2", 0))] {
+            history.read(AT, offset, Record::parse(line.as_bytes()).as_ref(), Some(ms));
+        }
+        history
+    }
+
+    #[test]
+    fn a_death_is_told_from_the_last_heartbeat_on_and_an_outage_up_to_now() {
+        let history = died(108_000);
+        let rows = rows(&history, AT, 0);
+        let told: Vec<(Option<Duration>, bool, String)> =
+            rows.iter().map(|row| (row.gap, row.is_open, row.how())).collect();
+        let silent = "silent beyond its lease (15s); last heartbeat";
+        let first = (Some(Duration::from_secs(25)), false, format!("{silent} 40s before the next claim"));
+        let second = (Some(Duration::from_secs(93)), true, format!("{silent} 108s ago"));
+        assert_eq!(told, [first, second]);
+        let table = table(&rows, Style { is_coloured: false, columns: None });
+        assert!(table.contains("93s, and on"), "{table}");
+        let report = report(&rows, &history.findings(AT), Style { is_coloured: false, columns: None });
+        let gaps = "no leader for 25s after term 0\nno leader for 93s after term 1, and nobody leads yet\n";
+        assert_eq!(report, format!("2 terms: no two overlapped\n{gaps}"));
+    }
+
+    #[test]
+    fn a_drawing_of_the_last_minutes_begins_there_and_says_in_words_what_was() {
+        let history = died(108_000);
+        let from_ms = AT.wall_ms - 100_000;
+        let rows = rows(&history, AT, from_ms);
+        let drawn = svg::draw("g", &rows, (from_ms, AT.wall_ms));
+        assert!(drawn.contains(&format!("from {} to {}", date(from_ms), date(AT.wall_ms))), "{drawn}");
+        let line = "term 1: d2, 15s: silent beyond its lease (15s); last heartbeat 108s ago; nobody led for 93s, and nobody does yet";
+        assert!(drawn.contains(&format!("{line}</text>")), "{drawn}");
+        assert!(drawn.contains("<title>no leader for 93s</title>"), "{drawn}");
+    }
+
+    #[test]
+    fn one_is_told_as_one() {
+        let one = Finding::NotEffective { claims: 1, words: 2, nonsense: 0 };
+        let told =
+            "not effective: 1 claim that came too late, 2 records of leaders that led no more, 0 records without sense";
+        assert_eq!(sentence(&one), told);
+        assert_eq!(counted(1_u64, "term"), "1 term");
+    }
 }

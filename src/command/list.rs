@@ -1,6 +1,6 @@
 //! `list`: the elections that are found in a topic, or in all topics whose names end in `.neli`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Write};
 
 use neli::program::{ReadRecord, topics};
@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::command::page::{Style, columns};
 use crate::command::reading::{self, Reading, key_of_election, read_at, read_last};
 use crate::command::stdout;
-use crate::command::wording::{leadership, span, state};
+use crate::command::wording::{self, leadership, span, state};
 use crate::config::List;
 use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::{spoken, timestamp};
@@ -20,6 +20,9 @@ use crate::text::one_line;
 
 /// Kafka does not answer in time.
 const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
+
+/// No election has the group that was asked for.
+const VACANT: ExitStatus = ExitStatus::Answer(3);
 
 /// What the name of a journal's topic ends in.
 const SUFFIX: &str = ".neli";
@@ -67,6 +70,10 @@ pub fn main(list: &List) -> Result<ExitStatus, StartupError> {
     let lines = elections.map(|(found, (group, role), observer)| line(found, (group, role), observer, at));
     let lines: Vec<Line<'_>> =
         lines.filter(|line| list.group.as_deref().is_none_or(|group| group == line.group)).collect();
+    if let (Some(group), true) = (list.group.as_ref().filter(|_| lines.is_empty()), unread.is_empty()) {
+        let groups = found.iter().flat_map(|found| found.elections.keys()).map(|(group, _)| group.clone()).collect();
+        return Err(StartupError::with(VACANT, no_election(group, list.topic.as_deref(), &groups)));
+    }
     let text = if list.json {
         // Strings and numbers under string keys: nothing of that can fail.
         lines.iter().map(|line| serde_json::to_string(line).unwrap_or_default() + "\n").collect()
@@ -158,6 +165,14 @@ fn line<'a>(found: &'a Found, (group, role): (&'a str, &'a str), observer: &'a O
         heartbeat_age_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
         standbys: observer.standbys(at).len(),
     }
+}
+
+/// That there is no such group, and which groups there are.
+fn no_election(group: &str, topic: Option<&str>, groups: &BTreeSet<String>) -> String {
+    let place = topic.map_or_else(|| format!("any topic *{SUFFIX}"), |topic| format!("topic {topic}"));
+    let has =
+        if groups.is_empty() { "nor of another".to_owned() } else { format!("there are {}", wording::groups(groups)) };
+    format!("no election of group \"{group}\" in {place}; {has}")
 }
 
 fn table(lines: &[Line<'_>]) -> String {

@@ -120,7 +120,7 @@ impl Page {
 const LAST_COLUMN: usize = 20;
 
 /// Rows in columns as wide as their texts, below a row of headings; the last column is wrapped. Where the terminal is too narrow for
-/// that, a paragraph a row.
+/// that, a line a column with its name before it, and an empty line between two rows.
 pub(super) fn columns<const N: usize>(head: [&str; N], rows: &[[String; N]], style: Style) -> String {
     let widths: [usize; N] = std::array::from_fn(|column| {
         let texts = rows.iter().filter_map(|row| row.get(column)).map(|text| text.chars().count());
@@ -130,11 +130,11 @@ pub(super) fn columns<const N: usize>(head: [&str; N], rows: &[[String; N]], sty
     let terminal = style.columns.unwrap_or(usize::MAX);
     let mut text = String::new();
     if before_last + LAST_COLUMN > terminal {
-        for row in rows {
-            text += &wrapped(&row.join("  "), terminal).join("\n");
-            text.push('\n');
-        }
-        return text;
+        let paragraphs = rows.iter().map(|row| {
+            let lines = head.iter().zip(row).map(|(name, cell)| format!("{}: {cell}", name.to_lowercase()));
+            lines.flat_map(|line| wrapped(&line, terminal)).map(|line| line + "\n").collect::<String>()
+        });
+        return paragraphs.collect::<Vec<_>>().join("\n");
     }
     for row in std::iter::once(&head.map(str::to_owned)).chain(rows) {
         let cells = row.iter().zip(widths).take(N - 1).map(|(text, width)| format!("{text:width$}  "));
@@ -229,7 +229,7 @@ mod tests {
         let of = |columns| super::columns(["TERM", "BY", "END"], &rows, Style { is_coloured: false, columns });
         assert_eq!(of(None), "TERM  BY     END\n0     first  ended by a signal to neli-run\n");
         assert_eq!(of(Some(33)), "TERM  BY     END\n0     first  ended by a signal to\n             neli-run\n");
-        assert_eq!(of(Some(20)), "0  first  ended by a\nsignal to neli-run\n");
+        assert_eq!(of(Some(20)), "term: 0\nby: first\nend: ended by a\nsignal to neli-run\n");
     }
 
     #[test]

@@ -152,7 +152,8 @@ async fn hand_over(resign: &Resign) -> Result<Handover, StartupError> {
         Leadership::Led { leader, .. } => Party::of(leader),
         Leadership::Unknown => return Ok(Handover::none(election, Outcome::Unknown, None, leadership(sight))),
         Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
-            return Ok(Handover::none(election, Outcome::Vacant, None, leadership(sight)));
+            let sentence = seen.no_record(election).unwrap_or_else(|| leadership(sight));
+            return Ok(Handover::none(election, Outcome::Vacant, None, sentence));
         }
     };
     if seen.observer.standbys(at).is_empty() && !force {
@@ -244,10 +245,15 @@ struct EndLine<'a> {
 ///
 /// # Errors
 ///
-/// Kafka refuses for good, or has not answered in time (1); nobody has confirmed it (1); or stdout takes nothing more.
+/// Kafka refuses for good, or has not answered in time (1); nobody has confirmed it (1); nobody leads or stands by (3); or stdout takes
+/// nothing more.
 pub fn end(end: &End) -> Result<ExitStatus, StartupError> {
     let Ending { election, outcome, why, has_more_roles } = reading::run(ending(end))?;
-    let status = if why.is_none() { ExitStatus::Success } else { ExitStatus::Answer(1) };
+    let status = match (outcome, &why) {
+        (NOBODY_TO_END, _) => ExitStatus::Answer(3),
+        (_, None) => ExitStatus::Success,
+        (_, Some(_)) => ExitStatus::Answer(1),
+    };
     let name = named(&election);
     let text = match why {
         why if end.look.json => {
@@ -263,7 +269,7 @@ pub fn end(end: &End) -> Result<ExitStatus, StartupError> {
 }
 
 async fn ending(end: &End) -> Result<Ending, StartupError> {
-    let End { look, is_confirmed, reason } = end;
+    let End { look, is_confirmed, force, reason } = end;
     let access = reading::access(&look.client)?;
     let mut ending = Ending { election: look.election.clone(), outcome: "ended", why: None, has_more_roles: false };
     // Read even where nobody is asked: a topic that does not exist has nothing to be ended in.
@@ -273,6 +279,9 @@ async fn ending(end: &End) -> Result<Ending, StartupError> {
         Err(Unread::NoAnswer(why)) => return Ok(Ending { outcome: "no-answer", why: Some(why), ..ending }),
     };
     (ending.election, ending.has_more_roles) = (place.election, seen.mapping.is_some());
+    if !force && let Some(why) = nobody_to_end(&ending.election, &seen) {
+        return Ok(Ending { outcome: NOBODY_TO_END, why: Some(why), ..ending });
+    }
     if !is_confirmed && io::stdin().is_terminal() && !is_wanted(&ending.election, &seen) {
         return Ok(Ending { outcome: "not-confirmed", why: Some("it was not confirmed".to_owned()), ..ending });
     }
@@ -281,6 +290,20 @@ async fn ending(end: &End) -> Result<Ending, StartupError> {
         Appended::Yes => ending,
         Appended::No { why } => Ending { outcome: "no-answer", why: Some(why), ..ending },
     })
+}
+
+/// An end binds those that lead or stand by: where nobody does, it would change nothing, and the name may be mistyped.
+const NOBODY_TO_END: &str = "nobody-stands";
+
+/// Why an end would bind nobody, where that is so.
+fn nobody_to_end(election: &ElectionId, seen: &Seen) -> Option<String> {
+    let at = read_at();
+    let sight = seen.observer.leadership(at);
+    if matches!(sight, Leadership::Led { .. } | Leadership::Unknown) || !seen.observer.standbys(at).is_empty() {
+        return None;
+    }
+    let why = seen.no_record(election).unwrap_or_else(|| format!("{}, and nobody stands by", leadership(sight)));
+    Some(format!("{why}; --force writes the request all the same"))
 }
 
 /// What an end has its candidates do.

@@ -13,13 +13,14 @@ use neli_proto::time::Time;
 use crate::command::page::{Page, Style, Tone, wrapped};
 use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, observe, read_at};
 use crate::command::screen::{self, Screen};
-use crate::command::wording::{date, job_state, leadership, named, span, time_of_day};
+use crate::command::wording::{counted, date, groups, job_state, leadership, named, span};
 use crate::command::{status::json::Line, stdout};
 use crate::config::{Look, StatusOf};
 use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::spoken;
 use crate::text::one_line;
 
+mod claimable;
 mod json;
 pub(super) mod run;
 
@@ -29,9 +30,6 @@ const LED: ExitStatus = ExitStatus::Success;
 const VACANT: ExitStatus = ExitStatus::Answer(3);
 /// It can't be told.
 const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
-
-/// More groups are not named.
-const GROUPS_SHOWN: usize = 10;
 
 /// Between two pages of `--watch`.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -247,6 +245,8 @@ impl<'a> Sight<'a> {
     fn page(&self, has_bar: bool, style: Style) -> Page {
         let sentence = self.sentence();
         let mut page = Page::new(self.tone(), &format!("{}: {sentence}", named(self.election)));
+        let (observer, standbys, has_no_room, at) = (self.observer, &self.standbys, self.no_room.is_some(), self.at);
+        let claimable = claimable::View { observer, standbys, has_no_room, at };
         match self.leadership {
             Leadership::Led { leader, age, left } => {
                 page.row("term", &self.term(leader));
@@ -263,21 +263,16 @@ impl<'a> Sight<'a> {
                     page.row("resign", &format!("{by} has asked it to stand down{reason}"));
                 }
             }
-            Leadership::Silent { leader, claimable_since, .. } => {
-                let since =
-                    self.at.wall_ms.saturating_sub(u64::try_from(claimable_since.as_millis()).unwrap_or(u64::MAX));
-                page.row("claimable", &format!("since {} ({})", time_of_day(since), span(claimable_since)));
+            Leadership::Silent { leader, .. } => {
+                claimable.rows(&mut page);
                 page.row("term", &self.term(leader));
                 page.row("job", "dead, or killed by its guard when the lease ended");
             }
-            Leadership::Released { .. } if self.no_room.is_some() => {
-                page.row("claimable", "now, by whoever starts, or has a higher --max-roles");
-            }
-            Leadership::Released { .. } => page.row("claimable", "now, by whoever stands by or starts"),
+            Leadership::Released { .. } | Leadership::Unknown => claimable.rows(&mut page),
             Leadership::NeverLed if !self.observer.has_read_anything() && !self.seen.others.is_empty() => {
-                page.row("groups", &format!("this topic has {}", self.groups()));
+                page.row("groups", &format!("this topic has {}", groups(&self.seen.others)));
             }
-            Leadership::Forgotten | Leadership::NeverLed | Leadership::Unknown => {}
+            Leadership::Forgotten | Leadership::NeverLed => {}
         }
         self.overlap(&mut page);
         if let Some((label, text)) = self.last_run.map(|fact| run::row(fact, self.at.wall_ms)) {
@@ -347,8 +342,12 @@ impl<'a> Sight<'a> {
             let leaders = leader.map(describe).unwrap_or_default();
             told.extend(differs.filter(|fact| !leaders.contains(fact)));
             if standby.failed_runs > 0 {
-                let waits = spoken(standby.back_off());
-                told.push(format!("its last {} runs failed: waits {waits} before it claims", standby.failed_runs));
+                let (waits, failed) = (spoken(standby.back_off()), counted(standby.failed_runs, "run"));
+                told.push(format!("its last {failed} failed: waits {waits} before it claims"));
+            }
+            let waits = self.observer.waits(standby, self.at);
+            if waits > Duration::ZERO {
+                told.push(format!("claims {} at the earliest", claimable::moment(self.at, waits)));
             }
             page.row(if at == 0 { "standbys" } else { "" }, &told.join(", "));
         }
@@ -363,14 +362,6 @@ impl<'a> Sight<'a> {
             None => format!("{roles}; --role says which"),
         };
         page.row("roles", &told);
-    }
-
-    /// The groups of other elections in the topic.
-    fn groups(&self) -> String {
-        let shown: Vec<&str> = self.seen.others.iter().take(GROUPS_SHOWN).map(String::as_str).collect();
-        let more = self.seen.others.len().saturating_sub(GROUPS_SHOWN);
-        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        format!("{}{more}", shown.join(", "))
     }
 }
 

@@ -3,18 +3,20 @@
 //! It reads as every other reader does, and writes nothing. To know the law's verdict on the first record that it shows, it
 //! begins up to 10,000 records further back.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::time::Duration;
 
-use neli::program::{ElectionId, Key, clock};
+use neli::program::{ElectionId, Key, ReadRecord, clock};
 use neli_proto::journal::Journal;
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
-use crate::command::reading::{self, Input, Place, Reading, Unread, is_hello, read_at};
+use crate::command::reading::{self, Input, Place, Reading, Unread, is_hello, key_of_election, read_at};
 use crate::command::screen;
 use crate::command::status::{self, How};
 use crate::command::watch::account::Account;
+use crate::command::wording::no_record;
 use crate::config::{Look, Watch, WatchFrom};
 use crate::exit::{ExitStatus, StartupError};
 use crate::text::{one_line, reason};
@@ -77,7 +79,15 @@ fn show(watch: &Watch) -> Result<(), Obstacle> {
         };
         let mut reading =
             if watch.has_hellos { Reading::with_hellos(&access, &place)? } else { Reading::of(&access, &place)? };
-        let mut show = Show { watch, election: &place.election, account: None, end: 0, caught_up: false };
+        let mut show = Show {
+            watch,
+            election: &place.election,
+            account: None,
+            end: 0,
+            caught_up: false,
+            is_known: false,
+            others: BTreeSet::new(),
+        };
         // What is in it when a refusal ends the show is written at its drop.
         let mut screen = BufWriter::new(io::stdout());
         loop {
@@ -114,6 +124,10 @@ struct Show<'a> {
     /// What was the end then.
     end: Offset,
     caught_up: bool,
+    /// Something of the election was read.
+    is_known: bool,
+    /// The groups of other elections in the partition.
+    others: BTreeSet<String>,
 }
 
 impl Show<'_> {
@@ -136,9 +150,11 @@ impl Show<'_> {
             (Input::Record(record), Some(account)) => {
                 let offset = record.offset;
                 if let Key::Election(_) = record.key {
+                    self.is_known = true;
                     account.read(at, offset, record.value.as_deref(), record.written_ms);
                 } else {
                     account.read_other(at.now, offset);
+                    note_other(self.election, &record, &mut self.is_known, &mut self.others);
                     let is_told = self.watch.has_hellos && is_hello(&self.election.group, &record);
                     if let Some(value) = record.value.filter(|_| is_told) {
                         account.hello(at, (self.election.partition, offset), &value, record.written_ms);
@@ -184,7 +200,14 @@ impl Show<'_> {
         if next < self.end {
             return Step::On;
         }
+        // Where there are others, the name may be mistyped; where there is nothing, this one may be the first.
+        if !self.caught_up && !self.is_known && !self.others.is_empty() {
+            say(&no_record(self.election, &self.others));
+        }
         if self.watch.until_end {
+            if let Some(account) = self.account.as_mut().filter(|_| self.watch.from.is_some()) {
+                account.tell_silence(read_at());
+            }
             return Step::Done;
         }
         if !std::mem::replace(&mut self.caught_up, true)
@@ -193,6 +216,14 @@ impl Show<'_> {
             account.caught_up(read_at());
         }
         Step::On
+    }
+}
+
+/// Takes in a record that is not the election's: a hello of its candidates, or another election's.
+fn note_other(election: &ElectionId, record: &ReadRecord, is_known: &mut bool, others: &mut BTreeSet<String>) {
+    match record.other_key.as_deref().and_then(key_of_election) {
+        Some((group, ..)) if group != election.group => others.extend([group.to_owned()]),
+        _ => *is_known |= is_hello(&election.group, record),
     }
 }
 

@@ -1,9 +1,10 @@
 //! What is seen of an election, in words: the same wherever it is shown.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use neli::program::ElectionId;
-use neli_proto::observer::{Change, Job, Leader, Leadership, Observer, OverlappedJob, Release};
+use neli_proto::observer::{Change, Job, Leader, Leadership, Observer, OverlappedJob, Release, Silence};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{JobState, What};
 
@@ -36,10 +37,33 @@ fn two(one: u64, unit: &str, more: u64, smaller: &str) -> String {
     if more == 0 { format!("{one}{unit}") } else { format!("{one}{unit} {more}{smaller}") }
 }
 
+/// So many of something, that is said in the plural with an s: `1 term`, `2 terms`.
+pub(super) fn counted(count: impl Into<u128>, what: &str) -> String {
+    let count = count.into();
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
 /// How an election is called: its group, and its role where it is not the only one.
 pub(super) fn named(election: &ElectionId) -> String {
     let ElectionId { group, role, role_name, .. } = election;
     if *role == 0 && role_name.is_none() { group.clone() } else { format!("{group}/{}", election.label()) }
+}
+
+/// More groups are not named.
+const GROUPS_SHOWN: usize = 10;
+
+/// Other elections' groups, for whom has mistyped one.
+pub(super) fn groups(others: &BTreeSet<String>) -> String {
+    let shown: Vec<&str> = others.iter().take(GROUPS_SHOWN).map(String::as_str).collect();
+    let more = others.len().saturating_sub(GROUPS_SHOWN);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// That a topic holds nothing of an election, and the groups of which it holds something.
+pub(super) fn no_record(election: &ElectionId, others: &BTreeSet<String>) -> String {
+    let has = if others.is_empty() { String::new() } else { format!("; this topic has {}", groups(others)) };
+    format!("topic {} keeps no record of {}{has}", election.topic, named(election))
 }
 
 /// Who leads, or why nobody does.
@@ -96,6 +120,12 @@ pub(super) fn how_released(release: &Release) -> String {
     format!("{why}{exit}{once}{late}")
 }
 
+/// That a leader was silent.
+pub(super) fn silent(silence: &Silence) -> String {
+    let Silence { name, lease, silent, .. } = silence;
+    format!("no leader: {name} was silent for {} (lease {})", span(*silent), spoken(*lease))
+}
+
 /// What a record has changed, as a sentence.
 pub(super) fn change(observer: &Observer, change: Change) -> String {
     let leader = observer.leader();
@@ -103,6 +133,7 @@ pub(super) fn change(observer: &Observer, change: Change) -> String {
     let leader = leader.map_or("somebody", Leader::shown);
     match change {
         Change::EarlierJobGone { term } => format!("nothing is left of the job of term {term}"),
+        Change::FellSilent(silence) => silent(&silence),
         Change::HeardAgain { silent } => format!("{leader} leads on, after {} of silence", span(silent)),
         Change::Job(of_leader) => format!("{leader}: {}", job(of_leader)),
         Change::Led => format!("{leader} leads, term {term}"),

@@ -80,7 +80,7 @@ impl Source {
             "/readyz" => readiness(&self.look(), now),
             "/status" => ok(Kind::Json, self.status(self.look(), now)),
             _ => match path.strip_prefix("/leader/") {
-                Some(label) => leader(self.look().roles.iter().filter(|role| role.label == label), now),
+                Some(label) => leader(named(&self.look().roles, label), now),
                 None => text(
                     StatusCode::NOT_FOUND,
                     "not here; there are / /events /healthz /leader /metrics /readyz /status",
@@ -139,8 +139,14 @@ fn readiness(snapshot: &Snapshot, now: Time) -> Answer {
 }
 
 /// Whether this process leads one of the roles.
-fn leader<'a>(roles: impl Iterator<Item = &'a Arc<RoleSnapshot>>, now: Time) -> Answer {
-    let mut roles = roles.peekable();
+/// The role of this name or number. A name goes before a number: it may be one.
+fn named<'a>(roles: &'a [Arc<RoleSnapshot>], label: &str) -> Option<&'a Arc<RoleSnapshot>> {
+    let by_name = roles.iter().find(|role| role.label == label);
+    by_name.or_else(|| roles.get(label.parse::<usize>().ok()?))
+}
+
+fn leader<'a>(roles: impl IntoIterator<Item = &'a Arc<RoleSnapshot>>, now: Time) -> Answer {
+    let mut roles = roles.into_iter().peekable();
     if roles.peek().is_none() {
         return text(StatusCode::NOT_FOUND, "this process has no such role");
     }

@@ -219,7 +219,7 @@ fn why(status: &Status, now: Time) -> Option<String> {
         (None, Some(Vacancy::Released { term, why })) => {
             format!("term {term} was released: {}", because(why.as_deref().unwrap_or("no reason said")))
         }
-        (None, Some(Vacancy::Unknown) | None) => "the records do not say who leads".to_owned(),
+        (None, Some(Vacancy::Unknown) | None) => "leader unknown: the journal does not say who leads".to_owned(),
     })
 }
 

@@ -18,6 +18,7 @@ use super::status::Moment;
 use super::{About, Board, Broker, Echoes, Histogram, RoleSnapshot, Snapshot, Tally, metrics, status};
 
 mod dashboard;
+mod fuzz;
 
 const PAGE: &str = include_str!("../../docs/http.md");
 
@@ -201,7 +202,7 @@ fn the_status_of_a_standby_says_why_nobody_leads() {
         (None, Some(released), "released", Some("term 42 was released: a signal to neli-run")),
         (None, Some(Vacancy::NeverLed), "never-led", Some("nobody has ever led")),
         (None, Some(Vacancy::Forgotten), "forgotten", Some("the topic keeps no record of this election")),
-        (None, Some(Vacancy::Unknown), "unknown", Some("the records do not say who leads")),
+        (None, Some(Vacancy::Unknown), "unknown", Some("leader unknown: the journal does not say who leads")),
     ] {
         let object = json(standing_by(leader, vacancy));
         let role = &object["roles"][0];
@@ -258,6 +259,18 @@ fn each_path_has_its_status() {
     assert_eq!(statuses(new)[..3], [200, 200, 503]);
     let hangs = snapshot(clock::now() - Duration::from_secs(10), lead());
     assert_eq!(statuses(hangs)[..4], [200, 503, 503, 200]);
+}
+
+/// As docs/http.md says: by its name or number.
+#[test]
+fn a_role_with_a_name_is_found_by_its_number_too() {
+    let role = |label: &str| RoleSnapshot { label: label.to_owned(), ..standing_by(None, None) };
+    let source = Source::new(Arc::new(Board::new(snapshot(clock::now(), vec![role("web"), role("mail")]))));
+    let statuses = ["web", "1", "2", "x"].map(|label| match source.answer(&Method::GET, &format!("/leader/{label}")) {
+        Answer::Live => panic!("{label}"),
+        Answer::Whole { status, .. } => status.as_u16(),
+    });
+    assert_eq!(statuses, [503, 503, 404, 404]);
 }
 
 /// What is kept for whoever asks again is of the snapshot that is there.

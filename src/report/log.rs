@@ -79,7 +79,7 @@ impl Logger {
         };
         let group = election.group.clone();
         let source = Source { name: name.to_owned(), pid: std::process::id(), group, role: None };
-        let has_priorities = log.file.is_none() && log.format == LogFormat::Text && journald::is_stderr();
+        let has_priorities = log.file.is_none() && journald::is_stderr();
         let form = Form { format: log.format, has_priorities, least, source };
         Self::start_on(Sink::open(log)?, form)
     }
@@ -98,7 +98,7 @@ impl Logger {
     ///
     /// When there is no descriptor to spare, or no thread can be had.
     pub fn on_stderr(&self) -> Result<Self, StartupError> {
-        let has_priorities = self.form.format == LogFormat::Text && journald::is_stderr();
+        let has_priorities = journald::is_stderr();
         Self::start_on(Sink::stderr()?, Form { has_priorities, ..self.form.clone() })
     }
 

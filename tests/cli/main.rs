@@ -188,6 +188,23 @@ fn help_and_version_are_printed_to_be_read() {
     }
 }
 
+/// What a subcommand does not do is not in its help, and what it needs is.
+#[test]
+fn the_short_help_of_each_subcommand_is_its_own() {
+    let help = |words: &[&str]| String::from_utf8(run(&[words, &["-h"]].concat()).stdout).unwrap();
+    for subcommand in ["", "status", "list", "watch", "history", "resign", "end", "assert", "doctor", "broker"] {
+        let words: &[&str] = if subcommand.is_empty() { &[] } else { &[subcommand] };
+        let text = help(words);
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or_default();
+        assert!(widest <= 100, "{subcommand}: {widest} columns");
+        let makes_topic = ["", "doctor"].contains(&subcommand);
+        assert_eq!(text.contains("made if missing"), makes_topic, "{subcommand}: {text}");
+        let needs_group = ["status", "watch", "history", "resign", "end"].contains(&subcommand);
+        assert!(!needs_group || text.contains(&format!("Usage: neli-run {subcommand} --group <NAME> ")), "{text}");
+    }
+    assert!(!help(&["list"]).contains("(required)") && !help(&["doctor"]).contains("(required)"));
+}
+
 /// The line, split at spaces, is refused with that line and 125.
 fn refused(arguments: &str, line: &str) {
     let arguments: Vec<&str> = arguments.split(' ').filter(|argument| !argument.is_empty()).collect();

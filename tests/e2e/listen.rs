@@ -203,7 +203,10 @@ fn each_of_many_roles() {
     for role in &labels {
         assert!(metric(&address, &format!("neli_leader role=\"{role}\"")) > 0.5);
     }
-    assert_eq!((get(&address, "/leader").0, get(&address, "/leader/0").0), (200, 404));
+    assert_eq!(
+        (get(&address, "/leader").0, get(&address, "/leader/1").0, get(&address, "/leader/2").0),
+        (200, 200, 404)
+    );
     let (object, _) = status(&address);
     assert_eq!((object["roles"][0]["role"].as_str(), object["roles"][1]["role"].as_str()), (Some("web"), Some("mail")));
     roles::close(&stage, vec![run], &labels);

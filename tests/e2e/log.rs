@@ -179,13 +179,14 @@ fn a_disk_that_is_full_for_a_while() {
 fn the_journal_is_told_the_priority_of_each_line() {
     let stage = stage(Elector::Log);
     let file = stage.directory().join("errors");
-    let run = |journal: &str, option: (&str, &str)| {
+    let run_with = |journal: &str, format: &str, option: (&str, &str)| {
         let script = format!(r#"exec 2>"$1"; shift; export JOURNAL_STREAM={journal}; exec "$@""#);
         let file = file.to_str().expect("UTF-8");
-        let candidate = stage.candidate().option("--log-format", "text").option(option.0, option.1);
+        let candidate = stage.candidate().option("--log-format", format).option(option.0, option.1);
         let status = candidate.job(["sh", "-c", "exit 3"]).start_behind(&["sh", "-c", &script, "sh", file]).status();
         (fs::read_to_string(file).expect("a log"), status)
     };
+    let run = |journal: &str, option: (&str, &str)| run_with(journal, "text", option);
     let own = r#"$(stat -Lc %d:%i "$0")"#.replace("$0", &file.display().to_string());
     let (text, status) = run(&own, ("--name", "first"));
     assert_eq!(status, 3);
@@ -194,6 +195,8 @@ fn the_journal_is_told_the_priority_of_each_line() {
     assert!(told("<6>20", " info: leading, term "), "{text}");
     assert!(told("<4>20", " warning: the job exited with status 3 "), "{text}");
     assert!(text.lines().all(|line| line.starts_with('<')), "{text}");
+    let (json, _) = run_with(&own, "json", ("--name", "first"));
+    assert!(json.lines().all(|line| line.starts_with('<')) && json.contains("\n<4>{\"ts\":"), "{json}");
     let (text, _) = run(&own, ("--lease", "1"));
     assert!(text.starts_with("<3>neli-run: --lease 1: ") && text.lines().count() == 1, "{text}");
     let (text, _) = run("1:2", ("--name", "first"));

@@ -12,7 +12,10 @@ use harness::wait;
 use harness::witness::Event;
 use serde_json::Value;
 
+use crate::death::machine;
 use crate::{PROGRAM, stage, with_both_electors};
+
+const CLAIM: &str = r#"{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"after":-1,"lease_ms":60000}"#;
 
 /// What `resign` prints as JSON; it is as docs/json.md says.
 fn resign(stage: &Stage, arguments: &[&str]) -> (Value, i32) {
@@ -93,6 +96,26 @@ fn nobody_stands_by() {
     stage.close([first]);
 }
 
+/// The last hello of a leader that died is no sign of life: nobody is left to hand over to.
+#[test]
+fn a_leader_that_died_does_not_stand_by() {
+    let stage = stage(Elector::Log);
+    let mut first = stage.candidate().option("--name", "first").lease("3s").start();
+    let term = first.await_lead();
+    stage.await_witness(term);
+    let job = first.await_job();
+    let mut second = stage.candidate().option("--name", "second").lease("3s").start();
+    second.await_event("standby");
+    await_standbys(&stage, 1);
+    machine(&mut first, &[job]);
+    stage.await_witness(second.await_lead());
+    let object = stage.ask("status", &["--json"]).json();
+    assert_eq!(object["standbys"], serde_json::json!([]), "{object}");
+    let (object, status) = resign(&stage, &[]);
+    assert_eq!((object["outcome"].as_str(), status), (Some("nobody-stands-by"), 2), "{object}");
+    stage.close([second]);
+}
+
 #[test]
 fn nobody_leads() {
     let stage = stage(Elector::Log);
@@ -100,7 +123,8 @@ fn nobody_leads() {
     let (object, status) = resign(&stage, &[]);
     assert_eq!((object["outcome"].as_str(), status), (Some("vacant"), 3), "{object}");
     let answer = stage.ask("resign", &[]);
-    assert_eq!((answer.errors.as_str(), answer.status), ("neli-run: no leader: nobody has ever led\n", 3));
+    let line = format!("neli-run: topic {} keeps no record of {}\n", stage.topic(), stage.group);
+    assert_eq!((answer.errors.as_str(), answer.status), (line.as_str(), 3));
 }
 
 #[test]
@@ -108,8 +132,7 @@ fn a_leader_that_does_not_stand_down() {
     let stage = stage(Elector::Log);
     Kafka::shared().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
     let pen = Pen::new(Kafka::shared(), &stage.topic(), &[]);
-    let claim = r#"{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"after":-1,"lease_ms":60000}"#;
-    pen.write(&stage.key(), &[claim.as_bytes()]);
+    pen.write(&stage.key(), &[CLAIM.as_bytes()]);
     let (object, status) = resign(&stage, &["--force", "--timeout", "2s"]);
     assert_eq!((object["outcome"].as_str(), status), (Some("timed-out"), 1), "{object}");
     let why = object["why"].as_str().unwrap_or_default();
@@ -119,11 +142,42 @@ fn a_leader_that_does_not_stand_down() {
     assert_eq!((request["verdict"].as_str(), request["record"]["what"].as_str()), (Some("effective"), Some("resign")));
 }
 
+/// A name that is mistyped ends nothing, and is told.
+#[test]
+fn an_election_that_nobody_stands_in_is_not_ended() {
+    let stage = stage(Elector::Log);
+    Kafka::shared().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    Pen::new(Kafka::shared(), &stage.topic(), &[]).write("billing/0", &[CLAIM.as_bytes()]);
+    let topic = stage.topic();
+    let no_record = format!("topic {topic} keeps no record of {}; this topic has billing", stage.group);
+    let answer = stage.ask("end", &[]);
+    let force = "--force writes the request all the same";
+    let line = format!("neli-run: {} was not ended: {no_record}; {force}\n", stage.group);
+    assert_eq!(answer, Answer { text: String::new(), errors: line, status: 3 });
+    let answer = stage.ask("end", &["--json"]);
+    let object = answer.json();
+    Schema::read(include_str!("../../docs/json.md"), "end").assert_holds(&object);
+    assert_eq!((object["outcome"].as_str(), answer.status), (Some("nobody-stands"), 3), "{object}");
+    assert_eq!(stage.verdicts().len(), 0);
+    for command in ["resign", "history"] {
+        let answer = stage.ask(command, &[]);
+        assert_eq!((answer.errors, answer.status), (format!("neli-run: {no_record}\n"), 3), "{command}");
+    }
+    let answer = stage.ask("watch", &["--until-end"]);
+    assert_eq!((answer.errors, answer.status), (format!("neli-run: warning: {no_record}\n"), 0));
+    let answer = stage.ask("list", &["--topic", &topic]);
+    let line = format!("neli-run: no election of group \"{}\" in topic {topic}; there are billing\n", stage.group);
+    assert_eq!((answer.errors, answer.status), (line, 3));
+    assert_eq!(stage.ask("end", &["--force"]).status, 0);
+    assert_eq!(stage.verdicts().len(), 1);
+}
+
 /// At a terminal it is asked for: who did not mean it says nothing.
 #[test]
 fn at_a_terminal_an_end_is_confirmed() {
     let stage = stage(Elector::Log);
-    Kafka::shared().create_topic(&stage.topic(), &[]);
+    Kafka::shared().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    Pen::new(Kafka::shared(), &stage.topic(), &[]).write(&stage.key(), &[CLAIM.as_bytes()]);
     let mut terminal = Terminal::new(Shell::Dash, stage.directory());
     let line = format!("{PROGRAM} end --group {} --brokers {}; echo status $?", stage.group, Kafka::shared().address());
     for (answer, status) in [("", 1), ("n", 1), ("y", 0)] {
@@ -133,7 +187,7 @@ fn at_a_terminal_an_end_is_confirmed() {
         terminal.type_line(answer);
         terminal.await_text(&format!("status {status}"));
         terminal.await_prompt();
-        assert_eq!(stage.verdicts().len(), usize::from(status == 0));
+        assert_eq!(stage.verdicts().len(), 1 + usize::from(status == 0));
     }
     let answer = stage.ask("end", &["--yes", "--json"]);
     let object = answer.json();

@@ -8,26 +8,31 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::failed_runs;
 use crate::journal::{Journal, Verdict, View};
 use crate::listener::silence;
 use crate::precedence::HELLO_HOLDS;
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, MemberId, Offset, Record, What};
 use crate::time::Time;
+use heard::millis;
+use lost::Lost;
 use side_by_side::SideBySide;
 
 pub use heard::{AgeBy, Heard, ReadAt};
-pub use history::{Finding, History, PastTerm, TermEnd};
+pub use history::{Finding, Found, History, PastTerm, TermEnd};
 pub use room::NoRoom;
 pub use side_by_side::OverlappedJob;
-pub use sight::{Change, Job, KnownCandidate, Leader, Leadership, Release, ResignRequest, Standby, VoidClaims};
+pub use sight::{
+    Change, Job, KnownCandidate, Leader, Leadership, Release, ResignRequest, Silence, Standby, VoidClaims,
+};
 
 mod heard;
 mod history;
+mod lost;
 mod room;
 mod side_by_side;
 mod sight;
+mod waits;
 
 /// What tells its age by a timestamp may be as much younger than the clock says before the clocks are taken to differ.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(1);
@@ -50,6 +55,8 @@ pub struct Observer {
     candidates: BTreeMap<MemberId, KnownCandidate>,
     /// How often in a row the runs of a candidate have failed, as its releases tell.
     failed_runs: BTreeMap<MemberId, u32>,
+    /// The leaders over whose silence another has claimed.
+    lost: Lost,
 }
 
 impl Observer {
@@ -65,6 +72,7 @@ impl Observer {
             void_claims: None,
             candidates: BTreeMap::new(),
             failed_runs: BTreeMap::new(),
+            lost: Lost::new(),
         }
     }
 
@@ -150,6 +158,9 @@ impl Observer {
     }
 
     fn is_there(&mut self, at: ReadAt, candidate: KnownCandidate) {
+        if self.lost.is_dead(&candidate.member, candidate.heard) {
+            return;
+        }
         let broker_now = self.broker_now(at);
         self.candidates.retain(|_, candidate| candidate.heard.age(at.now, broker_now) < HELLO_HOLDS);
         self.candidates.insert(candidate.member.clone(), candidate);
@@ -167,11 +178,15 @@ impl Observer {
         let before = core::mem::discriminant(self.journal.view());
         let term_before = self.journal.term();
         let jobs_before = SideBySide::of(&self.journal);
+        let led_before = lost::leads(&self.journal, self.leader.as_ref()).cloned();
         // By the clock as it was known before: what was told of the leader until now was told by that.
         let silent = self.leader.as_ref().map(|leader| self.age(leader.word, at)).unwrap_or_default();
         let verdict = self.journal.read(at.now, offset, record);
         let heard = self.hear(at, written_ms);
-        let mut changes = Vec::new();
+        let past = led_before.as_ref().filter(|_| verdict == Verdict::Effective);
+        let past = past.and_then(|leader| lost::past_silence(leader, heard));
+        let silent = past.as_ref().map_or(silent, |past| past.silent);
+        let mut changes: Vec<Change> = past.map(Change::FellSilent).into_iter().collect();
         match self.journal.view() {
             View::Led(term) if term_before != Some(term.offset) => {
                 let claimed_ms = written_ms.filter(|_| term.offset == offset);
@@ -191,6 +206,10 @@ impl Observer {
             View::Led(_) | View::NeverLed | View::Released { .. } | View::Undecided(_) => {}
         }
         changes.extend(jobs_before.change_to(&self.journal));
+        if let Some(leader) = led_before.filter(|leader| lost::is_lost(leader, &self.journal, &changes)) {
+            self.lost.insert(&leader, heard);
+            self.candidates.retain(|member, known| !self.lost.is_dead(member, known.heard));
+        }
         match (verdict, record) {
             (Verdict::Effective, Some(record)) => self.effective(record, heard, silent, &mut changes),
             (Verdict::Void, Some(Record { body: Body::Claim { .. }, name, member, .. })) => {
@@ -249,7 +268,8 @@ impl Observer {
         let (View::Led(term), Some(leader)) = (self.journal.view(), &mut self.leader) else { return };
         self.void_claims = None;
         if leader.word != heard {
-            if self.is_live && silent >= silence(leader.lease) {
+            let is_past = changes.iter().any(|change| matches!(change, Change::FellSilent(_)));
+            if is_past || (self.is_live && silent >= silence(leader.lease)) {
                 changes.push(Change::HeardAgain { silent });
             }
             leader.interval = leader.word.written_before(heard);
@@ -317,19 +337,15 @@ impl Observer {
             written.saturating_sub(at.wall_ms) > u64::try_from(CLOCKS_DIFFER.as_millis()).unwrap_or(u64::MAX)
         });
         let is_silent = matches!(self.leadership(at), Leadership::Silent { .. });
-        (is_ahead || is_silent).then(|| {
-            let interval = leader.interval.unwrap_or(LONGEST_INTERVAL).min(leader.lease / 3).min(LONGEST_INTERVAL);
-            interval * 2 + DELIVERY
-        })
+        (is_ahead || is_silent).then(|| leader.two_beats())
     }
 
-    /// Who stands by, as the hellos of the last 75 s tell, in the order of their names. The leader is not among them, nor one that
-    /// led until it fell silent.
+    /// Who stands by, as the hellos of the last 75 s tell, in the order of their names. The leader is not among them, nor is one that led
+    /// until it fell silent, unless it has said hello since its lease was over.
     #[must_use]
     pub fn standbys(&self, at: ReadAt) -> Vec<Standby<'_>> {
         let broker_now = self.broker_now(at);
-        let leader = self.leader.as_ref().filter(|_| matches!(self.journal.view(), View::Led(_)));
-        let leader = leader.and_then(|leader| leader.member.as_ref());
+        let leader = lost::leads(&self.journal, self.leader.as_ref()).and_then(|leader| leader.member.as_ref());
         let others = self.candidates.values().filter(|candidate| Some(&candidate.member) != leader);
         let standbys = others.map(|candidate| Standby {
             candidate,
@@ -372,24 +388,6 @@ impl Observer {
         }
         Heard { read: at.now, written_ms, is_live: self.is_live }
     }
-}
-
-impl Standby<'_> {
-    /// How much longer it waits before it claims, since its last runs have failed.
-    #[must_use]
-    pub fn back_off(&self) -> Duration {
-        failed_runs::back_off(self.failed_runs)
-    }
-}
-
-/// A leader beats at least this often, unless it was told otherwise.
-const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
-
-/// How long a beat may take from the leader to the reader.
-const DELIVERY: Duration = Duration::from_millis(200);
-
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -271,6 +271,13 @@ impl Precedence {
         }
     }
 
+    /// Another leads, and the leader before has released nothing: that one is taken for gone until it says hello again.
+    pub(crate) fn lost_to(&mut self, successor: Option<&MemberId>) {
+        if let Some(lost) = self.leader.as_ref().filter(|leader| Some(*leader) != successor) {
+            self.heard.remove(lost);
+        }
+    }
+
     /// Whether no other candidate is known to stand by, so that there is nobody to keep out of the way of.
     fn is_alone(&self, now: Time) -> bool {
         self.heard.iter().all(|(member, heard)| Some(member) == self.leader.as_ref() || !heard.holds(now))

@@ -12,14 +12,17 @@ pub(super) fn command() -> Command {
     Command::new("doctor")
         .about(about)
         .long_about(wrapped(&format!("{about}. {MORE}")))
-        .override_usage("neli-run doctor [OPTIONS] --group <NAME> [-- <COMMAND> [ARG]...]")
+        .override_usage("neli-run doctor [OPTIONS] [-- <COMMAND> [ARG]...]")
         .args_override_self(true)
         .args(options().map(candidates))
+        .mut_arg("group", |group| group.help(GROUP).long_help(GROUP))
         .arg(flag("print-topic", "Print the command that makes the topic, and look at nothing else"))
         .arg(json("Print one JSON object a finding"))
         .arg(timeout("5s"))
         .arg(job().help("The job, to see whether it is found"))
 }
+
+const GROUP: &str = "The election [default: none, and this machine and the brokers are looked at]";
 
 const MORE: &str = "Takes every option of a candidate, and COMMAND after --: put doctor before the rest of the line. It looks at this machine \
                     (limits, priority, CPU quota, memory, control group, how fast its clock runs), at Kafka (brokers, TLS, login, rights, topic, replicas, \

@@ -98,7 +98,8 @@ pub fn resign(args: &ParsedArgs) -> Result<Resign, StartupError> {
 ///
 /// When something is missing or out of its bounds.
 pub fn end(args: &ParsedArgs) -> Result<End, StartupError> {
-    Ok(End { look: look(args)?, is_confirmed: args.flag("yes")?.is_some(), reason: reason(args)? })
+    let (is_confirmed, force) = (args.flag("yes")?.is_some(), args.flag("force")?.is_some());
+    Ok(End { look: look(args)?, is_confirmed, force, reason: reason(args)? })
 }
 
 /// The configuration of `forget`.

@@ -277,3 +277,23 @@ async fn find(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::page::Style;
+
+    #[test]
+    fn a_clock_that_differs_by_more_than_a_second_is_a_warning() {
+        let told = |clocks| {
+            let mut findings = Findings::default();
+            tell_clock(clocks, &mut findings);
+            findings.text(Style { is_coloured: false, columns: None })
+        };
+        assert_eq!(told(Some((5_000, 5_400))), "ok    clock  this machine's clock is 400ms ahead of the broker's\n");
+        let text = told(Some((65_000, 5_000)));
+        assert!(text.starts_with("WARN  clock  this machine's clock is 60s behind the broker's: ages, "), "{text}");
+        assert!(text.contains("timedatectl set-ntp true"), "{text}");
+        assert!(told(None).contains("none was read"), "{}", told(None));
+    }
+}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use neli::program::{Access, Brokers, Examination, Layer, MemberTimings, SESSION_TIMEOUT, Unreachable, Untold};
 use neli_proto::broker_death;
-use neli_proto::candidate::Elector;
+use neli_proto::candidate::{Elector, Timings};
 
 use super::findings::Findings;
 use super::fixes::{Fixes, Resource};
@@ -55,10 +55,11 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
             look.at(&facts, findings);
         }
         let sessions = Sessions::of(&examination);
-        outlive_broker(config, &sessions, replicas, &fixes, findings);
+        outlive_broker((&config.timings, &config.lease_shown), &sessions, replicas, &fixes, findings);
         if matches!(config.timings.elector(), Elector::Group(_)) {
             group(config, &examination, &fixes, findings);
-            group_session(config, &sessions, findings);
+            let own = MemberTimings::of(&config.client.properties).session_timeout;
+            group_session(own, &sessions, findings);
         }
     }
     candidates::examine(doctor, &access, findings);
@@ -120,7 +121,13 @@ impl Sessions {
 }
 
 /// Whether the lease outlives a broker's death. That of the only replica none outlives.
-fn outlive_broker(config: &Config, sessions: &Sessions, replicas: usize, fixes: &Fixes, findings: &mut Findings) {
+fn outlive_broker(
+    (timings, lease): (&Timings, &str),
+    sessions: &Sessions,
+    replicas: usize,
+    fixes: &Fixes,
+    findings: &mut Findings,
+) {
     let check = "broker-session";
     match (&sessions.untold, sessions.broker) {
         (Some(Untold::Forbidden), _) => {
@@ -133,11 +140,11 @@ fn outlive_broker(config: &Config, sessions: &Sessions, replicas: usize, fixes: 
             findings.ok(check, "one replica: whatever the lease, nobody leads while its broker is away");
         }
         (None, Some(session)) => {
-            let Some(warning) = broker_death::warning(&config.timings, session) else {
+            let Some(warning) = broker_death::warning(timings, session) else {
                 let session = session.as_millis();
                 return findings.ok(check, format!("the lease outlives a broker's death ({BROKER_SESSION}={session})"));
             };
-            findings.warn(check, format!("{}: {warning}", config.lease_shown), None);
+            findings.warn(check, format!("{lease}: {warning}"), None);
         }
     }
 }
@@ -159,7 +166,7 @@ fn group(config: &Config, examination: &Examination, fixes: &Fixes, findings: &m
         let text = format!("group \"{name}\": this user has no right to READ it; allow READ on it, or use --elect log");
         return findings.fail("group", text, allow());
     }
-    if description.members > 0 && !["", ASSIGNOR].contains(&description.assignor.as_str()) {
+    if is_foreign(description.members, &description.assignor) {
         let text = format!("group \"{name}\": it has members that are no neli-run; choose another --group");
         return findings.fail("group", text, None);
     }
@@ -171,9 +178,13 @@ fn group(config: &Config, examination: &Examination, fixes: &Fixes, findings: &m
     findings.ok("group", format!("group \"{name}\": {members}; this user may join it"));
 }
 
+/// Whether the members of a group are no candidates. While it rebalances no assignor is told.
+fn is_foreign(members: usize, assignor: &str) -> bool {
+    members > 0 && !["", ASSIGNOR].contains(&assignor)
+}
+
 /// Whether the brokers take the session of a member of the group.
-fn group_session(config: &Config, sessions: &Sessions, findings: &mut Findings) {
-    let own = MemberTimings::of(&config.client.properties).session_timeout;
+fn group_session(own: Duration, sessions: &Sessions, findings: &mut Findings) {
     let ms = |duration: Duration| duration.as_millis();
     let refused =
         |setting: &str, bound: Duration| format!("{SESSION_TIMEOUT}={} is refused: {setting}={}", ms(own), ms(bound));
@@ -187,5 +198,69 @@ fn group_session(config: &Config, sessions: &Sessions, findings: &mut Findings) 
         }
         (None, None) => {}
         _ => findings.ok("group-session", format!("{SESSION_TIMEOUT}={} is taken", ms(own))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use neli::program::{Client, Properties};
+    use neli_proto::candidate::Durations;
+
+    use super::*;
+    use crate::command::page::Style;
+
+    fn told(look: impl FnOnce(&mut Findings)) -> String {
+        let mut findings = Findings::default();
+        look(&mut findings);
+        findings.text(Style { is_coloured: false, columns: None })
+    }
+
+    fn sessions(broker: u64, shortest: u64, longest: u64) -> Sessions {
+        let [broker, shortest, longest] = [broker, shortest, longest].map(|ms| Some(Duration::from_millis(ms)));
+        Sessions { untold: None, broker, shortest, longest }
+    }
+
+    #[test]
+    fn a_session_that_the_brokers_refuse_fails() {
+        let of =
+            |ms| told(|findings| group_session(Duration::from_millis(ms), &sessions(9_000, 6_000, 60_000), findings));
+        assert!(
+            of(3_000).starts_with("FAIL  group-session  session.timeout.ms=3000 is refused: group.min."),
+            "{}",
+            of(3_000)
+        );
+        assert!(of(70_000).contains("-X session.timeout.ms=60000"), "{}", of(70_000));
+        assert!(of(6_000).starts_with("ok    group-session  "), "{}", of(6_000));
+    }
+
+    #[test]
+    fn a_lease_that_no_death_of_a_broker_leaves_is_a_warning() {
+        let client = Client { brokers: Brokers::At("a:1".to_owned()), properties: Properties(Vec::new()) };
+        let fixes = Fixes::of(&client, "a:1");
+        let durations = |seconds: u64| Durations {
+            lease: Duration::from_secs(seconds),
+            heartbeat_interval: Duration::from_millis(500),
+            kill_margin: Duration::from_millis(100),
+            fence_warning: Duration::ZERO,
+            claim_delay: Duration::ZERO,
+            preempt_after: None,
+            overlap: None,
+        };
+        let of = |seconds, replicas, sessions: &Sessions| {
+            let timings = Timings::new(durations(seconds), Elector::Log).unwrap();
+            told(|findings| outlive_broker((&timings, "--lease 5"), sessions, replicas, &fixes, findings))
+        };
+        let known = sessions(9_000, 6_000, 60_000);
+        assert!(of(5, 3, &known).starts_with("WARN  broker-session  --lease 5: "), "{}", of(5, 3, &known));
+        assert!(of(30, 3, &known).starts_with("ok    broker-session  the lease outlives"), "{}", of(30, 3, &known));
+        assert!(of(5, 1, &known).starts_with("ok    broker-session  one replica"), "{}", of(5, 1, &known));
+        let forbidden = Sessions { untold: Some(Untold::Forbidden), ..sessions(0, 0, 0) };
+        assert!(of(5, 3, &forbidden).contains("DESCRIBE_CONFIGS"), "{}", of(5, 3, &forbidden));
+    }
+
+    #[test]
+    fn members_of_another_kind_are_foreign() {
+        assert!(is_foreign(1, "range"));
+        assert!(!is_foreign(0, "range") && !is_foreign(2, ASSIGNOR) && !is_foreign(1, ""));
     }
 }

@@ -1,11 +1,15 @@
 //! This machine, and what this process may do on it: by the same looks that a candidate takes at its start.
 
+use std::fmt::Display;
+use std::io;
+
 use nix::unistd::{self, Pid};
 
 use super::findings::Findings;
 use crate::config::Doctor;
 use crate::http;
 use crate::process::cgroup::{self, Cgroup};
+use crate::process::memory::Limit;
 use crate::process::{limits, memory, priority, procfs, quota, system};
 use crate::text::{reason, shown_duration};
 
@@ -14,7 +18,7 @@ const LITTLE_MEMORY: u64 = 32 << 20;
 
 /// Looks at the machine, and tells whether it has what a client of Kafka needs. To be called while there is one thread.
 pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) -> bool {
-    lock(findings);
+    lock(memory::can_be_locked(), findings);
     schedule(doctor, findings);
     let more_files = doctor.candidate.listen.as_ref().map_or(0, |_| http::OPEN_FILES);
     let limits = [
@@ -24,18 +28,12 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) -> bool {
     ];
     let has_enough = limits.iter().all(|(_, found, ..)| found.is_ok());
     for (check, found, ok, fix) in limits {
-        match found {
-            Ok(()) => findings.ok(check, ok),
-            Err(error) => findings.fail(check, error.to_string(), Some(fix.to_owned())),
-        }
+        needed(check, found, ok, Some(fix), findings);
     }
-    match procfs::validate() {
-        Ok(()) => findings.ok("proc", "/proc shows all of a job's processes"),
-        Err(error) => findings.fail("proc", error.to_string(), None),
-    }
-    pidfd(findings);
-    group(findings);
-    limit(findings);
+    needed("proc", procfs::validate(), "/proc shows all of a job's processes", None, findings);
+    pidfd(system::open_pidfd(Pid::this()).map(drop), findings);
+    group(Cgroup::make().inspect(Cgroup::remove).is_ok(), unistd::geteuid().is_root(), findings);
+    limit(memory::limit(), findings);
     match &doctor.command {
         None => {}
         Some(Ok(())) => findings.ok("command", "COMMAND is found and can be run"),
@@ -44,8 +42,16 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) -> bool {
     has_enough
 }
 
-fn lock(findings: &mut Findings) {
-    if memory::can_be_locked() {
+/// Something without which no candidate starts.
+fn needed(check: &'static str, found: Result<(), impl Display>, ok: &str, fix: Option<&str>, findings: &mut Findings) {
+    match found {
+        Ok(()) => findings.ok(check, ok),
+        Err(error) => findings.fail(check, error.to_string(), fix.map(str::to_owned)),
+    }
+}
+
+fn lock(can_be_locked: bool, findings: &mut Findings) {
+    if can_be_locked {
         findings.ok("memory-lock", "the guard's memory can be kept from being swapped out");
     } else {
         let text = "the guard may not lock its memory: where that has to be read back from a disk, it kills too late";
@@ -86,9 +92,9 @@ fn schedule(doctor: &Doctor, findings: &mut Findings) {
 
 const NO_QUOTA: &str = "no CPU quota";
 
-fn pidfd(findings: &mut Findings) {
-    match system::open_pidfd(Pid::this()) {
-        Ok(_) => findings.ok("pidfd", "processes can be held by descriptors"),
+fn pidfd(opened: io::Result<()>, findings: &mut Findings) {
+    match opened {
+        Ok(()) => findings.ok("pidfd", "processes can be held by descriptors"),
         Err(error) => {
             let why = reason(&error);
             findings.warn("pidfd", format!("no descriptors of processes ({why}): Linux 5.3 has them"), None);
@@ -97,18 +103,18 @@ fn pidfd(findings: &mut Findings) {
 }
 
 /// A control group of the job's own.
-fn group(findings: &mut Findings) {
-    match Cgroup::make().inspect(Cgroup::remove) {
-        Ok(_) => findings.ok("control-group", "the job gets a control group of its own"),
-        Err(_) if unistd::geteuid().is_root() => {
-            findings.ok("control-group", "none for the job; as root neli-run can kill all of it without one");
-        }
-        Err(_) => findings.warn("control-group", cgroup::WITHOUT_ONE, Some("Delegate=yes".to_owned())),
+fn group(can_be_made: bool, is_root: bool, findings: &mut Findings) {
+    if can_be_made {
+        findings.ok("control-group", "the job gets a control group of its own");
+    } else if is_root {
+        findings.ok("control-group", "none for the job; as root neli-run can kill all of it without one");
+    } else {
+        findings.warn("control-group", cgroup::WITHOUT_ONE, Some("Delegate=yes".to_owned()));
     }
 }
 
-fn limit(findings: &mut Findings) {
-    let Some(limit) = memory::limit() else { return findings.ok("memory-limit", "no limit of memory") };
+fn limit(limit: Option<Limit>, findings: &mut Findings) {
+    let Some(limit) = limit else { return findings.ok("memory-limit", "no limit of memory") };
     let (file, mebibytes) = (limit.file.display().to_string(), limit.bytes >> 20);
     let text = format!("{mebibytes} MiB for neli-run, its guard and the job together ({file})");
     if limit.bytes < LITTLE_MEMORY {
@@ -121,5 +127,59 @@ fn limit(findings: &mut Findings) {
         findings.warn("memory-limit", text, Some("OOMPolicy=continue (systemd), or memory.oom.group=0".to_owned()));
     } else {
         findings.ok("memory-limit", text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::page::Style;
+
+    /// What is told of a machine that is not this one.
+    fn told(look: impl FnOnce(&mut Findings)) -> String {
+        let mut findings = Findings::default();
+        look(&mut findings);
+        findings.text(Style { is_coloured: false, columns: None })
+    }
+
+    #[test]
+    fn what_a_candidate_needs_and_does_not_have_fails_with_what_fixes_it() {
+        for check in ["threads", "address-space", "proc"] {
+            let refused: Result<(), &str> = Err("too little of it");
+            let text = told(|findings| needed(check, refused, "enough", Some("ulimit"), findings));
+            assert!(
+                text.starts_with(&format!("FAIL  {check}  too little of it\n")) && text.contains("ulimit"),
+                "{text}"
+            );
+        }
+        assert_eq!(told(|findings| needed("proc", Ok::<_, &str>(()), "fine", None, findings)), "ok    proc  fine\n");
+    }
+
+    #[test]
+    fn what_makes_a_guard_weaker_is_a_warning() {
+        let text = told(|findings| lock(false, findings));
+        assert!(text.starts_with("WARN  memory-lock  ") && text.contains("LimitMEMLOCK=infinity"), "{text}");
+        let text = told(|findings| pidfd(Err(io::Error::from_raw_os_error(38)), findings));
+        assert!(text.starts_with("WARN  pidfd  no descriptors of processes ("), "{text}");
+        let text = told(|findings| group(false, false, findings));
+        assert!(text.starts_with("WARN  control-group  ") && text.contains("Delegate=yes"), "{text}");
+        let as_root = told(|findings| group(false, true, findings));
+        assert!(as_root.starts_with("ok    control-group  none for the job; as root"), "{as_root}");
+    }
+
+    #[test]
+    fn a_limit_of_memory_is_told_with_what_it_does() {
+        let of = |bytes, kills_all| {
+            let found = Limit { file: "/sys/fs/cgroup/memory.max".into(), bytes, kills_all };
+            told(|findings| limit(Some(found), findings))
+        };
+        assert!(
+            of(16 << 20, false).starts_with("WARN  memory-limit  16 MiB for neli-run, "),
+            "{}",
+            of(16 << 20, false)
+        );
+        assert!(of(512 << 20, true).contains("OOMPolicy=continue"), "{}", of(512 << 20, true));
+        assert!(of(512 << 20, false).starts_with("ok    memory-limit  512 MiB "), "{}", of(512 << 20, false));
+        assert_eq!(told(|findings| limit(None, findings)), "ok    memory-limit  no limit of memory\n");
     }
 }

@@ -1,7 +1,7 @@
 //! `history --json`: a line a term, and a line a finding, as docs/json.md describes them.
 
 use neli::program::ElectionId;
-use neli_proto::observer::{Finding, ReadAt};
+use neli_proto::observer::{Finding, Found, ReadAt};
 use serde::Serialize;
 
 use super::{End, Row, or_null, sentence};
@@ -26,6 +26,8 @@ struct TermLine<'a> {
     late_ms: Option<u64>,
     once: Option<&'a str>,
     gap_ms: Option<u64>,
+    gap_open: bool,
+    last_heartbeat: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -36,13 +38,15 @@ struct FindingLine<'a> {
     kind: &'static str,
     finding: &'static str,
     violation: bool,
+    term: Option<i64>,
+    at: Option<String>,
     text: String,
 }
 
 /// All of them.
-pub(super) fn lines(election: &ElectionId, at: ReadAt, rows: &[Row<'_>], findings: &[Finding]) -> String {
+pub(super) fn lines(election: &ElectionId, at: ReadAt, rows: &[Row<'_>], findings: &[Found]) -> String {
     let terms = rows.iter().map(|row| line(&term(election, at, row)));
-    let findings = findings.iter().map(|finding| {
+    let findings = findings.iter().map(|Found { finding, at_ms }| {
         line(&FindingLine {
             ts: timestamp(at.wall_ms),
             group: &election.group,
@@ -50,6 +54,8 @@ pub(super) fn lines(election: &ElectionId, at: ReadAt, rows: &[Row<'_>], finding
             kind: "finding",
             finding: word(finding),
             violation: finding.is_violation(),
+            term: finding.term(),
+            at: or_null(*at_ms),
             text: sentence(finding),
         })
     });
@@ -91,6 +97,8 @@ fn term<'a>(election: &'a ElectionId, at: ReadAt, row: &'a Row<'_>) -> TermLine<
         late_ms: release.and_then(|release| release.late).map(millis),
         once: release.and_then(|release| release.once.as_deref()),
         gap_ms: row.gap.map(millis),
+        gap_open: row.is_open,
+        last_heartbeat: or_null(row.past.last_word_ms),
     }
 }
 

@@ -4,20 +4,28 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::{End, Row};
-use crate::command::wording::{date, span};
+use crate::command::wording::{counted, date, span};
 use crate::text::one_line;
 
 /// In the drawing's own units, which a viewer scales.
 const WIDTH: u64 = 1_000;
 const LEFT: u64 = 160;
+/// Half the label of a time.
+const RIGHT: u64 = 75;
 const TOP: u64 = 60;
 const ROW: u64 = 26;
-const TICKS: u64 = 5;
+/// The room for a row of the list below the axis.
+const LINE: u64 = 17;
+/// So far apart that no label covers the next.
+const TICKS: u64 = 4;
+/// More terms are not listed below the axis; the last ones are.
+const LISTED: usize = 60;
 
-/// The drawing, as SVG.
-pub(super) fn draw(group: &str, rows: &[Row<'_>], now_ms: u64) -> String {
+/// The drawing, as SVG, of what was since `from_ms`.
+pub(super) fn draw(group: &str, rows: &[Row<'_>], (from_ms, now_ms): (u64, u64)) -> String {
     let begins = rows.iter().filter_map(|row| row.past.from_ms.or(row.past.last_word_ms)).min().unwrap_or(now_ms);
-    let axis = Axis { begin: begins, end: now_ms.max(begins + 1) };
+    let begin = begins.max(from_ms);
+    let axis = Axis { begin, end: now_ms.max(begin + 1) };
     let mut lanes: BTreeMap<&str, u64> = BTreeMap::new();
     for row in rows {
         let next = u64::try_from(lanes.len()).unwrap_or_default();
@@ -28,14 +36,15 @@ pub(super) fn draw(group: &str, rows: &[Row<'_>], now_ms: u64) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {}\" font-family=\"sans-serif\" font-size=\"12\">\n\
          <style>.led{{fill:#3a7d44}}.ended{{fill:#4a6fa5}}.lost{{fill:#b3402a}}.gap{{fill:#e9b44c}}.axis{{stroke:#999}}</style>\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n<text x=\"10\" y=\"22\" font-size=\"16\">{} {}: who led, from {} to {}</text>\n",
-        bottom + 60,
+        bottom + 70 + LINE * u64::try_from(rows.len().min(LISTED) + 1).unwrap_or_default(),
         "election",
         escaped(group),
         date(axis.begin),
         date(axis.end)
     );
-    for (row, next) in rows.iter().zip(rows.iter().skip(1)) {
-        gap(&mut svg, &axis, row, next, bottom);
+    let nexts = rows.iter().skip(1).map(|next| next.past.from_ms).chain([Some(now_ms)]);
+    for (row, to_ms) in rows.iter().zip(nexts) {
+        gap(&mut svg, &axis, row, to_ms, bottom);
     }
     for (name, lane) in &lanes {
         let y = TOP + ROW * lane + 17;
@@ -63,7 +72,47 @@ pub(super) fn draw(group: &str, rows: &[Row<'_>], now_ms: u64) -> String {
             bottom + 46
         );
     }
+    list(&mut svg, rows, bottom + 75, now_ms);
     svg + "</svg>\n"
+}
+
+/// Each term in words, the last one at the bottom: what is only told at the pointer is not on paper.
+fn list(svg: &mut String, rows: &[Row<'_>], top: u64, now_ms: u64) {
+    let left_out = rows.len().saturating_sub(LISTED);
+    let mut lines = Vec::new();
+    if left_out > 0 {
+        lines.push((None, format!("the first {} are not listed", counted(left_out as u64, "term"))));
+    }
+    for row in rows.iter().skip(left_out) {
+        let from = row.past.from_ms.map_or_else(|| "?".to_owned(), date);
+        let gap = row.gap.map_or_else(String::new, |gap| {
+            format!("; nobody led for {}{}", span(gap), if row.is_open { ", and nobody does yet" } else { "" })
+        });
+        lines.push((Some(class(row)), format!("{from}  {}{gap}", words(row, now_ms))));
+    }
+    for (at, (class, text)) in (0..).zip(lines) {
+        let y = top + LINE * at;
+        if let Some(class) = class {
+            let _ = write!(svg, "<rect class=\"{class}\" x=\"10\" y=\"{}\" width=\"10\" height=\"10\"/>", y - 9);
+        }
+        let _ = writeln!(svg, "<text x=\"26\" y=\"{y}\">{}</text>", escaped(&one_line(&text)));
+    }
+}
+
+/// How a term ended, as a colour.
+fn class(row: &Row<'_>) -> &'static str {
+    match &row.end {
+        End::Leads => "led",
+        End::Overlapped => "ended",
+        End::Released(release) if !matches!(release.why.as_deref(), Some("fenced" | "guard-died")) => "ended",
+        End::Released(_) | End::Silent | End::Unknown => "lost",
+    }
+}
+
+/// A term in words.
+fn words(row: &Row<'_>, now_ms: u64) -> String {
+    let led_for = row.led_for(now_ms).map_or_else(String::new, |led| format!(", {}", span(led)));
+    format!("term {}: {}{led_for}: {}", row.past.term, row.past.shown(), row.how())
 }
 
 /// The time axis.
@@ -75,7 +124,7 @@ struct Axis {
 impl Axis {
     /// Where a time is.
     fn x(&self, ms: u64) -> u64 {
-        let room = u128::from(WIDTH - LEFT - 20);
+        let room = u128::from(WIDTH - LEFT - RIGHT);
         let along = u128::from(ms.clamp(self.begin, self.end) - self.begin) * room / u128::from(self.end - self.begin);
         LEFT + u64::try_from(along).unwrap_or_default()
     }
@@ -89,16 +138,9 @@ fn bar(svg: &mut String, axis: &Axis, row: &Row<'_>, y: u64, now_ms: u64) {
             axis.x(row.to_ms.or(row.past.last_word_ms).unwrap_or(now_ms))
         }
     };
-    let class = match &row.end {
-        End::Leads => "led",
-        End::Overlapped => "ended",
-        End::Released(release) if !matches!(release.why.as_deref(), Some("fenced" | "guard-died")) => "ended",
-        End::Released(_) | End::Silent | End::Unknown => "lost",
-    };
-    let led_for = row.led_for(now_ms).map_or_else(String::new, |led| format!(", {}", span(led)));
-    let title = format!("term {}: {}{led_for}: {}", row.past.term, row.past.shown(), row.how());
+    let class = class(row);
     let width = to.saturating_sub(from).max(2);
-    let title = escaped(&one_line(&title));
+    let title = escaped(&one_line(&words(row, now_ms)));
     let _ = writeln!(
         svg,
         "<rect class=\"{class}\" x=\"{from}\" y=\"{y}\" width=\"{width}\" height=\"20\"><title>{title}</title></rect>"
@@ -112,8 +154,8 @@ fn bar(svg: &mut String, axis: &Axis, row: &Row<'_>, y: u64, now_ms: u64) {
 }
 
 /// The time in which nobody led, across all rows.
-fn gap(svg: &mut String, axis: &Axis, row: &Row<'_>, next: &Row<'_>, bottom: u64) {
-    let (Some(gap), Some(over), Some(claimed)) = (row.gap, row.to_ms, next.past.from_ms) else { return };
+fn gap(svg: &mut String, axis: &Axis, row: &Row<'_>, to_ms: Option<u64>, bottom: u64) {
+    let (Some(gap), Some(over), Some(claimed)) = (row.gap, row.to_ms, to_ms) else { return };
     let (from, to) = (axis.x(over), axis.x(claimed));
     let _ = writeln!(
         svg,
@@ -128,10 +170,9 @@ fn ticks(svg: &mut String, axis: &Axis, bottom: u64) {
     for tick in 0..=TICKS {
         let ms = axis.begin + (axis.end - axis.begin) / TICKS * tick;
         let x = axis.x(ms);
-        let anchor = if tick == TICKS { "end" } else { "middle" };
         let _ = writeln!(
             svg,
-            "<line class=\"axis\" x1=\"{x}\" y1=\"{TOP}\" x2=\"{x}\" y2=\"{}\"/><text x=\"{x}\" y=\"{}\" text-anchor=\"{anchor}\">{}</text>",
+            "<line class=\"axis\" x1=\"{x}\" y1=\"{TOP}\" x2=\"{x}\" y2=\"{}\"/><text x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
             bottom + 4,
             bottom + 18,
             date(ms)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use neli::program::{Elections, Key, ReadRecord, clock};
+use neli::program::{ElectionId, Elections, Key, ReadRecord, clock};
 use neli_proto::journal::{Journal, View};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
@@ -211,6 +211,11 @@ impl Seen {
         if mapping != Mapping::of_one_role() {
             self.mapping = Some(mapping);
         }
+    }
+
+    /// Why nobody can be asked for anything, where nothing was read of the election: its name may be mistyped.
+    pub(in crate::command) fn no_record(&self, election: &ElectionId) -> Option<String> {
+        (!self.observer.has_read_anything()).then(|| wording::no_record(election, &self.others))
     }
 
     /// The run that is under way, or was last, as far as the journal tells: when another is, something may have been recorded of it.

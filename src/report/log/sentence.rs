@@ -180,7 +180,8 @@ fn standby(leader: Option<&str>, term: Option<i64>, why: Option<&str>, claim: Op
     let term = term.map_or_else(String::new, |term| format!(" (term {term})"));
     let why = why.map_or_else(String::new, |why| format!(": {why}"));
     let claim = claim.map_or_else(String::new, |claim| {
-        format!("; claiming at {} (in {}) unless another is heard", time_of_day(claim.wall_ms), spoken(claim.left))
+        let left = Duration::from_secs(claim.left.as_secs() + u64::from(claim.left.subsec_nanos() > 0));
+        format!("; claiming at {} (in {}) unless another is heard", time_of_day(claim.wall_ms), spoken(left))
     });
     format!("standing by{leader}{term}{why}{claim}")
 }

@@ -213,7 +213,8 @@ impl Stage {
         let answer = watch.output().expect("the program is there");
         assert!(answer.status.success(), "watch: {}", String::from_utf8_lossy(&answer.stderr));
         let text = String::from_utf8(answer.stdout).expect("JSON is UTF-8");
-        text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
+        lines.filter(|line| line["event"] == "record").collect()
     }
 
     /// What a subcommand answers about the election.

@@ -262,11 +262,16 @@ impl Common {
     /// Notes who leads, and since when it has been known.
     pub(super) fn note_leader(&mut self, now: Time) {
         let journal = self.listener.journal();
-        let term = journal.term();
-        self.precedence.led_by(match journal.view() {
+        let (term, earlier_job) = (journal.term(), journal.earlier_job().term());
+        let leader = match journal.view() {
             View::Led(term) => term.member.as_ref(),
             View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
-        });
+        };
+        // The claim is over the silence of the leader before, which most likely is dead; with `--overlap` it may be alive, and says so.
+        if leader.is_some() && earlier_job.is_none() {
+            self.precedence.lost_to(leader);
+        }
+        self.precedence.led_by(leader);
         if self.leader_since.0.map(|(term, _)| term) != term {
             self.leader_since.0 = term.map(|term| (term, now));
         }

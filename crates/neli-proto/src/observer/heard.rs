@@ -2,7 +2,6 @@
 
 use core::time::Duration;
 
-use super::millis;
 use crate::time::Time;
 
 /// When something is read, or looked at.
@@ -23,6 +22,10 @@ pub struct Heard {
     pub written_ms: Option<u64>,
     /// It was read as it was written: its age is that of its reading.
     pub is_live: bool,
+}
+
+pub(super) fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What an age is told by.

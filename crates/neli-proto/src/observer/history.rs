@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Change, Leader, Observer, ReadAt, Release, millis};
+use super::{Change, Leader, Leadership, Observer, ReadAt, Release, millis};
 use crate::journal::{Journal, Verdict};
 use crate::record::{Body, MemberId, Offset, Record};
 use crate::time::Time;
@@ -74,6 +74,8 @@ pub enum Finding {
         after: Offset,
         /// For how long.
         gap: Duration,
+        /// Nobody leads yet.
+        is_open: bool,
     },
     /// Records of leaders that led no more, claims that came too late, and records that make no sense.
     NotEffective {
@@ -91,7 +93,26 @@ pub enum Finding {
     },
 }
 
+/// A finding, and where and when it is.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Found {
+    /// What was found.
+    pub finding: Finding,
+    /// When the record was appended that shows it, in milliseconds since 1970; the last one where there are several. Of a gap the claim
+    /// that ends it.
+    pub at_ms: Option<u64>,
+}
+
 impl Finding {
+    /// The term that it is about; none where it is about several.
+    #[must_use]
+    pub const fn term(&self) -> Option<Offset> {
+        match self {
+            Self::Overlap { term, .. } | Self::LateFence { term, .. } | Self::Gap { after: term, .. } => Some(*term),
+            Self::Missing { .. } | Self::NotEffective { .. } => None,
+        }
+    }
+
     /// Whether two jobs may have run at once.
     #[must_use]
     pub const fn is_violation(&self) -> bool {
@@ -104,11 +125,16 @@ impl Finding {
 pub struct History {
     observer: Observer,
     terms: Vec<PastTerm>,
-    late: Vec<Finding>,
+    late: Vec<Found>,
     void_claims: u64,
     void_words: u64,
     nonsense: u64,
+    /// When the last record was appended that did not count.
+    not_effective_ms: Option<u64>,
     missing: u64,
+    missing_ms: Option<u64>,
+    /// What was appended before, in milliseconds since 1970, is no finding.
+    from_ms: u64,
 }
 
 /// A shorter time without a leader is none to speak of.
@@ -119,7 +145,24 @@ impl History {
     #[must_use]
     pub const fn new(journal: Journal) -> Self {
         let observer = Observer::new(journal);
-        Self { observer, terms: Vec::new(), late: Vec::new(), void_claims: 0, void_words: 0, nonsense: 0, missing: 0 }
+        Self {
+            observer,
+            terms: Vec::new(),
+            late: Vec::new(),
+            void_claims: 0,
+            void_words: 0,
+            nonsense: 0,
+            not_effective_ms: None,
+            missing: 0,
+            missing_ms: None,
+            from_ms: 0,
+        }
+    }
+
+    /// The same, in which what was appended before `from_ms`, in milliseconds since 1970, is no finding.
+    #[must_use]
+    pub fn since(self, from_ms: u64) -> Self {
+        Self { from_ms, ..self }
     }
 
     /// What is seen at its end.
@@ -151,25 +194,45 @@ impl History {
                 Change::EarlierJobGone { .. } => is_last_word = !is_late(record),
                 Change::Led => self.led(),
                 Change::Missing => {
-                    self.missing += 1;
+                    if self.is_looked_at(written_ms) {
+                        self.missing += 1;
+                        self.missing_ms = written_ms.or(self.missing_ms);
+                    }
                     self.close(TermEnd::Unknown);
                 }
                 Change::Overlapped(job) => self.overlapped(job.term, written_ms),
                 Change::Released(release) => {
                     if let Some(late) = release.late {
-                        self.late.push(Finding::LateFence { term: release.term, late, overlaps: false });
+                        self.late(Finding::LateFence { term: release.term, late, overlaps: false }, written_ms);
                     }
                     self.close(TermEnd::Released(release));
                 }
-                Change::HeardAgain { .. } | Change::Job(_) | Change::Requested { .. } | Change::Yields => {}
+                Change::FellSilent(_)
+                | Change::HeardAgain { .. }
+                | Change::Job(_)
+                | Change::Requested { .. }
+                | Change::Yields => {}
             }
         }
         match verdict {
-            Verdict::Effective => self.word(),
+            Verdict::Effective => return self.word(),
+            Verdict::Undecided => return,
+            Verdict::Void if is_last_word => return,
+            Verdict::Nonsense | Verdict::Void if !self.is_looked_at(written_ms) => return,
             Verdict::Nonsense => self.nonsense += 1,
-            Verdict::Undecided => {}
-            Verdict::Void if is_last_word => {}
-            Verdict::Void => self.void(record),
+            Verdict::Void => self.void(record, written_ms),
+        }
+        self.not_effective_ms = written_ms.or(self.not_effective_ms);
+    }
+
+    /// Whether what is odd about a record is a finding.
+    fn is_looked_at(&self, written_ms: Option<u64>) -> bool {
+        written_ms.is_none_or(|written_ms| written_ms >= self.from_ms)
+    }
+
+    fn late(&mut self, finding: Finding, at_ms: Option<u64>) {
+        if self.is_looked_at(at_ms) {
+            self.late.push(Found { finding, at_ms });
         }
     }
 
@@ -187,28 +250,55 @@ impl History {
         Some(Duration::from_millis(next_ms.saturating_sub(over_ms)))
     }
 
-    /// What is odd.
+    /// For how long nobody has led since the last term, where nobody does.
     #[must_use]
-    pub fn findings(&self) -> Vec<Finding> {
+    pub fn open_gap(&self, at: ReadAt) -> Option<Duration> {
+        let last = self.terms.last()?;
+        let over_ms = match self.observer.leadership(at) {
+            Leadership::Silent { .. } => last.silent_ms()?,
+            Leadership::Released { .. } => last.over_ms()?,
+            Leadership::Forgotten | Leadership::Led { .. } | Leadership::NeverLed | Leadership::Unknown => return None,
+        };
+        Some(Duration::from_millis(at.wall_ms.saturating_sub(over_ms)))
+    }
+
+    /// What is odd, as it is seen now.
+    #[must_use]
+    pub fn findings(&self, at: ReadAt) -> Vec<Found> {
+        let mut findings = self.between_terms();
+        let open = self.open_gap(at).filter(|gap| *gap >= SHORT_GAP);
+        if let (Some(gap), Some(last)) = (open, self.terms.last()) {
+            let finding = Finding::Gap { after: last.term, gap, is_open: true };
+            findings.push(Found { finding, at_ms: Some(at.wall_ms) });
+        }
+        findings.retain(|found| self.is_looked_at(found.at_ms));
+        findings.extend(self.late.iter().cloned());
+        if self.missing > 0 {
+            findings.push(Found { finding: Finding::Missing { times: self.missing }, at_ms: self.missing_ms });
+        }
+        let (claims, words, nonsense) = (self.void_claims, self.void_words, self.nonsense);
+        if claims + words + nonsense > 0 {
+            let finding = Finding::NotEffective { claims, words, nonsense };
+            findings.push(Found { finding, at_ms: self.not_effective_ms });
+        }
+        findings
+    }
+
+    /// What is odd between a term and the next.
+    fn between_terms(&self) -> Vec<Found> {
         let mut findings = Vec::new();
         for (at, pair) in self.terms.windows(2).enumerate() {
             let [before, next] = pair else { continue };
             let claimed = next.from_ms.zip(before.over_ms()).filter(|_| before.end == TermEnd::Silent);
             if let Some((claimed_ms, over_ms)) = claimed.filter(|(claimed_ms, over_ms)| claimed_ms < over_ms) {
                 let by = Duration::from_millis(over_ms - claimed_ms);
-                findings.push(Finding::Overlap { term: next.term, before: before.term, by });
+                let finding = Finding::Overlap { term: next.term, before: before.term, by };
+                findings.push(Found { finding, at_ms: next.from_ms });
             }
             if let Some(gap) = self.gap_after(at).filter(|gap| *gap >= SHORT_GAP) {
-                findings.push(Finding::Gap { after: before.term, gap });
+                let finding = Finding::Gap { after: before.term, gap, is_open: false };
+                findings.push(Found { finding, at_ms: next.from_ms });
             }
-        }
-        findings.extend(self.late.iter().cloned());
-        if self.missing > 0 {
-            findings.push(Finding::Missing { times: self.missing });
-        }
-        let (claims, words, nonsense) = (self.void_claims, self.void_words, self.nonsense);
-        if claims + words + nonsense > 0 {
-            findings.push(Finding::NotEffective { claims, words, nonsense });
         }
         findings
     }
@@ -249,13 +339,13 @@ impl History {
         }
     }
 
-    fn void(&mut self, record: Option<&Record>) {
+    fn void(&mut self, record: Option<&Record>, written_ms: Option<u64>) {
         match record.map(|record| &record.body) {
             Some(Body::Claim { .. }) => self.void_claims += 1,
             Some(Body::Release { term, late_ms: Some(late_ms), .. }) => {
                 self.void_words += 1;
                 let late = Duration::from_millis(*late_ms);
-                self.late.push(Finding::LateFence { term: *term, late, overlaps: true });
+                self.late(Finding::LateFence { term: *term, late, overlaps: true }, written_ms);
             }
             Some(Body::Beat { .. } | Body::Release { .. }) => self.void_words += 1,
             Some(Body::Hello { .. } | Body::Request { .. }) | None => {}
@@ -294,97 +384,4 @@ impl PastTerm {
 }
 
 #[cfg(test)]
-mod tests {
-    use alloc::format;
-
-    use super::*;
-    use crate::journal::Origin;
-
-    const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_000_000 };
-
-    fn history(records: &[(u64, &str)]) -> History {
-        let mut history = History::new(Journal::read_from(0, Origin::Beginning));
-        for (offset, (ms, line)) in (0..).zip(records) {
-            history.read(AT, offset, Record::parse(line.as_bytes()).as_ref(), Some(*ms));
-        }
-        history
-    }
-
-    fn claim(member: &str, after: Offset) -> alloc::string::String {
-        format!(r#"{{"v":1,"kind":"claim","member":"{member}","seq":1,"after":{after},"lease_ms":5000}}"#)
-    }
-
-    fn beat(member: &str, term: Offset) -> alloc::string::String {
-        format!(r#"{{"v":1,"kind":"beat","member":"{member}","seq":2,"term":{term},"seen":{term},"lease_ms":5000}}"#)
-    }
-
-    #[test]
-    fn a_job_that_another_overlaps_is_nothing_odd() {
-        let marked =
-            |line: alloc::string::String, more: &str| line.replace("\"lease_ms\"", &format!("{more},\"lease_ms\""));
-        let history = history(&[
-            (0, &marked(claim("a", -1), "\"overlap_ms\":900")),
-            (1_000, &marked(beat("a", 0), "\"overlap_ms\":900,\"yields\":true")),
-            (1_100, &marked(claim("b", 1), "\"overlap_ms\":900,\"over\":0")),
-            (1_500, &release("a", 0, "")),
-            (2_000, &marked(beat("b", 2), "\"overlap_ms\":900")),
-        ]);
-        let ends: Vec<TermEnd> = history.terms().iter().map(|term| term.end.clone()).collect();
-        assert_eq!(ends, [TermEnd::Overlapped { claimed_ms: Some(1_100) }, TermEnd::Open]);
-        assert_eq!(history.findings(), []);
-    }
-
-    fn release(member: &str, term: Offset, late: &str) -> alloc::string::String {
-        format!(
-            r#"{{"v":1,"kind":"release","member":"{member}","seq":9,"term":{term},"seen":{term},"why":"exited","exit":3{late}}}"#
-        )
-    }
-
-    #[test]
-    fn terms_follow_each_other_with_their_ends_and_gaps() {
-        let history = history(&[
-            (1_000, &claim("m", -1)),
-            (2_000, &beat("m", 0)),
-            (3_000, &release("m", 0, "")),
-            (3_040, &claim("n", 2)),
-            (9_000, &beat("n", 3)),
-            (16_000, &claim("m", 4)),
-        ]);
-        let terms: Vec<(Offset, &str, Option<u64>, Option<u64>)> =
-            history.terms().iter().map(|term| (term.term, term.shown(), term.from_ms, term.over_ms())).collect();
-        let expected =
-            [(0, "m", Some(1_000), Some(3_000)), (3, "n", Some(3_040), Some(14_000)), (5, "m", Some(16_000), None)];
-        assert_eq!(terms, expected);
-        let gaps: Vec<Option<u128>> = (0..3).map(|at| history.gap_after(at).map(|gap| gap.as_millis())).collect();
-        assert_eq!(gaps, [Some(40), Some(2_000), None]);
-        assert_eq!(history.terms()[1].end, TermEnd::Silent);
-        assert_eq!(history.findings(), [Finding::Gap { after: 3, gap: Duration::from_secs(2) }]);
-    }
-
-    #[test]
-    fn a_claim_before_the_lease_s_end_is_an_overlap() {
-        let history = history(&[(0, &claim("m", -1)), (4_000, &beat("m", 0)), (8_500, &claim("n", 1))]);
-        let overlap = Finding::Overlap { term: 2, before: 0, by: Duration::from_millis(500) };
-        assert_eq!(history.findings(), [overlap]);
-        assert!(history.findings()[0].is_violation());
-    }
-
-    #[test]
-    fn a_late_fence_overlaps_where_another_leads_by_then() {
-        let late = r#","late_ms":70"#;
-        let own = history(&[(0, &claim("m", -1)), (6_000, &release("m", 0, late))]);
-        let finding = Finding::LateFence { term: 0, late: Duration::from_millis(70), overlaps: false };
-        assert_eq!(own.findings(), [finding]);
-        assert!(!own.findings()[0].is_violation());
-        let beside = history(&[(0, &claim("m", -1)), (5_100, &claim("n", 0)), (5_200, &release("m", 0, late))]);
-        assert_eq!(beside.findings().iter().filter(|finding| finding.is_violation()).count(), 1);
-    }
-
-    #[test]
-    fn what_does_not_count_is_counted() {
-        let history =
-            history(&[(0, &claim("m", -1)), (1, &claim("n", -1)), (2, "x"), (3, &beat("o", 0)), (4, &beat("m", 0))]);
-        assert_eq!(history.findings(), [Finding::NotEffective { claims: 1, words: 1, nonsense: 1 }]);
-        assert_eq!(history.terms().len(), 1);
-    }
-}
+mod tests;

@@ -3,10 +3,18 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::{Heard, OverlappedJob};
+use super::{Heard, OverlappedJob, millis};
+use crate::failed_runs;
 use crate::journal::Term;
+use crate::listener::silence;
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, JobState, MemberId, Offset, Record, What};
+
+/// A leader beats at least this often, unless it was told otherwise.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long a beat may take from the leader to the reader.
+const DELIVERY: Duration = Duration::from_millis(200);
 
 /// Who leads, or led last.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -183,6 +191,9 @@ pub enum Change {
     },
     /// The leader's job.
     Job(Job),
+    /// Before the record was written the leader had been silent beyond its lease, by the broker's timestamps: told where that is read
+    /// later. [`Observer::silent_at`](super::Observer::silent_at) is for what is read as it is written.
+    FellSilent(Silence),
     /// Another term: [`Observer::leader`](super::Observer::leader) tells whose.
     Led,
     /// Records are missing: who leads can't be told.
@@ -204,6 +215,39 @@ pub enum Change {
     Yields,
 }
 
+impl Standby<'_> {
+    /// How much longer it waits before it claims, since its last runs have failed.
+    #[must_use]
+    pub fn back_off(&self) -> Duration {
+        failed_runs::back_off(self.failed_runs)
+    }
+}
+
+/// A leader's silence beyond its lease.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Silence {
+    /// The leader's term.
+    pub term: Offset,
+    /// How it is called.
+    pub name: Box<str>,
+    /// Its lease.
+    pub lease: Duration,
+    /// For how long it has been silent by now, or was before the next record.
+    pub silent: Duration,
+    /// When others might claim, in milliseconds since 1970.
+    pub since_ms: u64,
+}
+
+impl Silence {
+    /// Of this leader, which was silent for so long, up to a moment in milliseconds since 1970; none where that is within its lease.
+    #[must_use]
+    pub fn of(leader: &Leader, silent: Duration, until_ms: u64) -> Option<Self> {
+        let over = silence(leader.lease);
+        let since_ms = until_ms.saturating_sub(millis(silent.checked_sub(over)?));
+        Some(Self { term: leader.term, name: leader.shown().into(), lease: leader.lease, silent, since_ms })
+    }
+}
+
 impl Leader {
     pub(super) fn of(term: &Term, word: Heard, claimed_ms: Option<u64>) -> Self {
         Self {
@@ -217,6 +261,12 @@ impl Leader {
             resign: None,
             interval: None,
         }
+    }
+
+    /// Within so long two of its beats are read, if it is alive.
+    pub(super) fn two_beats(&self) -> Duration {
+        let interval = self.interval.unwrap_or(LONGEST_INTERVAL).min(self.lease / 3).min(LONGEST_INTERVAL);
+        interval * 2 + DELIVERY
     }
 
     /// How it is called, or its member id where it has no name.

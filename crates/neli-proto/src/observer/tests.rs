@@ -12,16 +12,16 @@ mod history;
 const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };
 
 /// After so many milliseconds.
-fn later(ms: u64) -> ReadAt {
+pub(super) fn later(ms: u64) -> ReadAt {
     ReadAt { now: AT.now + Duration::from_millis(ms), wall_ms: AT.wall_ms + ms }
 }
 
-fn observer() -> Observer {
+pub(super) fn observer() -> Observer {
     Observer::new(Journal::read_from(0, Origin::Beginning))
 }
 
 /// Reads a line that was appended so many milliseconds after the beginning, as soon as it was.
-fn read(observer: &mut Observer, offset: Offset, ms: u64, line: &str) -> Vec<Change> {
+pub(super) fn read(observer: &mut Observer, offset: Offset, ms: u64, line: &str) -> Vec<Change> {
     read_late(observer, offset, later(ms), ms, line)
 }
 
@@ -30,14 +30,14 @@ fn read_late(observer: &mut Observer, offset: Offset, at: ReadAt, ms: u64, line:
     observer.read(at, offset, Record::parse(line.as_bytes()).as_ref(), Some(AT.wall_ms + ms)).1
 }
 
-fn hello(observer: &mut Observer, offset: Offset, ms: u64, name: &str) {
+pub(super) fn hello(observer: &mut Observer, offset: Offset, ms: u64, name: &str) {
     let line = format!(
         r#"{{"v":1,"kind":"hello","member":"{name}","name":"{name}","seq":0,"host":"h","pid":7,"version":"0.1.0","elector":"log"}}"#
     );
     observer.read_hello(later(ms), offset, Record::parse(line.as_bytes()), Some(AT.wall_ms + ms));
 }
 
-fn claim(member: &str, after: Offset) -> String {
+pub(super) fn claim(member: &str, after: Offset) -> String {
     format!(r#"{{"v":1,"kind":"claim","member":"{member}","name":"{member}","seq":1,"after":{after},"lease_ms":5000}}"#)
 }
 
@@ -47,7 +47,7 @@ fn beat(member: &str, term: Offset, state: &str) -> String {
     )
 }
 
-fn release(member: &str, term: Offset, why: &str, exit: &str) -> String {
+pub(super) fn release(member: &str, term: Offset, why: &str, exit: &str) -> String {
     format!(
         r#"{{"v":1,"kind":"release","member":"{member}","name":"{member}","seq":9,"term":{term},"seen":{term},"why":"{why}","exit":{exit}}}"#
     )
@@ -209,6 +209,55 @@ fn a_reading_from_the_middle_knows_nothing_before_a_leader_s_word() {
     assert_eq!(observer.leadership(AT), Leadership::Forgotten);
 }
 
+/// Nobody stands by when the dead leader is all that `resign` could hand over to.
+#[test]
+fn a_leader_whose_silence_was_claimed_over_stands_by_only_once_it_says_hello_again() {
+    let names = |observer: &Observer, ms| {
+        let standbys = observer.standbys(later(ms));
+        standbys.iter().map(|standby| standby.candidate.shown().to_owned()).collect::<Vec<_>>()
+    };
+    let mut observer = observer();
+    hello(&mut observer, 0, 0, "d1");
+    read(&mut observer, 1, 0, &claim("d1", 0));
+    hello(&mut observer, 2, 0, "d2");
+    read(&mut observer, 3, 4_000, &beat("d1", 1, "running"));
+    // It said so while its lease lasted: that it died since, nothing in it denies.
+    hello(&mut observer, 4, 4_500, "d1");
+    read(&mut observer, 5, 9_100, &claim("d2", 3));
+    assert_eq!(names(&observer, 9_100), [""; 0]);
+    hello(&mut observer, 6, 20_000, "d1");
+    assert_eq!(names(&observer, 20_000), ["d1"]);
+}
+
+/// The hello of a process with many roles stands in another partition, and may be read after what came later.
+#[test]
+fn an_old_hello_that_is_read_late_makes_no_standby_of_a_dead_leader() {
+    let said = |observer: &mut Observer, ms| {
+        let line = r#"{"v":1,"kind":"hello","member":"p","name":"p","roles":"3","partitions":2}"#;
+        let hello = ProcessHello::parse(line.as_bytes()).expect("a hello");
+        observer.heard_process(later(30_000), hello, Some(AT.wall_ms + ms));
+    };
+    let mut observer = observer();
+    read_late(&mut observer, 0, later(30_000), 0, &claim("p", -1));
+    read_late(&mut observer, 1, later(30_000), 5_200, &claim("q", 0));
+    said(&mut observer, 100);
+    assert_eq!(observer.standbys(later(30_000)).len(), 0);
+    said(&mut observer, 25_000);
+    assert_eq!(observer.standbys(later(30_000)).len(), 1);
+}
+
+/// `--overlap`: it is alive until it says that nothing is left of its job.
+#[test]
+fn a_leader_that_another_overlaps_is_there() {
+    let mut observer = observer();
+    let marked = |line: String, more: &str| line.replace("\"lease_ms\"", &format!("{more},\"lease_ms\""));
+    hello(&mut observer, 0, 0, "a");
+    read(&mut observer, 1, 0, &marked(claim("a", 0), "\"overlap_ms\":900"));
+    read(&mut observer, 2, 1_000, &marked(beat("a", 1, "running"), "\"overlap_ms\":900,\"yields\":true"));
+    read(&mut observer, 3, 1_100, &marked(claim("b", 2), "\"overlap_ms\":900,\"over\":1"));
+    assert_eq!(observer.standbys(later(1_100)).len(), 1);
+}
+
 /// It says one hello for all of its roles, and goes on with the others when one is released.
 #[test]
 fn a_process_with_many_roles_stands_by_until_it_leaves() {
@@ -297,16 +346,25 @@ fn a_run_that_ends_well_makes_good_for_those_that_failed() {
 
 /// What is only read later than it was written is no silence, and a beat in time tells of none.
 #[test]
-fn a_leader_that_was_not_silent_while_it_was_listened_to_is_not_heard_again() {
-    for (is_live, ms) in [(true, 1_000), (false, 109_000)] {
+fn a_leader_that_was_not_silent_is_not_heard_again() {
+    for (is_live, read_ms) in [(true, 1_000), (false, 109_000)] {
         let mut observer = observer();
         read(&mut observer, 0, 0, &claim("m", -1));
         if is_live {
             observer.caught_up();
         }
-        let changes = read(&mut observer, 1, ms, &beat("m", 0, "running"));
+        let changes = read_late(&mut observer, 1, later(read_ms), 1_000, &beat("m", 0, "running"));
         assert!(matches!(changes.as_slice(), [Change::Job(_)]), "{changes:?}");
     }
+}
+
+#[test]
+fn a_silence_that_is_over_when_it_is_read_is_told() {
+    let mut observer = observer();
+    read_late(&mut observer, 0, later(109_000), 0, &claim("m", -1));
+    let changes = read_late(&mut observer, 1, later(109_000), 30_000, &claim("n", 0));
+    let [Change::FellSilent(silence), Change::Led] = changes.as_slice() else { panic!("{changes:?}") };
+    assert_eq!((&*silence.name, silence.since_ms), ("m", AT.wall_ms + 5_060));
 }
 
 #[test]

@@ -25,7 +25,7 @@ use neli_proto::command::CommandEnd;
 use neli_proto::guard::{Answer, Order};
 use neli_proto::hooks::Hook;
 use neli_proto::node::{Action, Awaited, Counts, Event, HookRun, Leader, Note, OtherCandidate, Refusal, Vacancy};
-use neli_proto::record::{Body, JobState, MemberId, Why};
+use neli_proto::record::{Body, JobState, MemberId, Offset, Why};
 use neli_proto::supervisor::{self, Ending, JobStatus};
 use neli_proto::topic::{TopicId, TopicIdentity};
 
@@ -67,6 +67,24 @@ fn the_status_of_a_standby_names_the_leader_and_the_others() {
     assert_eq!((status.lease_end, status.is_leaving, host.node.is_leaving()), (None, false, false));
     host.now = host.now + Duration::from_secs(80);
     assert_eq!(host.status().standbys, [], "its hello is too old");
+}
+
+/// `neli_standbys`, and the alert that goes by it, count no candidate that died as the leader.
+#[test]
+fn a_leader_over_whose_silence_another_claims_stands_by_no_more() {
+    let mut host = Host::listening(&[]);
+    host.answered_with(1);
+    host.actions();
+    host.reads(by("db1", hello(0)));
+    host.reads(by("db1", Body::Claim { after: 0, lease_ms: 2_000, overlap: None }));
+    host.reads(by("db3", hello(0)));
+    host.pass(Duration::from_secs(4));
+    let after = Offset::try_from(host.log.len()).expect("a short log") - 1;
+    host.reads(by("db3", Body::Claim { after, lease_ms: 2_000, overlap: None }));
+    assert_eq!(host.status().leader.and_then(|leader| leader.member), Some(MemberId::from("db3")));
+    assert_eq!(host.status().standbys, []);
+    host.reads(by("db1", hello(1)));
+    assert_eq!(host.status().standbys.len(), 1);
 }
 
 #[test]

@@ -1,0 +1,145 @@
+//! Terms, their ends and gaps, and what is odd about them.
+
+use alloc::format;
+
+use super::*;
+use crate::journal::Origin;
+
+const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_000_000 };
+
+fn history(records: &[(u64, &str)]) -> History {
+    let mut history = History::new(Journal::read_from(0, Origin::Beginning));
+    for (offset, (ms, line)) in (0..).zip(records) {
+        history.read(AT, offset, Record::parse(line.as_bytes()).as_ref(), Some(*ms));
+    }
+    history
+}
+
+/// What is odd, where the last leader was heard a moment ago.
+fn findings(history: &History) -> Vec<Finding> {
+    let at = history.terms().last().and_then(|term| term.last_word_ms).unwrap_or_default();
+    history.findings(ReadAt { wall_ms: at, ..AT }).into_iter().map(|found| found.finding).collect()
+}
+
+fn claim(member: &str, after: Offset) -> alloc::string::String {
+    format!(r#"{{"v":1,"kind":"claim","member":"{member}","seq":1,"after":{after},"lease_ms":5000}}"#)
+}
+
+fn beat(member: &str, term: Offset) -> alloc::string::String {
+    format!(r#"{{"v":1,"kind":"beat","member":"{member}","seq":2,"term":{term},"seen":{term},"lease_ms":5000}}"#)
+}
+
+#[test]
+fn a_job_that_another_overlaps_is_nothing_odd() {
+    let marked =
+        |line: alloc::string::String, more: &str| line.replace("\"lease_ms\"", &format!("{more},\"lease_ms\""));
+    let history = history(&[
+        (0, &marked(claim("a", -1), "\"overlap_ms\":900")),
+        (1_000, &marked(beat("a", 0), "\"overlap_ms\":900,\"yields\":true")),
+        (1_100, &marked(claim("b", 1), "\"overlap_ms\":900,\"over\":0")),
+        (1_500, &release("a", 0, "")),
+        (2_000, &marked(beat("b", 2), "\"overlap_ms\":900")),
+    ]);
+    let ends: Vec<TermEnd> = history.terms().iter().map(|term| term.end.clone()).collect();
+    assert_eq!(ends, [TermEnd::Overlapped { claimed_ms: Some(1_100) }, TermEnd::Open]);
+    assert_eq!(findings(&history), []);
+}
+
+fn release(member: &str, term: Offset, late: &str) -> alloc::string::String {
+    format!(
+        r#"{{"v":1,"kind":"release","member":"{member}","seq":9,"term":{term},"seen":{term},"why":"exited","exit":3{late}}}"#
+    )
+}
+
+#[test]
+fn terms_follow_each_other_with_their_ends_and_gaps() {
+    let history = history(&[
+        (1_000, &claim("m", -1)),
+        (2_000, &beat("m", 0)),
+        (3_000, &release("m", 0, "")),
+        (3_040, &claim("n", 2)),
+        (9_000, &beat("n", 3)),
+        (16_000, &claim("m", 4)),
+    ]);
+    let terms: Vec<(Offset, &str, Option<u64>, Option<u64>)> =
+        history.terms().iter().map(|term| (term.term, term.shown(), term.from_ms, term.over_ms())).collect();
+    let expected =
+        [(0, "m", Some(1_000), Some(3_000)), (3, "n", Some(3_040), Some(14_000)), (5, "m", Some(16_000), None)];
+    assert_eq!(terms, expected);
+    let gaps: Vec<Option<u128>> = (0..3).map(|at| history.gap_after(at).map(|gap| gap.as_millis())).collect();
+    assert_eq!(gaps, [Some(40), Some(2_000), None]);
+    assert_eq!(history.terms()[1].end, TermEnd::Silent);
+    assert_eq!(findings(&history), [Finding::Gap { after: 3, gap: Duration::from_secs(2), is_open: false }]);
+}
+
+#[test]
+fn a_claim_before_the_lease_s_end_is_an_overlap() {
+    let history = history(&[(0, &claim("m", -1)), (4_000, &beat("m", 0)), (8_500, &claim("n", 1))]);
+    let overlap = Finding::Overlap { term: 2, before: 0, by: Duration::from_millis(500) };
+    assert_eq!(findings(&history), [overlap]);
+    assert!(findings(&history)[0].is_violation());
+}
+
+#[test]
+fn a_late_fence_overlaps_where_another_leads_by_then() {
+    let late = r#","late_ms":70"#;
+    let own = history(&[(0, &claim("m", -1)), (6_000, &release("m", 0, late))]);
+    let finding = Finding::LateFence { term: 0, late: Duration::from_millis(70), overlaps: false };
+    assert_eq!(findings(&own), [finding]);
+    assert!(!findings(&own)[0].is_violation());
+    let beside = history(&[(0, &claim("m", -1)), (5_100, &claim("n", 0)), (5_200, &release("m", 0, late))]);
+    assert_eq!(findings(&beside).iter().filter(|finding| finding.is_violation()).count(), 1);
+}
+
+#[test]
+fn what_does_not_count_is_counted() {
+    let history =
+        history(&[(0, &claim("m", -1)), (1, &claim("n", -1)), (2, "x"), (3, &beat("o", 0)), (4, &beat("m", 0))]);
+    assert_eq!(findings(&history), [Finding::NotEffective { claims: 1, words: 1, nonsense: 1 }]);
+    assert_eq!(history.terms().len(), 1);
+}
+
+/// An outage that goes on is none that is over, and is told.
+#[test]
+fn nobody_leads_since_the_last_term() {
+    let records = [(1_000, claim("m", -1)), (2_000, beat("m", 0))];
+    let records: Vec<(u64, &str)> = records.iter().map(|(ms, line)| (*ms, line.as_str())).collect();
+    let open = |history: &History, ms| {
+        let at = ReadAt { wall_ms: ms, ..AT };
+        let found = history.findings(at).into_iter().map(|found| (found.finding, found.at_ms)).collect::<Vec<_>>();
+        (history.open_gap(at).map(|gap| gap.as_millis()), found)
+    };
+    let silent = history(&records);
+    assert_eq!(open(&silent, 6_000), (None, Vec::new()), "it leads");
+    let gap = Finding::Gap { after: 0, gap: Duration::from_secs(23), is_open: true };
+    assert_eq!(open(&silent, 30_000), (Some(23_000), [(gap, Some(30_000))].into()), "from the lease's end on");
+    let released = release("m", 0, "");
+    let released = history(&[records.as_slice(), &[(3_000, released.as_str())]].concat());
+    let gap = Finding::Gap { after: 0, gap: Duration::from_secs(27), is_open: true };
+    assert_eq!(open(&released, 30_000), (Some(27_000), [(gap, Some(30_000))].into()));
+}
+
+/// `--since 1h --check` must not fail for what was two jobs at once a year ago.
+#[test]
+fn what_was_before_is_no_finding() {
+    let late = release("m", 0, r#","late_ms":70"#);
+    let lines = [claim("m", -1), claim("n", 0), late, claim("o", 2), claim("x", 0), "x".into()];
+    let times = [0, 1_000, 1_100, 3_000, 3_100, 3_200];
+    let found = |from_ms| {
+        let mut history = History::new(Journal::read_from(0, Origin::Beginning)).since(from_ms);
+        for (offset, (ms, line)) in (0..).zip(times.iter().zip(&lines)) {
+            history.read(AT, offset, Record::parse(line.as_bytes()).as_ref(), Some(*ms));
+        }
+        let findings = history.findings(ReadAt { wall_ms: 3_200, ..AT });
+        findings
+            .iter()
+            .map(|found| (found.finding.is_violation(), found.finding.term(), found.at_ms))
+            .collect::<Vec<_>>()
+    };
+    let not_effective = (false, None, Some(3_200));
+    let overlaps = [(true, Some(1), Some(1_000)), (true, Some(3), Some(3_000))];
+    let late = (true, Some(0), Some(1_100));
+    assert_eq!(found(0), [overlaps[0], overlaps[1], late, not_effective]);
+    assert_eq!(found(2_000), [overlaps[1], not_effective]);
+    assert_eq!(found(4_000), []);
+}

@@ -1,0 +1,64 @@
+//! Leaders whose terms ended in silence: most of them are dead, and their last hellos are no sign of life.
+
+use alloc::collections::BTreeMap;
+use core::time::Duration;
+
+use super::{Change, Heard, Leader, Silence, millis};
+use crate::journal::{Journal, View};
+use crate::precedence::HELLO_HOLDS;
+use crate::record::MemberId;
+
+/// The last record and the lease of each such leader, for as long as a hello from before could count.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lost(BTreeMap<MemberId, (Heard, Duration)>);
+
+impl Lost {
+    /// None so far.
+    pub(super) const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    /// That leader's term is over, and nobody released it.
+    pub(super) fn insert(&mut self, leader: &Leader, claim: Heard) {
+        self.0.retain(|_, (word, lease)| !is_later(claim, *word, *lease + HELLO_HOLDS));
+        self.0.extend(leader.member.clone().map(|member| (member, (leader.word, leader.lease))));
+    }
+
+    /// Whether a hello says nothing about the time after the leader's lease: the leader may have died since. A later hello shows that
+    /// the member is alive.
+    pub(super) fn is_dead(&mut self, member: &MemberId, hello: Heard) -> bool {
+        let is_dead = self.0.get(member).is_some_and(|(word, lease)| !is_later(hello, *word, *lease));
+        if !is_dead {
+            self.0.remove(member);
+        }
+        is_dead
+    }
+}
+
+/// The leader that the next record may find to have fallen silent, where somebody leads.
+pub(super) fn leads<'a>(journal: &Journal, leader: Option<&'a Leader>) -> Option<&'a Leader> {
+    leader.filter(|_| matches!(journal.view(), View::Led(_)))
+}
+
+/// Whether `leader` led until another claimed over its silence, as the record tells that brought these changes. With `--overlap` the
+/// leader before is alive, and ends its job.
+pub(super) fn is_lost(leader: &Leader, journal: &Journal, changes: &[Change]) -> bool {
+    let View::Led(term) = journal.view() else { return false };
+    term.offset != leader.term
+        && term.member != leader.member
+        && !changes.iter().any(|change| matches!(change, Change::Overlapped(_)))
+}
+
+/// The silence of a leader that a record ends which is read later than it was written; none where the leader was not silent.
+pub(super) fn past_silence(leader: &Leader, heard: Heard) -> Option<Silence> {
+    let silent = leader.word.written_before(heard).filter(|_| !heard.is_live)?;
+    Silence::of(leader, silent, heard.written_ms?)
+}
+
+/// Whether `heard` was written more than `span` after `word`: by the broker's clock where both say, else as they were read.
+fn is_later(heard: Heard, word: Heard, span: Duration) -> bool {
+    match (heard.written_ms, word.written_ms) {
+        (Some(heard), Some(word)) => heard > word.saturating_add(millis(span)),
+        _ => heard.read > word.read + span,
+    }
+}

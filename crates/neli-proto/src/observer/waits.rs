@@ -1,0 +1,46 @@
+//! Until when a candidate that stands by leaves a released term to the others.
+
+use core::time::Duration;
+
+use super::{Leadership, Observer, ReadAt, Standby};
+use crate::record::Why;
+
+impl Observer {
+    /// For how much longer that candidate claims nothing, as far as the records tell: it stood down, and lets another lead first for two
+    /// leases, or its last runs failed. Nothing where somebody leads, or nothing was released.
+    #[must_use]
+    pub fn waits(&self, standby: &Standby<'_>, at: ReadAt) -> Duration {
+        let Leadership::Released { release, age } = self.leadership(at) else { return Duration::ZERO };
+        let is_own = release.member.as_ref() == Some(&standby.candidate.member);
+        let stood_down = is_own && release.why.as_deref().and_then(Why::parse).is_some_and(Why::lets_another_lead);
+        let lease = self.leader.as_ref().filter(|leader| stood_down && leader.term == release.term);
+        let cool_off = lease.map_or(Duration::ZERO, |leader| leader.lease * 2);
+        cool_off.max(standby.back_off()).saturating_sub(age)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::super::tests::{claim, hello, later, observer, read, release};
+
+    /// How long each waits after a release for this reason, so many milliseconds later.
+    fn waits(why: &str, exit: &str, ms: u64) -> Vec<u128> {
+        let mut observer = observer();
+        hello(&mut observer, 0, 0, "n");
+        read(&mut observer, 1, 0, &claim("m", 0));
+        read(&mut observer, 2, 1_000, &release("m", 1, why, exit));
+        hello(&mut observer, 3, 1_100, "m");
+        let at = later(1_000 + ms);
+        observer.standbys(at).iter().map(|standby| observer.waits(standby, at).as_millis()).collect()
+    }
+
+    #[test]
+    fn one_that_stood_down_waits_for_two_leases_and_one_whose_run_failed_backs_off() {
+        assert_eq!(waits("resigned", "0", 4_000), [6_000, 0]);
+        assert_eq!(waits("resigned", "0", 10_000), [0, 0]);
+        assert_eq!(waits("failed", "1", 200), [300, 0]);
+        assert_eq!(waits("stopped", "0", 200), [0, 0]);
+    }
+}

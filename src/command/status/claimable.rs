@@ -1,0 +1,122 @@
+//! Since when a lead that nobody has may be claimed, or from when on, as far as the records tell.
+
+use std::time::Duration;
+
+use neli_proto::listener::silence;
+use neli_proto::observer::{Leadership, Observer, ReadAt, Standby};
+use neli_proto::timings::LONGEST_LEASE;
+
+use crate::command::page::Page;
+use crate::command::wording::{span, time_of_day};
+
+/// A candidate that may claim has done so by then, whatever its `--elect` and its priority.
+const CLAIMED_WITHIN: Duration = Duration::from_secs(10);
+
+/// Where to look when none does: a refused append leaves nothing in the journal.
+const LOOK: &str =
+    "not in the journal: the logs of those that stand by say what keeps them, in Kafka's words where it refuses";
+
+/// What is looked at.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) observer: &'a Observer,
+    pub(super) standbys: &'a [Standby<'a>],
+    /// `--max-roles`: those that stand by have no room for it.
+    pub(super) has_no_room: bool,
+    pub(super) at: ReadAt,
+}
+
+impl View<'_> {
+    /// The rows about it.
+    pub(super) fn rows(self, page: &mut Page) {
+        let waits = self.standbys.iter().map(|standby| self.observer.waits(standby, self.at)).min();
+        let (told, vacant_for) = match self.observer.leadership(self.at) {
+            Leadership::Silent { claimable_since, .. } => {
+                let since = self.at.wall_ms.saturating_sub(millis(claimable_since));
+                (format!("since {} ({})", time_of_day(since), span(claimable_since)), claimable_since)
+            }
+            Leadership::Released { .. } if self.has_no_room => {
+                ("now, by a candidate that starts, or has a higher --max-roles".to_owned(), Duration::ZERO)
+            }
+            Leadership::Released { age, .. } => {
+                let told = match waits {
+                    None => "now, by a candidate that starts".to_owned(),
+                    Some(Duration::ZERO) => "now, by a candidate that stands by or starts".to_owned(),
+                    Some(left) => {
+                        let at = moment(self.at, left);
+                        format!("now, by a candidate that starts; {at}, by one that stands by")
+                    }
+                };
+                (told, age)
+            }
+            Leadership::Unknown => {
+                let by = moment(self.at, silence(LONGEST_LEASE));
+                (format!("{by} at the latest, by a candidate that runs, unless a leader is heard"), Duration::ZERO)
+            }
+            Leadership::Forgotten | Leadership::Led { .. } | Leadership::NeverLed => return,
+        };
+        page.row("claimable", &told);
+        if waits == Some(Duration::ZERO) && vacant_for > CLAIMED_WITHIN {
+            page.row("why", LOOK);
+        }
+    }
+}
+
+/// A moment to come, by the clock and from now, in whole seconds.
+pub(super) fn moment(at: ReadAt, left: Duration) -> String {
+    let seconds = Duration::from_secs(left.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX));
+    format!("at {} (in {})", time_of_day(at.wall_ms.saturating_add(millis(left))), span(seconds))
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use neli_proto::journal::{Journal, Origin};
+    use neli_proto::record::Record;
+    use neli_proto::time::Time;
+
+    use super::*;
+    use crate::command::page::{Style, Tone};
+
+    const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };
+
+    fn later(seconds: u64) -> ReadAt {
+        ReadAt { now: AT.now + Duration::from_secs(seconds), wall_ms: AT.wall_ms + seconds * 1_000 }
+    }
+
+    /// The rows so many seconds after a release, with one that stands by or none.
+    fn rows(why: &str, standby: Option<&str>, seconds: u64) -> String {
+        let mut observer = Observer::new(Journal::read_from(0, Origin::Beginning));
+        let release = format!(
+            r#"{{"v":1,"kind":"release","member":"d1","name":"d1","seq":9,"term":0,"seen":0,"why":"{why}","exit":1}}"#
+        );
+        let claim = r#"{"v":1,"kind":"claim","member":"d1","name":"d1","seq":1,"after":-1,"lease_ms":5000}"#;
+        for (offset, line) in [(0, claim), (1, release.as_str())] {
+            observer.read(AT, offset, Record::parse(line.as_bytes()).as_ref(), Some(AT.wall_ms));
+        }
+        if let Some(name) = standby {
+            let hello = format!(r#"{{"v":1,"kind":"hello","member":"{name}","name":"{name}","seq":0}}"#);
+            observer.read_hello(AT, 2, Record::parse(hello.as_bytes()), Some(AT.wall_ms));
+        }
+        let mut page = Page::new(Tone::Bad, "");
+        let at = later(seconds);
+        View { observer: &observer, standbys: &observer.standbys(at), has_no_room: false, at }.rows(&mut page);
+        page.render(Style { is_coloured: false, columns: None })
+    }
+
+    #[test]
+    fn a_released_term_is_claimed_when_those_that_stand_by_may() {
+        assert_eq!(rows("stopped", None, 1), "\nclaimable  now, by a candidate that starts\n");
+        assert_eq!(rows("stopped", Some("d2"), 1), "\nclaimable  now, by a candidate that stands by or starts\n");
+        let only = "\nclaimable  now, by a candidate that starts; at 12:00:10Z (in 6s), by one that stands by\n";
+        assert_eq!(rows("resigned", Some("d1"), 4), only);
+    }
+
+    #[test]
+    fn where_nobody_claims_though_they_might_the_page_says_where_to_look() {
+        assert!(rows("stopped", Some("d2"), 30).contains("\nwhy        not in the journal: the logs of those"));
+    }
+}

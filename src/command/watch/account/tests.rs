@@ -1,0 +1,185 @@
+//! The lines of `watch`, with a clock that the test holds.
+
+use neli_proto::journal::Origin;
+use serde_json::Value;
+
+use super::*;
+
+const NOW: Time = Time::from_nanos(1_000_000_000_000);
+const AT: ReadAt = ReadAt { now: NOW, wall_ms: 1_769_860_800_123 };
+
+fn account(json: bool, first: Offset) -> Account {
+    Account::new(json, 2, (first, 0), Journal::read_from(0, Origin::Beginning))
+}
+
+fn read(account: &mut Account, offset: Offset, record: &str) {
+    account.read(AT, offset, Some(record.as_bytes()), Some(1_769_860_800_123));
+}
+
+const CLAIM: &str = r#"{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"after":-1,"lease_ms":5000}"#;
+
+fn beat(state: &str, pid: u32) -> String {
+    format!(
+        r#"{{"v":1,"kind":"beat","member":"m","name":"web","seq":2,"term":0,"seen":0,"lease_ms":5000,"state":"{state}","pid":{pid},"attempt":1,"since_ms":1}}"#
+    )
+}
+
+const RELEASE: &str =
+    r#"{"v":1,"kind":"release","member":"m","name":"web","seq":9,"term":0,"seen":0,"why":"exited","exit":3}"#;
+
+#[test]
+fn json_shows_every_record_with_its_verdict() {
+    let mut account = account(true, 0);
+    read(&mut account, 0, CLAIM);
+    read(&mut account, 1, "not json");
+    read(&mut account, 2, "{\"v\":9,\n\"new\":true}");
+    account.read(AT, 3, None, None);
+    account.read_other(NOW, 4);
+    read(&mut account, 5, RELEASE);
+    let lines = account.take_lines();
+    let claim: Value = serde_json::from_str(CLAIM).unwrap();
+    let (ts, first): (_, Value) = ("2026-01-31T12:00:00.123Z", serde_json::from_str(&lines[0]).unwrap());
+    assert_eq!(
+        first,
+        serde_json::json!({
+            "ts": ts, "event": "record", "partition": 2, "offset": 0, "verdict": "effective", "term": 0, "record": claim, "silent": null
+        })
+    );
+    let begin = format!(r#"{{"ts":"{ts}","event":"record","partition":2,"#);
+    let lines: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix(&begin)).collect();
+    assert_eq!(lines[1], r#""offset":1,"verdict":"nonsense","term":0,"record":null,"silent":null}"#);
+    assert_eq!(lines[2], r#""offset":2,"verdict":"nonsense","term":0,"record":{"v":9, "new":true},"silent":null}"#);
+    assert_eq!(lines[3], r#""offset":3,"verdict":"nonsense","term":0,"record":null,"silent":null}"#);
+    assert!(lines[4].starts_with(r#""offset":5,"verdict":"effective","term":null,"record":{"#), "{}", lines[4]);
+    assert_eq!(lines.len(), 5);
+}
+
+#[test]
+fn what_is_older_than_was_asked_for_is_not_shown() {
+    let mut account = Account::new(false, 0, (0, AT.wall_ms), Journal::read_from(0, Origin::Beginning));
+    account.read(AT, 0, Some(CLAIM.as_bytes()), Some(AT.wall_ms - 1));
+    account.read(AT, 1, Some(beat("running", 7).as_bytes()), Some(AT.wall_ms));
+    let hello = br#"{"v":1,"kind":"hello","member":"m","name":"web","host":"h","version":"1","elector":"log"}"#;
+    account.hello(AT, (0, 2), hello, Some(AT.wall_ms - 1));
+    account.hello(AT, (0, 3), hello, Some(AT.wall_ms));
+    let at = "2026-01-31T12:00:00.123Z";
+    let expected =
+        [format!("{at} web: the job runs, pid 7"), format!("{at} web says hello: on h, version 1, --elect log")];
+    assert_eq!(account.take_lines(), expected);
+}
+
+#[test]
+fn people_are_told_what_changes() {
+    let mut account = account(false, 0);
+    read(&mut account, 0, CLAIM);
+    read(&mut account, 1, &beat("running", 7));
+    read(&mut account, 2, &beat("running", 7));
+    read(&mut account, 3, &beat("stopping", 7));
+    read(&mut account, 4, RELEASE);
+    read(&mut account, 5, RELEASE);
+    let at = "2026-01-31T12:00:00.123Z";
+    assert_eq!(
+        account.take_lines(),
+        [
+            format!("{at} web leads, term 0"),
+            format!("{at} web: the job runs, pid 7"),
+            format!("{at} web: the job has been asked to stop, pid 7"),
+            format!("{at} term 0 was released: the job has ended (the job's status: 3)"),
+        ]
+    );
+}
+
+#[test]
+fn what_was_before_is_known_and_not_shown() {
+    let mut account = account(false, 2);
+    read(&mut account, 0, CLAIM);
+    read(&mut account, 1, &beat("running", 7));
+    read(&mut account, 2, &beat("running", 7));
+    assert_eq!(account.take_lines(), [""; 0]);
+    account.caught_up(AT);
+    assert_eq!(account.take_lines(), ["2026-01-31T12:00:00.123Z as of now: web leads, term 0: the job runs, pid 7"]);
+}
+
+/// After so many milliseconds.
+fn later(ms: u64) -> ReadAt {
+    ReadAt { now: NOW + Duration::from_millis(ms), wall_ms: AT.wall_ms + ms }
+}
+
+#[test]
+fn a_leader_that_is_silent_for_longer_than_its_lease_leads_no_more() {
+    let mut account = account(false, 2);
+    read(&mut account, 0, CLAIM);
+    read(&mut account, 1, &beat("running", 7));
+    account.caught_up(later(1_000));
+    account.take_lines();
+    assert_eq!(account.poll_timeout(later(1_000)), Some(later(5_060).now));
+    account.handle_timeout(later(5_059));
+    assert_eq!(account.take_lines(), [""; 0]);
+    account.handle_timeout(later(5_060));
+    let silent = "no leader: web has been silent for 5s (lease 5s)";
+    assert_eq!(account.take_lines(), [format!("2026-01-31T12:00:05.183Z {silent}")]);
+    assert_eq!(account.poll_timeout(later(5_060)), None);
+    account.read(later(7_123), 2, Some(beat("running", 7).as_bytes()), Some(0));
+    assert_eq!(account.take_lines(), ["2026-01-31T12:00:07.246Z web leads on, after 7.1s of silence"]);
+    assert_eq!(account.poll_timeout(later(7_123)), Some(later(7_123 + 5_060).now));
+}
+
+/// No record tells of a silence: neither a script nor whoever reads later must take the leader for one that leads on.
+#[test]
+fn a_silence_has_a_line_in_json_too_and_where_it_is_long_over() {
+    let records = |account: &mut Account| {
+        account.read(later(60_000), 0, Some(CLAIM.as_bytes()), Some(AT.wall_ms));
+        account.read(later(60_000), 1, Some(beat("running", 7).as_bytes()), Some(AT.wall_ms + 30_000));
+    };
+    let mut json = account(true, 0);
+    records(&mut json);
+    json.caught_up(later(60_000));
+    let lines = json.take_lines();
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    let silent = |ts: &str, ms: u32| {
+        format!(
+            r#"{{"ts":"{ts}","event":"silent","partition":2,"offset":null,"verdict":null,"term":null,"record":null,"silent":{{"name":"web","term":0,"lease_ms":5000,"for_ms":{ms}}}}}"#
+        )
+    };
+    assert_eq!(lines[1], silent("2026-01-31T12:00:05.183Z", 30_000));
+    assert_eq!(lines[3], silent("2026-01-31T12:00:35.183Z", 30_000));
+    json.handle_timeout(later(61_000));
+    assert_eq!(json.take_lines(), [""; 0], "told once");
+    let mut text = account(false, 0);
+    records(&mut text);
+    let lines = text.take_lines();
+    assert_eq!(lines[1], "2026-01-31T12:00:05.183Z no leader: web was silent for 30s (lease 5s)");
+    assert_eq!(lines[2], "2026-01-31T12:00:30.123Z web leads on, after 30s of silence");
+}
+
+#[test]
+fn what_was_read_late_is_as_old_as_it_says() {
+    let mut account = account(false, 2);
+    account.read(later(108_700), 0, Some(CLAIM.as_bytes()), Some(AT.wall_ms));
+    account.caught_up(later(108_800));
+    let silent = "as of now: no leader: web has been silent for 108s (lease 5s)";
+    assert_eq!(account.take_lines(), [format!("2026-01-31T12:01:48.923Z {silent}")]);
+    assert_eq!(account.poll_timeout(later(108_800)), None);
+}
+
+#[test]
+fn a_record_read_twice_is_told_once() {
+    let mut account = account(true, 0);
+    read(&mut account, 0, CLAIM);
+    read(&mut account, 0, CLAIM);
+    assert_eq!(account.take_lines().len(), 1);
+}
+
+#[test]
+fn a_time_may_lie_in_any_future() {
+    let mut account = account(false, 0);
+    account.read(AT, 0, Some(CLAIM.as_bytes()), Some(u64::MAX));
+    assert_eq!(account.take_lines(), ["9999-12-31T23:59:59.999Z web leads, term 0"]);
+}
+
+#[test]
+fn a_name_is_one_line() {
+    let mut account = account(false, 0);
+    read(&mut account, 0, &CLAIM.replace("web", "a\\nb\\u001b[2J"));
+    assert_eq!(account.take_lines(), ["2026-01-31T12:00:00.123Z a\\nb\\u{1b}[2J leads, term 0"]);
+}
