@@ -66,6 +66,9 @@ fn the_unit_gives_us_what_we_need() {
         ("RestartSec=", "10s"),
         ("StartLimitIntervalSec=", "0"),
         ("RestartPreventExitStatus=", "125 126 127"),
+        // What the guard needs to be on time, for a user that is not root.
+        ("LimitRTPRIO=", "2"),
+        ("LimitMEMLOCK=", "infinity"),
     ] {
         assert_eq!(setting(UNIT, name), value, "{name}");
     }
