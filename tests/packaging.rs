@@ -176,3 +176,20 @@ fn the_image_is_built_of_what_a_build_needs() {
         assert!(DOCKERFILE.lines().any(|found| found == line), "{line}");
     }
 }
+
+/// A tag of an action can be moved to other code, which would then run with the release's rights.
+#[test]
+fn the_workflows_pin_each_action_by_its_commit() {
+    let mut count = 0;
+    for entry in std::fs::read_dir(root(".github/workflows")).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        for action in text.lines().filter_map(|line| line.split_once("uses: ")).map(|(_, action)| action) {
+            let (name, commit) = action.split_once('@').unwrap_or((action, ""));
+            let commit = commit.split(' ').next().unwrap_or_default();
+            let is_pinned = commit.len() == 40 && commit.chars().all(|digit| digit.is_ascii_hexdigit());
+            assert!(is_pinned || name.starts_with("./"), "{action}");
+            count += 1;
+        }
+    }
+    assert!(count >= 10, "{count} actions");
+}
