@@ -107,7 +107,7 @@ pub fn definition() -> Command {
 pub(crate) fn without_command() -> Command {
     Command::new("neli-run")
         .version(features::version())
-        .about("Run a command on exactly one machine of many, with nothing but Kafka")
+        .about("Run a command on at most one machine at a time, with nothing but Kafka")
         .long_about(wrapped(
             "Runs COMMAND on at most one machine at a time of all those that run the same line: while this process \
              leads the election. When the job ends by itself, the next candidate leads and runs it.",

@@ -1,4 +1,4 @@
-//! Runs a command on exactly one machine of many, with nothing but Kafka.
+//! Runs a command on at most one machine at a time, with nothing but Kafka.
 //!
 //! The crate `neli-proto` decides and has no effects. `supervise` is the loop between it and the world; `guard` is the
 //! process that holds the deadline; `process` and `report` do what they are called for, and decide nothing.

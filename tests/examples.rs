@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -65,6 +66,9 @@ fn the_unit_gives_us_what_we_need() {
         ("RestartSec=", "10s"),
         ("StartLimitIntervalSec=", "0"),
         ("RestartPreventExitStatus=", "125 126 127"),
+        // What the guard needs to be on time, for a user that is not root.
+        ("LimitRTPRIO=", "2"),
+        ("LimitMEMLOCK=", "infinity"),
     ] {
         assert_eq!(setting(UNIT, name), value, "{name}");
     }
@@ -103,6 +107,35 @@ fn the_compose_file_gives_us_what_we_need() {
     let config = prove(&words, &[("NELI_RUN_BROKERS", setting(COMPOSE, "NELI_RUN_BROKERS: "))]);
     let grace = COMPOSE.lines().filter_map(|line| line.trim_start().strip_prefix("stop_grace_period: "));
     assert!(grace.map(seconds).all(|grace| grace > longest_stop(&config)));
+}
+
+/// The settings below `environment:` of one service of the compose file.
+fn environment_of(service: &str) -> HashMap<&'static str, &'static str> {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let service = format!("  {service}:");
+    let lines = COMPOSE.lines().skip_while(|line| **line != service).skip(1).take_while(|line| indent(line) > 2);
+    let lines = lines.skip_while(|line| *line != "    environment:").skip(1).take_while(|line| indent(line) > 4);
+    lines.filter_map(|line| line.trim().split_once(": ").filter(|_| !line.trim().starts_with('#'))).collect()
+}
+
+/// A broker tells its clients where to find it: by a name that the other containers know. Without settings of our own the image says
+/// localhost, and with one of them it sets nothing else.
+#[test]
+fn the_compose_files_kafka_advertises_its_service_name() {
+    let (kafka, billing) = (environment_of("kafka"), environment_of("billing"));
+    assert_eq!(kafka["KAFKA_ADVERTISED_LISTENERS"], format!("PLAINTEXT://{}", billing["NELI_RUN_BROKERS"]));
+    assert_eq!(billing["NELI_RUN_BROKERS"], "kafka:9092");
+    // What a broker in KRaft mode refuses to start without, and what a single one can't have more of.
+    assert_eq!(kafka["KAFKA_CONTROLLER_QUORUM_VOTERS"], format!("{}@kafka:9093", kafka["KAFKA_NODE_ID"]));
+    let listeners = format!("PLAINTEXT://:9092,{}://:9093", kafka["KAFKA_CONTROLLER_LISTENER_NAMES"]);
+    assert_eq!(kafka["KAFKA_LISTENERS"], listeners);
+    assert_eq!(kafka["KAFKA_PROCESS_ROLES"], "broker,controller");
+    for name in ["PLAINTEXT", "CONTROLLER"] {
+        assert!(
+            kafka["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"].split(',').any(|pair| pair == format!("{name}:PLAINTEXT"))
+        );
+    }
+    assert_eq!(kafka["KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR"], "1");
 }
 
 /// systemd's own word. Where there is no systemd that is said, past libtest's capture.

@@ -171,7 +171,7 @@ fn a_full_stdout_is_an_error() {
 fn help_and_version_are_printed_to_be_read() {
     for (arguments, begin) in [
         (&["--help"][..], "Runs COMMAND on at most one machine"),
-        (&["-h"], "Run a command on exactly one machine"),
+        (&["-h"], "Run a command on at most one machine at a time"),
         (&["--version"], "neli-run "),
         (&["status", "--help"], "Show who leads an election"),
         (&["watch", "--help"], "Show an election live"),
