@@ -82,7 +82,7 @@ impl Every {
     fn around(self, zone: &TimeZone, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
         let since = zone.to_datetime(now).duration_since(FIRST_EDGE).as_secs();
         let nearest = (since - self.offset).div_euclid(self.length);
-        // Of an hour that is there twice the first counts, and for one that is left out the hour after it.
+        // If an hour occurs twice, the first one counts; for an hour that is left out, the hour after it counts.
         let edge = |count: i64| {
             let since = SignedDuration::from_secs(count * self.length + self.offset);
             zone.to_timestamp(FIRST_EDGE.checked_add(since).ok()?).ok()
@@ -244,7 +244,7 @@ mod tests {
     fn a_day_begins_at_midnight_there_whatever_its_length() {
         let days = Edges::Every(every(24 * HOUR, 2 * HOUR + 1_800));
         let berlin = Calendar::new(days, TimeZone::get("Europe/Berlin").unwrap());
-        // 02:30 is left out on the one day and is there twice on the other.
+        // 02:30 is left out on one of the days and occurs twice on the other.
         for (at, expected) in [
             ("2026-03-28T12:00:00Z", ["2026-03-28T01:30:00Z", "2026-03-29T01:30:00Z"]),
             ("2026-03-29T12:00:00Z", ["2026-03-29T01:30:00Z", "2026-03-30T00:30:00Z"]),
@@ -265,7 +265,8 @@ mod tests {
             ("@hourly", "2026-11-22T12:00:00Z", ["2026-11-22T12:00:00Z", "2026-11-22T13:00:00Z"]),
             ("0 9 * * MON-FRI", "2026-11-22T12:00:00Z", ["2026-11-20T08:00:00Z", "2026-11-23T08:00:00Z"]),
             ("*/10 * * * * *", "2026-11-22T12:00:05Z", ["2026-11-22T12:00:00Z", "2026-11-22T12:00:10Z"]),
-            // An hour that is left out, and one that is there twice: the times of an interval go on, others come once.
+            // An hour that is left out, and one that occurs twice: interval times continue through both, other times
+            // come once.
             ("30 2 * * *", "2026-03-29T12:00:00Z", ["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]),
             ("30 2 * * *", "2026-10-25T01:45:00Z", ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]),
             ("*/30 * * * *", "2026-10-25T01:45:00Z", ["2026-10-25T01:30:00Z", "2026-10-25T02:00:00Z"]),

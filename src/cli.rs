@@ -91,7 +91,7 @@ pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request
     }
 }
 
-/// The last `--group` counts, as of every option; the others are kept, so that somebody can be told of it.
+/// The last `--group` counts, as with every option; the others are kept for a warning.
 fn keeping_each_group(definition: Command) -> Command {
     let keep = |arg: Arg| if arg.get_id() == "group" { arg.action(ArgAction::Append) } else { arg };
     definition.mut_args(keep).mut_subcommands(|subcommand| subcommand.mut_args(keep))
@@ -141,7 +141,7 @@ fn command() -> Arg {
         .value_parser(clap::value_parser!(OsString))
 }
 
-/// Any value; these words are for the completions and the help alone.
+/// Any value is accepted; these values are only for the completions and the help.
 #[derive(Clone)]
 pub(crate) struct Words(pub(crate) &'static [&'static str]);
 

@@ -34,9 +34,9 @@ pub struct Config {
     pub create_topic: bool,
     /// How this candidate is called.
     pub name: String,
-    /// `--priority`: who has more claims a vacancy first.
+    /// `--priority`: the candidate with the higher value claims a vacancy first.
     pub priority: u16,
-    /// Who claims a vacancy first, and every duration of the protocol.
+    /// Which candidate claims a vacancy first, and every duration of the protocol.
     pub timings: Timings,
     /// The option or variable that sets the lease, with its value: for a message about a lease that is found too short later.
     pub lease_shown: String,
@@ -96,9 +96,9 @@ impl Config {
 pub struct Once {
     /// What the job succeeds once for.
     pub occasion: Occasion,
-    /// `--retries`: so many failed runs are followed by another.
+    /// `--retries`: this many failed runs are followed by another.
     pub retries: u32,
-    /// `--done-status`: with what those exit who find the key done.
+    /// `--done-status`: the exit status of a candidate that finds the key done.
     pub done_status: u8,
     /// `--once-retention`: for how long a topic of facts that is made here keeps a fact.
     pub retention: Duration,
@@ -133,7 +133,7 @@ impl Once {
         FactsSettings { retention: self.retention, compaction_lag: longest.unwrap_or(LEAST) }
     }
 
-    /// By what windows are told apart.
+    /// The kind of windows.
     #[must_use]
     pub const fn calendar(&self) -> Option<&Calendar> {
         match &self.occasion {
@@ -265,7 +265,7 @@ pub struct HistoryOf {
 pub struct Resign {
     /// Where.
     pub look: Look,
-    /// `--force`: also where nobody stands by.
+    /// `--force`: resign even if nobody stands by.
     pub force: bool,
     /// `--reason`.
     pub reason: Option<Box<str>>,
@@ -276,7 +276,7 @@ pub struct Resign {
 pub struct End {
     /// Where.
     pub look: Look,
-    /// `--yes`: nobody is asked.
+    /// `--yes`: do not ask for confirmation.
     pub is_confirmed: bool,
     /// `--force`: also where nobody leads or stands by.
     pub force: bool,
@@ -302,7 +302,7 @@ pub struct Forget {
 pub struct Assert {
     /// Whether this term is led: `--epoch`, or the job's own.
     pub term: i64,
-    /// The number of the job's lease descriptor; none where the journal is to tell.
+    /// The number of the job's lease descriptor; none if the journal must answer.
     pub descriptor: Option<i32>,
     /// `--min-left`: so much of the lease must be left.
     pub min_left: Duration,
@@ -336,7 +336,7 @@ pub enum WatchFrom {
     End,
     /// At this offset.
     Offset(i64),
-    /// At what was appended so long ago.
+    /// Records appended this long ago.
     Since(Duration),
     /// At the first record that is kept.
     Start,

@@ -8,9 +8,9 @@ use crate::text::one_line;
 /// How `neli-run` ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ExitStatus {
-    /// What a subcommand has found out: its section of the manual says what the number means.
+    /// The result of a subcommand: its section of the manual explains the number.
     Answer(u8),
-    /// COMMAND is there and can't be run.
+    /// COMMAND exists but can't be run.
     CannotRun,
     /// The election was ended.
     Ended,
@@ -63,7 +63,7 @@ impl ExitStatus {
         }
     }
 
-    /// Whether the status is the job's and not `neli-run`'s: the log's `exiting` has it.
+    /// Whether the status is the job's and not `neli-run`'s; the log's `exiting` event carries it.
     #[must_use]
     pub const fn is_jobs_own(self) -> bool {
         matches!(self, Self::Job(_))

@@ -19,12 +19,12 @@ pub const LIBZ_STATIC: Feature = Feature { name: "libz-static", is_built: cfg!(f
 pub struct Feature {
     /// As `cargo build --features` takes it.
     pub name: &'static str,
-    /// Whether this program has it.
+    /// Whether this program was built with it.
     pub is_built: bool,
 }
 
 impl Feature {
-    /// The message for whoever needs it.
+    /// The message for a user who needs it.
     #[must_use]
     pub fn advice(self) -> String {
         format!("this neli-run was built without the feature {0} (cargo build --features {0})", self.name)

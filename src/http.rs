@@ -1,7 +1,8 @@
 //! `--listen`: what this process is and knows, for monitoring, load balancers and people. It only reads.
 //!
-//! A thread of its own serves it, on what the main loop has published last: the main loop never waits for it. What others may do to
-//! it is bounded: one request a connection, a hundred connections a second, so many at a time, each for so long.
+//! A thread of its own serves it from what the main loop has published last: the main loop never waits for it.
+//! Clients are limited: one request a connection, a hundred connections a second, a maximum number at a time, and a
+//! time limit for each.
 
 mod answer;
 mod live;

@@ -24,8 +24,8 @@ fn main() -> ExitCode {
     }
     let at_start = AtStart::now();
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    // Modes that no person calls (release, embedded broker) are recognized here, before there is an option: by a
-    // descriptor that nobody can type.
+    // Hidden modes (release, embedded broker) are recognized here, before the options are parsed: by a descriptor
+    // that a person can't type.
     let done = match arguments.as_slice() {
         [_, mode, requests, appended] if mode == "release" => {
             Deliverer::named_by(requests, appended).map_or_else(|| perform(&arguments, at_start), release::main)
@@ -100,7 +100,7 @@ fn warn(warnings: &[String]) {
     }
 }
 
-/// One line on stderr; where that is closed there is nobody to tell.
+/// One line on stderr; if that is closed, the message is lost.
 fn say(level: Level, line: &str) {
     let priority = if journald::is_stderr() { journald::priority(level) } else { "" };
     let _ = writeln!(std::io::stderr(), "{priority}neli-run: {line}");

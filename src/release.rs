@@ -1,8 +1,9 @@
-//! The hidden mode `neli-run release <descriptors>`: what a guard becomes when its supervisor has died and the job's tree is
-//! gone. It writes the releases that the guards of that supervisor ask for, tries for one lease at most, and ends.
+//! The hidden mode `neli-run release <descriptors>`: what a guard becomes when its supervisor has died and the job's
+//! tree is gone. It writes the releases that the guards of that supervisor ask for, tries for one lease at most, and
+//! exits.
 //!
-//! Whoever stands by waits for these records, so nothing stands between the start and the producer: no option is parsed,
-//! no topic is looked for, nothing is read. It judges nothing: it writes what the guards knew last.
+//! Standbys wait for these records, so there is as little as possible between the start and the producer: no option
+//! is parsed, no topic is looked up, nothing is read. It judges nothing: it writes what the guards knew last.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,4 +1,5 @@
-//! What people and the service manager are told: the log, systemd's status, and the texts for what the node notes.
+//! What is reported to people and to the service manager: the log, systemd's status, and the texts for a node's
+//! notes.
 
 pub mod journald;
 pub mod log;

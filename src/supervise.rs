@@ -120,7 +120,7 @@ struct MainLoop {
     job_maker: JobMaker,
     /// Where there are many roles: whose guard is started next.
     guard_starts: GuardStarts,
-    /// What Kafka refused last: each role is told, and one says so.
+    /// Kafka's last refusal: each role gets it, and one logs it.
     refusal: Option<Box<str>>,
     kafka: KafkaSession,
     session: Session,
@@ -217,7 +217,7 @@ impl MainLoop {
         Ok((main_loop, signals))
     }
 
-    /// Warns of what an embedded broker is for, and has it replaced when it dies.
+    /// Warns that an embedded broker is for trials only, and has it replaced when it dies.
     fn follow_broker(&self, finder: BrokerFinder) -> Result<(), StartupError> {
         if let Some(bootstrap) = self.kafka.session.follow_broker(finder).map_err(cannot("--embedded"))? {
             self.logger.warn(format!(
@@ -227,7 +227,7 @@ impl MainLoop {
         Ok(())
     }
 
-    /// Who leads, as far as is known, where there is one role.
+    /// The leader, as far as known, if there is only one role.
     fn leader(&self) -> Option<Box<str>> {
         let [role] = self.roles.as_slice() else { return None };
         role.node.status(clock::now()).leader.and_then(|leader| leader.name)

@@ -31,7 +31,7 @@ pub fn quoted(value: &OsStr) -> String {
     }
 }
 
-/// As much of the text's beginning as fits so many bytes.
+/// As much of the text's beginning as fits into this many bytes.
 #[must_use]
 pub fn cut(text: &str, longest: usize) -> &str {
     let end = text.char_indices().map(|(at, character)| at + character.len_utf8()).take_while(|end| *end <= longest);

@@ -9,7 +9,7 @@ use crate::text::shown_duration;
 
 /// The shortest kill margin where the guard has to wait for a processor like everybody else (measured: `benches/lateness.rs`).
 const SHORTEST_ORDINARY_KILL_MARGIN: Duration = Duration::from_millis(300);
-/// Where a quota of processor time applies, so many of its periods besides.
+/// Under a CPU quota the margin is also at least this many of its periods.
 const PERIODS: u32 = 3;
 
 impl Config {

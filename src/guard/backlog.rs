@@ -7,7 +7,8 @@ use neli_proto::guard::Orders;
 
 use crate::guard::channel::{Channel, may_be_sent_later};
 
-/// Sends what can be sent. What the kernel has no room or no memory for waits; an error says that it is lost.
+/// Sends what can be sent. A message for which the kernel has no room or no memory waits; an error means that the
+/// socket is lost.
 pub(super) fn flush(orders: &mut Orders<OwnedFd>, channel: &Channel) -> io::Result<()> {
     while let Some((order, descriptor)) = orders.first() {
         let sent = channel.send_json(&order, descriptor.map(AsFd::as_fd));

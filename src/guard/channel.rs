@@ -68,8 +68,8 @@ impl Channel {
     pub(super) fn receive(&self) -> io::Result<Option<Packet>> {
         loop {
             match self.receive_once() {
-                // The other side closed with packets of ours unread. The kernel says so first, once; what that side had
-                // sent before is still to be read.
+                // The other side closed the socket with packets of ours unread. The kernel reports that first, once;
+                // what the other side had sent before can still be read.
                 Err(Errno::ECONNRESET | Errno::EINTR) => {}
                 other => return Ok(other?),
             }

@@ -1,5 +1,5 @@
-//! The guard's process: one loop, and nothing in it that waits for anything but the loop. It tells [`Guard`] what happened, and does
-//! what that decides ([`perform`](super::perform)). A second thread watches over it ([`spin_watch`]).
+//! The guard's process: one loop, which waits for nothing except in its own `poll`. It passes events to [`Guard`] and
+//! performs its actions ([`perform`](super::perform)). A second thread watches over it ([`spin_watch`]).
 
 use std::io;
 use std::mem;
@@ -41,7 +41,7 @@ use neli::program::alarm::Alarm;
 /// How many orders are read before everything else has its turn again.
 const ORDERS_AT_ONCE: usize = 16;
 
-/// How often to look whether the supervisor is dead, where no pidfd says so.
+/// How often to check whether the supervisor is dead, if there is no pidfd for it.
 const LOOK_FOR_DEATH: Duration = Duration::from_millis(20);
 
 /// When to send answers again for which the kernel was short of something.

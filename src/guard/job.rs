@@ -32,7 +32,7 @@ impl Job {
         self.pending.as_ref().map(AsFd::as_fd)
     }
 
-    /// Whether the job has executed, or failed to; told once.
+    /// Whether the job has executed, or failed to; returned once.
     pub(super) fn observe_start(&mut self) -> Option<Event> {
         let event = match self.pending.as_ref()?.progress() {
             Progress::Pending => return None,
@@ -44,8 +44,8 @@ impl Job {
         Some(event)
     }
 
-    /// Sends a signal to the main process or its group. It may have ended, and may have become another user's: how it goes on is
-    /// told by its end alone.
+    /// Sends a signal to the main process or its group. The process may have ended, or belong to another user by now:
+    /// only its end shows what became of it.
     pub(super) fn signal(&self, signal: i32, to: Target) {
         if !self.has_main {
             return;

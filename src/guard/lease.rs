@@ -67,7 +67,7 @@ impl Lease {
         self.deadline().store(0, Ordering::Release);
     }
 
-    /// The word that holds the deadline, little-endian.
+    /// The 64-bit word that holds the deadline, little-endian.
     pub(crate) fn deadline(&self) -> &AtomicU64 {
         &self.0[DEADLINE]
     }

@@ -16,7 +16,8 @@ use crate::process::signals::Set;
 /// The longest packet, in bytes.
 pub(super) const LONGEST: usize = 4096;
 
-/// What a guard is told at its own start, once and for all. It goes by a sealed file in memory: it holds secrets.
+/// The configuration that a guard gets once, at its start. It is passed in a sealed file in memory, since it holds
+/// secrets.
 #[derive(Clone, Deserialize, Serialize)]
 pub struct GuardConfig {
     /// The directory of the job's control group, a descriptor of the supervisor's.
@@ -33,7 +34,7 @@ pub struct GuardConfig {
     pub inherited: Vec<RawFd>,
     /// The process group of `neli-run`, whose the terminal's foreground is when it is not the job's.
     pub group: i32,
-    /// Whether the job is given the foreground at its start, where `neli-run`'s group has it.
+    /// Whether the job gets the foreground at its start, if `neli-run`'s group has it.
     pub foreground: bool,
     /// What is still there this long after SIGKILL is reported as stuck.
     pub lease: Duration,
@@ -58,7 +59,7 @@ impl fmt::Debug for GuardConfig {
     }
 }
 
-/// What the guard tells the program that releases a term in a dead supervisor's place.
+/// What the guard passes to the program that releases a term in a dead supervisor's place.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ReleaseRequest {
     /// The member that held the term.

@@ -25,7 +25,7 @@ use crate::report::log::to_the_second;
 
 /// How many numbers fit into an answer.
 const MOST_STUCK: usize = 200;
-/// How many processes are told by name: an answer holds more, but they are read in one line of the log.
+/// How many processes are named: an answer could hold more, but they are printed in one line of the log.
 const MOST_NAMED: usize = 20;
 
 /// What the guard ends with.
@@ -181,7 +181,7 @@ impl GuardLoop {
         }
     }
 
-    /// What the run, and a command beside it, is told in its environment: of itself, and this.
+    /// The variables of one run, and of the commands beside it.
     fn variables<const N: usize>(&self, term: i64, own: [CString; N]) -> Vec<CString> {
         let of_run = [variable(EPOCH, term), variable(ATTEMPT, self.attempt)];
         let of_window = self.window.map(|window| {

@@ -1,4 +1,4 @@
-//! The environment variables that tell a run of the job, a command or a hook what it is run for.
+//! The environment variables that describe a run to the job, to a command or to a hook.
 
 /// The term, which is the fencing token.
 pub(crate) const EPOCH: &str = "NELI_EPOCH";
@@ -18,5 +18,5 @@ pub(crate) const WINDOW_START: &str = "NELI_WINDOW_START";
 /// When the next one does.
 pub(crate) const WINDOW_END: &str = "NELI_WINDOW_END";
 
-/// Those that are said anew at each run: those of a `neli-run` around this one are handed on to nobody.
+/// Variables that are set anew for each run: those of an outer `neli-run` are not passed on.
 pub(crate) const ALL: [&str; 7] = [EPOCH, ATTEMPT, LEASE_FD, EVENT, WHY, WINDOW_START, WINDOW_END];

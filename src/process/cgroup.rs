@@ -1,16 +1,16 @@
-//! A control group of the job's own (cgroup v2), where one can be made: below that of `neli-run`, so that every limit
-//! holds for the job as it did before.
+//! A control group of the job's own (cgroup v2), if one can be made: below that of `neli-run`, so that every limit
+//! still holds for the job.
 //!
-//! What it is for: `cgroup.kill` ends whatever is in it, in one step and whatever user's it is by now, a setuid program under an
-//! unprivileged `neli-run` too. What it is not for: a process may be moved out of it, so that an empty group proves nothing
-//! alone, and the tree is walked all the same ([`crate::process::tree`]).
+//! Its purpose: `cgroup.kill` ends every process in it in one step, whatever its user is by now; that includes a
+//! setuid program under an unprivileged `neli-run`. It is no proof that nothing is left: a process may be moved out
+//! of it, so the tree is walked as well ([`crate::process::tree`]).
 //!
-//! It holds no process itself. Each run is born into a group of its own below it, made while there is time: the kernel
-//! kills at its birth what is born into a group that was once killed, unless its parent's group was killed as often
-//! (seen on Linux 6.18; the count came with 6.14, and with the stable kernels of that year).
+//! It holds no process itself. Each run is created in a group of its own below it, made in advance: the kernel kills
+//! processes created in a group that was killed before, unless the parent group was killed as often (seen on Linux
+//! 6.18; the counter came with 6.14, and with the stable kernels of that year).
 //!
-//! Supervisor and guard hold a lock on its directory as long as either of them lives. One whose lock is free was left by
-//! a supervisor and a guard that were killed: whoever makes the next one ends what is in it, and removes it.
+//! Supervisor and guard hold a lock on its directory as long as either of them lives. A group whose lock is free was
+//! left by a supervisor and a guard that were killed: the next `neli-run` ends what is in it, and removes it.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -52,8 +52,8 @@ pub struct Cgroup {
     kill: File,
 }
 
-/// Makes the groups of one process's jobs. What the first one has shown holds for those that follow it soon: with hundreds of roles there are as
-/// many groups to look through, and as many copies of this process's memory to try a birth.
+/// Makes the groups of one process's jobs. What the first one has shown is reused for those that follow it soon: with
+/// hundreds of roles there are many groups to look through, and each test creates a copy of this process's memory.
 #[derive(Debug, Default)]
 pub struct CgroupMaker {
     /// Below which group one was made, and when leftovers were last looked for there, in time since boot.
@@ -147,8 +147,8 @@ impl Cgroup {
         let _ = (&self.kill).write_all(b"1");
     }
 
-    /// Whether a process is in it, or below it. Those that have ended and were not waited for are none. While it can't be
-    /// told, there is one.
+    /// Whether a process is in it or below it. Processes that have ended but were not waited for don't count. If it
+    /// can't be read, the answer is yes.
     #[must_use]
     pub fn is_populated(&self) -> bool {
         let mut text = [0; 128];

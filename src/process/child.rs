@@ -1,6 +1,6 @@
-//! A child between fork and exec. Its parent may have threads, so whatever they held at the fork (the allocator's lock, say)
-//! is never let go of here: [`Child::run`] and all that it calls keep to async-signal-safe calls, take no memory, and never
-//! panic. What needs memory is made beforehand.
+//! A child between fork and exec. The parent may have threads, so a lock that one of them held at the fork (the
+//! allocator's, for example) is never released here: [`Child::run`] and all that it calls only make async-signal-safe
+//! calls, allocate nothing, and never panic. Memory is allocated beforehand.
 
 use std::ffi::{CString, c_int};
 use std::io;
@@ -24,7 +24,7 @@ use crate::process::terminal::ForegroundHandover;
 /// Its exit status when it has not executed: a shell's for a command that it does not find.
 const NOT_EXECUTED: c_int = 127;
 
-/// What a child tells its parent when it does not execute.
+/// The report of a child that did not execute.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Report {
     /// It could not, for this errno.

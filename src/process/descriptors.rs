@@ -39,7 +39,7 @@ pub fn open() -> io::Result<Vec<RawFd>> {
 pub(crate) fn close_all_but(keep: &[RawFd]) -> io::Result<()> {
     for number in open()? {
         if !keep.contains(&number) {
-            // Linux has let go of the descriptor whatever close says.
+            // On Linux the descriptor is closed whatever close(2) returns.
             let _ = unistd::close(number);
         }
     }
@@ -72,7 +72,7 @@ const OF_GUARD: usize = 8;
 /// What a client of Kafka takes besides, while it starts and the one that it replaces is not gone.
 const OF_CLIENT: usize = 7;
 
-/// So many more must be free where the reserve grows.
+/// This many more must be free for the reserve to grow.
 const LEFT_TO_OTHERS: usize = 8;
 
 impl Reserve {

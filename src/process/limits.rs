@@ -20,10 +20,10 @@ const ADDRESS_SPACE: u64 = 2 << 30;
 /// The threads of a candidate, 18 measured with one broker, and some more.
 const THREADS: usize = 24;
 
-/// A limit that is too low. Each is told in one line.
+/// A limit that is too low. Each is reported in one line.
 #[derive(Debug, thiserror::Error)]
 pub enum LimitError {
-    /// A limit that the kernel tells.
+    /// A limit that the kernel shows.
     #[error("{limit} {what} are too few ({setting}): neli-run needs at least {needed}")]
     TooLow {
         /// What it is.
@@ -49,11 +49,11 @@ pub fn share_heaps() {
     system::share_heaps(HEAPS);
 }
 
-/// Whether what is needed can be had, with so many open files besides.
+/// Whether the required resources are available, with this many open files in addition.
 ///
 /// # Errors
 ///
-/// Which limit is too low.
+/// The limit that is too low.
 pub fn validate(more_files: u64) -> Result<(), LimitError> {
     open_files(more_files)?;
     address_space()?;
@@ -78,7 +78,7 @@ pub fn address_space() -> Result<(), LimitError> {
     at_least(ADDRESS_SPACE, Resource::RLIMIT_AS, "bytes of address space", "ulimit -v counts KiB")
 }
 
-/// Whether enough threads can be made, which is tried where the limits do not tell.
+/// Whether enough threads can be made; tried if the limits don't show it.
 ///
 /// # Errors
 ///

@@ -13,9 +13,9 @@ use crate::process::system::libraries;
 /// A limit of a control group's memory.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Limit {
-    /// The file that says so.
+    /// The file with the limit.
     pub file: PathBuf,
-    /// So many bytes, of all that is in the group.
+    /// The limit in bytes for the whole group.
     pub bytes: u64,
     /// Whether all of the group is killed at once where that is not enough (`memory.oom.group`).
     pub kills_all: bool,
@@ -38,7 +38,7 @@ fn of_group(group: &Path) -> Option<Limit> {
     const NONE: u64 = 1 << 60;
     let read = |file: &Path| fs::read_to_string(file).ok();
     let limit = |file: PathBuf| {
-        // No number says that there is none: `max`.
+        // A value that is no number (`max`) means no limit.
         let bytes: u64 = read(&file)?.trim().parse().ok()?;
         let kills_all = read(&group.join("memory.oom.group")).is_some_and(|text| text.trim() == "1");
         (bytes < NONE).then_some(Limit { file, bytes, kills_all })

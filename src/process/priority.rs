@@ -21,7 +21,7 @@ pub struct Priority {
     pub of_job: Option<Scheduling>,
 }
 
-/// Why the guard can't be above a job that would be real-time. Each is told in one line.
+/// Why the guard can't have a higher priority than a real-time job. Each is reported in one line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum PriorityError {
     /// There is no priority above the job's.

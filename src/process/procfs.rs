@@ -1,7 +1,7 @@
 //! Processes as `/proc` shows them.
 //!
-//! Where it is mounted with `hidepid`, a user who is not root is shown no process of another user's, nor one of his own whose
-//! program he may not read. In their parents' lists of children they stand all the same.
+//! If it is mounted with `hidepid`, an ordinary user does not see other users' processes, nor those of his own whose
+//! program he may not read. Their parents' lists of children still contain them.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 
 use crate::process::spin_watch::watched;
 
-/// Why the processes of a job could not be found and killed. Each is told in one line.
+/// Why the processes of a job could not be found and killed. Each is reported in one line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum ProcError {
     /// In another PID namespace's the same numbers are other processes'.

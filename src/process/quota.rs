@@ -12,7 +12,7 @@ use crate::process::cgroup::{self, Hierarchy};
 /// A quota.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Quota {
-    /// The file that says so.
+    /// The file with the quota.
     pub file: PathBuf,
     /// So much processor time in each period, of all processors together.
     pub time: Duration,
@@ -36,7 +36,7 @@ fn of_v2(group: &Path) -> Option<Quota> {
     let file = group.join("cpu.max");
     let text = fs::read_to_string(&file).ok()?;
     let mut fields = text.split_ascii_whitespace();
-    // No number says that there is none: `max`.
+    // A value that is no number (`max`) means no quota.
     let (time, period) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
     Some(Quota { file, time: Duration::from_micros(time), period: Duration::from_micros(period) })
 }
@@ -44,7 +44,7 @@ fn of_v2(group: &Path) -> Option<Quota> {
 fn of_v1(group: &Path) -> Option<Quota> {
     let read = |file: &Path| fs::read_to_string(file).ok()?.trim().parse().ok();
     let file = group.join("cpu.cfs_quota_us");
-    // A negative number says that there is none.
+    // A negative number means no quota.
     let (time, period) = (read(&file)?, read(&group.join("cpu.cfs_period_us"))?);
     Some(Quota { file, time: Duration::from_micros(time), period: Duration::from_micros(period) })
 }

@@ -54,7 +54,7 @@ impl Ready {
         self.wait_for(self.interest).await;
     }
 
-    /// The same for whoever waits for many: of all that wait for this one, the last is woken.
+    /// The same for a task that waits for many descriptors: of all tasks that wait for this one, the last is woken.
     pub(crate) fn poll_wait(&self, context: &mut Context<'_>) -> Poll<()> {
         self.descriptor.poll_read_ready(context).map(acknowledge)
     }
@@ -69,7 +69,7 @@ impl Ready {
     }
 }
 
-/// As it was seen: what comes from now on is news, and is told.
+/// The state as it was seen: any later change wakes the task.
 fn acknowledge(ready: io::Result<AsyncFdReadyGuard<'_, OwnedFd>>) {
     // Only a runtime that ends answers with an error.
     if let Ok(mut ready) = ready {

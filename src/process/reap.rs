@@ -31,7 +31,7 @@ pub enum WaitStatus {
 }
 
 impl WaitStatus {
-    /// What `waitpid` says; `None` for what is none of these.
+    /// The result of `waitpid`; `None` for any other state.
     pub(crate) fn of(status: c_int) -> Option<Self> {
         if libc::WIFEXITED(status) {
             Some(Self::Exited(libc::WEXITSTATUS(status)))

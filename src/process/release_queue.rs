@@ -1,12 +1,13 @@
-//! What the guards of one supervisor have to release when it has died: a file in memory that each appends to, and that one of them delivers.
+//! The releases that the guards of one dead supervisor owe: a file in memory to which each guard appends, and whose
+//! content one of them delivers.
 //!
-//! A process of its own for each release, with a client of its own, would keep a machine with hundreds of roles busy for seconds, and nobody
-//! could lead those roles before. So the guard that gets the file's lock becomes the program that delivers what all of them have
-//! appended ([`release`](crate::release)), and the others end.
+//! A process with a client of its own for each release would keep a machine with hundreds of roles busy for seconds,
+//! in which nobody could lead those roles. So the guard that gets the file's lock becomes the program that delivers
+//! what all of them have appended ([`release`](crate::release)), and the others exit.
 //!
-//! No request is left behind: a guard appends first and tries the lock then, and who has delivered all gives up the lock first and looks for
-//! new requests then. Whichever of the two comes last finds what the other has left. If the one that delivers is killed, the others
-//! wait for the leases' ends, as after any release that is lost.
+//! No request is left behind: a guard appends first and then tries the lock; the deliverer gives up the lock first
+//! and then looks for new requests. Whichever of the two comes last finds what the other has left. If the deliverer
+//! is killed, the others' terms end with their leases, as after any release that is lost.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -23,10 +24,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::system;
 
-/// How long the number at the file's beginning is that says where the requests begin that were not delivered yet.
+/// The size of the number at the file's beginning: the offset of the first request that was not delivered yet.
 const HEADER: u64 = 8;
 
-/// The queue as those have it who append to it.
+/// The queue in a process that appends to it.
 #[derive(Debug)]
 pub struct ReleaseQueue {
     /// After the header one JSON object a line. Whatever is written goes to its end.
@@ -80,7 +81,7 @@ impl ReleaseQueue {
         Ok(Self { requests: adopt(requests)?.into(), appended: Counter(adopt(appended)?.into()) })
     }
 
-    /// Appends a request. `Some` if nobody delivers: then that is the caller's to do.
+    /// Appends a request. `Some` if nobody delivers yet: then the caller must.
     pub(crate) fn append(self, request: &impl Serialize) -> io::Result<Option<Deliverer>> {
         let Self { mut requests, appended } = self;
         let mut line = serde_json::to_vec(request)?;
@@ -94,7 +95,7 @@ impl ReleaseQueue {
     }
 }
 
-/// The queue as the one process has it that holds its lock.
+/// The queue in the one process that holds its lock.
 #[derive(Debug)]
 pub struct Deliverer {
     requests: Flock<File>,
@@ -215,7 +216,7 @@ mod tests {
 
     use super::*;
 
-    /// The queue as another process has it that has inherited it.
+    /// The queue in another process that has inherited it.
     fn inherited(queue: &ReleaseQueue) -> ReleaseQueue {
         ReleaseQueue {
             requests: queue.requests.try_clone().unwrap(),

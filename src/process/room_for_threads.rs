@@ -1,5 +1,5 @@
-//! Whether some more threads can certainly be made, as far as the kernel tells without one being made: trying takes as long as the
-//! rest of the start up to the first connection.
+//! Whether some more threads can certainly be made, judged by the kernel's counters without making one: a test takes
+//! as long as the rest of the start up to the first connection.
 
 use std::fs;
 use std::path::Path;
@@ -9,8 +9,8 @@ use nix::sys::resource::{self, Resource};
 
 use crate::process::cgroup::{self, Hierarchy};
 
-/// Whether `needed` more threads are within every limit there is. Where one can't be seen, or all threads of the machine together
-/// with these would exceed one that counts the user's alone, this says no: it is to be tried then.
+/// Whether `needed` more threads are within every limit. If a limit can't be read, or if all threads of the machine
+/// together with these would exceed a limit that counts the user's only, the answer is no, and a test decides.
 #[must_use]
 pub(super) fn is_certain(needed: u64) -> bool {
     threads_of_all().is_some_and(|threads| {

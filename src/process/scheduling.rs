@@ -31,11 +31,11 @@ impl Scheduling {
         Self { policy: libc::SCHED_IDLE, priority: 0, timer_slack: 0 }
     }
 
-    /// That of this thread.
+    /// The scheduling of this thread.
     ///
     /// # Errors
     ///
-    /// When the kernel does not tell it.
+    /// The kernel does not report it.
     pub(crate) fn current() -> io::Result<Self> {
         let (policy, priority) = system::scheduler()?;
         let timer_slack = c_ulong::try_from(prctl::get_timerslack()?).map_err(io::Error::other)?;

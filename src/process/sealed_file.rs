@@ -1,6 +1,7 @@
-//! Reads what a program that was executed was given in a sealed file in memory, since arguments are for all to see.
+//! Reads the arguments that an executed program was given in a sealed file in memory, since other users can see a
+//! command line.
 //!
-//! Such a file also tells a hidden mode of this program from arguments that a person typed: a shell can open none.
+//! Such a file also distinguishes a hidden mode of this program from a typed command: a shell can't open one.
 
 use std::ffi::OsStr;
 use std::fs::File;

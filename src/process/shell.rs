@@ -41,12 +41,12 @@ pub(crate) struct ShellOptions<'a> {
 }
 
 impl ShellCommand {
-    /// Starts `line` with this environment and what it says of the event; its output goes to this process's stderr. Without
-    /// a scheduling it has that of this process.
+    /// Starts `line` with this environment and the variables of the event; its output goes to this process's stderr.
+    /// Without a given scheduling it inherits that of this process.
     ///
     /// # Errors
     ///
-    /// When there is no process, no memory or no descriptor to spare, or a NUL within any of it.
+    /// There is no process, memory or descriptor left, or one of the strings contains a NUL.
     pub fn start(
         line: &OsStr,
         environment: &[(OsString, OsString)],
@@ -71,7 +71,7 @@ impl ShellCommand {
 
     /// SIGKILL to its group. Only while it was not waited for.
     pub fn kill(&self) {
-        // What has left the group is not reached; the command's own end is told by waiting.
+        // Processes that have left the group are not reached; waiting shows the command's own end.
         let _ = system::signal_group(self.pid(), SIGKILL);
     }
 

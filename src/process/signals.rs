@@ -85,7 +85,7 @@ pub struct ReceivedSignal {
     pub signal: i32,
     /// The pid of its sender; 0 when the kernel sent it, or a process outside this pid namespace.
     pub sender: i32,
-    /// `si_code`: who sent it and how; above 0 it is the kernel.
+    /// `si_code`: how the signal was sent; above 0 it came from the kernel.
     pub code: i32,
 }
 

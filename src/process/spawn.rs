@@ -83,7 +83,7 @@ pub(crate) enum Progress {
 }
 
 impl PendingChild {
-    /// How far it has come; asked again after `Executed`, it says so again.
+    /// The state of the start; after `Executed` further calls return the same.
     pub(crate) fn progress(&self) -> Progress {
         let mut report = [0; Report::SIZE];
         match unistd::read(&self.report, &mut report) {

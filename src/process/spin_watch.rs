@@ -1,12 +1,13 @@
-//! A watch over a real-time thread that looks at other processes in `/proc`: where it spins in the kernel, the processor is given
-//! to others for a moment.
+//! Watches a real-time thread that reads other processes' entries in `/proc`: if it spins in the kernel, other
+//! threads get the processor for a moment.
 //!
-//! When a process has been waited for, the kernel drops what it had cached of `/proc/PID`; who looks up such an entry meanwhile
-//! waits for that by spinning (`shrink_dcache_parent` in `fs/dcache.c`, seen with Linux 6.18). If it is a real-time thread, and has
-//! taken the processor from the one that drops them, both go on like that for ever, and no signal ends it: not even SIGKILL.
-//! The guard did so for forty minutes, beside another real-time process that looked at the same job, and left the machine to 5 % of its
-//! processors. A thread with a higher priority sees that a read does not end, and gives the reader the lowest priority for a moment,
-//! again and again: who was kept from it drops its entries, and the read ends.
+//! When a process has been waited for, the kernel drops its cached entries of `/proc/PID`; a thread that looks up
+//! such an entry meanwhile waits by spinning (`shrink_dcache_parent` in `fs/dcache.c`, seen with Linux 6.18). If that
+//! thread is real-time and has taken the processor from the one that drops the entries, both go on like that for
+//! ever, and no signal ends it, not even SIGKILL. The guard did so for forty minutes, beside another real-time
+//! process that looked at the same job, and left the machine 5 % of its processors. A thread with a higher priority
+//! notices that a read does not end, and gives the reader the lowest priority for a moment, again and again: the
+//! thread that was displaced drops its entries, and the read ends.
 
 use std::cell::OnceCell;
 use std::io;
@@ -20,7 +21,7 @@ use nix::unistd::{self, Pid};
 
 use crate::process::scheduling::Scheduling;
 
-/// A read that takes so long spins, or waits for what others do; it takes microseconds else.
+/// A read that takes longer than this spins or waits for others; it usually takes microseconds.
 const SPINS_AFTER: Duration = Duration::from_millis(10);
 
 /// For how long the processor is given away each time.
@@ -41,11 +42,11 @@ struct SpinWatch {
     watcher: Thread,
 }
 
-/// Has the thread that calls watched from now on, if it schedules in real time.
+/// From now on watches the calling thread, if it has real-time scheduling.
 ///
 /// # Errors
 ///
-/// When its scheduling is not told, or there is no room for a thread. Then it is not watched.
+/// Its scheduling can't be read, or no thread can be made. Then it is not watched.
 pub(crate) fn watch_this_thread() -> io::Result<()> {
     let scheduling = Scheduling::current()?;
     if !scheduling.is_real_time() {

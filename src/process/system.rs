@@ -1,4 +1,4 @@
-//! The raw system calls, each behind a function that is safe to call. What they are made for, the other modules say.
+//! The raw system calls, each behind a safe function. Their purpose is explained in the modules that use them.
 //!
 //! All unsafe code of this crate is here and below, and nothing else is here.
 #![expect(unsafe_code, reason = "the one module that makes raw system calls")]
@@ -53,8 +53,8 @@ pub(crate) fn ignored_at_start() -> Set {
     Set::from_bits(IGNORED_AT_START.load(Ordering::Relaxed))
 }
 
-/// Has glibc's threads share so many heaps; it would give each of the first threads, eight a processor, one of its own. For processes
-/// whose threads allocate little: a heap costs a start and memory.
+/// Makes glibc's threads share this many heaps; it would give each of the first threads (eight a processor) a heap of
+/// its own. For processes whose threads allocate little: a heap costs time at the start, and memory.
 pub(crate) fn share_heaps(count: c_int) {
     // SAFETY: mallopt only sets a number, and is called before there are threads. A refusal leaves what was.
     #[cfg(target_env = "gnu")]
@@ -91,7 +91,7 @@ pub(crate) fn set_disposition(signal: c_int, disposition: Disposition) -> io::Re
 /// Ends this process with `status`, and without what libraries do at an exit: OpenSSL frees then what librdkafka's threads
 /// still use, which crashes them now and then (SIGSEGV: the status was 139 instead of 125).
 pub fn exit_at_once(status: u8) -> ! {
-    // A write that failed has been told where it was made.
+    // A failed write was reported where it was made.
     let _ = io::stdout().flush();
     exit(i32::from(status))
 }
@@ -108,7 +108,7 @@ pub(crate) fn exit(status: c_int) -> ! {
 ///
 /// When no such descriptor is open.
 pub(crate) fn adopt(number: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: fcntl(2) with a number that is not open says so, and does nothing.
+    // SAFETY: fcntl(2) with a number that is not open returns an error and does nothing else.
     Errno::result(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) })?;
     // SAFETY: it is open, and the number came from outside (an argument, a message), so nothing else here owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
@@ -257,7 +257,7 @@ pub(crate) fn wait_for(pid: Pid, flags: c_int) -> nix::Result<Option<c_int>> {
     Ok((waited > 0).then_some(status))
 }
 
-/// Two words of memory that other processes see.
+/// Two 64-bit words of memory that other processes see.
 #[derive(Debug)]
 pub(crate) struct SharedWords(NonNull<[AtomicU64; 2]>);
 
@@ -298,8 +298,9 @@ impl Drop for SharedWords {
 ///
 /// (To be put there by a write to `cgroup.procs` takes some milliseconds; to be born there, none: both measured.)
 pub(crate) fn fork(cgroup: Option<BorrowedFd<'_>>, child: Child<'_>) -> io::Result<Pid> {
-    // SAFETY: the child only calls `run`, which keeps to what is allowed in the child of a process with threads. The C library
-    // is not told of a child that is born into a group, and is not asked there for the thread's number.
+    // SAFETY: the child only calls `run`, which only makes calls that are allowed in the child of a process with
+    // threads. The C library does not know of a child that was created in a control group, and is not asked there for
+    // the thread's id.
     let answer = unsafe {
         let born = cgroup.and_then(|cgroup| clone_into(cgroup).ok());
         born.unwrap_or_else(|| libc::fork())
@@ -325,10 +326,10 @@ struct CloneArguments {
 ///
 /// # Safety
 ///
-/// Until it executes, the child makes async-signal-safe calls alone, and none that asks the C library for its own thread's
-/// number.
+/// Until it executes, the child only makes async-signal-safe calls, and none that asks the C library for its own
+/// thread's id.
 unsafe fn clone_into(cgroup: BorrowedFd<'_>) -> io::Result<c_int> {
-    /// The C library's crate has it as a number too small to hold it.
+    /// The C library's crate has this constant as a type too small to hold it.
     const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
     let arguments = CloneArguments {
         flags: CLONE_INTO_CGROUP,

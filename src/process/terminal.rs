@@ -1,7 +1,7 @@
-//! The terminal that `neli-run` was started on: who has its foreground, its modes, and whether it is still there.
+//! The terminal on which `neli-run` was started: its foreground group, its modes, and whether it still exists.
 //!
-//! It is opened for each look, and not kept open: that would keep the terminal from being closed. The process that calls must
-//! block or ignore SIGTTOU. What the foreground is given and taken for is not decided here.
+//! It is opened for each look and not kept open, which would keep the terminal from being closed. The calling process
+//! must block or ignore SIGTTOU. The reasons for giving and taking the foreground are decided elsewhere.
 
 use std::fs::File;
 use std::io;
@@ -54,7 +54,7 @@ impl Terminal {
         self.modes.is_some()
     }
 
-    /// Who has the foreground.
+    /// The group that has the foreground.
     #[must_use]
     pub fn foreground(&self) -> Foreground {
         match open().and_then(|terminal| self.owner(terminal.as_fd())) {
@@ -188,7 +188,7 @@ pub(crate) struct ForegroundHandover<'a> {
 }
 
 impl<'a> ForegroundHandover<'a> {
-    /// From the group that has it now.
+    /// The group that has it now.
     pub(crate) fn of(terminal: &'a File, from: &Terminal) -> Self {
         Self { terminal: terminal.as_fd(), from: from.own }
     }

@@ -123,7 +123,7 @@ impl Tree {
         self.descendants_by(None)
     }
 
-    /// Those that are found before `end`. Whether they are all of them [`Procfs::has_seen_all`] tells.
+    /// The processes found before `end`. [`Procfs::has_seen_all`] tells whether they are all.
     fn descendants_by(&self, end: Option<Time>) -> Vec<Process> {
         self.procfs.start_scan();
         let mut found = Vec::new();
@@ -148,15 +148,15 @@ impl Tree {
         found
     }
 
-    /// Whether nothing is left, as far as this process can prove it: it is `root`, a subreaper, and waits for no child
-    /// meanwhile.
+    /// Whether nothing is left, as far as this process can prove it: it is `root`, a subreaper, and waits for no
+    /// child meanwhile.
     ///
-    /// A walk is no proof: a process may be handed to another parent while it is under way, and be seen at neither. But
-    /// the topmost of what lives is a child of the root all the time, even when it has ended, until it is waited for; so a
-    /// look that finds no child finds nothing because there is nothing. (The lists of children that the kernel offers miss
-    /// some when others are waited for meanwhile. Ours alone is asked, for what `/proc` hides.)
+    /// A walk is no proof: a process may get another parent during the walk, and be seen at neither. But the topmost
+    /// living process is a child of the root all the time, even once it has ended, until it is waited for; so if a
+    /// look finds no child, nothing is left. (The kernel's lists of children may miss some while others are waited
+    /// for. Only our own list is read, because `/proc` may hide processes.)
     ///
-    /// A read that fails, as at a memory limit, proves nothing: then it is not gone.
+    /// A read that fails, for example at a memory limit, proves nothing: then the tree is not gone.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.is_all_below(&[]) && self.is_cgroup_empty()

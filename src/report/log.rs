@@ -1,13 +1,13 @@
 //! The log: one line an event, one `write` a line. The program never waits for it.
 //!
-//! Lines go through a bounded queue to a thread of their own. While the descriptor takes nothing (a full pipe, Ctrl-S,
-//! a full disk, a closed pipe) 1,000 lines are kept, later ones dropped and counted. `O_NONBLOCK` is never set on 0, 1
-//! or 2: the job shares them.
+//! Lines go through a bounded queue to a thread of their own. While the descriptor accepts nothing (a full pipe,
+//! Ctrl-S, a full disk, a closed pipe) 1,000 lines are kept; later ones are dropped and counted. `O_NONBLOCK` is
+//! never set on 0, 1 or 2, since the job shares them.
 //!
-//! Several candidates may append to one file: a line is one `write` at its end. What the health command writes to stderr goes
-//! the same way, so that the program never waits for that either.
+//! Several candidates may append to one file: a line is one `write` at its end. Output of the health command to
+//! stderr takes the same way, so that the program never waits for that either.
 //!
-//! Its thread inherits the mask of whoever starts it, who has blocked every signal. The guard writes no log.
+//! The thread inherits the signal mask of its creator, which has blocked every signal. The guard writes no log.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -143,7 +143,7 @@ impl Logger {
 }
 
 impl Form {
-    /// How much an event matters. Who reads the text has no use for what changes nothing.
+    /// How important an event is. Events that change nothing are left out of the text.
     fn level(&self, event: &Event) -> Level {
         match (self.format, event) {
             (LogFormat::Text, Event::Assigned { leads: true, .. }) => Level::Debug,
@@ -212,7 +212,7 @@ impl Queue {
     fn push(&self, line: Vec<u8>, level: Level, form: &Form) {
         let room = if level == Level::Debug { KEPT_OF_DEBUG } else { KEPT };
         let mut state = self.state();
-        // The writer has ended, or is about to: who waits for the last lines would wait for this one in vain.
+        // The writer has ended or is about to, so waiting for this last line would be in vain.
         if state.end != End::None {
             return;
         }
@@ -317,7 +317,8 @@ fn write_line(queue: &Queue, sink: &Sink, line: &[u8]) -> bool {
     let mut rest = line;
     let mut cut = false;
     while !rest.is_empty() {
-        // A write that waits can't tell: so what it is about to do is noted before, for the thread that waits for the last lines.
+        // A write that blocks can't report anything: so the state is noted before it, for the thread that waits for
+        // the last lines.
         queue.note(if takes_lines(sink, PollTimeout::ZERO) { Writer::Writing } else { Writer::Stalled });
         match nix::unistd::write(sink, rest) {
             Ok(written) => {

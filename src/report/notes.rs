@@ -36,7 +36,7 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// When the node claims, unless another does, or is heard, before.
+    /// When the node claims, unless another candidate claims or is received before.
     fn claim(&self) -> Option<Due> {
         let Awaits { what, until } = self.awaits?;
         let left = until?.since(self.now);
@@ -212,7 +212,7 @@ pub(crate) fn of_outage(error: String, down: Duration) -> Event {
     Event::BrokerDown { error, down }
 }
 
-/// Why the process ends with this status; none where it is the job's. `leader`: who leads, as far as is known.
+/// Why the process exits with this status; none if it is the job's. `leader`: the leader, as far as known.
 pub(crate) fn of_exit(status: ExitStatus, config: &Config, leader: Option<&str>) -> Option<String> {
     let why = match status {
         ExitStatus::Answer(_) | ExitStatus::Job(_) | ExitStatus::Success => return None,
@@ -289,7 +289,7 @@ pub(crate) fn of_status(status: &Status) -> String {
     }
 }
 
-/// What the service manager is told of several roles: `led` are the names of those that are held here.
+/// The status for the service manager with several roles: `led` are the names of those held here.
 pub(crate) fn of_roles(led: &[String], count: usize) -> String {
     /// More are counted, not named.
     const NAMED: usize = 8;
@@ -320,7 +320,7 @@ fn of_job(job: &JobReport, stopping: Option<Why>) -> String {
     }
 }
 
-/// `claim`: when it claims, where that is known and to be told.
+/// `claim`: when it claims, if that is known and worth reporting.
 fn of_standby(standby: Option<StandingFor>, claim: Option<Due>) -> Event {
     let Some(StandingFor { leader, term, why }) = standby else {
         return Event::Standby { leader: None, term: None, why: None, claim: None };

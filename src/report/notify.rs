@@ -1,9 +1,8 @@
-//! What the service manager is told (systemd, `Type=notify`): that we are ready, what we do, that we are alive, and that
-//! we are about to end.
+//! The messages for the service manager (systemd, `Type=notify`): ready, the status text, the watchdog, and stopping.
 //!
-//! It never waits: what the socket does not take now is sent again a little later. (The crates that speak this
-//! protocol wait for a service manager that is slow; a lease would be lost by that.) The sign of life is sent by
-//! [`Notifier::tell`], so that there is none when the main loop, which calls it, hangs.
+//! It never waits: what the socket does not accept now is sent again a little later. (The crates for this protocol
+//! wait for a slow service manager; that could cost a lease.) The watchdog message is sent by [`Notifier::tell`], so
+//! that it stops when the main loop, which calls it, hangs.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -16,7 +15,7 @@ use neli_proto::time::Time;
 
 use crate::text::{cut, one_line, quoted, reason};
 
-/// Before what was not taken is said again.
+/// The delay before a message that was not accepted is sent again.
 const AGAIN: Duration = Duration::from_millis(100);
 /// Between two requests for more time: less than any timeout that is worth one.
 const EXTENSION_INTERVAL: Duration = Duration::from_secs(1);
@@ -33,7 +32,7 @@ pub struct Notifier {
     interval: Option<Duration>,
     ready: Notice,
     stopping: Notice,
-    /// What we do, while that is still to be said.
+    /// The status text, if it was not sent yet.
     status: Option<String>,
     /// When the next sign of life is due.
     alive_at: Option<Time>,
@@ -41,11 +40,11 @@ pub struct Notifier {
     end: Option<Time>,
     /// When to ask for that much time, the next time.
     extend_at: Option<Time>,
-    /// When to say again what was not taken.
+    /// When to send again what was not accepted.
     again_at: Option<Time>,
 }
 
-/// What is wrong with the service manager's variables. Each is told in one line.
+/// What is wrong with the service manager's variables. Each is reported in one line.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum NotifyError {
     /// There is no sending to the address.
@@ -139,7 +138,7 @@ impl Notifier {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         self.socket.as_ref()?;
-        // Before what was not taken is said again, nothing is.
+        // Nothing is sent before the time for sending again has come.
         self.again_at.or_else(|| [self.alive_at, self.extend_at].into_iter().flatten().min())
     }
 

@@ -64,7 +64,7 @@ impl MainLoop {
                 WaitStatus::Stopped(_) => {}
             }
         }
-        // Another thread's, as those that follow one that was gone are, and nobody else waits for them.
+        // The child of another thread, such as one whose former thread is gone; nobody else waits for it.
         brokers.retain(|child| !reap::reap_one(*child));
         reaped
     }

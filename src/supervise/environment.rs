@@ -40,7 +40,7 @@ pub(super) fn of_job(
             && !own.iter().any(|(own, _)| own == name)
             && !variables::ALL.iter().any(|own| name == own)
     });
-    // Of a window the guard is told with each run.
+    // The guard gets the window with each run.
     let key = config.once.as_ref().and_then(Once::key);
     let once = key.map(|key| (variables::ONCE.into(), key.into()));
     let handed_on: Vec<(OsString, OsString)> = handed_on.collect();

@@ -86,7 +86,7 @@ impl MainLoop {
         let is_current = reading.is_some_and(|(number, _)| *number == id);
         let event = match event {
             KafkaFacts::Appended => {
-                // What begins when a run's outcome is recorded, the clock says at that moment.
+                // The window that begins when a run's outcome is recorded is that of the clock at that moment.
                 self.tell_window(at, now, false);
                 FactsEvent::Appended { id }
             }

@@ -189,8 +189,9 @@ impl MainLoop {
         }
     }
 
-    /// Without a guard no job can be run here. The process ends: what it holds is released first, so that another takes over at once, and
-    /// whoever started it starts it anew, with the descriptors and the memory that there are then.
+    /// Without a guard no job can be run here. The process exits: it first releases what it holds, so that another
+    /// candidate takes over at once, and whatever started it can start it again, with the descriptors and the memory
+    /// of that time.
     fn guard_refused(&mut self, at: usize, error: String) {
         self.job_event(at, Event::GuardNotStarted);
         let error: Box<str> = error.into();

@@ -44,7 +44,7 @@ impl GuardedJob {
         Ok(Self { config: guard_config, guard, ready, is_silent: false, main: None, orphans: None, cgroup })
     }
 
-    /// Whether the guard has nothing to guard, to release or to be told, and has left nothing.
+    /// Whether the guard has nothing to guard or to release, needs no order, and has left nothing.
     pub(super) fn is_idle(&self) -> bool {
         let guard = &self.guard;
         !self.is_silent && !guard.owes_release() && !guard.has_backlog() && self.orphans.is_none()

@@ -26,7 +26,7 @@ pub(super) struct KafkaSession {
     pub(super) refused_appends: Reminders,
     /// When the log of an embedded broker that follows a killed one is to be trusted, while it is not.
     trusted_from: Option<Time>,
-    /// After so long without a heartbeat a broker is taken for dead: whether the lease outlives that has been judged.
+    /// A broker is taken for dead after this time without a heartbeat; whether the lease outlives that was judged.
     broker_session: Option<Duration>,
 }
 
@@ -149,7 +149,7 @@ impl MainLoop {
         }
     }
 
-    /// The embedded broker died, and another is there: its history is made anew.
+    /// The embedded broker died, and another is running: its history starts anew.
     fn move_to(&mut self, now: Time, found: &FoundBroker) {
         let alone = self.roles.iter().all(|role| role.node.is_alone(now));
         if let Err(error) = self.kafka.session.move_to(found, &self.config.client.properties, alone) {

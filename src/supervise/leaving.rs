@@ -10,10 +10,11 @@ use crate::process::ready::Ready;
 use crate::process::signals::Signals;
 use crate::process::timer::Timer;
 
-/// How long the end waits for a member that leaves. Half of it is what that may take; a hung library holds up nobody.
+/// How long the exit waits for a member that leaves the group. Leaving may take half of it; a hung library delays
+/// nothing longer.
 const LEAVING_TAKES: Duration = Duration::from_secs(1);
 
-/// The same for the guard's end, so that whoever adopts our children has nobody to wait for.
+/// The same for the guard's exit, so that the process that adopts our children has none to wait for.
 const GUARD_TAKES: Duration = Duration::from_millis(200);
 
 impl MainLoop {
@@ -57,7 +58,7 @@ impl MainLoop {
         }
     }
 
-    /// Whether a guard that was told to end has not.
+    /// Whether a guard that was told to exit has not done so yet.
     fn has_closed_guards(&self) -> bool {
         let mut jobs = self.roles.iter().filter_map(|role| role.job.as_ref());
         jobs.any(|job| !job.guard.owes_release() && !job.guard.was_waited_for())
@@ -69,7 +70,7 @@ impl MainLoop {
         self.touched.extend(0..self.roles.len());
     }
 
-    /// Whoever goes takes in nothing more of Kafka.
+    /// A process that exits handles no more events of Kafka.
     fn handle_last_session_events(&mut self) {
         while let Some(event) = self.kafka.session.poll() {
             if let SessionEvent::Warning(message) = event {

@@ -21,7 +21,7 @@ use crate::http::{self, About, Board, Bound, Broker, Echoes, Histogram, RoleSnap
 use crate::report::log::{Event as LogEvent, Logger};
 use crate::report::notes;
 
-/// A lead that begins or ends is published at once, any other change so long after the last one at the earliest.
+/// A lead that begins or ends is published at once; other changes at least this long after the last one.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// What has not changed is published so often all the same: it shows that the loop turns.
@@ -53,7 +53,7 @@ struct Counted {
 }
 
 impl Publisher {
-    /// Publishes how the process begins, and has it served.
+    /// Publishes the initial state, and starts serving.
     pub(super) fn start(
         bound: Bound,
         config: &Config,

@@ -95,7 +95,7 @@ impl MainLoop {
         }
     }
 
-    /// Says that this process goes, where it has said hello.
+    /// Says the last hello, if the process has said hello.
     pub(super) fn say_goodbye(&mut self) {
         if let Some(goodbye) = self.many.as_ref().and_then(ManyRoles::goodbye) {
             self.say_hello(&goodbye);

@@ -20,7 +20,7 @@ use crate::process::tree::Tree;
 /// How many descriptors they hold: their main process's, and the list of this process's children.
 pub(crate) const DESCRIPTORS: usize = 2;
 
-/// A tree that is being killed by whoever inherited it.
+/// A dead guard's tree, which is being killed by the supervisor that inherited it.
 #[derive(Debug)]
 pub(crate) struct Orphans {
     tree: Tree,
@@ -43,8 +43,8 @@ pub(crate) enum Left {
 }
 
 impl Orphans {
-    /// Whatever descends from this process, or is in the job's control group; to be called stuck when it is there for
-    /// `lease`.
+    /// Everything that descends from this process or is in the job's control group; it counts as stuck if it is still
+    /// there after `lease`.
     #[must_use]
     pub(crate) fn new(now: Time, main: Option<OwnedFd>, cgroup: Option<Rc<Cgroup>>, lease: Duration) -> Self {
         let tree = Tree::below(Pid::this()).prioritizing_killed().born_into(cgroup);

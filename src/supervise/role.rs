@@ -132,7 +132,7 @@ fn policy_of(once: &Once) -> once::Policy {
     once::Policy { key, window, schedule, retries: once.retries, done_status: once.done_status }
 }
 
-/// One of many claims nothing before it is told that it may.
+/// With many roles nothing is claimed before the introduction allows it.
 fn node(config: &Config, node: Node) -> Node {
     if !config.elections().are_many() {
         return node;

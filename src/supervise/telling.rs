@@ -1,4 +1,4 @@
-//! What has happened is told to the nodes; and what a node holds since then, to what spreads the roles.
+//! Passes events to the nodes, and each node's holding to the spread of the roles.
 
 use neli::program::{RoleEvent, clock};
 use neli_proto::candidate;
@@ -26,7 +26,7 @@ impl MainLoop {
         }
     }
 
-    /// A node that has read everything is told of others' records only before it acts.
+    /// A node that has read everything learns of other elections' records only before it acts.
     pub(super) fn note_caught_up(&mut self, at: usize) {
         let role = &self.roles[at];
         if role.node.is_caught_up() {
@@ -35,7 +35,7 @@ impl MainLoop {
         }
     }
 
-    /// Something that concerns a role's election has happened, and the session has told before what others wrote.
+    /// An event of a role's election, before which the session has reported what other elections wrote.
     pub(super) fn election_event(&mut self, at: usize, now: Time, event: candidate::Event) {
         let node = &mut self.roles[at].node;
         match &mut self.many {
@@ -57,7 +57,7 @@ impl MainLoop {
         self.follow_many();
     }
 
-    /// Something has happened to the process: each role is told.
+    /// An event of the process, for each role.
     pub(super) fn tell_all(&mut self, event: &Event) {
         for at in 0..self.roles.len() {
             self.tell(at, event.clone());

@@ -97,7 +97,7 @@ impl MainLoop {
         let event = match received.signal {
             SIGHUP if self.session.had_terminal && !terminal::is_there() => Event::TerminalGone,
             signal @ (SIGINT | SIGQUIT) if typed => Event::Typed { signal },
-            // The kernel's are for all of the group: somebody else in it wants the terminal in the background.
+            // The kernel's are sent to the whole group: another process in it wants the terminal from the background.
             SIGTTIN | SIGTTOU if typed => return,
             SIGTSTP => Event::SuspendSignal { continuable: terminal::is_continuable() },
             signal => return self.tell_all(&node::Event::Signal { signal }),
@@ -128,7 +128,7 @@ impl MainLoop {
         }
     }
 
-    /// Stops the process, and all of its group, until somebody continues it, which SIGCONT shows.
+    /// Stops the process and its whole group until SIGCONT.
     pub(super) fn suspend_if_due(&mut self) {
         // A member that just stops would hold up the others for a session. Its end turns the loop again.
         if self.kafka.session.is_leaving_group()

@@ -1,7 +1,8 @@
-//! Which window the wall clock shows: the node is told before it judges what is recorded, and with a schedule while it leads.
+//! The window that the wall clock shows: the node learns it before it judges what is recorded, and with a schedule
+//! while it leads.
 //!
-//! No timer of the kernel's on the wall clock is waited for. The clock is looked at once a second, which costs less than the beat
-//! that a leader sends as often, and shows whoever sets it, however they do so.
+//! No kernel timer on the wall clock is used. The clock is read once a second, which costs less than the beat that a
+//! leader sends as often, and notices any change of the clock, however it is made.
 
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ pub(super) struct WallClock {
     calendar: Calendar,
     /// With a schedule: it is looked at while the node leads.
     is_followed: bool,
-    /// The window that was told last.
+    /// The window that was last passed on.
     told: Option<Window>,
     /// When to look again.
     look_at: Time,
@@ -50,7 +51,7 @@ impl WallClock {
         self.told.as_ref().map(|window| window.span.until_ms)
     }
 
-    /// The window that is shown now, if that is to be told: when it is another one, or `anyway`.
+    /// The window that is shown now, if it has to be passed on: if it has changed, or `anyway`.
     fn look(&mut self, now: Time, wall_ms: u64, anyway: bool) -> Option<Window> {
         let is_same = |told: &Window| told.span.from_ms <= wall_ms && wall_ms < told.span.until_ms;
         let is_new = !self.told.as_ref().is_some_and(is_same);

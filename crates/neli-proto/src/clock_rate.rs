@@ -1,16 +1,16 @@
-//! How fast this machine's clock runs. Leases rest on two machines' clocks that run at rates within 1 % of each other, and what corrects
-//! a machine's clock may have it run up to 10 % faster or slower: chrony, as it comes, by 8.3 %.
+//! How fast this machine's clock runs. Leases assume that two machines' clocks run at rates within 1 % of each other,
+//! but a time service may speed a clock up or slow it down by up to 10 % (chrony's default: 8.3 %).
 
-/// By so many parts in a million a rate may be off: R2 waits so much longer than the lease.
+/// The allowed error of a rate, in parts per million: R2 waits this much longer than the lease.
 pub(crate) const ALLOWED_PPM: u64 = 10_000;
 
-/// From half of that on another machine, which is off as far to the other side, breaks the assumption together with this one.
+/// From half of that on, another machine with the opposite error breaks the assumption together with this one.
 const NEAR_PPM: u64 = ALLOWED_PPM / 2;
 
-/// What is not known to so many parts in a million is not told.
+/// A rate that is known less exactly than this, in parts per million, is not reported.
 const EXACT_ENOUGH_PPM: u64 = 1_000;
 
-/// The clock that leases are counted by and the hardware's, which nothing corrects, looked at together; in nanoseconds.
+/// One reading of the clock that leases use and of the hardware clock, which no service corrects; in nanoseconds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Look {
     /// The hardware's clock just before.
@@ -21,27 +21,27 @@ pub struct Look {
     pub after: u64,
 }
 
-/// How far a clock's rate is from that of its hardware, in parts in a million; above 0 where it is faster.
+/// How far the clock's rate is from the hardware clock's, in parts per million; positive if it is faster.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Rate {
     /// As near as a clock's should be.
     Near(i64),
-    /// Near enough, unless another machine's is off to the other side.
+    /// Acceptable, unless another machine's clock errs in the opposite direction.
     Off(i64),
-    /// Further than is allowed.
+    /// More than is allowed.
     Beyond(i64),
-    /// The two looks were too near to each other, or took too long.
+    /// The two readings were too close to each other, or took too long.
     Unknown,
 }
 
 impl Look {
-    /// How long the look took: by so much it may be wrong.
+    /// How long the reading took, which bounds its error.
     #[must_use]
     pub const fn width(&self) -> u64 {
         self.after.saturating_sub(self.before)
     }
 
-    /// The rate from this look until the later one.
+    /// The rate from this reading to the later one.
     #[must_use]
     pub fn rate_until(&self, later: &Self) -> Rate {
         let hardware = i128::from(later.before) - i128::from(self.before);
@@ -67,7 +67,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Two looks, a second of the hardware's apart, that took so long each.
+    /// Two readings, one second of the hardware clock apart, each of which took this long.
     fn rate(corrected: u64, width: u64) -> Rate {
         let look = |hardware, corrected| Look { before: hardware, corrected, after: hardware + width };
         look(7 * SECOND, 5 * SECOND).rate_until(&look(8 * SECOND, 5 * SECOND + corrected))

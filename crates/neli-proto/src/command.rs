@@ -1,34 +1,34 @@
-//! How a command ended that runs beside the job, or in its stead: a health command or a hook.
+//! How a command ended that runs beside the job or without one: a health command or a hook.
 
 use alloc::boxed::Box;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// How long after a command's time was up the guard may take to tell its end. A command of which nothing is heard by then
-/// has failed ([`CommandEnd::Unanswered`]), so that others follow.
+/// How long after a command's time limit the guard's report of its end may arrive. After that the command has failed
+/// ([`CommandEnd::Unanswered`]), so that the next one can run.
 pub(crate) const ANSWER_TAKES: Duration = Duration::from_secs(1);
 
 /// How it ended.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandEnd {
-    /// The run that it belonged to was over, and it was killed with it: that says nothing of it.
+    /// Its run of the job was over, and it was killed with it: this says nothing about the command.
     Abandoned,
     /// It exited with this status, 0 to 255.
     Exited(u8),
-    /// It could not be started; what the system said.
+    /// It could not be started; the system's error.
     NotStarted(Box<str>),
     /// This signal killed it.
     Signaled(i32),
-    /// Its time was up, and it was killed for it.
+    /// It took longer than its time limit, and was killed.
     TimedOut,
-    /// Its time was up, and the guard has not told its end: nobody knows whether it ran.
+    /// Its time limit is over, and the guard has not reported its end: it is not known whether it ran.
     Unanswered,
 }
 
 impl CommandEnd {
-    /// Whether it says that something is wrong.
+    /// Whether this end is a failure.
     #[must_use]
     pub(crate) const fn is_failure(&self) -> bool {
         match self {

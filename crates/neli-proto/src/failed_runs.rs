@@ -1,22 +1,23 @@
-//! How long a candidate whose runs fail leaves a vacancy to the others: its back-off.
+//! The back-off: how long a candidate whose runs fail leaves a vacancy to the others.
 //!
-//! It judges runs that ended by themselves, in whatever term. A run that was stopped or killed says nothing of the job.
+//! Only runs that ended by themselves count, in whichever term. A run that was stopped or killed says nothing about
+//! the job.
 
 use core::time::Duration;
 
 use crate::job::JobStatus;
 use crate::time::Time;
 
-/// After the first failed run.
+/// The back-off after the first failed run.
 const FIRST: Duration = Duration::from_millis(500);
 
-/// Doubling goes no further.
+/// The longest back-off.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// A run of this length has shown that the job can run here.
+/// A run that lasts this long shows that the job can run here.
 const LONG_RUN: Duration = Duration::from_secs(600);
 
-/// The runs that failed in a row.
+/// Failed runs in a row.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub(crate) struct FailedRuns {
     in_a_row: u32,
@@ -33,23 +34,23 @@ impl FailedRuns {
         }
     }
 
-    /// When a run that began at `since`, and goes on, makes good for those that failed; none where none has.
+    /// When a run that began at `since` and is still running resets the failures; none if there are none.
     pub(crate) fn forgotten_at(self, since: Time) -> Option<Time> {
         (self.in_a_row > 0).then(|| since + LONG_RUN)
     }
 
-    /// A run has gone on for so long.
+    /// A run has lasted for this long.
     pub(crate) const fn forget(&mut self) {
         self.in_a_row = 0;
     }
 
-    /// What is added to the claim delay: 500 ms, doubled by each failed run in a row, up to a minute.
+    /// The addition to the claim delay: 500 ms, doubled by each failed run in a row, up to a minute.
     pub(crate) fn back_off(self) -> Duration {
         back_off(self.in_a_row)
     }
 }
 
-/// The same for so many failed runs in a row.
+/// The back-off after this many failed runs in a row.
 pub(crate) fn back_off(in_a_row: u32) -> Duration {
     let doublings = in_a_row.checked_sub(1);
     let delay = doublings.map(|count| FIRST.saturating_mul(2_u32.saturating_pow(count)));

@@ -1,21 +1,21 @@
-//! The last hello of a process that goes: without it others take the process for there for longer, so that its end waits for it, and not
-//! for long.
+//! The last hello of a process that exits. Without it the others count the process as alive for up to 75 s longer; so
+//! its exit waits for it, but only briefly.
 
 use core::time::Duration;
 
 use crate::time::Time;
 
-/// How long the end waits for it.
+/// The longest time that the exit waits for the last hello.
 const TAKES: Duration = Duration::from_millis(200);
 
-/// Whether the last hello is on its way, and until when the process's end waits for it.
+/// Whether the last hello is in flight, and until when the exit waits for it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Goodbye {
     until: Option<Time>,
 }
 
 impl Goodbye {
-    /// It was handed over.
+    /// The last hello was handed to the producer.
     pub fn said(&mut self, now: Time) {
         self.until = Some(now + TAKES);
     }
@@ -25,7 +25,7 @@ impl Goodbye {
         self.until = None;
     }
 
-    /// Until when the end waits for it, if it does.
+    /// Until when the exit waits, if it does.
     #[must_use]
     pub fn awaited_until(&self, now: Time) -> Option<Time> {
         self.until.filter(|until| now < *until)

@@ -1,12 +1,12 @@
-//! The guard of one job: a process between the supervisor and the job, which holds the deadline (R4). This is what it decides;
-//! its process performs [`Action`]s and tells [`Event`]s.
+//! The guard of one job: a process between the supervisor and the job, which holds the deadline (R4). This module
+//! decides; the guard's process passes [`Event`]s in and performs [`Action`]s.
 //!
-//! - At the deadline the whole tree of the job is killed, whatever the supervisor does.
-//! - When the supervisor's end of the socket closes, or the supervisor dies, the tree is killed at once. That it is silent, or
-//!   stopped, is no reason for anything: the deadline holds.
-//! - When the supervisor is dead, all that it had ordered was read, the tree is gone and the term is not released, the guard
-//!   releases for the dead (R6). A closed socket alone is reason to kill, and not to release.
-//! - One run at a time: the next one is started when nothing is left of the one before.
+//! - At the deadline the job's whole tree is killed, whatever the supervisor does.
+//! - When the supervisor's end of the socket closes, or the supervisor dies, the tree is killed at once. A silent or
+//! stopped supervisor changes nothing: the deadline holds.
+//! - When the supervisor is dead, all of its orders were read, the tree is gone and the term is not released, the
+//! guard releases for the dead (R6). A closed socket alone is a reason to kill, not to release.
+//! - Runs follow each other: the next one starts when nothing is left of the one before.
 
 use alloc::collections::VecDeque;
 use core::mem;
@@ -43,44 +43,46 @@ mod starts;
 mod supervisor;
 mod tenure;
 
-/// More than are ever waiting at once: at the deadline nothing is allocated, since at the job's memory limit, which the guard
-/// shares, an allocation may stall or fail.
+/// More than are ever waiting at once. At the deadline nothing may be allocated: at the job's memory limit, which the
+/// guard shares, an allocation may stall or fail.
 const ACTIONS: usize = 32;
 
-/// How long a look at the job's tree may take while nothing is to be done, and its share of the time: one in so many.
+/// How long a look at the job's tree may take while the guard is idle, and its share of the time: one part in this
+/// many.
 const LOOK: Duration = Duration::from_millis(50);
 const LOOK_SHARE: u32 = 100;
 
 /// The guard of one job.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Guard {
-    /// What is still there this long after SIGKILL is stuck.
+    /// A process that is still there this long after SIGKILL is stuck.
     patience: Duration,
     supervisor: SupervisorLife,
     /// The last term that was granted.
     tenure: Option<Tenure>,
     run: Option<GuardedRun>,
     commands: Commands,
-    /// Whether the deadline has come while the run was alive.
+    /// Whether the deadline came while the run was alive.
     fenced: bool,
     tree: Picture,
-    /// Nothing is left to be done.
+    /// Nothing is left to do.
     is_over: bool,
     actions: VecDeque<Action>,
 }
 
-/// What is known of the job's tree, so that at the deadline it need not be looked for. It is looked at when the lease was
-/// extended just now, and not else: at the job's memory limit a look may stall, and must be over long before the deadline.
+/// What is known of the job's tree, so that at the deadline it need not be looked for. The guard looks only just
+/// after the lease was extended: at the job's memory limit a look may stall, and it must be over long before the
+/// deadline.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 struct Picture {
-    /// The lease was extended since it could be looked at last.
+    /// The lease was extended since the last possible look.
     may_be_looked_at: bool,
-    /// When it is looked at again, at the earliest.
+    /// The earliest time of the next look.
     look_at: Time,
 }
 
 impl Guard {
-    /// One that has no orders yet. `patience`: what is still there this long after SIGKILL is said to be stuck, a lease.
+    /// A guard without orders. `patience`: a process still there this long after SIGKILL counts as stuck; a lease.
     #[must_use]
     pub fn new(patience: Duration) -> Self {
         Self {
@@ -125,12 +127,12 @@ impl Guard {
         run.kill(now, self.patience, &mut self.actions);
         if run.is_stuck(now) {
             self.actions.push_back(Action::AnswerStuck);
-            // Whenever it ends: what was said stands, and the lease runs out by itself.
+            // Whenever it ends: earlier answers stand, and the lease runs out by itself.
             self.settle();
         }
     }
 
-    /// R4: at the deadline nothing may run. That alone of what is due, and at once: to be called first when the guard was woken.
+    /// R4: at the deadline nothing may run. Does only this, at once: to be called first whenever the guard wakes up.
     pub fn fence(&mut self, now: Time) {
         if self.is_over || self.deadline().is_none_or(|deadline| now < deadline) {
             return;
@@ -145,7 +147,7 @@ impl Guard {
 
     /// Takes in what happened.
     pub fn handle(&mut self, now: Time, event: Event) {
-        // Before each order: what it says may have come too late.
+        // The deadline is checked before each order, which may have come too late.
         self.fence(now);
         if self.is_over {
             return;
@@ -192,9 +194,9 @@ impl Guard {
         self.tenure.and_then(|tenure| tenure.deadline())
     }
 
-    // ---- the run --------------------------------------------------------------------------------------------------
+    // ---- the run ------------------------------------------------------------------------------------------------
 
-    /// Nothing is started or extended under the term any more, and its job may not run.
+    /// Nothing may be started or extended under the term any more, and its job may not run.
     fn end_term(&mut self, now: Time) {
         if let Some(tenure) = self.tenure.as_mut().filter(|tenure| tenure.deadline().is_some()) {
             tenure.end();
@@ -205,7 +207,7 @@ impl Guard {
         }
     }
 
-    /// Nothing is to be released for the term any more.
+    /// Nothing may be released for the term any more.
     fn settle(&mut self) {
         self.tenure.iter_mut().for_each(Tenure::settle);
     }
@@ -234,7 +236,8 @@ impl Guard {
         if let Some(run) = &mut self.run {
             match remains {
                 Remains::Nothing(proof) => self.end_run(now, proof),
-                // What somebody else has put into the job's control group is not asked when the job has ended.
+                // Processes that others have put into the job's control group are not asked to stop when the job has
+                // ended.
                 Remains::ControlGroup if !run.is_being_killed() => self.kill(now),
                 Remains::Children | Remains::ControlGroup => {
                     run.kill_who_was_left(now, &mut self.actions);
@@ -269,7 +272,7 @@ impl Guard {
     }
 }
 
-/// When a look at the job's tree that begins now must be over; `None` where the deadline is too near for one.
+/// When a look at the job's tree that begins now must be over; `None` if the deadline is too near for one.
 fn end_of_look(tenure: Option<Tenure>, now: Time) -> Option<Time> {
     let deadline = tenure.and_then(|tenure| tenure.deadline())?;
     (now + LOOK * 2 <= deadline).then(|| now + LOOK)

@@ -10,16 +10,16 @@ use core::time::Duration;
 use crate::command::{ANSWER_TAKES, CommandEnd};
 use crate::time::Time;
 
-/// How often the job is looked at, and how much is forgiven.
+/// How often the job's health is checked, and how many failures are tolerated.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct HealthPolicy {
-    /// `--health-interval`: from the job's start, or the last command's end, to the next command.
+    /// `--health-interval`: from the job's start, or from the last command's end, to the next command.
     pub interval: Duration,
-    /// `--health-timeout`: what takes longer is killed, and has failed.
+    /// `--health-timeout`: a command that takes longer is killed and counts as failed.
     pub timeout: Duration,
-    /// `--health-failures`: so many in a row make a job unhealthy; never 0.
+    /// `--health-failures`: this many failures in a row make the job unhealthy; never 0.
     pub failures: u32,
-    /// `--health-start`: what fails this early in a run counts only after a success.
+    /// `--health-start`: a failure this early in a run counts only after a success.
     pub start: Duration,
 }
 
@@ -28,9 +28,9 @@ pub struct HealthPolicy {
 pub(crate) enum Event {
     /// A health command has ended.
     Ended {
-        /// Which.
+        /// The command's number.
         id: u32,
-        /// How.
+        /// How it ended.
         end: CommandEnd,
         /// The last line of its output; may be empty.
         last_line: Box<str>,
@@ -44,23 +44,23 @@ pub(crate) enum Event {
 /// Things to do.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Action {
-    /// A failure that counts, and is not one too many yet: say so.
+    /// A failure that counts, below the limit: log it.
     NoteFailure(Failure),
     /// Run the health command.
     Run {
-        /// To be said with its end.
+        /// The command's number, which its end must carry.
         id: u32,
         /// When it is killed.
         kill_at: Time,
     },
-    /// The job is unhealthy: another machine is to try.
+    /// The job is unhealthy: stand down so that another machine tries.
     StandDown(Failure),
 }
 
 /// A failure that counts.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Failure {
-    /// The how-manyth in a row.
+    /// The number of failures in a row, with this one.
     pub count: u32,
     /// How the command ended.
     pub end: CommandEnd,
@@ -88,19 +88,20 @@ struct MonitoredRun {
     has_succeeded: bool,
 }
 
-/// What is next.
+/// What comes next.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum Look {
-    /// A command then.
+    /// A command at this time.
     At(Time),
-    /// The end of the one that began then; it is awaited no longer than this.
+    /// The end of the command that began at this time; if it is not reported within the limit, the command has
+    /// failed.
     Awaited { since: Time, until: Time },
     /// Nothing: the job is unhealthy.
     Done,
 }
 
 impl Health {
-    /// That of a job which does not run yet.
+    /// The state of a job that does not run yet.
     #[must_use]
     pub(crate) const fn new(policy: HealthPolicy) -> Self {
         Self { policy, last_id: 0, run: None, actions: VecDeque::new() }
@@ -155,13 +156,13 @@ impl Health {
         }
     }
 
-    /// Whether a run is being looked after.
+    /// Whether a run is being checked.
     #[must_use]
     pub(crate) const fn has_run(&self) -> bool {
         self.run.is_some()
     }
 
-    /// So many failures in a row make it unhealthy.
+    /// This many failures in a row make it unhealthy.
     #[must_use]
     pub(crate) const fn most_failures(&self) -> u32 {
         self.policy.failures
@@ -169,7 +170,7 @@ impl Health {
 
     fn ended(&mut self, now: Time, end: CommandEnd, last_line: Box<str>) {
         let Some(run) = &mut self.run else { return };
-        // The end of a run before this one.
+        // This end belongs to an earlier run.
         let Look::Awaited { since, .. } = run.look else { return };
         run.look = Look::At(now + self.policy.interval);
         match end {
@@ -205,14 +206,14 @@ mod tests {
     const FAILED: CommandEnd = CommandEnd::Exited(1);
     const WELL: CommandEnd = CommandEnd::Exited(0);
 
-    /// A job's health, and the time.
+    /// A job's health and the time, for tests.
     struct Story {
         health: Health,
         now: Time,
     }
 
     impl Story {
-        /// A run that began at 0; looked at every 10 s for 5 s, and unhealthy after three failures.
+        /// A run that began at 0, checked every 10 s with a limit of 5 s, unhealthy after three failures.
         fn begin(start_seconds: u64) -> Self {
             let policy = HealthPolicy {
                 interval: Duration::from_secs(10),
@@ -225,7 +226,7 @@ mod tests {
             story
         }
 
-        /// The next command; its number, and when it runs, in seconds.
+        /// The next command: its number, and its time in seconds.
         fn next_command(&mut self) -> (u32, u64) {
             self.now = self.health.poll_timeout().expect("a command is to come");
             self.health.handle_timeout(self.now);
@@ -235,14 +236,14 @@ mod tests {
             (id, self.now.as_nanos() / 1_000_000_000)
         }
 
-        /// Ends it after a second; what that means.
+        /// Ends the command after a second, and returns the result.
         fn end(&mut self, id: u32, end: CommandEnd) -> Option<Action> {
             self.now = self.now + Duration::from_secs(1);
             self.health.handle(self.now, Event::Ended { id, end, last_line: "".into() });
             self.health.poll_action()
         }
 
-        /// The next command, which ends so; what that means.
+        /// Runs the next command, which ends so, and returns the result.
         fn go_on(&mut self, end: CommandEnd) -> Option<Action> {
             let (id, _) = self.next_command();
             self.end(id, end)

@@ -43,11 +43,11 @@ impl Hook {
 pub(crate) enum Event {
     /// A hook has ended.
     Ended {
-        /// Which.
+        /// The hook.
         hook: Hook,
         /// Its number.
         id: u32,
-        /// How.
+        /// How it ended.
         end: CommandEnd,
     },
     /// `neli-run` is about to exit.
@@ -56,11 +56,11 @@ pub(crate) enum Event {
     Fenced(Why),
     /// The first run of a lead was ordered.
     Led(Offset),
-    /// A term was released, or could not be.
+    /// A term was released, or the release failed.
     Released(Why),
-    /// Standing by began, or another leads.
+    /// Standing by began, or another candidate leads.
     StoodBy,
-    /// Another's claim took effect while we led.
+    /// Another candidate's claim took effect while this one led.
     Superseded,
 }
 
@@ -72,22 +72,22 @@ pub(crate) enum Action {
         /// Its number.
         id: u32,
     },
-    /// A hook has failed: say so.
+    /// A hook has failed: log it.
     NoteFailure {
-        /// Which.
+        /// The hook.
         hook: Hook,
-        /// How.
+        /// How it failed.
         end: CommandEnd,
     },
     /// Run this hook.
     Run {
-        /// Which.
+        /// The hook.
         hook: Hook,
-        /// To be said with its end.
+        /// The hook's number, which its end must carry.
         id: u32,
         /// `NELI_WHY`; may be empty.
         why: &'static str,
-        /// The term that the lead is or was of, when there was one.
+        /// The term of the present or the last lead, if there was one.
         term: Option<Offset>,
         /// When it is killed.
         kill_at: Time,
@@ -97,32 +97,32 @@ pub(crate) enum Action {
 /// The hooks of one candidate.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Hooks {
-    /// Those that were given.
+    /// The configured hooks.
     given: Vec<Hook>,
     phase: Phase,
     /// The last lead's term.
     term: Option<Offset>,
     last_id: u32,
-    /// The supervisor's hooks that run, and until when they may.
+    /// The supervisor's hooks that are running, and until when each may run.
     running: Vec<(Hook, u32, Time)>,
-    /// The guard's hook whose end was not told, and until when it is awaited.
+    /// The guard's hook whose end was not reported yet, and until when that is awaited.
     led: Option<(u32, Time)>,
     actions: VecDeque<Action>,
 }
 
-/// What the last hook was told.
+/// The last event that hooks were run for.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum Phase {
     /// Nothing yet.
     Begun,
-    /// That it leads; and why it does no more, if it does not.
+    /// The lead; and why it ended, if it has.
     Led(&'static str),
-    /// That it stands by.
+    /// Standing by.
     StandingBy,
 }
 
 impl Hooks {
-    /// Those of a candidate that begins.
+    /// The hooks of a candidate that starts.
     #[must_use]
     pub(crate) const fn new(given: Vec<Hook>) -> Self {
         Self {
@@ -162,7 +162,7 @@ impl Hooks {
 
     /// Takes in what happened.
     pub(crate) fn handle(&mut self, now: Time, event: Event) {
-        // Where none was given there is nothing to remember.
+        // Without any hook nothing needs to be remembered.
         if self.given.is_empty() {
             return;
         }
@@ -200,20 +200,20 @@ impl Hooks {
         }
     }
 
-    /// Gives up waiting for hooks: those that run are killed.
+    /// Stops waiting for hooks: those that are running are killed.
     pub(crate) fn give_up(&mut self) {
         let killed = self.running.drain(..).map(|(_, id, _)| Action::Kill { id });
         self.actions.extend(killed);
     }
 
-    /// Whether no hook of the supervisor's runs.
+    /// Whether none of the supervisor's hooks is running.
     #[must_use]
     pub(crate) const fn is_idle(&self) -> bool {
         self.running.is_empty()
     }
 
     fn fence(&mut self, now: Time, why: &'static str) {
-        // It was ended with the job.
+        // It ended with the job.
         self.led = None;
         self.phase = Phase::Led(why);
         self.run(now, Hook::Fence, why);

@@ -1,8 +1,8 @@
-//! How a process with many roles makes itself known to the others, and learns of them before it claims anything.
+//! How a process with many roles becomes known to the other processes, and learns of them, before it claims anything.
 //!
-//! It says one hello for all of its roles, in partition 0, which each such process reads. It claims nothing before its first hello was read
-//! back, and those that are there have had the time to answer one that maps a role elsewhere. Of two that map a role to different partitions,
-//! both of which would lead it, the one whose first hello stands later does not stand.
+//! It says one hello for all of its roles, in partition 0, which every such process reads. It claims nothing before
+//! its first hello was read back and the others have had time to object. If two processes map a role to different
+//! partitions, both would lead that role; so the process whose first hello stands later does not stand.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,65 +14,66 @@ use crate::process_hello::ProcessHello;
 use crate::record::{MemberId, Offset};
 use crate::time::Time;
 
-/// Those that are there answer a first hello at once where they have to; nothing is claimed for so long after it.
+/// A process that disagrees with a first hello answers it at once: nothing is claimed for this long after the own
+/// first hello was read back.
 const ANSWERS: Duration = Duration::from_millis(500);
 
-/// A first hello that was not read back is said again after so long.
+/// A first hello that was not read back is sent again after this time.
 const SAID_AGAIN: Duration = Duration::from_secs(2);
 
-/// Those of so many other lists of roles are told of.
+/// At most this many other lists of roles are reported.
 const MOST_STRANGERS: usize = 16;
 
-/// Things to do.
+/// What the process has to do.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Action {
-    /// Say hello.
+    /// Send a hello.
     Hello {
-        /// Where the first one stands, once it was read back.
+        /// The offset of the first own hello, once it was read back.
         joined: Option<Offset>,
     },
-    /// Go: another maps a role elsewhere.
+    /// Exit: another candidate maps a role to another partition.
     Refuse {
-        /// Which role, and who: one line.
+        /// The role and the other candidate, in one line.
         error: Box<str>,
     },
-    /// From now on vacancies may be claimed. Said once.
+    /// From now on vacancies may be claimed. Given out once.
     Stand,
-    /// For the log: another candidate of this group stands for other roles. Said once for the same roles.
+    /// For the log: another candidate of this group stands for other roles. Given out once for each list of roles.
     Stranger {
-        /// Who, and for which: one line.
+        /// The other candidate and its roles, in one line.
         warning: Box<str>,
     },
-    /// For the log: nothing is claimed before `until`, unless the other is known to have gone.
+    /// For the log: nothing is claimed before `until`, unless the other candidate is known to have gone by then.
     Wait {
-        /// Why: one line about another that maps a role elsewhere, and may have gone.
+        /// One line about the other candidate, which maps a role to another partition and may have gone.
         why: Box<str>,
-        /// Until then.
+        /// The time.
         until: Time,
     },
 }
 
-/// Whose a hello is.
+/// Who wrote a hello.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Whose {
-    /// Another's.
+    /// Another process.
     Another,
-    /// Another's from before this process listened: it may have gone since.
+    /// Another process, before this process began to read: it may have gone since.
     AnotherBefore,
-    /// This process's.
+    /// This process.
     Own,
 }
 
-/// How far it is.
+/// The stage of the introduction.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Stage {
-    /// The others are learnt of.
+    /// The others' hellos are awaited.
     Begun,
-    /// It is refused.
+    /// The process was refused.
     Refused,
     /// Vacancies may be claimed.
     Stands,
-    /// Somebody who may have gone is waited for, and that was said.
+    /// A candidate that maps a role to another partition, and may have gone, is waited for; this was reported.
     Waits,
 }
 
@@ -81,25 +82,26 @@ enum Stage {
 pub(crate) struct Introduction {
     member: MemberId,
     mapping: Mapping,
-    /// Where the log ended when listening began, and when that was: who said hello before may have gone since.
+    /// The end of the log when this process began to read, and when that was: the writer of an earlier hello may have
+    /// gone since.
     history: Option<(Offset, Time)>,
     /// R0: the topic may carry an election.
     is_fit: bool,
     next_hello: Option<Time>,
-    /// Where the first own hello stands, once it was read back.
+    /// The offset of the first own hello, once it was read back.
     joined: Option<Offset>,
-    /// By then whoever is there has answered it.
+    /// By this time every living process has answered the first hello.
     answered_by: Option<Time>,
-    /// Those that map a role elsewhere, and may have gone.
+    /// Candidates that map a role to another partition, and may have gone.
     doubted: BTreeMap<MemberId, Box<str>>,
-    /// The roles of those that share none with this process, as typed, that were told of.
+    /// The lists of roles, as typed, that were reported because they share no role with this process.
     strangers: BTreeSet<Option<Box<str>>>,
     stage: Stage,
     actions: VecDeque<Action>,
 }
 
 impl Introduction {
-    /// That of a process that has read nothing yet.
+    /// The introduction of a process that has read nothing yet.
     #[must_use]
     pub(crate) const fn new(member: MemberId, mapping: Mapping) -> Self {
         Self {
@@ -157,12 +159,12 @@ impl Introduction {
         } else {
             self.stage = Stage::Stands;
             self.actions.push_back(Action::Stand);
-            // From this one on the others count on it.
+            // From this hello on the others count this process among the candidates.
             self.say_hello(now);
         }
     }
 
-    /// Partition 0 is read, whose log ended there when that began.
+    /// The reading of partition 0 begins; its log ended there.
     pub(crate) fn listens(&mut self, now: Time, end: Offset) {
         self.history.get_or_insert((end, now));
         self.introduce(now);
@@ -174,7 +176,7 @@ impl Introduction {
         self.introduce(now);
     }
 
-    /// The history of partition 0 was cut: where a hello stood tells nothing any more.
+    /// The history of partition 0 was cut: the offsets of earlier hellos mean nothing now.
     pub(crate) fn history_cut(&mut self) {
         (self.history, self.joined, self.next_hello, self.is_fit) = (None, None, None, false);
     }
@@ -190,7 +192,8 @@ impl Introduction {
             None => drop(self.doubted.remove(&hello.member)),
             Some(refusal) => self.heard_conflict(now, offset, hello, refusal.into()),
         }
-        // One from before may be of somebody who has gone: whoever has not says another.
+        // A hello from before this process began to read may be of a candidate that has gone. One that is alive says
+        // another.
         if !hello.leaves
             && !self.is_history(offset)
             && let Some(warning) = self.mapping.stranger(&hello.mapping(), name)
@@ -201,18 +204,19 @@ impl Introduction {
         if self.is_history(offset) { Whose::AnotherBefore } else { Whose::Another }
     }
 
-    /// Whether somebody stands for one of this process's roles.
+    /// Whether the writer stands for any of this process's roles.
     #[must_use]
     pub(crate) fn shares_role(&self, hello: &ProcessHello) -> bool {
         self.mapping.shares_role(&hello.mapping())
     }
 
-    /// This process has released a role, and stays: the others' nodes take whoever releases for gone.
+    /// This process has released a role and stays. The others take a candidate that releases for gone, so it says
+    /// hello again.
     pub(crate) fn released(&mut self, now: Time) {
         self.next_hello = self.next_hello.map(|due| due.min(now + HELLO_AFTER_RELEASE));
     }
 
-    /// Where the first own hello stands, once it was read back.
+    /// The offset of the first own hello, once it was read back.
     #[must_use]
     pub(crate) const fn joined(&self) -> Option<Offset> {
         self.joined
@@ -225,7 +229,7 @@ impl Introduction {
     fn heard_conflict(&mut self, now: Time, offset: Offset, hello: &ProcessHello, refusal: Box<str>) {
         let is_later = self.joined.is_some_and(|own| own < hello.joined.unwrap_or(offset));
         if is_later {
-            // It is told at once of whom it has to know.
+            // The other process learns at once of the one that was there first.
             self.say_hello(now);
         } else if self.is_history(offset) {
             self.doubted.insert(hello.member.clone(), refusal);
@@ -238,7 +242,7 @@ impl Introduction {
     fn heard_stranger(&mut self, now: Time, hello: &ProcessHello, warning: Box<str>) {
         let is_new = hello.roles.is_some() && hello.joined.is_none();
         if is_new && self.joined.is_some() {
-            // So that it can say so at its start, too, where somebody looks.
+            // So that both processes report it, whichever of the two an operator looks at.
             self.say_hello(now);
         }
         if self.strangers.len() < MOST_STRANGERS && self.strangers.insert(hello.roles.clone()) {
@@ -254,7 +258,7 @@ impl Introduction {
         }
     }
 
-    /// Whoever was doubted has said hello by then if it is there.
+    /// By this time a living candidate has repeated its hello.
     fn doubts_end(&self) -> Option<Time> {
         self.history.map(|(_, began)| began + HELLO_HOLDS)
     }

@@ -30,55 +30,56 @@ pub enum Origin {
     Middle,
 }
 
-/// What the law says of a record.
+/// The law's verdict on a record.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Verdict {
-    /// It counts.
+    /// It is effective.
     Effective,
     /// It makes no sense where it stands; it counts in L1 alone.
     Nonsense,
-    /// This reader can't tell yet.
+    /// This reader can't judge it yet.
     Undecided,
-    /// It came too late, or from somebody who does not lead.
+    /// It came too late, or its writer does not lead.
     Void,
 }
 
-/// A term, as far as it was read.
+/// A term, as far as its records were read.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Term {
     /// The offset of its claim: the fencing token.
     pub offset: Offset,
     /// The longest lease among its effective records.
     pub lease: Duration,
-    /// Who leads: the member of its claim; where that was not read, of the first beat or release of it that counted.
+    /// The leader: the member of the claim; if the claim was not read, of the first beat or release of the term that
+    /// counted.
     pub member: Option<MemberId>,
-    /// How the leader is called.
+    /// The leader's name.
     pub name: Option<Box<str>>,
-    /// `--overlap`: the leader is to stop, and another may claim while its job runs on.
+    /// `--overlap`: the leader yields, so that another may claim while its job runs on.
     pub yields: bool,
-    /// Its job has been alive, as its beats tell.
+    /// A beat of the term has shown its job alive.
     pub has_run: bool,
 }
 
 /// What a reader knows of the election.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum View {
-    /// Somebody leads, as far as the records say; or did, and is silent.
+    /// The records name a leader, which may have fallen silent.
     Led(Term),
     /// The partition was read from offset 0 and holds no effective claim.
     NeverLed,
-    /// The last word on the current term is its release.
+    /// The current term was released.
     Released {
-        /// The term that is over.
+        /// The released term.
         term: Offset,
-        /// Why, as its release says.
+        /// The release's reason.
         why: Option<Box<str>>,
     },
-    /// L4: what was read decides nothing.
+    /// L4: the records read so far decide nothing.
     Undecided(Undecided),
 }
 
-/// What is remembered while nothing is decided.
+/// What is remembered while the view is undecided.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Undecided {
     /// The log begins here, its head is cut, and no record of the election has been read since.
@@ -103,7 +104,7 @@ pub struct Journal {
     window: Offset,
     /// The offset that comes next.
     next: Offset,
-    /// The last record handed over, whatever its key.
+    /// The offset of the last record handed over, whatever its key.
     last: Option<Offset>,
     /// The last record of the election.
     last_of_election: Option<Offset>,
@@ -112,7 +113,7 @@ pub struct Journal {
     answers: Vec<EndAnswer>,
     /// R0: the topic deletes whole segments from its head and nothing else, so what is missing in between is a marker.
     gaps_are_markers: bool,
-    /// Something between two records was taken for missing.
+    /// A gap between two records was taken for missing records.
     has_gap: bool,
 }
 
@@ -142,14 +143,15 @@ impl Journal {
         }
     }
 
-    /// The same reader begins again at `from`: what it asked about the log's end stays answered.
+    /// The same reader begins again at `from`; the answers about the log's end stay valid.
     #[must_use]
     pub(crate) fn read_again_from(&self, from: Offset, origin: Origin) -> Self {
         let (answers, gaps_are_markers) = (self.answers.clone(), self.gaps_are_markers);
         Self { answers, gaps_are_markers, ..Self::read_from(from, origin) }
     }
 
-    /// R0 has been judged (L4). Whether something that was taken for missing were markers: it has to be read again.
+    /// R0 was judged (L4). Returns whether gaps that were taken for missing records were markers, so that the log
+    /// must be read again.
     pub(crate) fn topic_judged(&mut self, gaps_are_markers: bool) -> bool {
         self.gaps_are_markers = gaps_are_markers;
         gaps_are_markers && self.has_gap
@@ -161,7 +163,7 @@ impl Journal {
         self.answers.push(EndAnswer { asked, end });
     }
 
-    /// Whatever stands below `offset` and was not handed over is missing, and was no marker (L4).
+    /// Everything below `offset` that was not handed over is missing, and none of it was a marker (L4).
     pub fn miss_below(&mut self, offset: Offset) {
         if offset <= self.next {
             return;
@@ -199,8 +201,8 @@ impl Journal {
         verdict
     }
 
-    /// Everything below `next` has been handed over: what stood behind the last record were markers, or is judged
-    /// when the next record shows the gap.
+    /// Everything below `next` has been handed over. A gap after the last record is either markers, or is judged when
+    /// the next record shows it.
     #[must_use]
     pub const fn next(&self) -> Offset {
         self.next
@@ -218,7 +220,7 @@ impl Journal {
         &self.view
     }
 
-    /// `--overlap`: what may be left of the job before, in a decided view.
+    /// `--overlap`: what may be left of the previous term's job, in a decided view.
     #[must_use]
     pub const fn earlier_job(&self) -> &EarlierJob {
         &self.earlier_job
@@ -233,7 +235,7 @@ impl Journal {
         }
     }
 
-    /// L4: whatever is missing below `offset` moves the window, unless it can only be markers.
+    /// L4: records missing below `offset` move the window, unless only markers can be missing.
     fn move_to(&mut self, now: Time, offset: Offset) {
         let holds = |answer: &&EndAnswer| now.since(answer.asked) <= ANSWER_HOLDS;
         let markers_from = self.answers.iter().filter(holds);
@@ -332,7 +334,7 @@ impl Term {
         term
     }
 
-    /// What a beat tells of its job.
+    /// Records what a beat says about its job.
     fn hear(&mut self, body: &Body) {
         if let Body::Beat { state, overlap, .. } = body {
             self.yields |= overlap.is_some_and(|overlap| overlap.yields);

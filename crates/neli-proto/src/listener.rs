@@ -1,7 +1,7 @@
-//! What a candidate has heard, and since when: R1 (listen first), the silence of R2, and reading further back.
+//! What a candidate has read and since when: R1 (listen first), the silence of R2, and reading further back.
 //!
-//! The law (`journal.rs`) says what the records mean; this says when they were received, and from when on the lead may
-//! be claimed. It never claims.
+//! The law (`journal.rs`) says what the records mean. This module says when they were received, and from when on the
+//! lead may be claimed. It never claims.
 
 use core::time::Duration;
 
@@ -20,7 +20,7 @@ mod overlap;
 /// R1: how far before the end a reading begins, in offsets.
 pub const FIRST_SPAN: Offset = 10_000;
 
-/// What has been heard.
+/// What was read, and when.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "four facts that nothing ties to each other")]
 pub struct Listener {
@@ -28,9 +28,9 @@ pub struct Listener {
     stage: Stage,
     /// When listening began: the arrival of the answer with the end offset.
     began: Time,
-    /// The end offset of the process's very first listening: an `end` at or behind it binds this candidate (R7).
+    /// The end offset of the process's first listening: an `end` at or behind it binds this candidate (R7).
     first_end: Option<Offset>,
-    /// Everything below was received before, or counts as received when listening began.
+    /// Records below this offset were received before, or count as received when listening began.
     frontier: Offset,
     /// Where the log started when it was last asked.
     log_start: Offset,
@@ -42,16 +42,16 @@ pub struct Listener {
     span: Offset,
     /// Everything below has been handed over by this reading.
     position: Offset,
-    /// When the question that is awaited was asked, at the earliest: an answer to an older one is none to it.
+    /// The earliest time at which the awaited question can have been asked: an answer to an older one does not count.
     asking_since: Time,
-    /// What the log was known to hold, and when that was known: a question asked later and answered with less shows that
-    /// the history was cut.
+    /// The known bounds of the log, and when they were known: a smaller answer to a later question shows that the
+    /// history was cut.
     known_end: (Time, Offset),
-    /// When an answer was asked that said less than what was known, and no other has come since.
+    /// When a question was asked whose answer said less than was known, if no other answer has come since.
     shrunk: Option<Time>,
     /// When the reading last handed something over, or began.
     last_progress: Time,
-    /// Since when the reading has been behind the end, as far as it is known.
+    /// Since when the reading has been behind the log's known end.
     behind_since: Option<Time>,
     /// When the last record of this election was received, effective or not.
     last_record: Time,
@@ -63,7 +63,7 @@ pub struct Listener {
     vacant_since: Option<Time>,
     /// Another leader's record was received as effective since listening began.
     heard_leader: bool,
-    /// R0: what may have been cut from the log's head is older than every lease in it.
+    /// R0: whatever was cut from the log's head is older than every lease in it.
     cut_is_harmless: bool,
     /// The history was cut or made anew: an empty log proves nothing.
     history_cut: bool,
@@ -91,9 +91,9 @@ enum Stage {
 /// A record, received.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Received {
-    /// What the law says of it.
+    /// The law's verdict.
     pub verdict: Verdict,
-    /// Read for the first time; else it is history.
+    /// It was read for the first time; otherwise it is history.
     pub fresh: bool,
 }
 
@@ -138,8 +138,8 @@ impl Listener {
         self.settle(now);
     }
 
-    /// The history was cut or made anew: from R1. What was read is no word about what is there now, and an empty log is
-    /// no longer vacancy.
+    /// The history was cut or made anew: starts from R1. What was read says nothing about the log as it is now, and
+    /// an empty log is no vacancy any more.
     pub fn history_cut(&mut self, now: Time) {
         self.history_cut = true;
         self.cut_is_harmless = false;
@@ -149,7 +149,8 @@ impl Listener {
         self.ask_anew(now);
     }
 
-    /// R0 has been judged. `gaps_are_markers`: the topic deletes whole segments alone. Whether the journal has to be read again for it.
+    /// R0 was judged. `gaps_are_markers`: the topic only deletes whole segments. Returns whether the journal has to
+    /// be read again.
     pub(crate) fn topic_judged(&mut self, now: Time, cut_is_harmless: bool, gaps_are_markers: bool) -> bool {
         let is_misread = self.journal.topic_judged(gaps_are_markers);
         self.cut_is_harmless = cut_is_harmless;
@@ -171,8 +172,8 @@ impl Listener {
         self.passed(now, last);
     }
 
-    /// What could not be decoded before this record is behind us, and counts as missing (L4): no answer makes markers of
-    /// it.
+    /// What could not be decoded before this record was passed and counts as missing (L4): no answer about the log's
+    /// end makes it a marker.
     fn miss_what_is_undecodable(&mut self, offset: Offset) {
         if core::mem::take(&mut self.undecodable) {
             self.journal.miss_below(offset);
@@ -260,13 +261,13 @@ impl Listener {
         }
     }
 
-    /// Since when the reading has been behind the log's end, as far as that is known.
+    /// Since when the reading has been behind the log's known end.
     #[must_use]
     pub(crate) const fn behind_since(&self) -> Option<Time> {
         self.behind_since
     }
 
-    /// Since when the reader has handed over nothing, although the log is known to go on; none where that has a reason.
+    /// Since when the reader has delivered nothing although the log grows; none if there is a reason for it.
     #[must_use]
     pub(crate) fn stuck_since(&self) -> Option<Time> {
         let is_reading = match self.stage {
@@ -288,7 +289,7 @@ impl Listener {
         self.heard_leader
     }
 
-    /// Whether nothing is known of who leads only because an empty log was not to be trusted.
+    /// Whether the leader is unknown only because an empty log was not trusted.
     #[must_use]
     pub(crate) fn is_undecided_by_distrust(&self) -> bool {
         self.distrusted && matches!(self.journal.view(), View::Undecided(_))
@@ -300,7 +301,7 @@ impl Listener {
         self.first_end.is_some_and(|first| offset >= first)
     }
 
-    /// Whether nobody leads, as far as the records tell.
+    /// Whether the records say that nobody leads.
     #[must_use]
     pub fn is_vacant(&self) -> bool {
         match self.journal.view() {
@@ -310,7 +311,7 @@ impl Listener {
         }
     }
 
-    /// Notes since when the view has been vacant, and since when the reading is behind.
+    /// Records since when the view has been vacant, and since when the reading is behind.
     fn settle(&mut self, now: Time) {
         let can_tell = self.is_caught_up() && !self.undecodable;
         if can_tell && self.position >= self.known_end.1 {

@@ -21,48 +21,49 @@ use crate::timings::Patience;
 /// What the elections of a process have in common.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What the process's hello says, but for what becomes known later: who it is, the roles as typed, and how many it leads at most.
+    /// The fixed part of the process's hello: who it is, its roles as typed, and how many it leads at most.
     pub hello: ProcessHello,
-    /// How many roles there are; they are numbered from 0.
+    /// The number of roles. Roles are numbered from 0.
     pub roles: usize,
-    /// Who claims a vacant lead first.
+    /// Which candidate claims a vacancy first.
     pub elector: Elector,
     /// `--spread`: whether roles are handed over.
     pub are_spread: bool,
 }
 
-/// Things to do.
+/// What the owner of the nodes has to do.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Action {
-    /// Say hello for all roles.
+    /// Send one hello for all roles.
     Hello(Box<ProcessHello>),
-    /// Go: another maps a role elsewhere.
+    /// Exit: another candidate maps a role to another partition.
     Refuse {
-        /// Which role, and who: one line.
+        /// The role and the other candidate, in one line.
         error: Box<str>,
     },
-    /// For the log: the roles are spread as without a group, which could not assign each candidate a fair share.
+    /// For the log: the roles are spread by count and not by the group, whose assignment could not give every
+    /// candidate a fair share.
     SpreadWithoutGroup {
-        /// How many partitions the topic has.
+        /// The number of partitions of the topic.
         partitions: u32,
     },
     /// For the log: another candidate of this group stands for other roles.
     Stranger {
-        /// Who, and for which: one line.
+        /// The other candidate and its roles, in one line.
         warning: Box<str>,
     },
-    /// Tell a role's node.
+    /// Pass this to a role's node.
     Tell {
         /// The role.
         role: usize,
-        /// What.
+        /// The event.
         event: Event,
     },
-    /// For the log: nothing is claimed before `until`, unless the other is known to have gone.
+    /// For the log: nothing is claimed before `until`, unless the other candidate is known to have gone by then.
     Wait {
-        /// Why: one line about another that maps a role elsewhere, and may have gone.
+        /// One line about the other candidate, which maps a role to another partition and may have gone.
         why: Box<str>,
-        /// Until then.
+        /// The time.
         until: Time,
     },
 }
@@ -76,7 +77,7 @@ struct ReadRelease {
 }
 
 impl ReadRelease {
-    /// The one that was read, if this is a release.
+    /// The release in this event, if it is one.
     fn of(event: &candidate::Event) -> Option<Self> {
         let candidate::Event::Read { record: Some(record), .. } = event else { return None };
         let Record { member: Some(by), body: Body::Release { term, why, successor, .. }, .. } = record else {
@@ -87,7 +88,7 @@ impl ReadRelease {
     }
 }
 
-/// How the roles of a process are spread, and how it makes itself known.
+/// The spread and the introduction of a process with many roles.
 #[derive(Clone, Debug)]
 pub struct ManyRoles {
     settings: Settings,
@@ -97,28 +98,29 @@ pub struct ManyRoles {
     actions: VecDeque<Action>,
 }
 
-/// What there is once it is known how many partitions the topic has.
+/// What exists once the number of partitions is known.
 #[derive(Clone, Debug)]
 struct Known {
     introduction: Introduction,
     spread: Spread,
     by: By,
-    /// Where the first hello stands that was read, and the last.
+    /// The offsets of the first and of the last hello that were read.
     hellos: Option<(Offset, Offset)>,
     /// Vacancies may be claimed.
     stands: bool,
-    /// When the spread wants to be called again.
+    /// When the spread asks to be called again.
     spread_due: Option<Time>,
 }
 
 impl ManyRoles {
-    /// Of a process that has read nothing yet.
+    /// The state of a process that has read nothing yet.
     #[must_use]
     pub const fn new(settings: Settings) -> Self {
         Self { settings, is_fit: false, known: None, actions: VecDeque::new() }
     }
 
-    /// What to do next. To be asked until there is nothing more: what a node does with what it is told may change what another is to be told.
+    /// The next action. The caller asks until there is none, since a node's reaction to one event may change what
+    /// another node must know.
     #[must_use]
     pub fn poll_action(&mut self) -> Option<Action> {
         if let Some(action) = self.actions.pop_front() {
@@ -154,28 +156,29 @@ impl ManyRoles {
         }
         if let Some(known) = &mut self.known {
             known.introduction.handle_timeout(now);
-            // Before this process stands, too: what is planned then is planned by this time.
+            // Also before this process may stand: a plan made later is a plan of this time.
             known.spread.handle_timeout(now);
         }
     }
 
-    /// Whether the process is a member of the group: where its assignments can't give each the same number of roles, they are spread
-    /// by how many each holds.
+    /// Whether the process should be a member of the group. If the assignment can't give every member the same number
+    /// of roles, the roles are spread by count.
     #[must_use]
     pub fn uses_group(&self) -> bool {
         self.known.as_ref().is_none_or(|known| known.by == By::Assignment)
     }
 
-    /// The last hello, where the process has said any: nothing is led by it any more, and nothing will be.
+    /// The last hello, if the process has said any: it leads nothing any more, and will lead nothing.
     #[must_use]
     pub fn goodbye(&self) -> Option<ProcessHello> {
         let joined = self.known.as_ref()?.introduction.joined()?;
         Some(ProcessHello { leaves: true, ..self.hello(Some(joined)) })
     }
 
-    // ---- what has happened --------------------------------------------------------------------------------------------
+    // ---- events
+    // -------------------------------------------------------------------------------------------------------
 
-    /// Where a role's log ends was answered: by then it is known how many partitions the topic has.
+    /// The end of a role's log was answered: by then the number of partitions is known.
     pub fn listens(&mut self, now: Time, role: usize, end: Offset, partitions: u32) {
         self.begin(now, partitions);
         if let Some(known) = self.known.as_mut().filter(|_| role == 0) {
@@ -183,10 +186,10 @@ impl ManyRoles {
         }
     }
 
-    /// R0 is satisfied, for a role.
+    /// A role's topic satisfies R0.
     pub fn topic_judged(&mut self, now: Time, role: usize) {
         if role == 0 {
-            // Often that is known before where the log ends.
+            // This often becomes known before the end of the log.
             self.is_fit = true;
             self.known.iter_mut().for_each(|known| known.introduction.topic_judged(now));
         }
@@ -200,12 +203,12 @@ impl ManyRoles {
         }
     }
 
-    /// The group has changed this process's standing in a role.
+    /// The group has changed this member's assignment in a role.
     pub fn stand(&mut self, now: Time, role: usize, standing: Standing) {
         self.known.iter_mut().for_each(|known| known.spread.stand(now, role, standing));
     }
 
-    /// A hello was read in partition 0. Gives what each node is to be told of it.
+    /// A hello was read in partition 0. Returns the event for each node.
     pub fn heard(&mut self, now: Time, offset: Offset, value: &[u8]) -> Option<Event> {
         let (known, hello) = self.known.as_mut().zip(ProcessHello::parse(value))?;
         if known.has_read(offset) {
@@ -214,8 +217,8 @@ impl ManyRoles {
         let whose = known.introduction.heard(now, offset, &hello);
         let (takes_roles, shares_role) = (hello.takes_roles(), known.introduction.shares_role(&hello));
         let ProcessHello { member, name, roles, max_roles, leaves, .. } = hello;
-        // A candidate without `--roles` stands in one election at most, which may be none of these, and one of other roles in none of them:
-        // they are given nothing.
+        // A candidate without `--roles` stands in one election at most, which may be none of these; one with other
+        // roles stands in none of these. Neither is given a role.
         let max_roles = if roles.is_some() && shares_role { max_roles } else { Some(0) };
         match whose {
             Whose::Own => return None,
@@ -231,16 +234,16 @@ impl ManyRoles {
         Some(Event::Election(candidate::Event::Heard(heard)))
     }
 
-    /// Who holds a role now. To be told after each input of that role's node; most change nothing.
+    /// Who holds a role now. To be called after each input of that role's node; most calls change nothing.
     pub fn observe(&mut self, now: Time, role: usize, holding: Holding) {
         if let Some(known) = &mut self.known {
             known.spread.observe(now, role, holding);
         }
     }
 
-    /// Something has happened in a role's election: tells its node.
+    /// An event of a role's election, which is passed to the role's node.
     pub fn tell(&mut self, now: Time, role: usize, node: &mut Node, event: candidate::Event) {
-        // Without a spread a role is kept that the group gives to another.
+        // With `--spread no` a role is kept even if the group assigns it to another member.
         let is_kept = event == candidate::Event::Revoked && !self.settings.are_spread;
         let event = if is_kept { candidate::Event::StandingChanged(Standing::Elsewhere) } else { event };
         let release = ReadRelease::of(&event);
@@ -249,7 +252,7 @@ impl ManyRoles {
             && node.released_term() == Some(release.term)
         {
             let ReadRelease { by, why, successor, .. } = release;
-            // The node may have claimed already what is vacant since.
+            // The node may already have claimed the role that became vacant.
             known.spread.observe(now, role, Holding::Vacant { successor });
             known.spread.released(now, role, &by, &why);
             if by == self.settings.hello.member && !Why::parse(&why).is_some_and(spread::goes_for_good) {
@@ -291,7 +294,7 @@ impl ManyRoles {
 }
 
 impl Known {
-    /// Whether a hello was read before: a reader that starts anew reads again what it has read, and whoever said it may have gone since.
+    /// Whether a hello was read before. A new reader reads old hellos again, and their writers may have gone since.
     fn has_read(&mut self, offset: Offset) -> bool {
         let (first, last) = self.hellos.unwrap_or((offset, offset));
         let was_read = self.hellos.is_some() && (first..=last).contains(&offset);
@@ -299,13 +302,13 @@ impl Known {
         was_read
     }
 
-    /// What to do next for the spread. Nothing is claimed before this process may stand.
+    /// The spread's next action. Nothing is claimed before this process may stand.
     fn poll_spread(&mut self) -> Option<spread::Action> {
         if !self.stands || !self.spread.has_news() {
             return None;
         }
         let action = self.spread.poll_action();
-        // With the last action, too: nobody asks again before there is news.
+        // Also with the last action: the owner does not ask again before the next event.
         if !self.spread.has_news() {
             self.spread_due = self.spread.poll_timeout();
         }

@@ -1,5 +1,5 @@
-//! Which role stands in which partition. All candidates of an election must agree on it: two that look for a role in different partitions
-//! would both lead it.
+//! Which role is in which partition. All candidates of an election must agree on it: two that look for a role in
+//! different partitions would both lead it.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Which role stands in which partition: role `r`, counted from 0, in partition `r` modulo the partitions.
+/// Maps roles to partitions: role `r`, counted from 0, is in partition `r` modulo the number of partitions.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Mapping {
     /// `--roles`, as typed.
@@ -18,25 +18,25 @@ pub struct Mapping {
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 enum Roles {
-    /// They are called by their numbers.
+    /// The roles are numbers.
     Count(u32),
-    /// In the order in which they were typed.
+    /// The names, in the order in which they were typed.
     Names(Vec<Box<str>>),
 }
 
-/// Two candidates look for a role in different partitions.
+/// Two candidates map a role to different partitions.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Conflict {
     /// The first such role.
     pub role: Box<str>,
-    /// Where it is by the one mapping.
+    /// Its partition by one mapping.
     pub here: u32,
-    /// And by the other.
+    /// Its partition by the other mapping.
     pub there: u32,
 }
 
 impl Mapping {
-    /// That of `--roles`, as typed: a number, or names with commas between them.
+    /// The mapping for a value of `--roles`: a number, or names with commas between them.
     #[must_use]
     pub fn new(typed: &str, partitions: u32) -> Self {
         let names = || typed.split(',').map(|name| Box::from(name.trim())).collect();
@@ -44,13 +44,13 @@ impl Mapping {
         Self { typed: typed.into(), roles, partitions: partitions.max(1) }
     }
 
-    /// That of a candidate without `--roles`: role 0 in partition 0.
+    /// The mapping of a candidate without `--roles`: role 0 in partition 0.
     #[must_use]
     pub fn of_one_role() -> Self {
         Self::new("1", 1)
     }
 
-    /// The first role that another candidate looks for in another partition than this one.
+    /// The first role that the other mapping puts into another partition.
     #[must_use]
     pub(crate) fn conflict(&self, other: &Self) -> Option<Conflict> {
         let conflict = |role: &str, here: u32, there: u32| {
@@ -59,7 +59,8 @@ impl Mapping {
         };
         match (&self.roles, &other.roles) {
             (Roles::Count(own), Roles::Count(others)) => {
-                // Below the smaller number of partitions each role is in its own; that number is the first that goes round.
+                // Below the smaller number of partitions each role has a partition of its own; that number is the
+                // first role that wraps around.
                 let first = self.partitions.min(other.partitions);
                 let is_shared = first < *own.min(others);
                 is_shared.then(|| conflict(&format!("{first}"), first, first)).flatten()
@@ -73,7 +74,7 @@ impl Mapping {
         }
     }
 
-    /// Why a candidate does not start beside another that is called `name`; none when the two agree.
+    /// Why a candidate does not start beside the candidate `name`, in one line; none if the two agree.
     #[must_use]
     pub fn refusal(&self, other: &Self, name: &str) -> Option<String> {
         let Conflict { role, here, there } = self.conflict(other)?;
@@ -83,7 +84,7 @@ impl Mapping {
         ))
     }
 
-    /// Whether there is a role of this mapping in the other, too. A mapping of many that share none is of other elections.
+    /// Whether the mappings have a role in common. If not, they belong to different elections.
     #[must_use]
     pub(crate) fn shares_role(&self, other: &Self) -> bool {
         match (&self.roles, &other.roles) {
@@ -93,7 +94,7 @@ impl Mapping {
         }
     }
 
-    /// What is to be said beside another that is called `name`, and shares no role; none when it shares one.
+    /// A warning about the candidate `name`, which shares no role with this mapping; none if it shares one.
     #[must_use]
     pub fn stranger(&self, other: &Self, name: &str) -> Option<String> {
         let is_stranger = !self.shares_role(other);
@@ -107,7 +108,7 @@ impl Mapping {
         })
     }
 
-    /// How the roles are called, in their order; nothing where they are called by their numbers.
+    /// The names of the roles in their order; empty if the roles are numbers.
     #[must_use]
     pub fn names(&self) -> &[Box<str>] {
         match &self.roles {
@@ -116,7 +117,7 @@ impl Mapping {
         }
     }
 
-    /// How many roles there are.
+    /// The number of roles.
     #[must_use]
     pub fn count(&self) -> u32 {
         match &self.roles {
@@ -125,7 +126,7 @@ impl Mapping {
         }
     }
 
-    /// The roles that there are, for people.
+    /// The roles as a person reads them.
     #[must_use]
     pub fn roles(&self) -> String {
         match &self.roles {
@@ -135,20 +136,20 @@ impl Mapping {
         }
     }
 
-    /// The number of the role that a person calls so: by its name or its number, whichever its records are called by.
+    /// The number of a role that a person gives by its name or its number, whichever of the two its records use.
     #[must_use]
     pub fn find(&self, role: &str) -> Option<u32> {
         let by_number = || Self::new(&format!("{}", self.names().len()), self.partitions).number(role);
         self.number(role).or_else(by_number)
     }
 
-    /// The number of the role whose records are called so.
+    /// The number of the role with this name in records.
     #[must_use]
     pub fn number(&self, role: &str) -> Option<u32> {
         match &self.roles {
             Roles::Count(count) => {
                 let number: u32 = role.parse().ok()?;
-                // Only as it is written in a key.
+                // Only in the form in which a key is written.
                 (number < *count && *format!("{number}") == *role).then_some(number)
             }
             Roles::Names(names) => u32::try_from(names.iter().position(|name| **name == *role)?).ok(),

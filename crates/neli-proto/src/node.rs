@@ -1,8 +1,8 @@
-//! One election's node: candidate, supervisor, health and hooks, and what each of them tells the others.
+//! One election's node: candidate, supervisor, health and hooks, and the wiring between them.
 //!
-//! What happened goes in ([`Node::handle`]), what is to be done comes out ([`Node::poll_action`]), in the order in which it is
-//! to be done. What belongs to the whole process (its signals, its terminal, the guard's process, its end) comes in as an
-//! event, so that several nodes can share one process, one loop and one connection to Kafka.
+//! Events go in by [`Node::handle`], actions come out of [`Node::poll_action`] in the order in which they must be
+//! performed. What belongs to the whole process (signals, the terminal, the guard's process, the exit) comes in as
+//! events, so that several nodes can share one process, one loop and one session with Kafka.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -29,25 +29,25 @@ pub use action::{Action, HookRun, Note, Refusal};
 pub use event::{Event, FactsEvent};
 pub use status::Status;
 
-/// What a node is made of.
+/// The parts of a node's configuration.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Who the candidate is.
     pub identity: Identity,
     /// Every duration of the protocol.
     pub timings: Timings,
-    /// How the job is treated.
+    /// How the job is supervised.
     pub job: supervisor::Policy,
-    /// The hooks that were given.
+    /// The configured hooks.
     pub hooks: Vec<Hook>,
-    /// Whether a topic that was deleted and made again is taken for the old one's successor. Who keeps the making of topics to
-    /// themselves is not to find their jobs led by another topic's word.
+    /// Whether a topic that was deleted and made again is accepted as the old one's successor. An operator who makes
+    /// the topics (`--no-create-topic`) must not find jobs led by the records of an unexpected topic.
     pub accepts_remade_topic: bool,
     /// `--once` and `--window`: the key whose run succeeds once.
     pub once: Option<once::Policy>,
     /// When the process started: `wait` runs from then on.
     pub started: Time,
-    /// `--wait`: the node departs when nothing has been led for so long.
+    /// `--wait`: the node exits if it has not led within this time.
     pub wait: Option<Duration>,
     /// R1: how far before the log's end a reading begins, in offsets: [`FIRST_SPAN`](super::listener::FIRST_SPAN), but in tests.
     pub first_span: Offset,
@@ -66,11 +66,11 @@ pub struct Node {
     guard_is_outdated: bool,
     /// The process is to be stopped as soon as no hook runs.
     is_suspending: bool,
-    /// Kafka or R0 has refused for good.
+    /// Kafka or R0 has refused this candidate for good.
     is_refused: bool,
-    /// The status to exit with was said.
+    /// The exit status was given out.
     has_ended: bool,
-    /// The process goes.
+    /// The process is exiting.
     is_exiting: bool,
     actions: VecDeque<Action>,
 }
@@ -165,7 +165,8 @@ impl Node {
                 self.candidate.handle_local(now, LocalEvent::StandDown { why, leaving });
             }
             Event::TopicRefused { error } => {
-                // A claim that was sent meanwhile may take effect yet: it is awaited, a lease at most, and released.
+                // A claim that was sent meanwhile may still take effect: it is awaited, a lease at most, and
+                // released.
                 let holds = self.supervisor.job_may_be_alive() || self.candidate.has_claimed();
                 self.refuse(now, Refusal::Said(error), holds);
             }
@@ -180,13 +181,13 @@ impl Node {
         self.candidate.leads()
     }
 
-    /// The last term whose release took effect, while no other has begun.
+    /// The last released term, if no other has begun.
     #[must_use]
     pub fn released_term(&self) -> Option<Offset> {
         self.candidate.released_term()
     }
 
-    /// Who holds the role.
+    /// The holder of the role.
     #[must_use]
     pub fn holding(&self) -> Holding {
         self.candidate.holding()
@@ -198,13 +199,13 @@ impl Node {
         self.supervisor.term()
     }
 
-    /// Whether the candidate goes for good.
+    /// Whether the candidate exits for good.
     #[must_use]
     pub fn is_leaving(&self) -> bool {
         self.candidate.is_leaving()
     }
 
-    /// Whether everything up to the log's end was read, as that was when it was asked for.
+    /// Whether the log was read up to the end that was asked for.
     #[must_use]
     pub fn is_caught_up(&self) -> bool {
         self.candidate.is_caught_up()
@@ -216,19 +217,19 @@ impl Node {
         self.candidate.is_alone(now)
     }
 
-    /// Whether nothing is held and no hook runs, and the process is to be stopped until it is continued.
+    /// Whether nothing is held, no hook runs, and the process is to be suspended until SIGCONT.
     #[must_use]
     pub fn is_suspended(&self) -> bool {
         self.candidate.is_suspended() && self.hooks.is_idle()
     }
 
-    /// Whether a hook runs that the exit waits for.
+    /// Whether a hook runs for which the exit waits.
     #[must_use]
     pub const fn has_running_hooks(&self) -> bool {
         !self.hooks.is_idle()
     }
 
-    /// When the node's own lease ends if nothing extends it; none while it holds none.
+    /// When the node's own lease ends if nothing extends it; none if it holds none.
     #[must_use]
     pub fn lease_end(&self) -> Option<Time> {
         self.candidate.lease_end()
@@ -240,7 +241,7 @@ impl Node {
         self.candidate.awaits().or_else(|| self.awaits_window()).or_else(|| self.supervisor.awaits())
     }
 
-    /// What the node is and knows now.
+    /// The node's state, and what it knows.
     #[must_use]
     pub fn status(&self, now: Time) -> Status {
         Status {

@@ -9,82 +9,86 @@ use crate::record::{Hello, MemberId};
 use crate::time::Time;
 use crate::timings::{Elector, PATIENCE, Patience};
 
-/// Where nothing better is known than that others stand by as well, claims are spread over this span.
+/// The width of the random claim delay where nothing is known but that other candidates stand by.
 pub const SPREAD: Duration = Duration::from_millis(50);
 
-/// Each candidate says hello this often.
+/// The interval of a candidate's hellos.
 pub const HELLO_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Whoever releases a term and stays says hello so much later: the others take it for gone, and not before the vacancy is claimed are they to know
-/// better, since that would have them wait for one of a higher priority.
+/// A candidate that stays after a release says hello again after this time. The others take a candidate that releases
+/// for gone, and must not learn otherwise before the vacancy is claimed: they would wait for it if it has a higher
+/// priority.
 pub const HELLO_AFTER_RELEASE: Duration = Duration::from_secs(2);
 
-/// A member of the group waits this long for the id by which the group knows it, so that its first hello can say it.
+/// A member of the group delays its first hello by up to this long, so that the hello can carry the id that the group
+/// has given it.
 pub(crate) const HELLO_AWAITS_NAME: Duration = Duration::from_millis(500);
 
-/// A candidate that has not been heard for this long has gone: two hellos missed.
+/// A candidate whose last hello is older than this has gone: it has missed two.
 pub const HELLO_HOLDS: Duration = Duration::from_secs(75);
 
-/// The jitter for each standby known. A claim takes a millisecond or two until the others have read it, so some fifteen claim a
-/// vacancy, however many stand by; the first of them does so within about this long, however wide the span.
+/// The jitter for each known standby. A claim takes a millisecond or two until the others have read it, so about
+/// fifteen candidates claim a vacancy, however many stand by, and the first of them within about this time.
 const JITTER_PER_STANDBY: Duration = Duration::from_micros(100);
 
-/// With this many standbys the jitter is at its most, 100 ms; more need not be remembered.
+/// With this many standbys the jitter has its maximum of 100 ms; no more need to be remembered.
 const STANDBYS_COUNTED: usize = 1_000;
 
-/// Whoever knows of a candidate of a higher priority waits so much longer; with the group's election the patience besides.
+/// A candidate that knows of one with a higher priority waits this much longer, and with `--elect group` the patience
+/// as well.
 const PRIORITY_STEP: Duration = Duration::from_millis(500);
 
-/// More priorities above its own add nothing.
+/// At most this many higher priorities count.
 const MOST_PRIORITY_STEPS: u32 = 10;
 
-/// What the group says of this member.
+/// The consumer group's assignment, as this member knows it.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Standing {
     /// The role's partition is assigned to it.
     Assigned,
-    /// The partition is another's.
+    /// The role's partition is assigned to another member.
     Elsewhere,
     /// No assignment is known: joining, lost, or the coordinator is out of reach.
     Unknown,
 }
 
-/// Whom a leader that handed over its role has named.
+/// The successor that the last leader named when it handed its role over.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum NamedSuccessor {
-    /// Somebody else.
+    /// Another candidate.
     Other,
     /// This candidate.
     Own,
 }
 
-/// Who claims a vacancy first, as far as this member knows.
+/// Decides which candidate claims a vacancy first, as far as this member knows.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Precedence {
     elector: Elector,
-    /// Added to every claim delay: what was set, and the back-off of a candidate whose last runs failed.
+    /// Added to every claim delay: the configured `--claim-delay`, and the back-off of a candidate whose last runs
+    /// failed.
     claim_delay: Duration,
     back_off: Duration,
-    /// Added as well, where roles are spread over processes; none when this one is not to claim.
+    /// Added by the spread of many roles; none if this candidate must not claim.
     spread_delay: Option<Duration>,
-    /// Whom the last leader named as its successor, if it named anybody.
+    /// The successor that the last leader named, if any.
     successor: Option<NamedSuccessor>,
     /// `--priority`.
     priority: u16,
     standing: Standing,
-    /// By which id the group's coordinator knows this member, if it does.
+    /// The id by which the group's coordinator knows this member, if it is one.
     group_member: Option<Box<str>>,
-    /// The partition is free, and the group will give it to this member.
+    /// The partition is free, and the group will assign it to this member.
     foreseen: bool,
-    /// Who leads, or led until it fell silent: it does not stand by.
+    /// The leader, or the last leader if it fell silent: it does not stand by.
     leader: Option<MemberId>,
-    /// The others, by their last hello.
+    /// The other candidates, by their last hello.
     heard: BTreeMap<MemberId, HeardHello>,
-    /// Its own first hello was read: whoever is heard for the first time from now on came later.
+    /// This candidate's first hello has been read back: a candidate whose first hello is read from now on came later.
     is_introduced: bool,
 }
 
-/// What the last hello of another candidate told.
+/// The content of another candidate's last hello.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 struct HeardHello {
     at: Time,
@@ -102,7 +106,7 @@ impl HeardHello {
 }
 
 impl Precedence {
-    /// That of a member of which nothing is known yet.
+    /// The precedence of a candidate that knows nothing yet.
     #[must_use]
     pub const fn new(elector: Elector, claim_delay: Duration) -> Self {
         Self {
@@ -127,18 +131,18 @@ impl Precedence {
         Self { priority, ..self }
     }
 
-    /// What the spread of the roles adds to the claim delay from now on; none when nothing is to be claimed.
+    /// Sets what the spread of the roles adds to the claim delay from now on; none if nothing may be claimed.
     pub(crate) const fn spread_by(&mut self, delay: Option<Duration>) {
         self.spread_delay = delay;
     }
 
-    /// The last leader has named its successor; or nobody.
+    /// The last leader named this successor, or none.
     pub(crate) const fn succeeded_by(&mut self, successor: Option<NamedSuccessor>) {
         self.successor = successor;
     }
 
-    /// What the spread of the roles adds to the claim delay: nothing for the one that the last leader named, and whoever reads that it
-    /// named another waits for that one, even before the spread has said so.
+    /// What the spread adds to the claim delay: nothing if the last leader named this candidate; at least the
+    /// patience if it named another, even before the spread has said so.
     fn spread_delay(&self) -> Option<Duration> {
         let delay = self.spread_delay?;
         Some(match self.successor {
@@ -148,7 +152,7 @@ impl Precedence {
         })
     }
 
-    /// The group has spoken: nothing needs to be foreseen any more.
+    /// The group's assignment has changed. It replaces what was foreseen.
     pub(crate) fn stand(&mut self, standing: Standing) {
         self.standing = standing;
         self.foreseen = false;
@@ -159,13 +163,13 @@ impl Precedence {
         self.back_off = delay;
     }
 
-    /// Whether anything is added to the claim delay since the last runs failed.
+    /// Whether the back-off adds to the claim delay because the last runs failed.
     #[must_use]
     pub(crate) const fn is_backing_off(&self) -> bool {
         !self.back_off.is_zero()
     }
 
-    /// The group's coordinator knows this member by this id; or no longer.
+    /// The id by which the group's coordinator knows this member; none once it is no member.
     pub(crate) fn name(&mut self, group_member: Option<Box<str>>) {
         self.group_member = group_member;
     }
@@ -176,42 +180,42 @@ impl Precedence {
         self.group_member.as_deref()
     }
 
-    /// The member that held the partition has left the group, or is dead, and the lead is vacant.
+    /// The member that held the partition has left the group or is dead, and nobody leads.
     pub(crate) fn foresee(&mut self, now: Time, left: &str) {
         if self.group_member.is_some() {
             self.foreseen = self.is_next(now, left);
         }
     }
 
-    /// Whether the group will give the partition to this member once `left` is none any more. The group gives it to the
-    /// member that has the fewest, which all have that have none, and among them to the one with the least id
-    /// (`maybeAssignPartition` in librdkafka's sticky assignor). Whoever has not said its id is not foreseen by anybody.
+    /// Whether the group will assign the partition to this member once `left` is gone. The group chooses the member
+    /// with the fewest partitions (all that have none), and among those the one with the least id
+    /// (`maybeAssignPartition` in librdkafka's sticky assignor). A member whose hello carries no id is left out.
     fn is_next(&self, now: Time, left: &str) -> bool {
         let others = self.heard.values().filter(|heard| heard.holds(now));
         let mut others = others.filter_map(|heard| heard.group_member.as_ref());
         self.group_member.as_ref().is_some_and(|own| others.all(|other| own < other || **other == *left))
     }
 
-    /// The leader fell silent and held the partition, as far as known: whether the group has given it to this member, or will, once
-    /// the leader's session is over.
+    /// The leader fell silent while it held the partition, as far as is known: whether the group has assigned the
+    /// partition to this member, or will once the leader's session is over.
     fn is_next_to_leader(&self, now: Time) -> bool {
         let leader = self.leader.as_ref().and_then(|leader| self.heard.get(leader));
         let left = leader.and_then(|heard| heard.group_member.as_ref());
         self.standing == Standing::Elsewhere && left.is_some_and(|left| self.is_next(now, left))
     }
 
-    /// The lead is no longer vacant, or so in another way.
+    /// Somebody leads again, or the vacancy has another cause.
     pub(crate) fn forget_foresight(&mut self) {
         self.foreseen = false;
     }
 
-    /// What the group said last.
+    /// The last assignment.
     #[must_use]
     pub(crate) const fn standing(&self) -> Standing {
         self.standing
     }
 
-    /// Another candidate said hello.
+    /// Another candidate's hello was read.
     pub fn heard(&mut self, now: Time, hello: Hello) {
         let Hello { member, group_member, name, priority, overlaps: _, leaves } = hello;
         if leaves {
@@ -225,30 +229,30 @@ impl Precedence {
         }
     }
 
-    /// This candidate's own hello was read.
+    /// This candidate's own hello was read back.
     pub(crate) const fn introduced(&mut self) {
         self.is_introduced = true;
     }
 
-    /// Whether another that says hello was heard before this candidate's own hello was: it came first, and is alive.
+    /// Whether the first hello of another living candidate stands before this candidate's own.
     pub(crate) fn came_before(&self, member: &MemberId) -> bool {
         self.is_introduced && self.heard.get(member).is_some_and(|heard| heard.came_before)
     }
 
-    /// Another candidate released a term: most do so because they go, and whoever stays says hello again. Gives the id by which its
-    /// last hello said that the group knows it.
+    /// Another candidate released a term. Most do so because they leave, and one that stays says hello again. Returns
+    /// the group's member id from its last hello.
     pub(crate) fn released(&mut self, member: &MemberId) -> Option<Box<str>> {
         self.heard.remove(member)?.group_member
     }
 
-    /// How many others are known by their hellos, up to a thousand.
+    /// The number of other candidates known by their hellos, up to a thousand.
     #[must_use]
     pub(crate) fn standbys(&self, now: Time) -> u32 {
         let standbys = self.heard.values().filter(|heard| heard.holds(now)).count();
         u32::try_from(standbys).unwrap_or(u32::MAX)
     }
 
-    /// The others that are known by their hellos: who, how each is called, and when its last one was read.
+    /// The other candidates known by their hellos: member id, name, and when the last hello was read.
     pub(crate) fn others(&self, now: Time) -> impl Iterator<Item = (&MemberId, Option<&str>, Time)> {
         let held = self.heard.iter().filter(move |(_, heard)| heard.holds(now));
         held.map(|(member, heard)| (member, heard.name.as_deref(), heard.at))
@@ -259,12 +263,12 @@ impl Precedence {
         self.priority
     }
 
-    /// The `--priority` of another, as its last hello told; none where none was read for long.
+    /// The `--priority` of another candidate by its last hello; none if that is too old.
     pub(crate) fn priority_of(&self, now: Time, member: &MemberId) -> Option<u16> {
         self.heard.get(member).filter(|heard| heard.holds(now)).map(|heard| heard.priority)
     }
 
-    /// Who leads, as the journal tells.
+    /// The leader by the journal.
     pub(crate) fn led_by(&mut self, leader: Option<&MemberId>) {
         if self.leader.as_ref() != leader {
             self.leader = leader.cloned();
@@ -278,25 +282,25 @@ impl Precedence {
         }
     }
 
-    /// Whether no other candidate is known to stand by, so that there is nobody to keep out of the way of.
+    /// Whether no other candidate is known to stand by, so that a claim needs no random delay.
     fn is_alone(&self, now: Time) -> bool {
         self.heard.iter().all(|(member, heard)| Some(member) == self.leader.as_ref() || !heard.holds(now))
     }
 
-    /// Whether somebody of a higher priority stands by.
+    /// Whether a candidate of a higher priority stands by.
     pub(crate) fn is_outranked(&self, now: Time) -> bool {
         self.higher_priorities(now).next().is_some()
     }
 
-    /// The priorities above its own of those that stand by.
+    /// The priorities of standbys that are higher than this candidate's.
     fn higher_priorities(&self, now: Time) -> impl Iterator<Item = u16> {
         let others = self.heard.iter().filter(|(member, _)| Some(*member) != self.leader.as_ref());
         let higher = others.filter(move |(_, heard)| heard.priority > self.priority && heard.holds(now));
         higher.map(|(_, heard)| heard.priority)
     }
 
-    /// What is added to the claim delay for those of a higher priority: a step for each of their priorities, in which the highest can
-    /// claim whatever else it waits for.
+    /// The addition to the claim delay for standbys of a higher priority: one step for each such priority, long
+    /// enough for its candidates to claim first.
     fn wait_for_higher(&self, now: Time) -> Duration {
         let priorities: BTreeSet<u16> = self.higher_priorities(now).collect();
         let patience = match self.elector {
@@ -306,15 +310,15 @@ impl Precedence {
         (PRIORITY_STEP + patience) * u32::try_from(priorities.len()).unwrap_or(u32::MAX).min(MOST_PRIORITY_STEPS)
     }
 
-    /// The most that a random draw may add, and the delay below it; none when this member never claims.
+    /// The fixed delay before a claim and the range of the random part; none if this member never claims.
     ///
-    /// When the last release was written for a dead supervisor, whoever has the partition is likely dead.
+    /// If the last release was written for a dead supervisor, the member that holds the partition is probably dead.
     #[must_use]
     pub fn delay(&self, now: Time, predecessor: Predecessor) -> Option<Delay> {
         let added = self.claim_delay + self.back_off + self.wait_for_higher(now) + self.spread_delay()?;
         let foreseen = self.foreseen || (predecessor == Predecessor::Silent && self.is_next_to_leader(now));
         if foreseen && self.elector != Elector::Group(Patience::Never) {
-            // It is alone in this: there is nobody to keep out of the way of.
+            // This candidate alone foresees this, so it needs no random delay.
             return Some(Delay { fixed: added, random: Duration::ZERO });
         }
         let among_others = if self.is_alone(now) { Duration::ZERO } else { SPREAD };
@@ -332,12 +336,12 @@ impl Precedence {
     }
 }
 
-/// A claim delay before the dice are thrown.
+/// A claim delay, before the random part is drawn.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Delay {
-    /// This much in any case.
+    /// The fixed part.
     pub fixed: Duration,
-    /// Up to this much more.
+    /// The maximum of the random part.
     pub random: Duration,
 }
 

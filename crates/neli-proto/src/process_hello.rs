@@ -1,4 +1,5 @@
-//! The hello of a process that stands in many elections: one for all of them, with what the others must know of it as a whole.
+//! The hello of a process that stands in many elections: one for all of them, with what other processes must know
+//! about it.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -10,45 +11,46 @@ use serde_json::{Map, Value};
 use crate::mapping::Mapping;
 use crate::record::{MAX_BYTES, MemberId, Offset};
 
-/// What such a hello says. It is a hello like any other to whoever stands in one election alone.
+/// The content of such a hello. A candidate of one role reads it as an ordinary hello.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct ProcessHello {
-    /// Who says it.
+    /// The writer's member id.
     pub member: MemberId,
-    /// How it is called.
+    /// The writer's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Box<str>>,
-    /// The machine.
+    /// The machine's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<Box<str>>,
-    /// Its process.
+    /// The process id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// The program's version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<Box<str>>,
-    /// `group` or `log`.
+    /// The elector, `group` or `log`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elector: Option<Box<str>>,
-    /// `--roles`, as typed; none from a candidate of one role.
+    /// `--roles` as typed; none if the writer is a candidate of one role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roles: Option<Box<str>>,
-    /// How many partitions the topic has.
+    /// The number of partitions of the topic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partitions: Option<u32>,
-    /// `--max-roles`: how many it leads at most.
+    /// `--max-roles`: the most roles that the writer leads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_roles: Option<u32>,
-    /// Where its first hello stands; none in that one.
+    /// The offset of its first hello; none in the first hello itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joined: Option<Offset>,
-    /// It goes: nothing is led by it any more, and nothing will be.
+    /// The writer leaves: it leads nothing any more, and will lead nothing.
     #[serde(skip_serializing_if = "is_false")]
     pub leaves: bool,
 }
 
 impl ProcessHello {
-    /// The hello that a line of JSON says, from a process with many roles or a candidate of one; none when it says none.
+    /// The hello in a line of JSON, of a process with many roles or of a candidate of one role; none if the line
+    /// holds none.
     #[must_use]
     pub fn parse(line: &[u8]) -> Option<Self> {
         if line.len() > MAX_BYTES {
@@ -85,17 +87,17 @@ impl ProcessHello {
             #[serde(flatten)]
             hello: &'a ProcessHello,
         }
-        // A struct of strings and numbers always has a JSON form.
+        // A struct of strings and numbers can always be written as JSON.
         serde_json::to_vec(&Line { v: 1, kind: "hello", hello: self }).unwrap_or_default()
     }
 
-    /// Whether its writer takes roles: not before its first hello was read back, and answered where that is due.
+    /// Whether the writer takes roles: only after its first hello was read back and could be answered.
     #[must_use]
     pub(crate) const fn takes_roles(&self) -> bool {
         !self.leaves && (self.joined.is_some() || self.roles.is_none())
     }
 
-    /// In which partition its writer looks for each role.
+    /// The writer's mapping of roles to partitions.
     #[must_use]
     pub fn mapping(&self) -> Mapping {
         match (&self.roles, self.partitions) {

@@ -1,4 +1,4 @@
-//! Random delays without a source of randomness: the seed comes from outside, so that a story can be told twice.
+//! Random delays without a source of randomness: the seed comes from outside, so that a run can be repeated.
 
 use core::time::Duration;
 

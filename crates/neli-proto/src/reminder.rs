@@ -1,4 +1,4 @@
-//! A trouble that lasts is said at once, and then every 30 s; of several kinds, each for itself.
+//! Repeats a warning about trouble that lasts: at once, and then every 30 s; each kind of trouble separately.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use crate::time::Time;
 /// Between two reminders.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(30);
 
-/// What is to be said of one kind of trouble.
+/// The reminders about one kind of trouble.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Reminder {
     trouble: Option<Trouble>,
@@ -23,7 +23,7 @@ struct Trouble {
 }
 
 impl Reminder {
-    /// The trouble begins, or goes on in other words. Said now when it is new.
+    /// The trouble begins, or its text changes. It is reported now if it is new.
     pub fn begin(&mut self, now: Time, what: String) {
         match &mut self.trouble {
             Some(trouble) => trouble.what = what,
@@ -36,13 +36,13 @@ impl Reminder {
         self.trouble.take().map(|trouble| now.since(trouble.since))
     }
 
-    /// The trouble that is there, and since when.
+    /// The present trouble, and since when.
     #[must_use]
     pub fn trouble(&self) -> Option<(Time, &str)> {
         self.trouble.as_ref().map(|trouble| (trouble.since, trouble.what.as_str()))
     }
 
-    /// What to say now, and for how long it has been so.
+    /// The text to report now, and how long the trouble has lasted.
     pub fn poll(&mut self, now: Time) -> Option<(String, Duration)> {
         let trouble = self.trouble.as_mut().filter(|trouble| now >= trouble.next)?;
         trouble.next = now + INTERVAL;
@@ -56,28 +56,28 @@ impl Reminder {
     }
 }
 
-/// What is to be said of several kinds of trouble: each at once, and then every 30 s for as long as it lasts. One that ends and
-/// comes back within 30 s is not said more often than that.
+/// Reminders about several kinds of trouble: each is reported at once, and then every 30 s while it lasts. One that
+/// ends and comes back within 30 s is not reported more often than that.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Reminders {
-    /// In the order in which they began; the last one is the latest.
+    /// In the order in which they began; the last is the latest.
     kinds: Vec<Kind>,
 }
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 struct Kind {
     trouble: Trouble,
-    /// It has ended, and is kept for its next time alone.
+    /// It has ended, and is kept to limit how soon it is reported again.
     is_over: bool,
 }
 
 impl Reminders {
-    /// This kind of trouble begins, or goes on. Said now when it is new.
+    /// This kind of trouble begins or goes on. It is reported now if it is new.
     pub fn begin(&mut self, now: Time, what: String) {
         self.kinds.retain(|kind| !kind.is_over || now < kind.trouble.next);
         let next = match self.kinds.iter().position(|kind| kind.trouble.what == what) {
             Some(at) if !self.kinds[at].is_over => return,
-            // It has come back: as the latest, and not said more often than before.
+            // It has come back: it is the latest now, but is not reported sooner than before.
             Some(at) => self.kinds.remove(at).trouble.next,
             None => now,
         };
@@ -95,7 +95,7 @@ impl Reminders {
         self.lasting().last().map(|trouble| (trouble.since, trouble.what.as_str()))
     }
 
-    /// What to say now, and for how long it has been so; to be called until there is nothing more.
+    /// The text to report now, and how long that trouble has lasted; to be called until there is none.
     pub fn poll(&mut self, now: Time) -> Option<(String, Duration)> {
         let due = |kind: &&mut Kind| !kind.is_over && now >= kind.trouble.next;
         let Kind { trouble, .. } = self.kinds.iter_mut().find(due)?;

@@ -1,10 +1,11 @@
-//! Which roles this process is to hold, where several processes share many: who claims a vacancy first, and what is handed over so that
-//! everybody holds a fair share.
+//! Decides which roles this process should hold where several processes share many roles: which process claims a
+//! vacant role first, and which role is handed over so that every process holds a fair share.
 //!
-//! One object for all elections of a process. It is told who holds which role, as the roles' journals say, and who is there, as hellos
-//! say; it gives each role's extra claim delay and, one at a time, the role to hand over. All processes read the same journals and
-//! compute the same shares, each for itself; where they know different things for a moment, a role is led by the second best of them,
-//! and never by two: that is the journal's matter. It does not know the jobs, and does not know whether a claim takes effect.
+//! There is one `Spread` for all elections of a process. Its inputs are who holds each role (from the roles'
+//! journals) and which candidates are alive (from their hellos). Its outputs are an extra claim delay for each role
+//! and, one at a time, a role to hand over. All processes read the same journals and compute the same shares
+//! independently. While two processes know different things, a role may be led by the second-best process, but never
+//! by two: the journal alone decides that. `Spread` knows nothing about jobs, nor whether a claim takes effect.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -26,92 +27,95 @@ mod members;
 mod plan;
 mod share;
 
-/// Whom the group has chosen in place of a leader knows that after so long.
+/// After a partition is revoked from a leader, the member that the group has chosen instead knows its assignment
+/// within this time.
 pub const ASSIGNMENT_TAKES: Duration = Duration::from_millis(1_500);
 
-/// And so much longer for each role that it holds more than the one that holds the fewest.
+/// Added to the claim delay for each role that this process holds beyond the number held by the candidate with the
+/// fewest.
 pub(crate) const DELAY_PER_ROLE: Duration = Duration::from_millis(50);
 
-/// No more roles than these count for the delay.
+/// At most this many roles count towards that delay.
 const ROLES_COUNTED: u32 = 20;
 
-/// By so much a hello may be late.
+/// A periodic hello may arrive this late.
 const LATE_HELLO: Duration = Duration::from_secs(5);
 
-/// A role that nobody has led for so long may not be led at all: it counts for nobody's share, and nobody's turn is waited for.
+/// A role without a leader for this long may have no candidate that can lead it: it no longer counts in anybody's
+/// share, and no candidate waits for another to claim it.
 const VACANCY_COUNTS: Duration = Duration::from_secs(10);
 
-/// What the spread of one process's roles is made of.
+/// The settings of a `Spread`.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// This process: the same id in all of its roles.
+    /// The member id of this process, which is the same in all of its roles.
     pub member: MemberId,
-    /// How many roles there are; they are numbered from 0.
+    /// The number of roles. Roles are numbered from 0.
     pub roles: usize,
-    /// What says who is to hold a role.
+    /// What decides which candidate should hold a role.
     pub by: By,
     /// `--spread`: whether roles are handed over.
     pub is_on: bool,
-    /// `--max-roles`: how many this process holds at most.
+    /// `--max-roles`: the most roles that this process holds.
     pub max_roles: Option<u32>,
 }
 
-/// What says who is to hold a role.
+/// What decides which candidate should hold a role.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum By {
-    /// The group: whoever its partition is assigned to.
+    /// The consumer group: the member to which the role's partition is assigned.
     Assignment,
-    /// How many roles each candidate holds.
+    /// The number of roles that each candidate holds.
     Count,
 }
 
-/// Who holds a role, as its journal and this process's candidate say.
+/// Who holds a role, according to its journal and to this process's candidate.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Holding {
-    /// This process's claim is under way.
+    /// A claim of this process is in flight.
     Claiming,
-    /// This process stands for it no more.
+    /// This process no longer stands in this role's election.
     Done,
-    /// This process's term of it ends: its job is stopped, or its release is on its way.
+    /// This process's term is ending: its job is being stopped, or its release is in flight.
     Ending,
-    /// Another leads it, as far as the records say; or did, and is silent.
+    /// The journal names another candidate as the leader, which may have fallen silent.
     Held {
-        /// Who.
+        /// That candidate.
         by: MemberId,
     },
     /// This process leads it.
     Leading,
-    /// What was read does not tell.
+    /// The records read so far do not tell.
     Unknown,
     /// Nobody leads it.
     Vacant {
-        /// For whom its last leader stood down.
+        /// The successor that the last leader named in its release.
         successor: Option<MemberId>,
     },
 }
 
 impl Holding {
-    /// Whether it counts among the roles that this process holds.
+    /// Whether the role counts among those that this process holds.
     const fn is_own(&self) -> bool {
         matches!(self, Self::Claiming | Self::Ending | Self::Leading)
     }
 }
 
-/// Things to do.
+/// What the owner of the nodes has to do.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
-    /// From now on so much is added to the claim delay in this role. Nothing is to be claimed before the first of these.
+    /// From now on add this to the claim delay of the role. No role is claimed before its first `Delay`.
     Delay {
         /// The role.
         role: usize,
-        /// How much; none when it is not to be claimed at all.
+        /// The extra delay; none if the role must not be claimed at all.
         extra: Option<Duration>,
     },
-    /// This process is to stand down in this role.
+    /// This process must stand down in this role.
     HandOver {
         /// The role.
         role: usize,
-        /// For whom; none for the one to which the group has assigned it.
+        /// The successor to name; none if the group's assignment names it.
         to: Option<MemberId>,
     },
 }
@@ -125,19 +129,19 @@ pub struct Spread {
     max_roles: Option<u32>,
     roles: Vec<Role>,
     members: Members,
-    /// Those that were there at the last plan.
+    /// The candidates that were alive at the last plan.
     candidates: Vec<MemberId>,
-    /// The role that is being handed over.
+    /// The role that is being handed over now.
     pending: Option<HandedOver>,
-    /// Nothing is handed over before.
+    /// No role is handed over before this time.
     not_before: Time,
-    /// When a role was last taken or released.
+    /// When a role last changed its holder.
     changed_at: Time,
-    /// The same, without what this process hands over.
+    /// The same, not counting the roles that this process handed over.
     changed_otherwise_at: Time,
-    /// How many roles this process has taken.
+    /// How many roles this process has taken so far.
     taken: u64,
-    /// The last input's time.
+    /// The time of the last input.
     now: Time,
     is_planned: bool,
     actions: VecDeque<Action>,
@@ -147,29 +151,29 @@ pub struct Spread {
 #[derive(Clone, Debug)]
 struct Role {
     holding: Holding,
-    /// Since when it has been held so.
+    /// Since when `holding` has had this value.
     since: Time,
-    /// Who led it last without a release.
+    /// The last leader, where it ended without a release.
     unreleased: Option<MemberId>,
-    /// Who else led it last.
+    /// The last leader other than this process.
     last_other: Option<MemberId>,
-    /// Who is to claim it when it is vacant.
+    /// The candidate that should claim the role when it becomes vacant.
     successor: Option<MemberId>,
-    /// Who has given it up, and claims it only when nobody else has for long.
+    /// A candidate that gave the role up: it claims the role only if no other candidate does for a long time.
     given_up_by: Option<MemberId>,
-    /// Which of the roles that this process has taken it is.
+    /// The value of the process's counter `taken` when this process took the role.
     taken: u64,
     standing: Standing,
     standing_since: Time,
-    /// It is vacant since the group has taken its partition from its leader, and gives it to another.
+    /// The role is vacant because the group revoked its partition and is giving it to another member.
     is_handed_on: bool,
-    /// Whether it is kept from the one that the group has chosen.
+    /// Whether the role is withheld from the member that the group has chosen.
     kept: Kept,
-    /// What was last told of its claim delay.
+    /// The claim delay that was last given out.
     told: Told,
 }
 
-/// What was last told of a role's claim delay.
+/// The claim delay of a role that was last given out.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Told {
     Nothing,
@@ -184,7 +188,7 @@ struct HandedOver {
 }
 
 impl Spread {
-    /// That of a process that knows of nobody else.
+    /// A `Spread` that knows of no other candidate.
     #[must_use]
     pub fn new(now: Time, settings: Settings) -> Self {
         let Settings { member, roles, by, is_on, max_roles } = settings;
@@ -221,7 +225,7 @@ impl Spread {
         }
     }
 
-    /// What to do next, after everything that was told.
+    /// The next action, once all inputs have been passed in.
     #[must_use]
     pub fn poll_action(&mut self) -> Option<Action> {
         if !self.is_planned {
@@ -230,7 +234,7 @@ impl Spread {
         self.actions.pop_front()
     }
 
-    /// Whether something was told since there was nothing more to do.
+    /// Whether there has been an input since the last action was taken.
     #[must_use]
     pub(crate) fn has_news(&self) -> bool {
         !self.is_planned || !self.actions.is_empty()
@@ -253,7 +257,7 @@ impl Spread {
         self.now = now;
     }
 
-    /// Another candidate said hello, in whichever role.
+    /// Another candidate's hello was read, in any role.
     pub fn heard(&mut self, now: Time, member: &MemberId, max_roles: Option<u32>) {
         if *member != self.member {
             self.members.known(member).heard(now, max_roles);
@@ -261,7 +265,8 @@ impl Spread {
         }
     }
 
-    /// Another candidate said hello before this process listened. It says so again within the hello's interval, if it is there.
+    /// A hello of another candidate was read that is older than this process's reading. If the candidate is alive, it
+    /// repeats the hello within the interval.
     pub fn may_be_there(&mut self, now: Time, member: &MemberId, max_roles: Option<u32>) {
         if *member != self.member {
             let age = HELLO_HOLDS.saturating_sub(HELLO_INTERVAL + LATE_HELLO);
@@ -270,7 +275,7 @@ impl Spread {
         }
     }
 
-    /// A release took effect in a role, of this process's or another's.
+    /// A release took effect in a role, of this process or of another.
     pub fn released(&mut self, now: Time, role: usize, member: &MemberId, why: &str) {
         let (is_own, why) = (*member == self.member, Why::parse(why));
         if let Some(role) = self.roles.get_mut(role) {
@@ -286,7 +291,7 @@ impl Spread {
         self.changed(now);
     }
 
-    /// Another candidate has said that it goes for good.
+    /// Another candidate's last hello says that it leaves for good.
     pub fn left(&mut self, now: Time, member: &MemberId) {
         if *member != self.member {
             self.members.known(member).released(now, Some(Why::Stopped));
@@ -294,7 +299,7 @@ impl Spread {
         }
     }
 
-    /// The group has changed this process's standing in a role.
+    /// The group has changed this member's assignment in a role.
     pub fn stand(&mut self, now: Time, role: usize, standing: Standing) {
         if let Some(role) = self.roles.get_mut(role).filter(|role| role.standing != standing) {
             role.standing = standing;
@@ -303,7 +308,7 @@ impl Spread {
         }
     }
 
-    /// Who holds a role now. To be told after each input of that role's node; most change nothing.
+    /// Who holds a role now. To be called after each input of that role's node; most calls change nothing.
     pub fn observe(&mut self, now: Time, number: usize, holding: Holding) {
         let Some(role) = self.roles.get_mut(number).filter(|role| role.holding != holding) else { return };
         let silent = role.becomes(now, holding);
@@ -317,7 +322,7 @@ impl Spread {
         if let Some(member) = silent.and_then(|silent| self.members.by_id(&silent)) {
             member.went_silent();
         }
-        // Whom another hands a role to is there, even where its hello was lost on the way to here.
+        // A candidate that another leader names as a successor is alive, even if its hello has not arrived here.
         if let Holding::Vacant { successor: Some(successor) } = &self.roles[number].holding
             && *successor != self.member
         {
@@ -338,7 +343,7 @@ impl Spread {
 }
 
 impl Role {
-    /// Takes note of who holds it now. Gives the leader that is replaced without a release, if there is one.
+    /// Records who holds the role now. Returns the previous leader if it was replaced without a release.
     fn becomes(&mut self, now: Time, holding: Holding) -> Option<MemberId> {
         let mut silent = None;
         if !matches!(holding, Holding::Vacant { .. }) {
@@ -356,7 +361,7 @@ impl Role {
                     self.successor.clone_from(successor);
                 }
             }
-            // Nobody claims what another leads before that one has been silent for its lease.
+            // A claim over another's term is possible only after that leader was silent for its lease.
             Holding::Claiming => silent.clone_from(&self.unreleased),
             Holding::Done | Holding::Ending | Holding::Unknown => {}
         }
@@ -365,7 +370,7 @@ impl Role {
         silent
     }
 
-    /// Who leads it by its journal, where it is another than this process.
+    /// The leader by the journal, if it is not this process.
     const fn leader(&self) -> Option<&MemberId> {
         match &self.holding {
             Holding::Held { by } => Some(by),
@@ -378,7 +383,7 @@ impl Role {
         }
     }
 
-    /// Whether somebody will lead it shortly, if it is vacant.
+    /// Whether a candidate is expected to lead the role shortly, if it is vacant.
     fn counts(&self, now: Time) -> bool {
         match self.holding {
             Holding::Done => false,
@@ -387,7 +392,7 @@ impl Role {
         }
     }
 
-    /// When it counts for nobody's share any more, if it stays as it is.
+    /// When the role stops counting in the shares, if its holder does not change.
     fn stops_counting_at(&self) -> Option<Time> {
         matches!(self.holding, Holding::Vacant { .. }).then(|| self.since + VACANCY_COUNTS)
     }

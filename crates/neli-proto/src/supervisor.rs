@@ -1,7 +1,7 @@
-//! What to do to the job, and when: start it, ask it to stop, kill it; and with which status to end.
+//! Decides what is done to the job and when (start it, ask it to stop, kill it), and the exit status.
 //!
-//! It knows the guard's answers and the candidate's word. It does not know the journal: whether the job may run is the
-//! candidate's to say, and until when the guard's to enforce.
+//! Its inputs are the guard's answers and the candidate's decisions. It does not know the journal: the candidate
+//! decides whether the job may run, and the guard enforces until when.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -44,7 +44,7 @@ mod watch;
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Supervisor {
     policy: Policy,
-    /// The guard answers this long before a deadline, or is killed.
+    /// The guard must answer this long before a deadline, or it is killed.
     kill_margin: Duration,
     job: Job,
     /// The right to run the job that is alive, or was last; none before the first term.
@@ -54,80 +54,81 @@ pub struct Supervisor {
     run: Run,
     backoff: Backoff,
     failed_runs: FailedRuns,
-    /// The window that the next runs are for.
+    /// The window of the next runs.
     window: Option<Span>,
-    /// Before each run of the term, and after one that ended by itself, the node says what follows.
+    /// Before each run of the term, and after one that ended by itself, the node decides what follows.
     holds: bool,
-    /// Why the last term is over, once it is.
+    /// Why the last term has ended, once it has.
     over: Option<Why>,
-    /// What stopped `neli-run`.
+    /// The signal that stopped `neli-run`.
     stop: Option<Stop>,
     health: Option<Health>,
     terminal: Terminal,
     actions: VecDeque<Action>,
 }
 
-/// How far a job is, for whoever looks at it from outside.
+/// The state of a job as seen from outside.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum JobPhase {
-    /// Nothing is alive, and the next run is due later in the same term.
+    /// Nothing is alive, and the next run of the same term is due later.
     BetweenRuns,
-    /// Nothing is alive, and the node says what follows: a run, or the end of the term.
+    /// Nothing is alive, and the node decides what follows: a run, or the end of the term.
     Held,
     /// Nothing is alive, and nothing may be started.
     NoJob,
     /// The guard was ordered to start it.
     Ordered,
-    /// The guard is dead, and what it left is being killed.
+    /// What a dead guard left, which is being killed.
     Orphaned,
     /// Its main process is alive.
     Running,
-    /// It was asked to stop, or only what it left behind is alive.
+    /// It was asked to stop, or only processes that it left behind are alive.
     Stopping,
 }
 
-/// What may be alive.
+/// The processes that may be alive.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 enum Job {
-    /// Nothing, and nothing may be started.
+    /// None, and none may be started.
     None,
-    /// It has been ordered; whether it is alive is not known yet.
+    /// A run was ordered; whether it is alive is not known yet.
     Ordered,
-    /// Nothing, and the next run of the term, or its first, is due then; the lead is kept.
+    /// None; the next run of the term (or its first) is due at this time, and the lead is kept.
     Restarting { at: Time, end: TreeEnd },
-    /// Nothing, and the node says what follows: a run, or the end of the term.
+    /// None, and the node decides what follows: a run, or the end of the term.
     Held { end: TreeEnd },
     /// Its main process is alive.
     Running { pid: u32, since: Time },
-    /// It has been asked to stop, or only what it left behind is alive; SIGKILL comes at `kill_at`, unless it came.
+    /// The job was asked to stop, or only processes that it left behind are alive. SIGKILL follows at `kill_at`,
+    /// unless it was sent.
     Stopping { why: Why, main: Option<(u32, Time)>, kill_at: Option<Time> },
     /// The guard is dead, and what it left is being killed.
     Orphaned,
 }
 
-/// The run that is alive, or was last.
+/// The present or the last run.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct Run {
     /// 1 for the first in this term.
     attempt: u32,
     /// Whether it was ever alive, as far as known.
     started: bool,
-    /// What its main process ended with.
+    /// How its main process ended.
     status: Option<JobStatus>,
-    /// For how long that was alive.
+    /// How long the main process was alive.
     ran: Duration,
-    /// In a term that is held: it ended before it was asked to.
+    /// It ended by itself, before it was asked to, in a term that is held.
     by_itself: bool,
     killed: Killed,
 }
 
-/// Whether SIGKILL was needed, and what for; the last reason counts.
+/// Whether SIGKILL was needed, and why; the last reason counts.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 enum Killed {
     No,
     /// The stop timeout, or a second stop signal.
     InBarrier,
-    /// The right to run was over.
+    /// The lease was over.
     ForLoss,
 }
 
@@ -141,21 +142,21 @@ impl Run {
     }
 }
 
-/// When a guard that has died is followed by another: at once, but not again and again at once.
+/// When a dead guard is replaced: at once, but with a growing delay if guards keep dying.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 struct NextGuard {
     /// How many have died in a row, each soon after its start.
     deaths: u32,
     /// When the last of them was started.
     started: Option<Time>,
-    /// When to start the next; `None` while there is one.
+    /// When to start the next one; `None` while there is one.
     due: Option<Time>,
 }
 
 impl NextGuard {
-    /// A guard that has lived so long has nothing to do with those before it.
+    /// A guard that has lived this long does not count with those before it.
     const LONG_LIFE: Duration = Duration::from_secs(10);
-    /// Before the third guard; doubled for each that follows, up to the longest.
+    /// The delay before the third guard; doubled for each that follows, up to the maximum.
     const FIRST_DELAY: Duration = Duration::from_millis(100);
     const LONGEST_DELAY: Duration = Duration::from_secs(5);
 
@@ -175,7 +176,7 @@ impl NextGuard {
 struct Stop {
     signal: i32,
     at: Time,
-    /// It came while a run was alive, or between two.
+    /// It came while a run was alive, or between two runs.
     amid_runs: bool,
 }
 
@@ -237,7 +238,8 @@ impl Supervisor {
         self.look_after_health(now);
     }
 
-    /// Takes in what happened to the job, to its guard and to `neli-run`, but for what the guard answers.
+    /// Handles an event of the job, of its guard's process or of `neli-run`. The guard's answers have a function of
+    /// their own.
     pub fn handle(&mut self, now: Time, event: Event) {
         match event {
             Event::ForegroundSeen(foreground) => self.foreground_seen(now, foreground),
@@ -260,7 +262,7 @@ impl Supervisor {
         self.look_after_health(now);
     }
 
-    /// Takes in what the candidate says of the lead.
+    /// Handles a decision of the candidate about the lead.
     pub fn handle_lead(&mut self, now: Time, event: LeadEvent) {
         match event {
             LeadEvent::Departed(departure) => self.exit(departure),
@@ -281,12 +283,12 @@ impl Supervisor {
         self.grant.map(|grant| grant.term)
     }
 
-    /// The number of the run that is alive, or was last, in that term.
+    /// The number of the present or the last run in that term.
     pub(crate) const fn attempt(&self) -> u32 {
         self.run.attempt
     }
 
-    /// How far the job is.
+    /// The state of the job.
     #[must_use]
     pub const fn phase(&self) -> JobPhase {
         match self.job {
@@ -300,12 +302,12 @@ impl Supervisor {
         }
     }
 
-    /// Whether a process of the job is alive, or may be soon.
+    /// Whether a process of the job is alive, or may soon be.
     pub(crate) fn job_may_be_alive(&self) -> bool {
         self.job != Job::None
     }
 
-    /// What is waited for, where there is a job, or was.
+    /// What is waited for, if there is or was a job.
     pub(crate) fn awaits(&self) -> Option<Awaits> {
         let (what, until) = match self.job {
             Job::None | Job::Running { .. } => return None,
@@ -322,7 +324,7 @@ impl Supervisor {
         self.watch?.due(self.kill_margin)
     }
 
-    // ---- speaking -------------------------------------------------------------------------------------------------
+    // ---- actions ------------------------------------------------------------------------------------------------
 
     fn report(&mut self, state: JobState, pid: Option<u32>, since: Time) {
         self.tell(LocalEvent::JobChanged(JobReport { state, pid, attempt: self.run.attempt, since }));

@@ -1,6 +1,6 @@
 //! The terminal of `neli-run`.
 
-/// Whose the foreground of `neli-run`'s terminal is.
+/// Which process group has the foreground of `neli-run`'s terminal.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Foreground {
     /// Neither the job's nor `neli-run`'s, or there is no terminal.

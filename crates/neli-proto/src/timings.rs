@@ -10,7 +10,8 @@ use crate::record::LEASE_MS;
 pub const SHORTEST_LEASE: Duration = Duration::from_millis(*LEASE_MS.start());
 /// The longest lease.
 pub const LONGEST_LEASE: Duration = Duration::from_millis(*LEASE_MS.end());
-/// Who is not meant to have a role waits this much longer before it claims it: the one that is meant to may be dead.
+/// A process that is not the intended holder of a role waits this much longer before it claims the role, since the
+/// intended holder may be dead.
 pub const PATIENCE: Duration = Duration::from_millis(500);
 /// The shortest heartbeat interval: an echo takes a few milliseconds, and a log that keeps a day is no place for more.
 const SHORTEST_HEARTBEAT_INTERVAL: Duration = Duration::from_millis(10);

@@ -1,6 +1,5 @@
 //! Windows: spans of wall-clock time, for each of which the job succeeds once.
-//!
-//! Which window a wall clock shows is the host's to say: nothing here knows a calendar.
+//! The host says which window a wall clock shows: this module knows no calendar.
 
 use alloc::boxed::Box;
 
@@ -17,18 +16,18 @@ pub struct Span {
     pub until_ms: u64,
 }
 
-/// A window, and how it is called.
+/// A window and its key.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Window {
-    /// Its start, as RFC 3339 has it, in UTC: the key of its run.
+    /// Its start in RFC 3339, UTC: the key of its run.
     pub key: Box<str>,
-    /// When it is.
+    /// Its time span.
     pub span: Span,
 }
 
 impl Span {
-    /// Whether somebody whose wall clock shows this window believes that `other` has begun on another machine: clocks may differ, by a
-    /// window at most.
+    /// Whether a machine whose wall clock shows this window believes a record that `other` has begun on another
+    /// machine: clocks may differ by a window at most.
     #[must_use]
     pub(crate) fn believes(self, other: Self) -> bool {
         other.from_ms <= self.until_ms

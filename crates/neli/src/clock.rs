@@ -35,7 +35,7 @@ pub fn beside_hardware() -> Look {
     looks.into_iter().min_by_key(Look::width).unwrap_or_else(look)
 }
 
-/// What Rust's clock, which stands still while the machine sleeps, will show after so long. For display only.
+/// What Rust's clock, which stands still while the machine sleeps, will show after this time. For display only.
 #[must_use]
 pub(crate) fn instant_in(left: Duration) -> Instant {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads it")]

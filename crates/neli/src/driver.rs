@@ -1,8 +1,8 @@
-//! The thread of a process's elections: it passes events to the node of each and performs its actions, as the main loop of `neli-run` does,
-//! and is the guard of what runs under their leads.
+//! The thread of a process's elections: it passes events to each election's node and performs the node's actions, as
+//! the main loop of `neli-run` does, and it is the guard of the tasks under their leads.
 //!
-//! A thread, and not a task of the user's runtime: a runtime whose threads are all busy would send no heartbeat and hear of no
-//! deadline. It waits on `CLOCK_BOOTTIME`, and holds no lock while it waits.
+//! It is a thread and not a task of the user's runtime: a runtime whose threads are all busy would send no heartbeat
+//! and notice no deadline. It waits on `CLOCK_BOOTTIME`, and holds no lock while it waits.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -147,7 +147,7 @@ struct Driver {
     commands: UnboundedReceiver<(usize, Command)>,
     /// In how many it stands.
     standing: usize,
-    /// Those in which it stands no more, where nobody was told yet.
+    /// The elections that have ended without a report so far.
     ended: Vec<usize>,
 }
 
@@ -247,7 +247,7 @@ impl Driver {
         self.follow_many();
     }
 
-    /// Tells whoever follows any of the elections.
+    /// Wakes the subscribers of the elections' state.
     fn warn(&mut self, message: &str) {
         self.roles.iter_mut().for_each(|role| role.tell(Event::warning(message)));
     }

@@ -68,14 +68,14 @@ pub struct Elections {
 }
 
 impl Elections {
-    /// The partition of a role, in a topic of so many partitions.
+    /// The partition of a role in a topic with this many partitions.
     #[must_use]
     pub fn partition_of(role: u32, partitions: i32) -> i32 {
         // Less than `partitions`, which is an i32.
         (role % partitions.unsigned_abs().max(1)).cast_signed()
     }
 
-    /// The election of a role, in a topic of so many partitions.
+    /// The election of a role in a topic with this many partitions.
     #[must_use]
     pub fn election(&self, role: u32, partitions: i32) -> ElectionId {
         let (group, topic) = (self.group.clone(), self.topic.clone());
@@ -83,14 +83,15 @@ impl Elections {
         ElectionId { group, topic, partition: Self::partition_of(role, partitions), role, role_name }
     }
 
-    /// The partitions that have one of the roles, in a topic of so many partitions.
+    /// The partitions that hold one of the roles, in a topic with this many partitions.
     #[must_use]
     pub fn partitions_in_use(&self, partitions: i32) -> BTreeSet<i32> {
         let as_many = self.roles.clone().take(usize::try_from(partitions).unwrap_or_default());
         as_many.map(|role| Self::partition_of(role, partitions)).collect()
     }
 
-    /// Whether there are several, or one of a list of names: their process says one hello for all of them, and hears that of every other.
+    /// Whether there are several roles, or a list of names: the process then says one hello for all of them, and
+    /// reads that of every other process.
     #[must_use]
     pub fn are_many(&self) -> bool {
         self.roles.len() > 1 || !self.names.is_empty()
@@ -143,7 +144,8 @@ impl From<&ElectionId> for Elections {
 pub struct Client {
     /// Where Kafka is.
     pub brokers: Brokers,
-    /// librdkafka properties of the user's, in the order given (a later one wins); proven to be none that the protocol rests on.
+    /// The user's librdkafka properties in the given order (a later one wins); checked to be none that the protocol
+    /// rests on.
     pub properties: Properties,
 }
 
@@ -174,8 +176,7 @@ impl Properties {
     }
 }
 
-/// Whether its value is one that nobody else should see (those that librdkafka calls sensitive, less names of users and
-/// files).
+/// Whether its value is secret: the properties that librdkafka calls sensitive, without user names and file names.
 #[must_use]
 pub fn is_secret(key: &str) -> bool {
     ["password", "passphrase", "secret", "key.pem", "oauthbearer.config"].iter().any(|part| key.contains(part))

@@ -208,7 +208,7 @@ pub mod program {
         pub use crate::random::bytes;
     }
     pub mod sealed_memfd {
-        //! Files in memory that nobody can change.
+        //! Files in memory that can't be changed any more.
         pub use crate::sealed_memfd::{seals, write};
     }
 }

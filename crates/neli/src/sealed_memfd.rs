@@ -1,4 +1,5 @@
-//! A file in memory that nobody can change any more: how a program that is executed is handed what arguments would show to all.
+//! A file in memory that can't be changed any more: how an executed program gets arguments that other users must not
+//! see.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};

@@ -82,7 +82,7 @@ pub struct Session {
     in_group: BTreeSet<u32>,
     /// The roles that this process leads.
     leading: BTreeSet<u32>,
-    /// What the member has been told; none before the group has settled.
+    /// The member's last assignment; none before the group has settled.
     held: Option<BTreeSet<i32>>,
     group_member: Option<String>,
     has_unused_partitions: bool,
@@ -195,7 +195,8 @@ impl Session {
         self.router.is_caught_up(role);
     }
 
-    /// What others have written since the role was last told: to be taken in before it is told that time has passed, or anything else.
+    /// What other elections have written since the role last learnt of it: to be passed on before the role gets a
+    /// timeout or another event.
     pub fn take_passed(&mut self, role: u32) -> Option<RoleEvent> {
         self.router.take_passed(role)
     }
@@ -212,11 +213,12 @@ impl Session {
         self.follow_router();
     }
 
-    /// Hands over a record of the role's, and returns at once: what becomes of it is told with its `seq`.
+    /// Hands over a record of the role, and returns at once: its result is reported with its `seq`.
     ///
     /// # Errors
     ///
-    /// The queue is full, the record too large, or the topic not known yet; nothing more is told of `seq` then.
+    /// The queue is full, the record too large, or the topic not known yet; then nothing more is reported for this
+    /// `seq`.
     pub fn send(&mut self, role: u32, record: &Record) -> Result<(), ClientError> {
         let election = self.election(role).ok_or_else(|| ClientError("the topic is not known yet".to_owned()))?;
         let seq = (!record.is_goodbye()).then(|| record.seq.unwrap_or_default());
@@ -308,7 +310,7 @@ impl Session {
         self.outputs.push_back(output);
     }
 
-    /// Does and tells what the router wants.
+    /// Performs the router's actions, and reports its events.
     fn follow_router(&mut self) {
         while let Some(output) = self.router.poll() {
             match output {

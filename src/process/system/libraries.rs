@@ -41,7 +41,8 @@ extern "C" fn give_back_library(object: *mut libc::dl_phdr_info, _: usize, keeps
     for (_, range, _) in segments.filter(|(kind, _, is_written)| *kind == libc::PT_LOAD && !is_written) {
         let (first, end) = (range.start.next_multiple_of(page), range.end / page * page);
         let pages = ptr::with_exposed_provenance_mut(first);
-        // SAFETY: whole pages of a file, to which nobody has written: they are the same when they come back.
+        // SAFETY: whole pages of a file that were never written to: they have the same content when they are loaded
+        // again.
         unsafe { libc::madvise(pages, end.saturating_sub(first), libc::MADV_DONTNEED) };
     }
     GO_ON

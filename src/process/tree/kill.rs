@@ -86,12 +86,12 @@ impl Tree {
         self.cgroup.iter().for_each(|cgroup| cgroup.kill());
     }
 
-    /// SIGKILL to each process that lives, parents before their children, until a look finds none that was not sent it.
-    /// Whether the looks saw everything: no read has failed.
+    /// SIGKILL to each living process, parents before their children, until a look finds none that was not sent it.
+    /// Returns whether the looks saw everything, that is, no read failed.
     ///
-    /// A process that was sent SIGKILL starts no other, not even when it is in the middle of a fork (which SIGSTOP
-    /// would let through): so what is new at the next look comes from what was not seen, and a tree that goes on
-    /// forking does not outrun it. What got away in spite of it, the next call finds.
+    /// A process that was sent SIGKILL starts no other, not even in the middle of a fork (which SIGSTOP would let
+    /// through): so what is new at the next look comes from a process that was not seen, and a forking tree can't
+    /// outrun it. The next call finds what escaped nevertheless.
     fn kill_found(&self) -> bool {
         let mut killed = HashSet::new();
         for _ in 0..LOOKS {
@@ -133,11 +133,12 @@ impl Tree {
         }
     }
 
-    /// Sends `signals` to a member, if it still is one. Its number may be another process's by now: so
-    /// the process is held first, by a pidfd, and then looked at again. (Where the kernel has no pidfd, some
-    /// microseconds are left.) A child of this process keeps its number until it is waited for, which is not done meanwhile.
+    /// Sends `signals` to a member, if it still is one. Its id may be another process's by now: so the process is
+    /// held by a pidfd first, and then checked again. (If the kernel has no pidfds, some microseconds remain.) A
+    /// child of this process keeps its id until it is waited for, which is not done meanwhile.
     ///
-    /// Returns whether it was sent them. It may end at any time, and may be another user's: the next look tells what is left.
+    /// Returns whether it was sent them. It may end at any time, and may be another user's: the next look shows what
+    /// is left.
     fn send(&self, member: &Process, signals: &[i32], parents: &HashSet<Pid>) -> bool {
         let pid = member.pid;
         if member.parent == Pid::this() {
@@ -154,7 +155,7 @@ impl Tree {
             })
     }
 
-    /// Whether it is a member now, as far as its parent tells: a child of one of `parents`.
+    /// Whether it is a member now by its parent: a child of one of `parents`.
     fn is_still(&self, member: &Process, parents: &HashSet<Pid>, is_held: bool) -> bool {
         match self.procfs.process(member.pid) {
             Some(process) => parents.contains(&process.parent),
@@ -218,7 +219,7 @@ mod tests {
         assert!(root.wait().unwrap().success(), "the root is no part of the tree");
     }
 
-    /// A control group of which the kernel says nothing for as long as it likes: a pipe that is full.
+    /// A control group whose kernel file blocks: a pipe that is full.
     #[test]
     fn what_was_learnt_is_killed_while_the_kernel_has_no_time_for_the_control_group() {
         let (mut root, below) = family();

@@ -48,7 +48,7 @@ impl Pidfds {
         self.held.retain(|_| !ended.next().unwrap_or_default());
     }
 
-    /// SIGKILL to each; `then` is told of each that was sent it.
+    /// SIGKILL to each; calls `then` for each that was sent it.
     pub(super) fn kill(&self, then: impl Fn(Pid)) {
         for (pid, process) in &self.held {
             if system::signal_pidfd(process.as_fd(), SIGKILL).is_ok() {

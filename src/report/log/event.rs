@@ -33,7 +33,7 @@ pub enum Event {
     },
     /// Kafka does not answer; at once, then every 30 s.
     BrokerDown {
-        /// What the client says.
+        /// The client's message.
         #[serde(serialize_with = "shortened")]
         error: String,
         /// For how long, by now.
@@ -59,7 +59,7 @@ pub enum Event {
     },
     /// An operator ended the election.
     Ended {
-        /// Who.
+        /// The candidate's name.
         by: String,
         /// Why, as the operator wrote it.
         #[serde(serialize_with = "shortened")]
@@ -166,7 +166,7 @@ pub enum Event {
     Librdkafka {
         /// What it calls the matter.
         facility: String,
-        /// What it says.
+        /// The message.
         #[serde(serialize_with = "shortened")]
         message: String,
     },
@@ -186,7 +186,7 @@ pub enum Event {
         /// The key of the newer window that was run, where it is not this one.
         #[serde(skip_serializing_if = "Option::is_none")]
         newer: Option<String>,
-        /// Who has run it.
+        /// The candidate that has run it.
         by: String,
         /// Under which term.
         term: i64,
@@ -219,14 +219,14 @@ pub enum Event {
         term: i64,
         /// Why it ended.
         why: String,
-        /// Whether Kafka has it.
+        /// Whether Kafka has acknowledged it.
         delivered: bool,
     },
     /// An operator asked this leader to stand down.
     Resigned {
         /// The term.
         term: i64,
-        /// Who.
+        /// The candidate's name.
         by: String,
         /// Why, as the operator wrote it.
         #[serde(serialize_with = "shortened")]
@@ -257,7 +257,7 @@ pub enum Event {
     },
     /// Standing by begins, or another leads.
     Standby {
-        /// Who leads, when known.
+        /// The leader, if known.
         #[serde(skip_serializing_if = "Option::is_none")]
         leader: Option<String>,
         /// The leader's term.
@@ -266,7 +266,7 @@ pub enum Event {
         /// Why this candidate may not claim yet.
         #[serde(skip_serializing_if = "Option::is_none")]
         why: Option<String>,
-        /// When it claims unless another does, or is heard, before.
+        /// When it claims, unless another candidate claims or is received before.
         #[serde(rename = "claim_at", skip_serializing_if = "Option::is_none")]
         claim: Option<Due>,
     },
@@ -274,7 +274,7 @@ pub enum Event {
     Started {
         /// This program's version.
         version: String,
-        /// `--name`: every line has it.
+        /// `--name`, which is in every line.
         #[serde(skip)]
         name: String,
         /// The random id of this run.
@@ -330,11 +330,11 @@ pub enum Event {
         /// How it ended at last.
         #[serde(serialize_with = "shortened")]
         reason: String,
-        /// The last line of what it said then.
+        /// The last line of its output.
         #[serde(serialize_with = "shortened")]
         line: String,
     },
-    /// Something that somebody should know.
+    /// A warning.
     Warning {
         /// What.
         #[serde(serialize_with = "shortened")]
@@ -376,7 +376,7 @@ fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::
     serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Rounded up: what was late is never said to be late by nothing.
+/// Rounded up, so that a lateness is never shown as 0.
 #[expect(clippy::ref_option, reason = "serde hands a field over by reference")]
 fn milliseconds_if_any<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
     duration.map(|duration| duration.as_nanos().div_ceil(1_000_000)).serialize(serializer)

@@ -23,7 +23,7 @@ impl Event {
             Self::Debug { .. } | Self::Librdkafka { .. } => Level::Debug,
             Self::Error { .. } | Self::Fenced { .. } | Self::GuardLost { .. } | Self::Superseded { .. } => Level::Error,
             Self::BrokerDown { .. }
-            // Whoever asked for quiet is told all the same why it ends with a status that is not the job's.
+            // Shown with `-q` too: the reason for a status that is not the job's.
             | Self::Exiting { status: 1.., from: From::NeliRun, .. }
             | Self::FenceWarning { .. }
             | Self::HookFailed { .. }

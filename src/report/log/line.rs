@@ -61,7 +61,7 @@ fn wall_time(wall_ms: u64) -> SystemTime {
 pub(super) struct Source {
     /// `--name`.
     pub(super) name: String,
-    /// Ours: what tells the lines of several candidates apart in text.
+    /// The prefix that distinguishes the text lines of several candidates.
     pub(super) pid: u32,
     /// `--group`.
     pub(super) group: String,

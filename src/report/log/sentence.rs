@@ -146,7 +146,7 @@ fn yielding(term: i64, why: &str, patience: Duration) -> String {
     format!("{why}: the job runs on until another has claimed, for {patience} at most (--overlap, term {term})")
 }
 
-/// A protocol's word for why something happened, spelled out; anything else as it is.
+/// The protocol's reason in a sentence's words; any other text is left as it is.
 #[must_use]
 pub fn because(why: &str) -> &str {
     match why {

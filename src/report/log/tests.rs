@@ -77,7 +77,7 @@ fn a_line_enters_a_pipe_in_one_piece() {
     }
 }
 
-/// Whatever a stranger's record says.
+/// Whatever text a foreign record contains.
 #[test]
 fn a_stranger_s_words_make_no_line_longer() {
     let long = "\u{1}".repeat(5_000);
@@ -108,7 +108,7 @@ fn say(logger: &Logger, message: &str) {
     }
 }
 
-/// What the lines of a file say.
+/// The lines of a file.
 fn said(file: &std::path::Path) -> Vec<String> {
     let text = std::fs::read_to_string(file).unwrap();
     text.lines().map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect()
@@ -164,7 +164,7 @@ fn a_full_pipe_stalls_nobody_and_what_it_costs_is_said_where_it_is_missing() {
     (0..2_000).for_each(|_| logger.event(&warning(&padding)));
     let mut bytes = vec![0; 64 * 1_024];
     let mut text = Vec::new();
-    // Once there is room, the next line says what was lost, and follows it.
+    // Once there is room, the next line reports what was lost, and follows that report.
     while logger.queue.state().lines.len() >= KEPT - 2 {
         let length = reader.read(&mut bytes).unwrap();
         text.extend_from_slice(&bytes[..length]);
@@ -198,7 +198,7 @@ fn a_pipe_that_nobody_empties_holds_up_the_end_for_a_tenth_of_a_second() {
     drop(reader);
 }
 
-/// Such as librdkafka's threads say with `-v`, while the process ends.
+/// Like the lines of librdkafka's threads with `-v` while the process ends.
 #[test]
 fn a_line_that_comes_after_the_last_ones_holds_up_no_end() {
     let (_reader, writer) = pipe();

@@ -1,4 +1,4 @@
-//! What a person is told of processes that are left of a job.
+//! The messages about processes that are left of a job.
 
 /// Those that are left a lease after SIGKILL. None is named where none can be seen.
 pub(super) fn of_stuck(pids: &[u32]) -> String {

@@ -1,4 +1,4 @@
-//! What a candidate wants done, and what it reports of the election.
+//! The actions of a candidate, and what it reports about the election.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -8,125 +8,128 @@ use crate::record::{Offset, Record, Why};
 use crate::supervisor::{Departure, Loss};
 use crate::time::Time;
 
-/// Things to do.
+/// What the candidate's owner has to do.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
-    /// R1: make a reader, ask it for the end offset, and forget the one before.
+    /// R1: start a new reader, ask it for the end offset, and drop the reader before.
     Ask,
-    /// Nothing is left to do here: no term is held, no claim under way.
+    /// Exit: no term is held, and no claim is in flight.
     Depart(Departure),
-    /// Tell the guard that the lease holds until then.
+    /// Tell the guard the new end of the lease.
     Extend(Grant),
-    /// Ask which topic stands under the name, until there is an answer ([`Event::TopicIdentified`](super::Event::TopicIdentified)).
+    /// Ask for the topic's id until there is an answer ([`Event::TopicIdentified`](super::Event::TopicIdentified)).
     Identify,
-    /// The job is to be killed at once, whatever the lease says.
+    /// Kill the job at once, whatever the lease says.
     Kill(Loss),
     /// Join the group, if the elector is `group`.
     JoinGroup,
-    /// The job may run, for as long as the right lasts.
+    /// The job may run until the end of this grant.
     Lead(Grant),
     /// Leave the group.
     LeaveGroup,
-    /// Ask soon where the log ends ([`Event::Answered`](super::Event::Answered)).
+    /// Ask soon for the log's end ([`Event::Answered`](super::Event::Answered)).
     LookForEnd,
-    /// Terms begin anew: the guard is to forget those that it held (R5).
+    /// Terms start from 0 again: the guard must forget the terms that it held (R5).
     ForgetTerms,
-    /// Say so.
+    /// Log this note.
     Note(Note),
-    /// The election has come so far: the guard and the hooks act on it, and a person is told.
+    /// A milestone of the election: guard and hooks act on it, and it is logged.
     Reached(Milestone),
     /// Read from this offset, which the log holds.
     ReadFrom(Offset),
-    /// Go for good: another candidate stands in the election with `--overlap`, and this one without it, or the other way round.
+    /// Exit for good: another candidate stands in this election with `--overlap` and this one without it, or the
+    /// other way round.
     Refuse {
-        /// Says so: one line.
+        /// The reason, in one line.
         why: Box<str>,
     },
-    /// Make a new producer, and forget the one before.
+    /// Make a new producer, and drop the one before.
     RenewProducer,
-    /// Hand this record to the producer: the send time is the time of the input that caused it (R3).
+    /// Hand this record to the producer. Its send time is the time of the input that caused it (R3).
     Send {
-        /// Under the election's key; a hello goes under the hello's.
+        /// The record. Its key is the election's, or for a hello the hello's key.
         record: Record,
     },
-    /// The barrier: stop the job, and say when nothing of it is left. Beats go on.
+    /// Begin the barrier: stop the job, and report when nothing of it is left. Beats go on.
     StopJob(Why),
-    /// The same, in this time at most. No beat goes on.
+    /// The same with a time limit. No more beats are sent.
     StopJobWithin {
-        /// Why.
+        /// The reason.
         why: Why,
-        /// SIGKILL comes after this time, or after the stop timeout.
+        /// SIGKILL follows after this time, or after the stop timeout if that is shorter.
         within: Duration,
     },
-    /// Stop the process, once the group is left: no term is held, no claim under way, and none will be until
+    /// Stop the process once it has left the group: no term is held, no claim is in flight, and none will be until
     /// [`LocalEvent::Continued`](super::LocalEvent::Continued).
     Suspend,
 }
 
-/// How far the election has come: what the guard and the hooks act on.
+/// The milestones of an election, on which guard and hooks act.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Milestone {
-    /// The lease ran out or was taken, and nothing of the job is left.
+    /// The lease ran out or another candidate took the lead, and nothing of the job is left.
     Fenced {
         /// The term.
         term: Offset,
-        /// `fenced` or `guard-died`.
+        /// The reason, `fenced` or `guard-died`.
         why: Why,
-        /// How the right to run was lost.
+        /// How the lead was lost.
         loss: Loss,
-        /// How much of the lease is left.
+        /// The time that was left of the lease.
         left: Duration,
-        /// How long after the lease's end something of the job was still alive: the guarantee was broken.
+        /// How long after the lease's end something of the job was still alive; if it is set, the guarantee was
+        /// broken.
         late: Option<Duration>,
     },
     /// The lead was won.
     Leading {
         /// The term.
         term: Offset,
-        /// When the lease ends if no beat comes back.
+        /// The end of the lease if no beat is read back.
         until: Time,
     },
-    /// `--overlap`: another's claim took effect, and the job runs on beside the other's for this long at most.
+    /// `--overlap`: another candidate's claim took effect, and this job runs on beside the other's for a limited
+    /// time.
     Overlapped {
-        /// The term that is over.
+        /// The term that has ended.
         term: Offset,
-        /// The other's term.
+        /// The other candidate's term.
         by_term: Offset,
-        /// The other.
+        /// The other candidate's name.
         by: Option<Box<str>>,
-        /// For how long.
+        /// The time limit.
         within: Duration,
     },
-    /// A term was released, or could not be.
+    /// A term was released, or its release failed.
     Released {
         /// The term.
         term: Offset,
-        /// Why.
+        /// The reason.
         why: Why,
         /// Whether Kafka acknowledged it.
         delivered: bool,
     },
     /// Standing by.
     Standby(StandingFor),
-    /// Another's claim took effect while we led.
+    /// Another candidate's claim took effect while this one led.
     Superseded {
-        /// The term that is over.
+        /// The term that has ended.
         term: Offset,
-        /// The other's term.
+        /// The other candidate's term.
         by_term: Option<Offset>,
-        /// The other.
+        /// The other candidate's name.
         by: Option<Box<str>>,
     },
-    /// Another topic stands under the name: it was deleted and made again.
+    /// The topic's id has changed: it was deleted and made again.
     TopicRemade,
 }
 
-/// Whom a candidate stands by for.
+/// What a standby waits for.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct StandingFor {
-    /// Who leads, as far as known.
+    /// The leader, as far as known.
     pub leader: Option<Box<str>>,
-    /// Its term.
+    /// The leader's term.
     pub term: Option<Offset>,
     /// Why the candidate may not claim yet.
     pub why: Option<Waiting>,
@@ -135,78 +138,78 @@ pub struct StandingFor {
 /// Why a standby may not claim yet.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Waiting {
-    /// Its last runs failed, and the others are to claim before it.
+    /// Its last runs failed, so the others claim first.
     BackingOff,
-    /// The records that were read do not tell who leads.
+    /// The records that were read do not say who leads.
     Undecided,
-    /// Another leads.
+    /// Another candidate leads.
     Led,
-    /// It stood down, and lets another lead first.
+    /// It stood down, and another candidate must lead first.
     CoolingOff,
-    /// Nobody leads, and others may claim before it: its claim delay runs.
+    /// Nobody leads, and its claim delay is running, in which others may claim.
     Precedence,
 }
 
-/// What a person is told.
+/// A note for the log.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Note {
     /// A claim was sent.
     Claiming {
-        /// Everything up to here has been judged.
+        /// The offset up to which the claimant has judged everything.
         after: Offset,
     },
     /// An operator ended the election.
     Ended {
-        /// Who.
+        /// The operator.
         by: Option<Box<str>>,
-        /// And why.
+        /// The operator's reason.
         reason: Option<Box<str>>,
     },
-    /// Beats are not coming back.
+    /// Beats are not read back.
     FenceWarning {
         /// The term.
         term: Offset,
-        /// How much of the lease is left.
+        /// The time that is left of the lease.
         left: Duration,
-        /// No heartbeat that was sent in this time has come back.
+        /// No heartbeat sent within this time has been read back.
         silent: Duration,
     },
-    /// A leader of lower priority was asked to resign: `--preempt`.
+    /// `--preempt`: a leader of lower priority was asked to resign.
     Preempting {
-        /// Its term.
+        /// The leader's term.
         term: Offset,
-        /// Its priority.
+        /// The leader's priority.
         priority: u16,
-        /// This candidate's.
+        /// This candidate's priority.
         own: u16,
     },
-    /// The reader has handed over nothing for a while, although the log goes on: another one reads.
+    /// The reader has delivered nothing for a while although the log grows: it is replaced.
     ReaderStuck {
-        /// Where the log is known to end.
+        /// The known end of the log.
         end: Offset,
-        /// For how long.
+        /// How long nothing was delivered.
         silent: Duration,
     },
-    /// An operator asked the leader to stand down.
+    /// An operator asked the leader to resign.
     Resigned {
         /// The term.
         term: Offset,
-        /// Who.
+        /// The operator.
         by: Option<Box<str>>,
-        /// And why.
+        /// The operator's reason.
         reason: Option<Box<str>>,
     },
-    /// The broker has no ids for topics: that one is deleted and made again may go unnoticed.
+    /// The broker has no ids for topics, so a topic that is deleted and made again may go unnoticed.
     TopicUnnamed,
     /// The topic has more partitions than roles.
     UnusedPartitions,
-    /// `--overlap`: the job runs on until another has claimed.
+    /// `--overlap`: the job runs on until another candidate has claimed.
     Yielding {
         /// The term.
         term: Offset,
-        /// What it stands down for.
+        /// Why it stands down.
         why: Why,
-        /// For how long at most.
+        /// The time limit.
         patience: Duration,
     },
 }

@@ -1,5 +1,5 @@
-//! R0: a claim has taken effect in a topic that is not judged yet. The term is held, and nothing runs or is written under it but its
-//! release.
+//! R0: a claim took effect before the topic was judged. The term is held, but nothing runs, and nothing is written
+//! under it except its release.
 
 use super::Common;
 use super::leading::Leading;
@@ -10,7 +10,7 @@ use super::state::{Input, State};
 use crate::record::{Offset, Why};
 use crate::time::Time;
 
-/// A claim that has taken effect in a topic that is not judged yet.
+/// A claim that took effect before the topic was judged.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct AwaitingJudgement {
     claim: OwnClaim,
@@ -27,7 +27,7 @@ impl AwaitingJudgement {
         self.claim.term()
     }
 
-    /// When the judgement comes too late for the claim.
+    /// When the judgement would come too late for this claim.
     pub(super) fn expires_at(&self, common: &Common) -> Time {
         common.claim_expires_at(self.sent)
     }
@@ -78,7 +78,7 @@ impl AwaitingJudgement {
         }
     }
 
-    /// The term is not wanted, or no longer: nothing of it ever ran.
+    /// The term is not wanted any more, and nothing ever ran under it.
     fn release(self, common: &mut Common, now: Time, why: Why) -> State {
         if why.lets_another_lead() {
             common.cool_off(now);
@@ -91,7 +91,7 @@ impl AwaitingJudgement {
         }
     }
 
-    /// R6: a term that is no longer current in our own view is not written under. Its lease passes.
+    /// R6: if the term is no longer current in our own view, nothing is written under it. Its lease runs out.
     fn drop_term(common: &mut Common, now: Time) -> State {
         common.ask_anew(now);
         StandingBy::from(now)

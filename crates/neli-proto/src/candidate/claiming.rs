@@ -1,4 +1,4 @@
-//! A claim is under way (R2), and what becomes of it (R3, R5).
+//! A claim in flight (R2), and its outcome (R3, R5).
 
 use core::time::Duration;
 
@@ -14,15 +14,15 @@ use crate::precedence::SPREAD;
 use crate::record::{Body, Why};
 use crate::time::Time;
 
-/// After a void claim the next is spread over at least so many round trips.
+/// After a void claim the next one is spread over at least this many round trips.
 const ROUND_TRIPS: u32 = 4;
 
-/// A claim is under way.
+/// A claim in flight.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Claiming {
     seq: u64,
     sent: Time,
-    /// Whoever is told to stand down meanwhile releases the term if the claim comes back effective (R7).
+    /// A candidate that is told to stand down meanwhile releases the term if the claim takes effect (R7).
     stood_down: Option<Why>,
 }
 
@@ -37,7 +37,7 @@ impl Claiming {
         if let Judgement::Awaited { claimed } = &mut common.judgement {
             *claimed = true;
         }
-        // Kafka gives no answer: that has been reported, and each lease brings another try.
+        // Kafka does not answer: that was reported, and there is a new attempt each lease.
         if !common.claim_unanswered {
             common.standing_by = None;
             common.actions.push_back(Action::Note(Note::Claiming { after }));
@@ -45,7 +45,7 @@ impl Claiming {
         State::Claiming(Self { seq, sent: now, stood_down: None })
     }
 
-    /// When the claim is no longer waited for.
+    /// Until when the claim is waited for.
     pub(super) fn expires_at(&self, common: &Common) -> Time {
         self.sent + common.timings.lease()
     }
@@ -91,7 +91,7 @@ impl Claiming {
         State::Claiming(self)
     }
 
-    /// R3: the lease runs from the claim's sending; R5: a claim that comes back too late is released.
+    /// R3: the lease runs from the claim's sending. R5: a claim that is read back too late is released.
     fn took_effect(self, common: &mut Common, now: Time, claim: OwnClaim) -> State {
         let lease_end = self.sent + common.timings.lease();
         if self.stood_down.is_some_and(Why::lets_another_lead) {
@@ -110,8 +110,9 @@ impl Claiming {
         Leading::begin(common, now, claim, self.sent)
     }
 
-    /// R2: after a void claim a fresh random delay, so that those that retry in step do not void each other for ever. Another's
-    /// claim voids ours when it comes in while ours is on its way: where that takes long, the delay must be longer still.
+    /// R2: a fresh random delay after a void claim, so that candidates that retry in step do not void each other for
+    /// ever. Another claim voids ours if it is appended while ours is in flight; the longer that takes, the longer
+    /// the delay must be.
     fn was_void(self, common: &mut Common, now: Time) -> State {
         let spread = self.spread_after_void(common, now);
         let not_before = now + common.random.up_to(spread);
@@ -122,8 +123,8 @@ impl Claiming {
         StandingBy::from(not_before)
     }
 
-    /// Any claim that comes in within a round trip of ours voids it, or is voided by it. So a crowd needs a round trip for each
-    /// of its members, or its claims void each other without end. A claim that nobody answered tells nothing of the round trip.
+    /// Two claims within one round trip void each other. So a crowd needs about one round trip for each of its
+    /// members. A claim that was never read back says nothing about the round trip.
     fn spread_after_void(&self, common: &Common, now: Time) -> Duration {
         let round_trip = now.since(self.sent);
         if round_trip >= common.timings.lease() {

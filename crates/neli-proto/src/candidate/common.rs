@@ -1,4 +1,4 @@
-//! What a candidate is and knows in every state.
+//! The part of a candidate's state that does not depend on its role.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -20,12 +20,12 @@ use crate::supervisor::Departure;
 use crate::time::Time;
 use crate::timings::Timings;
 
-/// How many moments a heartbeat interval has at which roles of one process beat. For each answer a broker looks at all partitions that a
-/// reader fetches, so that of beats which come together many go in one answer; and at one single moment all of them would wait for each
-/// other.
+/// The number of moments in a heartbeat interval at which the roles of one process beat. For each answer a broker
+/// looks at every partition that a reader fetches, so beats sent together share answers; but if all were sent at one
+/// moment they would wait for each other.
 const BEAT_MOMENTS: u32 = 16;
 
-/// What a candidate is and knows in every state, and what it wants done.
+/// The part of a candidate's state that does not depend on its role, and its pending actions.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that nothing ties to each other")]
 pub(super) struct Common {
@@ -34,35 +34,36 @@ pub(super) struct Common {
     pub(super) random: Random,
     pub(super) listener: Listener,
     pub(super) precedence: Precedence,
-    /// Which topic the journal is read from.
+    /// The topic's identity.
     pub(super) topic: KnownTopic,
     /// The last sequence number used.
     seq: u64,
     /// R0.
     pub(super) judgement: Judgement,
-    /// The highest term that was ever held; none at or below it is taken up (R5).
+    /// The highest term ever held; no term at or below it is taken up (R5).
     pub(super) highest_term: Offset,
-    /// It goes for good once no term is held.
+    /// It exits once no term is held.
     pub(super) leaving: Option<Why>,
-    /// It is to be suspended once no term is held.
+    /// It is suspended once no term is held.
     pub(super) suspending: bool,
-    /// After standing down: nothing is claimed until then, or until another's claim has been effective (R7).
+    /// After standing down: nothing is claimed before this time, or before another candidate's claim has been
+    /// effective (R7).
     pub(super) cooling_off: Option<Time>,
     /// A leader of lower priority, and when it is asked to resign.
     pub(super) preemption: Option<Preemption>,
-    /// The last lead of its own was lost: it asks nobody to resign for longer.
+    /// Its own last lead was lost, so it waits longer before it preempts another.
     pub(super) has_lost_lead: bool,
     /// Nothing is claimed until the node allows it.
     pub(super) claims_are_held: bool,
-    /// Its process stands in other elections too, by one member of the group, and says hello for all of them.
+    /// Its process stands in other elections too, with one member of the group, and says one hello for all of them.
     pub(super) is_one_of_many: bool,
     /// Whether it is a member of the group, or about to be.
     pub(super) in_group: bool,
-    /// The id under which it held the partition when it left the group, for the release to tell.
+    /// The id under which it held the partition when it left the group; the release carries it.
     pub(super) left_as: Option<Box<str>>,
-    /// For whom it stands down, for the release to tell.
+    /// The successor for which it stands down; the release carries it.
     pub(super) successor: Option<MemberId>,
-    /// Which term was released last for whom, as its release tells.
+    /// The term released last, and the successor that its release names.
     pub(super) released_for: Option<(Offset, MemberId)>,
     /// The topic has more partitions than roles: a revoke ends no lead.
     pub(super) unused_partitions: bool,
@@ -74,27 +75,27 @@ pub(super) struct Common {
     pub(super) next_hello: Option<Time>,
     /// The random part of the next claim's delay, drawn once for each vacancy.
     pub(super) draw: Option<Draw>,
-    /// A claim was not read back within its lease, and nothing has been since: Kafka gives no answer.
+    /// A claim was not read back within its lease, and nothing has been read since: Kafka does not answer.
     pub(super) claim_unanswered: bool,
-    /// Since when claims have gone unanswered, or the producer was renewed for that.
+    /// Since when claims have not been read back, or when the producer was renewed for that reason.
     unanswered_since: Option<Time>,
-    /// What was last reported of standing by.
+    /// What was last reported about standing by.
     pub(super) standing_by: Option<StandingFor>,
-    /// Who leads, and since when that has been known.
+    /// The leader, and since when it has been known.
     pub(super) leader_since: Shown<Option<(Offset, Time)>>,
-    /// What was read since it began to listen.
+    /// Counts of the records read since listening began.
     pub(super) counts: Shown<Counts>,
     pub(super) actions: VecDeque<Action>,
 }
 
-/// By whom a term of ours was superseded: by nobody where it is over and no other has begun.
+/// The candidate that superseded our term; none if the term is over and no other has begun.
 pub(super) struct Superseder {
     pub(super) term: Option<Offset>,
     pub(super) name: Option<Box<str>>,
 }
 
 impl Common {
-    /// That of a candidate that begins to listen.
+    /// The state of a candidate that begins to listen.
     pub(super) fn new(now: Time, setup: Setup, random: Random) -> Self {
         let Setup { identity, timings, started, wait, first_span } = setup;
         let overlaps = timings.overlap().is_some();
@@ -154,8 +155,8 @@ impl Common {
         u64::try_from(self.timings.lease().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// When a beat is due that follows something sent at `sent`: an interval later, or at the last moment before that at which the
-    /// roles of its process beat. Never later, so that no lease gets shorter.
+    /// When the next beat is due after a record sent at `sent`: one interval later, or at the last common moment of
+    /// the process's roles before that. Never later, so that no lease gets shorter.
     pub(super) fn beat_after(&self, sent: Time) -> Time {
         let interval = self.timings.heartbeat_interval();
         let due = sent + interval;
@@ -185,7 +186,7 @@ impl Common {
         self.send(seq, hello);
     }
 
-    /// A term was released, and the others take this candidate for gone: whoever stays says hello again soon.
+    /// A term was released, so the others take this candidate for gone. If it stays, it says hello again soon.
     pub(super) fn say_hello_after_release(&mut self, now: Time) {
         if self.departure().is_some() {
             self.next_hello = None;
@@ -194,20 +195,21 @@ impl Common {
         }
     }
 
-    /// What the guard is sent: the term, which is current as of the last record read.
+    /// The grant for the guard: the term, which is current as of the last record read.
     pub(super) fn grant(&self, term: Offset, lease_end: Time) -> Grant {
         let until = lease_end - self.timings.kill_margin();
         Grant { term, seen: self.listener.last(), next_seq: self.seq + 1, until }
     }
 
-    // ---- what was read ----------------------------------------------------------------------------------------------
+    // ---- reading
+    // ----------------------------------------------------------------------------------------------------
 
     /// Whether the term is current in our own view.
     pub(super) fn is_current(&self, term: Offset) -> bool {
         self.listener.journal().term() == Some(term)
     }
 
-    /// R7: a decided view in which another term is current than ours, or ours is released, ends ours at once.
+    /// R7: our term ends at once if, in a decided view, another term is current or ours is released.
     pub(super) fn superseded(&self, term: Offset) -> Option<Superseder> {
         match self.listener.journal().view() {
             View::Led(Term { offset, name, .. }) if *offset != term => {
@@ -218,19 +220,20 @@ impl Common {
         }
     }
 
-    /// A record of another candidate's was read.
+    /// Another candidate's record was read.
     pub(super) fn read_of_another(&mut self, now: Time, record: &Record, received: Received) {
         let is_news = received.verdict == Verdict::Effective && received.fresh;
         match &record.body {
             Body::Claim { .. } if is_news => {
                 self.precedence.forget_foresight();
-                // R7: somebody else leads now; the cool-off has done its work.
+                // R7: another candidate leads now, so the cool-off is over.
                 self.cooling_off = None;
             }
             Body::Release { group_member, why, .. } => {
                 let known = record.member.as_ref().and_then(|member| self.precedence.released(member));
                 if is_news {
-                    // A dead one could not say as whom it was in the group. It was the one that holds the partition, if another does.
+                    // A dead leader's release can't carry its member id. If another member holds the partition, it
+                    // was that one.
                     let has_died = why.as_deref() == Some(Why::SupervisorDied.as_str())
                         && self.precedence.standing() == Standing::Elsewhere
                         && !self.unused_partitions;
@@ -244,7 +247,7 @@ impl Common {
         }
     }
 
-    /// Counts what is shown of a record, whoever wrote it.
+    /// Counts a record for the statistics, whoever wrote it.
     pub(super) fn count(&mut self, record: &Record, received: Received) {
         let counts = &mut self.counts.0;
         match (&record.body, received.verdict) {
@@ -259,7 +262,7 @@ impl Common {
         }
     }
 
-    /// Notes who leads, and since when it has been known.
+    /// Records the leader, and since when it has been known.
     pub(super) fn note_leader(&mut self, now: Time) {
         let journal = self.listener.journal();
         let (term, earlier_job) = (journal.term(), journal.earlier_job().term());
@@ -277,15 +280,15 @@ impl Common {
         }
     }
 
-    /// The history was cut: nothing that was read or judged before tells of what is there now.
+    /// The history was cut: what was read or judged before says nothing about the log as it is now.
     pub(super) fn forget_history(&mut self, now: Time) {
         self.topic = self.topic.after_cut(now);
         self.leader_since.0 = None;
         self.precedence.led_by(None);
         self.listener.history_cut(now);
-        // The terms to come may begin from 0 again.
+        // Terms may start from 0 again.
         self.highest_term = -1;
-        // Nothing is written into the new topic but one claim until it is judged, too.
+        // Until the new topic is judged too, at most one claim is written to it.
         self.judgement = Judgement::awaited();
         self.next_hello = None;
         self.actions.extend([Action::ForgetTerms, Action::RenewProducer, Action::Ask]);
@@ -309,8 +312,8 @@ impl Common {
         sent + timings.lease().saturating_sub(late)
     }
 
-    /// A claim was not read back within its lease: it is not known whether the producer fails or the reader. The log's end shows
-    /// whether there is more to be read; a producer that fails for two leases is renewed.
+    /// A claim was not read back within its lease: either the producer or the reader has failed. The log's end shows
+    /// whether there is more to read; a producer that has failed for two leases is renewed.
     pub(super) fn claim_went_unanswered(&mut self, now: Time, sent: Time) {
         self.claim_unanswered = true;
         self.actions.push_back(Action::LookForEnd);
@@ -322,14 +325,14 @@ impl Common {
         }
     }
 
-    /// Something was read.
+    /// A record was read.
     pub(super) const fn kafka_answers(&mut self) {
         (self.claim_unanswered, self.unanswered_since) = (false, None);
     }
 
     // ---- standing down and leaving ------------------------------------------------------------------------------------
 
-    /// Takes note of why it stands down, for good or until it is continued.
+    /// Records why it stands down, for good or until SIGCONT.
     pub(super) fn stands_down(&mut self, why: Why, leaving: bool) {
         if leaving && (self.leaving.is_none() || why == Why::Ended) {
             self.leaving = Some(why);
@@ -340,19 +343,19 @@ impl Common {
         }
     }
 
-    /// R7: nothing is claimed until another leads, or for two leases; a member joins again after it.
+    /// R7: nothing is claimed until another candidate leads, or for two leases; then it joins the group again.
     pub(super) fn cool_off(&mut self, now: Time) {
         self.cooling_off = Some(now + self.timings.lease() * 2);
     }
 
-    /// How it goes, if it does once nothing is held.
+    /// Why it exits once nothing is held, if it does.
     pub(super) fn departure(&self) -> Option<Departure> {
         self.leaving.map(|why| if why == Why::Ended { Departure::Ended } else { Departure::Left })
     }
 
     pub(super) fn depart(&mut self, departure: Departure) -> State {
         self.leave_group();
-        // Who has said hello, and has not just released a term, is taken for there.
+        // The others count a candidate as alive if it has said hello and has not just released a term.
         if self.next_hello.take().is_some() && !self.is_one_of_many {
             self.send_hello(true);
         }
@@ -360,7 +363,7 @@ impl Common {
         State::Departed
     }
 
-    /// Reports it once, if a revoke would be heeded otherwise.
+    /// Reports the unused partitions once, if a revoke would end a lead otherwise.
     pub(super) fn learn_of_unused_partitions(&mut self) {
         if self.in_group && !self.unused_partitions {
             self.unused_partitions = true;

@@ -1,4 +1,4 @@
-//! The lease is over; of the job something may be left. Nothing is written until nothing of it is.
+//! The lease is over, but something of the job may be left. Nothing is written until it is gone.
 
 use super::Common;
 use super::action::{Action, Milestone};
@@ -8,17 +8,17 @@ use crate::record::{Offset, Why};
 use crate::supervisor::{JobEnd, Loss};
 use crate::time::Time;
 
-/// A term whose lease is over.
+/// A term whose lease is over, and whose job is being killed.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Fenced {
     pub(super) term: Offset,
-    /// What the release will say.
+    /// The reason that the release will carry.
     pub(super) why: Why,
-    /// What the term was standing down for holds beyond the fence.
+    /// The reason for which it was standing down already, which decides what follows the fence.
     pub(super) stood_down: Option<Why>,
     pub(super) lease_end: Time,
     pub(super) loss: Loss,
-    /// `--overlap`: the lease was over before the job was, which another had overlapped with this term.
+    /// `--overlap`: the term by whose claim this one was overlapped, before its lease ended.
     pub(super) overlapped_by: Option<Offset>,
 }
 
@@ -39,7 +39,7 @@ impl Fenced {
         match input {
             Input::HistoryCut => self.loss = Loss::HistoryCut,
             Input::NothingLeft(end) if end.proof.is_of(self.term) => return self.nothing_left(common, now, end),
-            // The rest of the job is awaited; then the cool-off begins, unless it is to begin already.
+            // The rest of the job is awaited first; then the cool-off begins, unless it has to begin already.
             Input::StandDown { why } => {
                 if why != Why::Suspended || self.stood_down.is_none() {
                     self.stood_down = Some(why);

@@ -1,8 +1,10 @@
-//! Which topic this is: offsets alone don't show that a topic was deleted and made again, its id does (R1, R2, R3).
+//! The topic's identity: offsets alone do not show that a topic was deleted and made again, but its id does (R1, R2,
+//! R3).
 //!
-//! The id is learnt as soon as listening has begun, beside the reading: who has claimed before the answer came would not notice a topic
-//! that was made again in between. A leader asks for it again at least twice a lease, since a beat extends the lease
-//! only while the id is confirmed; a standby asks before a silence is over, so that its claim need not wait for the answer.
+//! The id is asked for as soon as listening has begun, in parallel to the reading: a candidate that claimed before
+//! the answer would not notice a topic remade in between. A leader asks again at least twice a lease, since a beat
+//! extends the lease only while the id is confirmed; a standby asks before a silence is over, so that its claim need
+//! not wait for the answer.
 
 use core::time::Duration;
 
@@ -11,38 +13,39 @@ use super::{Candidate, Common};
 use crate::time::Time;
 use crate::topic::{TopicId, TopicIdentity};
 
-/// Between two questions while there is no such topic.
+/// The interval of questions while the topic does not exist.
 const ASK_FOR_MISSING: Duration = Duration::from_secs(1);
-/// A topic that is missing for so long is gone; until then a broker that has just started may not know it yet.
+/// A topic that has been missing for this long is gone. Before that, a broker that has just started may not know it
+/// yet.
 const GONE_AFTER: Duration = Duration::from_secs(5);
 
 /// What is known of the topic's identity.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct KnownTopic {
-    /// What the journal is read from.
+    /// The topic from which the journal is read.
     name: TopicName,
-    /// When the last question was asked whose answer named this id.
+    /// When the last question was asked that was answered with this id.
     confirmed: Option<Time>,
-    /// When the last question was wanted.
+    /// When a question was last wanted.
     asked: Option<Time>,
-    /// A question is to be answered yet.
+    /// A question has not been answered yet.
     open: bool,
-    /// Since when answers say that there is no such topic.
+    /// Since when answers have said that the topic does not exist.
     missing_since: Option<Time>,
-    /// Answers to questions asked before are about what was before a cut.
+    /// Answers to questions from before this time describe the topic before a cut.
     valid_from: Time,
-    /// The topic before the cut.
+    /// The topic's id before the cut.
     before: Option<TopicId>,
 }
 
-/// How a topic is told from another of the same name.
+/// How a topic can be told from another one of the same name.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum TopicName {
     /// By this id.
     Id(TopicId),
     /// Not yet known.
     Unknown,
-    /// Not at all: the broker has no ids.
+    /// It can't: the broker has no ids for topics.
     Unnamed,
 }
 
@@ -60,7 +63,7 @@ impl KnownTopic {
         }
     }
 
-    /// The history was cut: what was known is about another topic, or may be.
+    /// The history was cut: what was known may be about another topic.
     pub(super) fn after_cut(&self, now: Time) -> Self {
         let (name, before) = match self.name {
             TopicName::Id(id) => (TopicName::Unknown, Some(id)),
@@ -70,7 +73,7 @@ impl KnownTopic {
         Self { name, before, valid_from: now, ..Self::unknown() }
     }
 
-    /// Whether the topic was the same at `time` or later, as far as the broker can tell.
+    /// Whether the topic was confirmed to be the same at `time` or later, as far as the broker has ids.
     fn is_confirmed_since(&self, time: Time) -> bool {
         match self.name {
             TopicName::Id(_) => self.confirmed.is_some_and(|at| at >= time),
@@ -80,29 +83,29 @@ impl KnownTopic {
     }
 }
 
-/// For what a candidate has to know that the topic is still the one whose journal it reads.
+/// What a candidate needs the topic's confirmed identity for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Confirmation {
-    /// To claim once a silence is over.
+    /// To claim after a silence.
     Claim,
     /// To extend its lease.
     Lease,
-    /// For nothing, once the topic's id is known.
+    /// For nothing, once the id is known.
     Nothing,
 }
 
-/// What a broker's answer shows.
+/// What an answer about the topic's id shows.
 enum TopicChange {
-    /// The topic is missing, for so long that its history is gone.
+    /// The topic has been missing for so long that its history is gone.
     Gone,
-    /// Nothing new.
+    /// Nothing has changed.
     None,
-    /// Another topic stands under the name.
+    /// The topic has another id.
     Remade,
 }
 
 impl Candidate {
-    /// A broker has told which topic stands under the name; it was asked at `asked`.
+    /// A broker has answered a question asked at `asked` with the topic's id.
     pub(super) fn identified(&mut self, now: Time, asked: Time, identity: TopicIdentity) {
         match self.common.identified(asked, identity) {
             TopicChange::Gone => self.history_cut(now),
@@ -123,7 +126,7 @@ impl Common {
             return TopicChange::None;
         }
         topic.open = false;
-        // It may be another role of this process that has asked.
+        // Another role of this process may have asked.
         topic.asked.get_or_insert(asked);
         if identity != TopicIdentity::Missing {
             topic.missing_since = None;
@@ -132,7 +135,7 @@ impl Common {
             (TopicIdentity::Id(id), TopicName::Id(known)) if id == known => {
                 topic.confirmed = topic.confirmed.max(Some(asked));
             }
-            // Whatever was read of the old one tells nothing of what is there now.
+            // What was read of the old topic says nothing about the new one.
             (TopicIdentity::Id(_), TopicName::Id(_)) => return TopicChange::Remade,
             (TopicIdentity::Id(id), TopicName::Unknown | TopicName::Unnamed) => {
                 (topic.name, topic.confirmed) = (TopicName::Id(id), Some(asked));
@@ -150,23 +153,24 @@ impl Common {
                 topic.name = TopicName::Unnamed;
                 self.actions.push_back(Action::Note(Note::TopicUnnamed));
             }
-            // A broker that has no ids among others that have confirms nothing.
+            // One broker without ids among others that have them confirms nothing.
             (TopicIdentity::Missing | TopicIdentity::Unnamed, _) => {}
         }
         TopicChange::None
     }
 
-    /// Whether a beat that came back may extend the lease: the topic is the one in which the term was claimed.
+    /// Whether a beat that was read back may extend the lease: the topic must be the one in which the term was
+    /// claimed.
     pub(super) fn is_topic_confirmed_for_lease(&self, now: Time) -> bool {
         self.topic.is_confirmed_since(now - self.timings.lease())
     }
 
-    /// Whether a silence may be claimed that wants the topic confirmed at `since` or later.
+    /// Whether a silence may be claimed for which the topic must have been confirmed at `since` or later.
     pub(super) fn is_topic_confirmed_since(&self, since: Time) -> bool {
         self.topic.is_confirmed_since(since)
     }
 
-    /// When to ask which topic this is; none while a question is open, and where the broker has no ids.
+    /// When to ask for the topic's id; none while a question is open, or if the broker has no ids.
     pub(super) fn identity_due(&self, wanted: Confirmation) -> Option<Time> {
         let topic = &self.topic;
         if topic.open || topic.name == TopicName::Unnamed || !self.listener.is_answered() {
@@ -175,7 +179,7 @@ impl Common {
         let lease = self.timings.lease();
         let not_before = |span: Duration| topic.asked.map(|asked| asked + span);
         if topic.name == TopicName::Unknown {
-            // It is first asked for as soon as listening has begun.
+            // It is asked for the first time as soon as listening has begun.
             return Some(not_before(ASK_FOR_MISSING).unwrap_or(Time::ZERO));
         }
         if topic.missing_since.is_some() {
@@ -193,7 +197,7 @@ impl Common {
         }
     }
 
-    /// The producer that was to ask is gone.
+    /// The producer that should have asked is gone.
     pub(super) fn ask_identity_again(&mut self) {
         if self.topic.open {
             self.actions.push_back(Action::Identify);

@@ -16,12 +16,12 @@ use crate::record::{Body, JobState, Offset, Why};
 use crate::supervisor::{JobEnd, JobReport, Loss};
 use crate::time::Time;
 
-/// That a job is stopping is written when it has taken this long. The release of one that ends as soon as it is asked to would
-/// wait for the beat: a broker takes one append of a connection at a time, which costs a handover 2 ms of its 8.
+/// A stop that is over sooner than this is not announced by a beat. The release would wait behind that beat, since a
+/// broker handles one append of a connection at a time, which costs 2 ms of a handover's 8.
 const QUICK_STOP: Duration = Duration::from_millis(10);
 
-/// Between two beats that tell a new state. A job that is restarted as fast as it ends would fill the journal otherwise
-/// (1,020 records a second, measured).
+/// The least time between two beats that report a new state. Without it a job that restarts as fast as it ends would
+/// flood the journal (1,020 records a second, measured).
 const STATE_BEAT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A lease that is held, and a job that may be alive.
@@ -32,28 +32,28 @@ pub(super) struct Leading {
     /// When the last effective record was sent.
     last_effective_sent: Time,
     next_beat: Time,
-    /// The next beat tells a state of the job's that none has told.
+    /// The next beat reports a new state of the job.
     state_is_new: bool,
-    /// No beat is sent before this time for a new state alone.
+    /// No beat is sent before this time only to report a new state.
     state_beats_from: Time,
-    /// Beats sent and not read back.
+    /// Beats that were sent and not read back yet.
     in_flight: VecDeque<SentBeat>,
-    /// Whether the guard was sent a right since the last beat.
+    /// Whether the guard was sent a grant since the last beat.
     extended: bool,
-    /// What the guard was sent last.
+    /// The last grant for the guard.
     grant: Grant,
-    /// The job has been asked to stop.
+    /// The reason for which the job was asked to stop.
     stopping: Option<Why>,
-    /// `--overlap`: it is to stop, and its job runs on for another to claim.
+    /// `--overlap`: it stands down, and the job runs on until another candidate has claimed.
     yielding: Option<Yielding>,
     job: JobReport,
 }
 
-/// `--overlap`: a leader that is to stop.
+/// `--overlap`: a leader that stands down while its job runs on.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct Yielding {
     why: Why,
-    /// Who is claimed from by nobody stops then all the same.
+    /// If nobody has claimed by then, the job is stopped anyway.
     until: Time,
 }
 
@@ -126,7 +126,8 @@ impl Leading {
             Input::NothingLeft(end) if end.proof.is_of(self.term) => return self.nothing_left(common, now, end),
             Input::Revoked => self.stand_down(common, now, Why::Revoked),
             Input::StandDown { why } => {
-                // Before the barrier: the successor is to be known by the time of the release. Who hands a role over knows him.
+                // Before the barrier, so that the group has chosen a successor by the time of the release. A handover
+                // names its successor already.
                 if why != Why::Spread {
                     common.leave_group();
                 }
@@ -154,7 +155,7 @@ impl Leading {
                 if let Some(by) = common.superseded(self.term) {
                     let (term, by_term, by) = (self.term, by.term, by.name);
                     common.actions.push_back(Action::Reached(Milestone::Superseded { term, by_term, by }));
-                    // Another leads: whatever this term stood down for has come about.
+                    // Another candidate leads, so the reason for standing down has been met.
                     (self.stopping, self.yielding) = (None, None);
                     return self.lose(common, Why::Fenced, Loss::Superseded);
                 }
@@ -186,8 +187,8 @@ impl Leading {
     }
 
     fn extend(&mut self, common: &mut Common) {
-        // R6: `term` and `seen` go to the guard together, and only while the view says that the term is current. In a
-        // view that says nothing the guard is sent again what it knows: its answer shows that it is alive.
+        // R6: `term` and `seen` go to the guard together, and only while our view says that the term is current. In
+        // an undecided view the guard is sent its last grant again, since its answer shows that it is alive.
         if common.is_current(self.term) {
             self.grant = common.grant(self.term, self.lease_end);
         }
@@ -208,7 +209,7 @@ impl Leading {
             self.beat(common, now);
         }
         if !was_extended {
-            // Nothing new to send: the guard's answer shows that it is alive all the same.
+            // There is no new grant, but the guard's answer shows that it is alive.
             self.extend(common);
         }
     }
@@ -243,7 +244,7 @@ impl Leading {
         }
     }
 
-    /// When the fence warning is due: the beats of a whole warning are not coming back.
+    /// When the fence warning is due: no beat has been read back for long enough.
     fn warning_due(&self, common: &Common) -> Option<Time> {
         let wanted = !common.timings.fence_warning().is_zero() && self.stopping.is_none();
         wanted.then(|| self.deadline(common) - common.timings.fence_warning())
@@ -255,7 +256,7 @@ impl Leading {
         self.stop(common, Why::Fenced);
     }
 
-    /// R7: a stop in order; with `--overlap` once another has claimed, where one stands by.
+    /// R7: a barrier; with `--overlap` it waits until another candidate has claimed, if one stands by.
     fn stand_down(&mut self, common: &mut Common, now: Time, why: Why) {
         if self.stopping.is_some() || !lets_job_run_on(why) {
             return self.stop(common, why);
@@ -266,7 +267,7 @@ impl Leading {
             None if self.job.state == JobState::Running && common.may_yield(now) => {
                 let (term, patience) = (self.term, common.timings.lease());
                 self.yielding = Some(Yielding { why, until: now + patience });
-                // The others are told at once.
+                // The others learn of it at once.
                 self.next_beat = now;
                 common.actions.push_back(Action::Note(Note::Yielding { term, why, patience }));
             }
@@ -274,7 +275,7 @@ impl Leading {
         }
     }
 
-    /// Until when its job runs on for another to claim.
+    /// Until when its job runs on for another candidate to claim.
     fn yields_until(&self) -> Option<Time> {
         self.yielding.filter(|_| self.stopping.is_none()).map(|yielding| yielding.until)
     }
@@ -286,7 +287,7 @@ impl Leading {
         if runs_on { State::Overlapped(overlapped) } else { overlapped.stop(common, now) }
     }
 
-    /// The barrier begins, unless it has.
+    /// Begins the barrier, unless it has begun.
     fn stop(&mut self, common: &mut Common, why: Why) {
         let why = self.yielding.map_or(why, |yielding| if rank(why) > rank(yielding.why) { why } else { yielding.why });
         match self.stopping {
@@ -294,7 +295,7 @@ impl Leading {
                 self.stopping = Some(why);
                 common.actions.push_back(Action::StopJob(why));
             }
-            // The barrier that runs serves; what it is for has changed.
+            // The barrier has begun already; only its reason changes.
             Some(before) if rank(why) > rank(before) => self.stopping = Some(why),
             Some(_) => {}
         }

@@ -10,23 +10,24 @@ use crate::record::{Offset, Why};
 use crate::supervisor::{JobEnd, Loss};
 use crate::time::Time;
 
-/// A term that is over, and whose job runs on beside the next one's. Its lease is not extended any more.
+/// A term that has ended while its job runs on beside the next one's. Its lease is not extended any more.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Overlapped {
     term: Offset,
-    /// The term of whoever has claimed.
+    /// The term of the candidate that has claimed.
     by_term: Offset,
-    /// What it stands down for.
+    /// The reason for which it stands down.
     why: Why,
     lease_end: Time,
-    /// The job is asked to stop then, unless the other's runs before; `None` when it was asked.
+    /// The job is asked to stop at this time, or when the other's job runs; `None` once it was asked.
     asks_at: Option<Time>,
-    /// What is left of the job is killed then.
+    /// What is left of the job is killed at this time.
     kill_at: Time,
 }
 
 impl Overlapped {
-    /// The claim of `by_term` was read. A job that was not asked to stop runs on until the other's runs, or for half of the time.
+    /// The claim of `by_term` was read. A job that was not asked to stop runs on until the other's job runs, but for
+    /// half of the time at most.
     pub(super) fn begin(
         common: &mut Common,
         now: Time,
@@ -96,7 +97,7 @@ impl Overlapped {
         State::Overlapped(self)
     }
 
-    /// The job is asked to stop, once; SIGKILL comes when the time is over.
+    /// Asks the job to stop, once. SIGKILL follows when the time is over.
     pub(super) fn stop(mut self, common: &mut Common, now: Time) -> State {
         self.asks_at = None;
         let within = self.kill_at.since(now);
@@ -109,13 +110,13 @@ impl Overlapped {
             Some(term) if term.offset == self.by_term && term.has_run && self.asks_at.is_some() => {
                 self.stop(common, now)
             }
-            // By its claim nothing is left here: a clock was wrong, as wherever a leader is superseded.
+            // By its claim nothing can be left here: a clock was wrong, as wherever a leader is superseded.
             Some(term) if term.offset > self.by_term => self.lose(common, Why::Fenced, Loss::Superseded),
             Some(_) | None => State::Overlapped(self),
         }
     }
 
-    /// R5: the lease is over, and of the job something may be left.
+    /// R5: the lease is over, but something of the job may be left.
     fn lose(self, common: &mut Common, why: Why, loss: Loss) -> State {
         let Self { term, by_term, why: stood_down, lease_end, .. } = self;
         common.actions.push_back(Action::Kill(loss));

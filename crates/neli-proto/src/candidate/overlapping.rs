@@ -1,4 +1,4 @@
-//! `--overlap`: what claims and beats tell of it, and who stands in an election without it.
+//! `--overlap`: what claims and beats say about it, and candidates that differ in it.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -12,7 +12,7 @@ use crate::record::{Hello, Offset, Overlap, Record};
 use crate::time::Time;
 
 impl Common {
-    /// The term that is current, with what is known of it.
+    /// The current term, and what is known of it.
     pub(super) fn current_term(&self) -> Option<&Term> {
         match self.listener.journal().view() {
             View::Led(term) => Some(term),
@@ -24,18 +24,18 @@ impl Common {
         self.current_term().and_then(|term| term.name.clone())
     }
 
-    /// `--overlap`, as records tell it.
+    /// `--overlap` as records carry it.
     pub(super) fn overlap_ms(&self) -> Option<u64> {
         self.timings.overlap().and_then(|within| u64::try_from(within.as_millis()).ok())
     }
 
-    /// What a claim that is sent now tells.
+    /// The field of a claim sent now.
     pub(super) fn overlap_of_claim(&self) -> Option<Overlap> {
         let over = self.listener.claim_window().and_then(|window| window.over);
         self.overlap_ms().map(|within_ms| Overlap { within_ms, over, yields: false })
     }
 
-    /// What a beat that is sent now tells.
+    /// The field of a beat sent now.
     pub(super) fn overlap_of_beat(&self, now: Time, yields: bool) -> Option<Overlap> {
         let may_be_alive = self.listener.earlier_job_gone_at().is_some_and(|gone_at| now < gone_at);
         let over = self.listener.journal().earlier_job().term().filter(|_| may_be_alive);
@@ -47,7 +47,7 @@ impl Common {
         self.timings.overlap().is_some() && self.precedence.standbys(now) > 0
     }
 
-    /// The term of a claim that has taken effect over this one, and may run beside it for a while.
+    /// The term of a claim that took effect over this one and may overlap it.
     pub(super) fn overlapping_claim(&self, term: Offset) -> Option<Offset> {
         let is_over = self.listener.journal().earlier_job().term() == Some(term);
         let by_term = self.current_term().map(|current| current.offset).filter(|by_term| *by_term != term);

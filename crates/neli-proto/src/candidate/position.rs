@@ -1,4 +1,4 @@
-//! What a candidate is, for whoever looks at it from outside.
+//! The state of a candidate as seen from outside.
 
 use alloc::vec::Vec;
 
@@ -11,19 +11,19 @@ use crate::status::{Awaited, Awaits, Counts, Leader, OtherCandidate, Vacancy};
 use crate::supervisor::JobReport;
 use crate::time::Time;
 
-/// What a candidate is in the election, for whoever looks at it from outside.
+/// The state of a candidate as seen from outside.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Position {
-    /// R0: its claim has taken effect in a topic that is not judged yet. Nothing runs under the term.
+    /// R0: its claim took effect before the topic was judged. Nothing runs under the term.
     AwaitingJudgement {
         /// The term.
         term: Offset,
     },
-    /// A claim is under way.
+    /// A claim is in flight.
     Claiming,
-    /// It is gone.
+    /// It has exited.
     Departed,
-    /// The lease is over; of the job something may be left.
+    /// The lease is over, but something of the job may be left.
     Fenced {
         /// The term.
         term: Offset,
@@ -34,29 +34,29 @@ pub enum Position {
         term: Offset,
         /// The job.
         job: JobReport,
-        /// Why the job has been asked to stop, if it has.
+        /// Why the job was asked to stop, if it was.
         stopping: Option<Why>,
     },
-    /// It reads what was written before it came (R1).
+    /// It reads the records from before its start (R1).
     Listening,
-    /// `--overlap`: another leads, and the job runs on beside its own for a while.
+    /// `--overlap`: another candidate leads, and this job runs on beside the other's for a limited time.
     Overlapped {
-        /// The term that is over.
+        /// The term that has ended.
         term: Offset,
     },
-    /// Nothing of the job is left, and the release is on its way.
+    /// Nothing of the job is left, and the release is in flight.
     Releasing {
         /// The term.
         term: Offset,
     },
-    /// It stands by; as it was told last, so that nobody is told two things.
+    /// It stands by. The state is the one that was logged last, so that status and log agree.
     Standby(Option<StandingFor>),
-    /// It holds nothing, and is stopped until it is continued, or about to be.
+    /// It holds nothing; the process is suspended until SIGCONT, or about to be.
     Suspended,
 }
 
 impl Candidate {
-    /// What it is in the election, now. Of standing by it tells what was reported last, so that nobody is told two things.
+    /// The present state. When it stands by, the one that was logged last, so that status and log agree.
     #[must_use]
     pub fn position(&self) -> Position {
         match &self.state {
@@ -75,7 +75,7 @@ impl Candidate {
         }
     }
 
-    /// Who leads, as far as is known.
+    /// The leader, as far as known.
     pub(crate) fn leader(&self) -> Option<Leader> {
         match self.common.listener.journal().view() {
             View::Led(term) => Some(Leader {
@@ -91,7 +91,7 @@ impl Candidate {
         }
     }
 
-    /// Why nobody leads, as far as is known.
+    /// Why nobody leads, as far as known.
     pub(crate) fn vacancy(&self) -> Option<Vacancy> {
         let listener = &self.common.listener;
         let vacancy = match listener.journal().view() {
@@ -104,12 +104,12 @@ impl Candidate {
         Some(if listener.is_caught_up() { vacancy } else { Vacancy::Unknown })
     }
 
-    /// What was read since it began to listen.
+    /// Counts of the records read since listening began.
     pub(crate) const fn counts(&self) -> Counts {
         self.common.counts.0
     }
 
-    /// The other candidates that are known by their hellos, but for the leader.
+    /// The other candidates known by their hellos, without the leader.
     pub(crate) fn standbys(&self, now: Time) -> Vec<OtherCandidate> {
         let leader = match self.common.listener.journal().view() {
             View::Led(term) => term.member.as_ref(),
@@ -137,7 +137,7 @@ impl Candidate {
         }
     }
 
-    /// When it departs because of `--wait`, if it does.
+    /// When it exits because of `--wait`, if it does.
     pub(crate) fn departs_at(&self) -> Option<Time> {
         match &self.state {
             State::StandingBy(_) => self.common.wait_due(),
@@ -152,7 +152,7 @@ impl Candidate {
         }
     }
 
-    /// What it waits for. While it leads or is fenced, that is the supervisor's to tell.
+    /// What it waits for. While it leads or is fenced, the supervisor answers that.
     pub(crate) fn awaits(&self) -> Option<Awaits> {
         let common = &self.common;
         let (what, until) = match &self.state {
@@ -182,13 +182,13 @@ impl Candidate {
         self.common.listener.claim_window().map(|opening| opening.since)
     }
 
-    /// Whether everything up to the log's end was read, as that was when it was asked for.
+    /// Whether the log was read up to the end that was asked for.
     #[must_use]
     pub(crate) fn is_caught_up(&self) -> bool {
         self.common.listener.is_caught_up()
     }
 
-    /// Whether everything was read, and no other candidate is known: by its hello, or as the leader.
+    /// Whether everything was read and no other candidate is known, neither by its hello nor as the leader.
     #[must_use]
     pub fn is_alone(&self, now: Time) -> bool {
         let another_leads = match self.common.listener.journal().view() {
@@ -199,7 +199,7 @@ impl Candidate {
         self.common.listener.is_caught_up() && !another_leads && self.common.precedence.standbys(now) == 0
     }
 
-    /// The term on which the last word is its release, by all that was read.
+    /// The last released term, if no other has begun.
     pub(crate) const fn released_term(&self) -> Option<Offset> {
         match self.common.listener.journal().view() {
             View::Released { term, .. } => Some(*term),
@@ -222,27 +222,28 @@ impl Candidate {
         }
     }
 
-    /// Whether it holds nothing, and is to be stopped until it is continued.
+    /// Whether it holds nothing and is to be suspended until SIGCONT.
     pub(crate) const fn is_suspended(&self) -> bool {
         matches!(self.state, State::Suspended(_))
     }
 
-    /// Whether it holds a term in a topic that is not judged yet: nothing runs, and whoever goes owes the release.
+    /// Whether it holds a term in a topic that is not judged yet: nothing runs, and if the process dies its guard
+    /// owes the release.
     pub(crate) const fn holds_unjudged(&self) -> bool {
         matches!(self.state, State::AwaitingJudgement(_))
     }
 
-    /// Whether a claim or a release is on its way, or a term is held in a topic that is not judged yet.
+    /// Whether a claim or a release is in flight, or a term is held in a topic that is not judged yet.
     pub(crate) const fn has_claimed(&self) -> bool {
         matches!(self.state, State::AwaitingJudgement(_) | State::Claiming(_) | State::Releasing(_))
     }
 
-    /// Whether a term is held or being released, or a claim is on its way.
+    /// Whether a term is held or being released, or a claim is in flight.
     pub(crate) const fn holds_or_awaits(&self) -> bool {
         !matches!(self.state, State::Departed | State::StandingBy(_) | State::Suspended(_))
     }
 
-    /// Whether it goes for good, once nothing is held.
+    /// Whether it exits once nothing is held.
     pub(crate) const fn is_leaving(&self) -> bool {
         self.common.leaving.is_some()
     }

@@ -1,7 +1,8 @@
-//! `--preempt`: who has stood by for long enough under a leader of lower priority asks it to resign.
+//! `--preempt`: a candidate that has stood by for long enough under a leader of lower priority asks it to resign.
 //!
-//! It is asked like by any operator, and by R7 it claims nothing before another has. Who claims first then is said by the priorities in
-//! the hellos; nobody of the same priority asks, so a lead moves up, and never back.
+//! The request is that of any operator, and R7 forbids the leader to claim again before another has led. The
+//! priorities in the hellos decide who claims next. Nobody asks a leader of its own priority, so the lead moves up
+//! and never back.
 
 use alloc::format;
 use core::time::Duration;
@@ -12,25 +13,25 @@ use crate::journal::View;
 use crate::record::{Body, Offset, What};
 use crate::time::Time;
 
-/// Who has lost its own last lead waits so many times as long: it may lose the next one, too.
+/// A candidate that lost its own last lead waits this many times as long, since it may lose the next one too.
 const AFTER_LOSS: u32 = 10;
 
 /// A leader of lower priority.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Preemption {
     term: Offset,
-    /// When it is asked to resign.
+    /// When to ask it to resign.
     asks_at: Time,
 }
 
 impl Common {
-    /// When a leader of lower priority is to be asked to resign.
+    /// When to ask a leader of lower priority to resign.
     pub(super) fn preempts_at(&self) -> Option<Time> {
         self.preemption.map(|preemption| preemption.asks_at)
     }
 
-    /// Takes note of a leader of lower priority, and asks it to resign when that has lasted: again each time when it has lasted so long
-    /// again, since a request may be lost.
+    /// Records a leader of lower priority, and asks it to resign when `--preempt-after` has passed; again after each
+    /// further such time, since a request may be lost.
     pub(super) fn preempt_if_due(&mut self, now: Time) {
         let (Some(after), Some(lower)) = (self.preempt_after(), self.lower_leader(now)) else {
             self.preemption = None;
@@ -51,7 +52,7 @@ impl Common {
         Some(if self.has_lost_lead { after * AFTER_LOSS } else { after })
     }
 
-    /// Who leads, if its priority is known and lower, and this candidate could claim at once.
+    /// The leader, if its priority is known and lower, and this candidate could claim at once.
     fn lower_leader(&self, now: Time) -> Option<LowerLeader> {
         let is_ready = self.listener.is_caught_up()
             && self.judgement == Judgement::Fit
@@ -72,7 +73,7 @@ impl Common {
         let own = self.precedence.priority();
         self.actions.push_back(Action::Note(Note::Preempting { term, priority, own }));
         let seq = self.next_seq();
-        // By whom stands in the record's name: twice a long one would not fit.
+        // The record's name says by whom: a long name would not fit twice.
         let reason = Some(format!("its priority is {own}, and the leader's {priority} (--preempt)").into());
         self.send(seq, Body::Request { what: What::Resign, term: Some(term), by: None, reason });
     }

@@ -1,4 +1,4 @@
-//! R1 and R3: what a candidate makes of what it reads, its own records first.
+//! R1 and R3: how a candidate handles the records it reads, its own first.
 
 use alloc::boxed::Box;
 
@@ -11,8 +11,8 @@ use crate::precedence::Standing;
 use crate::record::{Body, Hello, Offset, Record, What, Why};
 use crate::time::Time;
 
-/// A claim of ours that was read back effective: its term is held. Reading alone makes it, and whoever takes up the term or releases
-/// it takes it, so that no term that was released can be taken up (R6).
+/// Our claim was read back effective, so its term is held. Only reading makes this value, and taking up or releasing
+/// the term consumes it, so that a released term can't be taken up (R6).
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct OwnClaim {
     term: Offset,
@@ -47,8 +47,8 @@ impl Candidate {
         }
     }
 
-    /// The leader fences, a claim under way was made in what is gone, and everybody starts again at R1, with a producer that knows
-    /// nothing of the old topic either.
+    /// A leader is fenced, a claim in flight belongs to the old history, and every candidate starts again at R1, with
+    /// a new producer too.
     pub(super) fn history_cut(&mut self, now: Time) {
         self.step(now, Input::HistoryCut);
         self.common.forget_history(now);
@@ -110,7 +110,7 @@ impl Candidate {
         self.step(now, Input::ViewChanged);
     }
 
-    /// One of our own records was read for the first time.
+    /// One of our own records was read back for the first time.
     fn came_back(&mut self, now: Time, offset: Offset, record: &Record, verdict: Verdict) {
         let is_effective = verdict == Verdict::Effective;
         let seq = record.seq;
@@ -124,7 +124,7 @@ impl Candidate {
         self.step(now, input);
     }
 
-    /// A record of ours was acknowledged. That tells nothing of what the law makes of it.
+    /// One of our records was acknowledged. This says nothing about the law's verdict on it.
     pub(super) fn delivered(&mut self, now: Time, seq: u64) {
         self.step(now, Input::Delivered { seq });
     }
@@ -143,8 +143,9 @@ impl Candidate {
         }
     }
 
-    /// The partition is another's now. A leader to which it was never assigned leads on: it was not taken from it. Where the
-    /// group balances partitions that nobody uses, it takes this one as well as any other: that tells nothing of the leader.
+    /// The partition was given to another member. A leader that never had it leads on, since it was not taken from
+    /// it. If the topic has more partitions than roles, the group moves this one like any other, which says nothing
+    /// about the leader.
     pub(super) fn revoked(&mut self, now: Time) {
         let was_assigned = self.common.precedence.standing() == Standing::Assigned;
         if self.common.in_group {

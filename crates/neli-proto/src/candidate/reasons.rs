@@ -1,8 +1,8 @@
-//! What follows from the reason to stand down (R7).
+//! What follows from each reason for standing down (R7).
 
 use crate::record::Why;
 
-/// Of two reasons to stop, the one of the higher rank says what happens afterwards.
+/// Of two reasons, the one of the higher rank decides what follows.
 pub(super) const fn rank(why: Why) -> u8 {
     match why {
         Why::Ended => 3,
@@ -18,7 +18,7 @@ pub(super) const fn rank(why: Why) -> u8 {
     }
 }
 
-/// `--overlap`: whether the job is healthy and wanted, and may run on until another has claimed.
+/// `--overlap`: whether the job is healthy and wanted, so that it may run on until another has claimed.
 pub(super) const fn lets_job_run_on(why: Why) -> bool {
     match why {
         Why::Resigned | Why::Revoked | Why::Spread | Why::Stopped => true,
@@ -38,7 +38,7 @@ pub(super) const fn lets_job_run_on(why: Why) -> bool {
     }
 }
 
-/// Whether the lead was lost by what this machine, or its job, could not do.
+/// Whether the lead was lost because of this machine or its job.
 pub(super) const fn is_lost(why: Why) -> bool {
     match why {
         Why::FactsUnavailable | Why::Fenced | Why::GuardDied | Why::Unhealthy => true,

@@ -14,37 +14,38 @@ use crate::record::{Body, Offset, Why};
 use crate::supervisor::{JobEnd, NothingLeft};
 use crate::time::Time;
 
-/// A release on its way.
+/// A release in flight.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Releasing {
     term: Offset,
     seq: u64,
     why: Why,
     end: End,
-    /// It could not be delivered, and is sent again then.
+    /// It could not be delivered, and is sent again at this time.
     again_at: Option<Time>,
-    /// It is no longer waited for from then on.
+    /// Until when its delivery is waited for.
     give_up: Time,
-    /// The journal is read anew afterwards: the lease was lost (R5).
+    /// The journal is read anew afterwards, since the lease was lost (R5).
     anew: bool,
-    /// `--overlap`: another has claimed while the job ran on. The release is void, and tells that nothing is left of the job.
+    /// `--overlap`: another candidate claimed while the job ran on. The release is void, and says that nothing is
+    /// left of the job.
     overlapped_by: Option<Offset>,
 }
 
-/// What a release tells of the job's end.
+/// The job's end as the release tells it.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 struct End {
     /// The exit status.
     exit: Option<u8>,
-    /// How long after the lease's end something of it was still alive.
+    /// How long after the lease's end something of the job was still alive.
     late: Option<Duration>,
     /// The key whose run it was.
     once: Option<Box<str>>,
 }
 
-/// Shows that no process runs under a term, and that none will: without it there is no release (R6).
+/// The proof that no process runs under a term and none will: a release needs it (R6).
 enum NothingRuns {
-    /// Nothing was ever started: the claim was not taken up, and can't be any more.
+    /// Nothing was started, and the claim can't be taken up any more.
     NeverLed(OwnClaim),
     /// The job's end.
     NothingLeft(NothingLeft),
@@ -64,7 +65,7 @@ struct Release {
     nothing_runs: NothingRuns,
     why: Why,
     end: End,
-    /// Whoever goes waits no longer than this for the delivery.
+    /// A candidate that exits waits no longer than this for the delivery.
     held_until: Time,
     /// The lease was lost.
     anew: bool,
@@ -74,15 +75,15 @@ struct Release {
 /// A term whose job has ended.
 #[derive(Clone, Copy)]
 pub(super) struct JobTerm {
-    /// Why it ends.
+    /// The reason.
     pub(super) why: Why,
-    /// What it was standing down for when the lease ended.
+    /// The reason for which it was standing down when the lease ended.
     pub(super) stood_down: Option<Why>,
     /// The lease's end, or when it would have ended.
     pub(super) held_until: Time,
     /// How long after the lease's end something of the job was still alive.
     pub(super) late: Option<Duration>,
-    /// The history was cut: a term of that number may be another's.
+    /// The history was cut: the term's number may be another candidate's now.
     pub(super) is_cut: bool,
     /// `--overlap`: the term of the claim that took effect while the job ran on.
     pub(super) overlapped_by: Option<Offset>,
@@ -96,12 +97,12 @@ impl Releasing {
         Self::begin(common, now, Release { nothing_runs, why, end, held_until, anew: false, overlapped_by: None })
     }
 
-    /// A claim that was given up took effect all the same: its lease is over (R5).
+    /// A claim that was given up took effect late: its lease is over (R5).
     pub(super) fn of_expired_claim(common: &mut Common, now: Time, claim: OwnClaim) -> State {
         Self::of_claim(common, now, claim, Why::ClaimExpired, now)
     }
 
-    /// Nothing is left of a term's job: the term is released, if it is still ours to release.
+    /// Nothing is left of the term's job: the term is released, if it is still ours.
     pub(super) fn of_job(common: &mut Common, now: Time, job_end: JobEnd, term: JobTerm) -> State {
         let JobEnd { proof, exit, leaving, once, back_off, .. } = job_end;
         let JobTerm { why, stood_down, held_until, late, is_cut, overlapped_by } = term;
@@ -111,12 +112,12 @@ impl Releasing {
         }
         common.back_off(back_off);
         common.has_lost_lead = is_lost(why) || stood_down.is_some_and(is_lost);
-        // Who was overlapped has let another lead.
+        // A leader that was overlapped has let another lead.
         if overlapped_by.is_none() && (why.lets_another_lead() || stood_down.is_some_and(Why::lets_another_lead)) {
             common.cool_off(now);
         }
-        // R6: a release is written only while the term is current in our own view. After a cut the view is of another history, in
-        // which a term of that number may be another's.
+        // R6: a release is written only while the term is current in our own view. After a cut the view is of another
+        // history, in which the term's number may be another candidate's.
         let is_current = (common.is_current(proof.term()) || overlapped_by.is_some()) && !is_cut;
         if is_current {
             let anew = matches!(why, Why::Fenced | Why::GuardDied);
@@ -133,7 +134,8 @@ impl Releasing {
         let Release { nothing_runs, why, end, held_until, anew, overlapped_by } = release;
         let term = nothing_runs.into_term();
         common.highest_term = common.highest_term.max(term);
-        // Whoever goes waits no longer than the lease would have lasted (R7); whoever stays has nothing better to do.
+        // A candidate that exits waits no longer than its lease would have lasted (R7). One that stays has nothing
+        // else to do.
         let goes = common.leaving.is_some() || common.suspending;
         let give_up = held_until.max(if goes { now } else { now + common.timings.lease() });
         let mut releasing = Self { term, seq: 0, why, end, again_at: None, give_up, anew, overlapped_by };
@@ -145,7 +147,7 @@ impl Releasing {
         self.term
     }
 
-    /// When the delivery is no longer waited for.
+    /// Until when the delivery is waited for.
     pub(super) const fn gives_up_at(&self) -> Time {
         self.give_up
     }
@@ -159,7 +161,7 @@ impl Releasing {
         match input {
             Input::Delivered { seq } if seq == self.seq => return self.over(common, now, true),
             Input::ReleaseRead { term } if term == self.term => return self.over(common, now, true),
-            // Where it would arrive after a cut, a term of that number may be another's.
+            // If it arrived after a cut, the term's number might be another candidate's.
             Input::GivenUp | Input::HistoryCut => return self.over(common, now, false),
             Input::StandDown { why } => {
                 if why.lets_another_lead() {
@@ -171,14 +173,15 @@ impl Releasing {
                     return self.over(common, now, false);
                 }
                 if self.again_at.is_some_and(|again| now >= again) {
-                    // A second release is void, so it may be sent as often as there is time; but only while the term is current.
+                    // A second release is void, so it can be sent again as long as there is time, but only while the
+                    // term is current.
                     if !common.is_current(self.term) && self.overlapped_by.is_none() {
                         return self.over(common, now, false);
                     }
                     self.send(common);
                 }
             }
-            // Not at once again: what could not be delivered may have been refused before it was sent.
+            // Not at once: an undelivered record may have been refused before it was sent.
             Input::Undelivered { seq } => {
                 if seq == self.seq {
                     self.again_at = Some(now + common.timings.heartbeat_interval());
@@ -209,14 +212,14 @@ impl Releasing {
         self.again_at = None;
         let release = Body::Release {
             term: self.term,
-            // It was current up to the claim that overlaps it.
+            // The term was current up to the claim that overlapped it.
             seen: self.overlapped_by.map_or(common.listener.last(), |by| by - 1),
             why: Some(self.why.as_str().into()),
             exit: self.end.exit,
             late_ms: self.end.late.map(late_ms),
             group_member: common.left_as.clone(),
             once: self.end.once.clone(),
-            // What ended it otherwise leaves the role to whoever is next.
+            // Any other reason leaves the role to the next candidate.
             successor: common.successor.clone().filter(|_| self.why == Why::Spread),
         };
         common.send(self.seq, release);
@@ -225,7 +228,7 @@ impl Releasing {
     fn over(self, common: &mut Common, now: Time, delivered: bool) -> State {
         let Self { term, why, anew, .. } = self;
         common.actions.push_back(Action::Reached(Milestone::Released { term, why, delivered }));
-        // R2: what came back too late may have voided a claim of ours, or of somebody's who retries in step.
+        // R2: a claim that was read back late may have voided another's, which retries in step with ours.
         let not_before = if why == Why::ClaimExpired { now + common.random.up_to(SPREAD) } else { now };
         (common.standing_by, common.successor) = (None, None);
         common.say_hello_after_release(now);

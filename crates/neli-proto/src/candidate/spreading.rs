@@ -1,4 +1,4 @@
-//! Where many roles are spread over candidates: who holds this one, and a lead that is handed over.
+//! The candidate's part in the spread of many roles: who holds this role, and a lead that is handed over.
 
 use super::state::State;
 use super::{Candidate, Common};
@@ -9,7 +9,7 @@ use crate::spread::Holding;
 use crate::time::Time;
 
 impl Candidate {
-    /// Who holds the role, as far as is known here.
+    /// Who holds the role, as far as known here.
     pub(crate) fn holding(&self) -> Holding {
         match &self.state {
             State::AwaitingJudgement(_) | State::Claiming(_) => Holding::Claiming,
@@ -21,7 +21,7 @@ impl Candidate {
         }
     }
 
-    /// Stands down for another, where a term is led and nothing else ends it already.
+    /// Stands down in favour of another, if a term is led and nothing else is ending it.
     pub(super) fn hand_over(&mut self, now: Time, to: Option<MemberId>) {
         if self.holding() == Holding::Leading {
             self.common.successor = to;
@@ -34,7 +34,7 @@ impl Common {
     fn holding_as_read(&self) -> Holding {
         match self.listener.journal().view() {
             _ if !self.listener.is_caught_up() => Holding::Unknown,
-            // Its release was acknowledged, and is not read yet.
+            // Its release was acknowledged but not read back yet.
             View::Led(Term { member: Some(by), .. }) if *by == self.identity.member => Holding::Ending,
             View::Led(Term { member: Some(by), .. }) => Holding::Held { by: by.clone() },
             View::Led(_) | View::Undecided(_) => Holding::Unknown,
@@ -46,7 +46,7 @@ impl Common {
         }
     }
 
-    /// Takes note of whom a release names, until somebody has claimed.
+    /// Remembers the successor that a release names, until somebody has claimed.
     pub(super) fn note_successor(&mut self, record: Option<&Record>, verdict: Verdict) {
         match record.map(|record| &record.body).filter(|_| verdict == Verdict::Effective) {
             Some(Body::Release { term, successor, .. }) => {

@@ -1,4 +1,4 @@
-//! Nothing is held: when a vacancy or a silence is claimed (R2), and when a candidate gives up waiting.
+//! The state without a term: when a vacancy or a silence is claimed (R2), and when a candidate gives up waiting.
 
 use core::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::precedence::{Delay, SPREAD};
 use crate::supervisor::Departure;
 use crate::time::Time;
 
-/// Nothing is held.
+/// No term is held.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct StandingBy {
     /// Nothing is claimed before this time.
@@ -41,9 +41,10 @@ impl StandingBy {
 
     pub(super) fn step(self, common: &mut Common, now: Time, input: Input) -> State {
         match input {
-            // A claim that was given up took effect all the same: its lease is over (R5).
+            // A claim that was given up took effect late: its lease is over (R5).
             Input::ClaimEffective(claim) => return Releasing::of_expired_claim(common, now, claim),
-            // Whoever waits for silence alone, because the log was not trusted, reads it again: it may be vacant.
+            // A candidate that waits for silence only because the log was not trusted reads it again: it may be
+            // vacant.
             Input::LogTrusted => {
                 if common.listener.is_undecided_by_distrust() {
                     common.ask_anew(now);
@@ -79,7 +80,7 @@ impl StandingBy {
         State::StandingBy(self)
     }
 
-    /// Does what is to be done now: leaving, reading anew or further back, claiming, giving up.
+    /// Does what is due: exits, reads anew or further back, claims, or gives up waiting.
     fn move_on(self, common: &mut Common, now: Time) -> State {
         if let Some(departure) = common.departure() {
             return common.depart(departure);
@@ -104,7 +105,7 @@ impl StandingBy {
         State::StandingBy(self)
     }
 
-    /// When the claim is due (R2); none while that isn't known, or never.
+    /// When the claim is due (R2); none while that is not known, or if it never is.
     pub(super) fn claim_due(&self, common: &Common) -> Option<Time> {
         let has_claimed_unjudged = common.judgement == Judgement::Awaited { claimed: true };
         let is_barred = common.claims_are_held || common.cooling_off.is_some() || common.leaving.is_some();
@@ -115,7 +116,7 @@ impl StandingBy {
         if opening.confirmed_from.is_some_and(|from| !common.is_topic_confirmed_since(from)) {
             return None;
         }
-        // What is taken from a leader that yields is to be led at once.
+        // A term taken over from a leader that yields must be led at once.
         if opening.over.is_some() && common.judgement != Judgement::Fit {
             return None;
         }
@@ -125,18 +126,18 @@ impl StandingBy {
         Some(due.max(self.not_before))
     }
 
-    /// Reports whom it stands by for, when that is another than was reported last.
+    /// Reports what it stands by for, if that has changed.
     fn report(&self, common: &mut Common, now: Time) {
         if !common.listener.is_caught_up() || common.judgement != Judgement::Fit {
             return;
         }
         let (leader, term, why) = match common.listener.journal().view() {
-            // Our own release is on its way, or our own silence is waited for: nobody leads.
+            // Our own release is in flight, or our own silence is waited for: nobody leads.
             View::Led(term) if term.member.as_ref() == Some(&common.identity.member) => return,
             View::Led(term) => (term.name.clone(), Some(term.offset), Some(Waiting::Led)),
             _ if common.cooling_off.is_some() => (None, None, Some(Waiting::CoolingOff)),
             View::Undecided(_) => (None, None, Some(Waiting::Undecided)),
-            // A claim that is all but due is not worth a line.
+            // A claim that is almost due is not worth a log line.
             View::NeverLed | View::Released { .. } if self.claim_due(common).is_some_and(|due| due < now + SPREAD) => {
                 return;
             }
@@ -153,29 +154,29 @@ impl StandingBy {
     }
 }
 
-/// `--wait 0` waits this long for Kafka's first answer.
+/// The time that `--wait 0` allows for Kafka's first answer.
 const WAIT_FOR_KAFKA: Duration = Duration::from_secs(5);
 
-/// librdkafka itself may need so long to find out that a connection is dead, and to read on.
+/// librdkafka may need this long to notice a dead connection and go on reading.
 const READER_RECOVERS: Duration = Duration::from_secs(5);
 
 /// The random part of a claim's delay.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Draw {
-    /// The vacancy or silence that it was drawn for.
+    /// The vacancy or silence for which it was drawn.
     since: Time,
-    /// The share of the span that is waited, as a share of a second: a standing that comes later may widen the span.
+    /// The drawn share of the span, in parts of a second: a later assignment may widen the span.
     share: Duration,
 }
 
 impl Common {
     fn claim_delay(&self, at: Time, predecessor: Predecessor) -> Option<Delay> {
-        // Where the group balances partitions that nobody uses, what it does next is not foreseen.
+        // With more partitions than roles the group's next assignment can't be foreseen.
         let is_foreseeable = predecessor != Predecessor::Silent || !self.unused_partitions;
         self.precedence.delay(at, if is_foreseeable { predecessor } else { Predecessor::Gone })
     }
 
-    /// Draws a delay once for each vacancy or silence, and anew after a void claim.
+    /// Draws a delay once for each vacancy or silence, and again after a void claim.
     fn draw_delay(&mut self, now: Time) {
         let Some(opening) = self.listener.claim_window() else {
             self.draw = None;
@@ -188,12 +189,12 @@ impl Common {
         }
     }
 
-    /// When `--wait` is over; none where it must not cut the silence of an unheard leader short.
+    /// When `--wait` is over; none if that would cut short the silence of a leader that has not been read.
     pub(super) fn wait_due(&self) -> Option<Time> {
         let until = self.wait_until?;
         let at_once = until == self.started;
         if self.claims_are_held {
-            // What is asked for meanwhile may be a reason to go with another status.
+            // An answer that is still awaited may be a reason to exit with another status.
             Some(if at_once { self.started + WAIT_FOR_KAFKA } else { until })
         } else if self.listener.heard_leader() || self.claim_unanswered {
             Some(until)
@@ -204,12 +205,12 @@ impl Common {
         }
     }
 
-    /// A reader that has handed over nothing for so long, although the log goes on, is replaced.
+    /// Replaces a reader that has delivered nothing for this long although the log grows.
     fn patience_with_reader(&self) -> Duration {
         self.timings.lease().max(READER_RECOVERS)
     }
 
-    /// When the reader of a standby is to be replaced. That of a leader ends the lease, and is replaced then.
+    /// When a standby's reader is replaced. A leader's reader is replaced when its lease ends.
     fn stuck_due(&self) -> Option<Time> {
         self.listener.stuck_since().map(|since| since + self.patience_with_reader())
     }

@@ -1,4 +1,4 @@
-//! What a candidate is in the election: a type for each state, whose `step` takes every [`Input`].
+//! The states of a candidate: one type for each, whose `step` takes every [`Input`] and returns the next state.
 
 use super::Common;
 use super::awaiting_judgement::AwaitingJudgement;
@@ -15,30 +15,30 @@ use crate::record::{Offset, Why};
 use crate::supervisor::{JobEnd, JobReport};
 use crate::time::Time;
 
-/// What a candidate is in the election.
+/// The state of a candidate in the election.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) enum State {
-    /// R0: its claim has taken effect in a topic that is not judged yet.
+    /// R0: its claim took effect before the topic was judged.
     AwaitingJudgement(AwaitingJudgement),
-    /// A claim is under way.
+    /// A claim is in flight.
     Claiming(Claiming),
-    /// Gone: nothing is taken in any more.
+    /// It has exited, and takes no more inputs.
     Departed,
-    /// The lease is over; of the job something may be left.
+    /// The lease is over, but something of the job may be left.
     Fenced(Fenced),
     /// It leads.
     Leading(Leading),
-    /// `--overlap`: another leads, and the job runs on beside its own for a while.
+    /// `--overlap`: another candidate leads, and this job runs on beside the other's for a limited time.
     Overlapped(Overlapped),
-    /// Nothing of the job is left, nothing will be started, and the release is on its way (R6).
+    /// Nothing of the job is left, nothing will be started, and the release is in flight (R6).
     Releasing(Releasing),
-    /// Nothing is held.
+    /// No term is held.
     StandingBy(StandingBy),
-    /// Nothing is held, and the process is stopped, or about to be.
+    /// No term is held, and the process is suspended or about to be.
     Suspended(Suspended),
 }
 
-/// What happens to a state, after the [`Common`] has taken note of it.
+/// An input to a state, after [`Common`] has recorded it.
 #[derive(Debug)]
 pub(super) enum Input {
     /// A beat of ours was read back for the first time, and is effective.
@@ -53,27 +53,27 @@ pub(super) enum Input {
         /// Its sequence number.
         seq: Option<u64>,
     },
-    /// The process was told to go on.
+    /// The process received SIGCONT.
     Continued,
     /// A record of ours was acknowledged.
     Delivered {
         /// Its sequence number.
         seq: u64,
     },
-    /// A claim or a release is no longer to be waited for.
+    /// A claim or a release must not be waited for any longer.
     GivenUp,
-    /// The guard fenced, or died.
+    /// The guard fenced the job, or died.
     GuardFenced {
-        /// What the release will say.
+        /// The reason that the release will carry.
         why: Why,
     },
     /// The partition's history was cut or made anew.
     HistoryCut,
-    /// The job is in another state.
+    /// The job's state changed.
     JobChanged(JobReport),
-    /// An empty log is to be trusted from now on.
+    /// An empty log can be trusted from now on.
     LogTrusted,
-    /// Nothing more happens at this time: a standby does what is to be done now.
+    /// Nothing more happens at this time: a standby does what is due now.
     MoveOn,
     /// Nothing of the job is left.
     NothingLeft(JobEnd),
@@ -82,16 +82,16 @@ pub(super) enum Input {
         /// Its term.
         term: Offset,
     },
-    /// The partition was taken from us, and given to another.
+    /// The partition was revoked, and given to another member.
     Revoked,
-    /// To stand down; whether for good or for a suspension, the common knows.
+    /// Stand down. `Common` says whether for good or until SIGCONT.
     StandDown {
-        /// Why.
+        /// The reason.
         why: Why,
     },
-    /// What is due by now is to be done.
+    /// Do what is due.
     TimedOut,
-    /// Time has passed. A lease that is over ends before anything else is looked at.
+    /// Time has passed. A lease that is over ends before any other input is handled.
     TimePassed,
     /// R0: the topic may carry an election.
     TopicJudged {
@@ -103,12 +103,12 @@ pub(super) enum Input {
         /// Its sequence number.
         seq: u64,
     },
-    /// The journal may tell otherwise than before who leads.
+    /// The journal's view of who leads may have changed.
     ViewChanged,
 }
 
 impl State {
-    /// Takes in what happened, and gives the state that comes of it.
+    /// Handles an input and returns the next state.
     pub(super) fn step(self, common: &mut Common, now: Time, input: Input) -> Self {
         match self {
             Self::AwaitingJudgement(state) => state.step(common, now, input),
@@ -123,7 +123,7 @@ impl State {
         }
     }
 
-    /// When there is something to do.
+    /// When the state has something to do.
     pub(super) fn due(&self, common: &Common) -> Option<Time> {
         match self {
             Self::AwaitingJudgement(state) => Some(state.expires_at(common)),
@@ -136,12 +136,12 @@ impl State {
         }
     }
 
-    /// Whether it takes part in the election: it is neither gone nor suspended.
+    /// Whether it takes part in the election, that is, has neither exited nor been suspended.
     pub(super) const fn takes_part(&self) -> bool {
         !matches!(self, Self::Departed | Self::Suspended(_))
     }
 
-    /// For what the topic's identity has to be confirmed.
+    /// What the topic's identity must be confirmed for.
     pub(super) const fn confirmation(&self) -> Confirmation {
         match self {
             Self::Leading(_) => Confirmation::Lease,
@@ -156,7 +156,8 @@ impl State {
         }
     }
 
-    /// The term that a `resign` may name: it is held, or still to be released; and why it stands down already, if it does.
+    /// The term that a `resign` may name (held, or not released yet), and the reason for which it is standing down
+    /// already, if any.
     pub(super) fn resignable(&self, common: &Common) -> Option<(Offset, Option<Why>)> {
         match self {
             Self::AwaitingJudgement(state) => Some((state.term(), None)),

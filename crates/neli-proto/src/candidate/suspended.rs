@@ -1,4 +1,4 @@
-//! Nothing is held, and the process is stopped, or about to be: it neither claims nor sends anything until it is continued.
+//! No term is held, and the process is suspended or about to be: nothing is claimed or sent until SIGCONT.
 
 use super::Common;
 use super::action::Action;
@@ -7,12 +7,12 @@ use super::standing_by::StandingBy;
 use super::state::{Input, State};
 use crate::time::Time;
 
-/// Stopped, or about to be.
+/// Suspended, or about to be.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Suspended;
 
 impl Suspended {
-    /// Has the process stopped.
+    /// Suspends the process.
     pub(super) fn begin(common: &mut Common) -> State {
         common.actions.push_back(Action::Suspend);
         State::Suspended(Self)
@@ -20,9 +20,9 @@ impl Suspended {
 
     pub(super) fn step(self, common: &mut Common, now: Time, input: Input) -> State {
         match input {
-            // A claim that was given up took effect all the same.
+            // A claim that was given up took effect late.
             Input::ClaimEffective(claim) => return Releasing::of_expired_claim(common, now, claim),
-            // It stands again like any other, from R1.
+            // It stands again from R1, as after a start.
             Input::Continued => {
                 common.standing_by = None;
                 common.ask_anew(now);

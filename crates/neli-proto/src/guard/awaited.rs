@@ -1,29 +1,29 @@
-//! A guard that waits to be started, and what it is to be told then.
+//! A guard that has not been started yet, and the orders that wait for it.
 
 use super::message::{Answer, Grant, Order};
 use super::orders::Orders;
 use crate::time::Time;
 
-/// The orders for a guard that waits to be started, in the order in which they were given.
+/// The orders for a guard that has not been started yet, in the order in which they were given.
 ///
-/// It answers in the guard's place as long as there is nothing to guard, so that the guard is not taken for one that hangs: a right that is
-/// extended meanwhile is the one that the guard will be given. What ends the term before the guard is started ends the wait, since nothing of
-/// that term is alive.
+/// It answers in the guard's place while there is nothing to guard, so that the guard is not taken for one that
+/// hangs: a grant that is extended meanwhile is the one that the guard will get. If the term ends before the guard is
+/// started, none is started, since nothing of that term is alive.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct AwaitedGuard {
     orders: Orders<()>,
-    /// The right that was granted last.
+    /// The last grant.
     right: Option<Grant>,
     is_job_ordered: bool,
 }
 
-/// What becomes of a wait, and the answer to what was ordered, where there is one.
+/// What follows for the wait, and the answer to the order, if any.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[must_use]
 pub enum Wait {
-    /// It goes on.
+    /// The wait goes on.
     GoesOn(Option<Answer>),
-    /// No guard is to be started.
+    /// No guard needs to be started.
     IsOver(Option<Answer>),
 }
 
@@ -56,13 +56,13 @@ impl AwaitedGuard {
         Wait::GoesOn(None)
     }
 
-    /// Whether no term is held for it.
+    /// Whether no term is held.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.right.is_none()
     }
 
-    /// What becomes of the wait when the guard's turn has come: nothing is started whose deadline has come.
+    /// What follows when it is the guard's turn: nothing is started after its deadline.
     pub fn turn(&self, now: Time) -> Wait {
         match self.right {
             Some(Grant { term, until, .. }) if now >= until => {
@@ -72,7 +72,7 @@ impl AwaitedGuard {
         }
     }
 
-    /// What the guard is told once it is started: the deadline of now, not that of when it was ordered.
+    /// The first orders for the started guard, with the present deadline and not that of the original order.
     pub fn into_orders(self) -> impl Iterator<Item = Order> {
         let Self { mut orders, right, .. } = self;
         core::iter::from_fn(move || {
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(awaited(&[Order::Lease(grant(10))]).put(&Order::Over { term: 7 }), Wait::IsOver(None));
     }
 
-    /// Nobody waits for the end of a job that was not ordered.
+    /// No end is awaited of a job that was not ordered.
     #[test]
     fn what_stops_a_job_ends_the_wait_only_where_one_was_ordered() {
         let guard = awaited(&[Order::Lease(grant(10)), STOP, Order::Kill]);

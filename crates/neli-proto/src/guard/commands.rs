@@ -1,6 +1,6 @@
-//! What runs beside the job: the health command, and the hook that runs when the lead is won.
+//! Commands beside the job: the health command, and the `--on-lead` hook.
 //!
-//! Each is a part of the job's tree, and dies with it; but it is no part of the job's work. So it is killed when the main
+//! Each is part of the job's tree and dies with it, but is not part of the job's work. So it is killed when the main
 //! process has ended, and what is left of the tree without it is what the job left.
 
 use alloc::collections::VecDeque;
@@ -12,7 +12,7 @@ use crate::time::Time;
 
 const KINDS: [CommandKind; 2] = [CommandKind::Health, CommandKind::Lead];
 
-/// The commands that were started and not waited for; one of each kind at most.
+/// The commands that were started and not waited for; at most one of each kind.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub(super) struct Commands {
     running: [Option<Running>; KINDS.len()],
@@ -20,9 +20,9 @@ pub(super) struct Commands {
 
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct Running {
-    /// To be said with its end.
+    /// The number that its report must carry.
     id: u32,
-    /// `None` when it was killed, and its end is told.
+    /// `None` once it was killed and its end was reported.
     kill_at: Option<Time>,
 }
 
@@ -32,11 +32,11 @@ impl Commands {
         self.running.iter().filter_map(|running| running.as_ref()?.kill_at).min()
     }
 
-    /// Has one started; or says how it has ended already.
+    /// Starts one, or reports its end if it has ended already.
     pub(super) fn start(&mut self, kind: CommandKind, id: u32, kill_at: Time, actions: &mut VecDeque<Action>) {
         let running = &mut self.running[index(kind)];
         if running.is_some() {
-            // It was killed and does not die, so that another would hang as well.
+            // It was killed and does not die, so another would hang as well.
             actions.push_back(ended(kind, id, CommandEnd::TimedOut));
             return;
         }
@@ -44,7 +44,7 @@ impl Commands {
         actions.push_back(Action::StartCommand(kind));
     }
 
-    /// Kills what has had its time.
+    /// Kills the commands whose time is up.
     pub(super) fn handle_timeout(&mut self, now: Time, actions: &mut VecDeque<Action>) {
         self.kill(|kill_at| now >= kill_at, &CommandEnd::TimedOut, actions);
     }
@@ -64,7 +64,7 @@ impl Commands {
         }
     }
 
-    /// One was waited for, or could not be started; its end is told unless it was.
+    /// A command was waited for, or could not be started; its end is reported unless it was.
     pub(super) fn ended(&mut self, kind: CommandKind, end: CommandEnd, actions: &mut VecDeque<Action>) {
         if let Some(Running { id, kill_at: Some(_) }) = self.running[index(kind)].take() {
             actions.push_back(ended(kind, id, end));
@@ -72,7 +72,7 @@ impl Commands {
     }
 }
 
-/// The answer to the order of a command.
+/// The answer to a command order.
 pub(super) const fn ended(kind: CommandKind, id: u32, end: CommandEnd) -> Action {
     Action::Answer(Answer::CommandEnded { kind, id, end })
 }

@@ -1,64 +1,65 @@
-//! SIGKILL to a tree, again and again until nothing is left of it: the guard's work, and that of a supervisor which has
-//! inherited a dead guard's tree. When to kill, and by which means in which order.
+//! SIGKILL to a tree, again and again until nothing is left: when, and by which methods in which order. Used by the
+//! guard, and by a supervisor that has inherited a dead guard's tree.
 
 use core::time::Duration;
 
 use crate::time::Time;
 
-/// From one SIGKILL to the next, while something is still there: at first, and at last.
+/// The pause from one SIGKILL to the next while something is left: the first, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LAST_PAUSE: Duration = Duration::from_millis(100);
 
-/// From the guard's first SIGKILL, to what is known, to the next by all means. Both others may keep the guard waiting: the control
-/// group for somebody who makes or removes another, a look, which opens files, for as long as the job is at its memory limit. So those
-/// that are known get the time to die, to give their memory back, and to leave their children to the guard: each is known then.
+/// The time from the guard's first SIGKILL, to known processes, to the next by all methods. The other methods may
+/// block: the control group while another process makes or removes one; a look, which opens files, while the job is
+/// at its memory limit. In this time the known processes die, give back their memory, and leave their children to the
+/// guard, which then knows those too.
 const OTHER_MEANS_AFTER: Duration = Duration::from_millis(2);
 
-/// A way to send SIGKILL.
+/// A method of sending SIGKILL.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Means {
-    /// To what is known: what was learnt of the tree while there was time, and the guard's own children. It opens no file,
-    /// allocates nothing and never waits.
+    /// To known processes: those learnt while there was time, and the guard's own children. This opens no file,
+    /// allocates nothing and never blocks.
     Known,
-    /// To the control group. The kernel waits while somebody makes or removes another one (up to 29 ms were measured).
+    /// To the control group. The kernel blocks while another process makes or removes a group (up to 29 ms measured).
     Cgroup,
-    /// To each process that a look finds. It opens files.
+    /// To each process that a look finds. This opens files.
     Found,
 }
 
 /// A tree that was sent SIGKILL.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Killing {
-    /// When what is still there is said to be stuck, unless it was.
+    /// When what is left counts as stuck, unless that was reported.
     stuck_at: Option<Time>,
     again_at: Time,
-    /// `None` before the first SIGKILL; then from this one to the next.
+    /// `None` before the first SIGKILL; then the pause from this one to the next.
     pause: Option<Duration>,
-    /// When the round began that is not over.
+    /// When the present round began.
     round: Option<Time>,
-    /// What is not known can't wait.
+    /// Processes that are not known must not wait.
     is_by_all_means_at_once: bool,
 }
 
 impl Killing {
-    /// By whoever inherits the children of those that die, and learnt of others before: begins at `now`; what is still there after
-    /// `patience` is stuck.
+    /// For a guard, which inherits the children of processes that die and has learnt of others before: begins at
+    /// `now`; what is left after `patience` is stuck.
     #[must_use]
     pub fn new(now: Time, patience: Duration) -> Self {
         Self { stuck_at: Some(now + patience), again_at: now, pause: None, round: None, is_by_all_means_at_once: false }
     }
 
-    /// The same by somebody who knows nothing of the tree.
+    /// The same without any knowledge of the tree.
     #[must_use]
     pub fn by_all_means(now: Time, patience: Duration) -> Self {
         Self { is_by_all_means_at_once: true, ..Self::new(now, patience) }
     }
 
-    /// How to kill all that is left, in this order. What is known comes first, since that never waits; in the guard's first round it
-    /// is all, and 2 ms later the control group follows, and a look.
+    /// The methods to kill all that is left, in this order. Known processes come first, since that never blocks; in
+    /// the guard's first round they are all, and 2 ms later the control group and a look follow.
     ///
-    /// To be asked again at [`again_at`](Self::again_at) at the latest, and whenever a child has ended: who has died may have
-    /// left children. [`performed`](Self::performed) is to follow.
+    /// To be called again at [`again_at`](Self::again_at) at the latest, and whenever a child has ended, since it may
+    /// have left children. [`performed`](Self::performed) must follow.
     pub fn round(&mut self, now: Time) -> &'static [Means] {
         if self.pause.is_some() && now < self.again_at {
             return &[Means::Known];
@@ -67,12 +68,12 @@ impl Killing {
         if self.is_by_what_is_known() { &[Means::Known] } else { &[Means::Known, Means::Cgroup, Means::Found] }
     }
 
-    /// Whether the round that begins, or is under way, is by what is known alone.
+    /// Whether the present or next round uses known processes only.
     const fn is_by_what_is_known(&self) -> bool {
         self.pause.is_none() && !self.is_by_all_means_at_once
     }
 
-    /// The round is over at `now`. `has_seen_all`: no read has failed while it looked.
+    /// The round ended at `now`. `has_seen_all`: no read failed during the look.
     pub fn performed(&mut self, now: Time, has_seen_all: bool) {
         let Some(begun) = self.round.take() else { return };
         if self.is_by_what_is_known() {
@@ -80,8 +81,8 @@ impl Killing {
             return;
         }
         let pause = self.pause.unwrap_or(FIRST_PAUSE);
-        // In a large tree a look takes longer than the pause, and the processors are needed for dying: at most every other
-        // moment is spent looking.
+        // In a large tree a look takes longer than the pause, and the processors are needed for the dying processes:
+        // at most half of the time is spent looking.
         self.again_at = now + pause.max(now.since(begun));
         self.pause = Some(if has_seen_all { LAST_PAUSE.min(pause * 2) } else { pause });
     }
@@ -92,13 +93,13 @@ impl Killing {
         self.again_at
     }
 
-    /// The same, unless a round is under way.
+    /// The same, unless a round is in progress.
     #[must_use]
     pub(crate) fn due(&self) -> Option<Time> {
         self.round.is_none().then_some(self.again_at)
     }
 
-    /// Whether it is time to say that what is left can't be killed; true once.
+    /// Whether to report now that what is left can't be killed; true once.
     pub fn is_stuck(&mut self, now: Time) -> bool {
         self.stuck_at.take_if(|at| now >= *at).is_some()
     }

@@ -1,6 +1,6 @@
-//! What supervisor and guard say to each other: one JSON object a packet, both ways.
+//! The messages between supervisor and guard: one JSON object a packet, both ways.
 //!
-//! What does not parse, or makes no sense where it comes, is ignored: the deadline holds whatever is said.
+//! A message that does not parse, or makes no sense when it arrives, is ignored: the deadline holds in any case.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -16,86 +16,90 @@ use crate::window::Span;
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(tag = "order", rename_all = "snake_case")]
 pub enum Order {
-    /// A command is to be run beside the job. The descriptor of its output comes with it; without one it is our stderr.
+    /// Run a command beside the job. A descriptor for its output is sent along; without one its output goes to our
+    /// stderr.
     Command {
-        /// Which of those that the guard was given at its start.
+        /// The command, one of those that the guard was given at its start.
         kind: CommandKind,
-        /// To be said with its end.
+        /// The run's number, which the answer must carry.
         id: u32,
-        /// When it is killed.
+        /// When to kill it.
         kill_at: Time,
     },
-    /// Give the job's group the terminal's foreground, if `neli-run`'s has it, and SIGCONT.
+    /// Give the job's group the terminal's foreground, if `neli-run`'s group has it, and SIGCONT.
     HandOn,
     /// SIGKILL to the whole tree, now.
     Kill,
-    /// The term is held until then.
+    /// The lease holds until the grant's end.
     Lease(Grant),
-    /// The release is about to be handed to the producer: nothing is started or extended under this term any more (R6).
+    /// The release is about to be handed to the producer: nothing may be started or extended under this term any more
+    /// (R6).
     Over {
         /// The term.
         term: i64,
     },
-    /// The term's release was delivered, or another's claim took effect: nothing is to be released for the dead.
+    /// The term's release was delivered, or another candidate's claim took effect: nothing may be released for the
+    /// dead any more.
     Released {
         /// The term.
         term: i64,
     },
-    /// A signal to be passed on, once the job has executed; nothing when its main process has ended.
+    /// Pass this signal on once the job has executed; ignored if its main process has ended.
     Signal {
-        /// Its number.
+        /// Its process id.
         signal: i32,
-        /// To whom.
+        /// The receiver.
         to: Target,
     },
-    /// The term is held until then, and the job is to be started.
+    /// The term is held until the grant's end: start the job.
     Spawn {
-        /// The term, and until when.
+        /// The grant.
         #[serde(flatten)]
         grant: Grant,
         /// `NELI_ATTEMPT`: 1 for the first run in this term.
         attempt: u64,
-        /// The window that it is for, where it is for one.
+        /// The window that the run is for, if any.
         #[serde(flatten)]
         window: Option<Span>,
     },
-    /// The barrier: the stop signal and SIGCONT, and SIGKILL to the whole tree later. Said again, the new moment counts.
+    /// The barrier: the stop signal and SIGCONT now, SIGKILL to the whole tree later. If it is repeated, the new time
+    /// counts.
     Stop {
-        /// To the job's group while the main process lives, else to each process that is left and was not asked as one of
-        /// the group; `None` sends nothing.
+        /// The signal, for the job's group while the main process lives, otherwise for each remaining process that
+        /// was not asked as part of the group; `None` sends nothing.
         signal: Option<i32>,
         /// When SIGKILL comes.
         kill_at: Time,
     },
-    /// Take the terminal's foreground back from the job, and give the terminal its modes of before.
+    /// Take the terminal's foreground back from the job, and restore the terminal's modes.
     TakeBack,
 }
 
-/// A term, and how long it is held.
+/// The right to run a job: a term, and until when it is held.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct Grant {
     /// The term.
     pub term: i64,
     /// The offset as of which the term is current.
     pub seen: i64,
-    /// The sequence number that a release written for the dead would have.
+    /// The sequence number for a release that the guard writes for a dead supervisor.
     pub next_seq: u64,
     /// The deadline: the lease's end less the kill margin. Within a term it never moves back.
     pub until: Time,
 }
 
-/// The commands that run beside a job.
+/// The commands that may run beside a job.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandKind {
     /// The health command.
     Health,
-    /// The hook that runs when the lead is won.
+    /// The `--on-lead` hook.
     Lead,
 }
 
 impl CommandKind {
-    /// Its event, as `NELI_EVENT` has it.
+    /// The value of `NELI_EVENT`.
     #[must_use]
     pub const fn event(self) -> &'static str {
         match self {
@@ -105,7 +109,7 @@ impl CommandKind {
     }
 }
 
-/// Who in the job gets a signal.
+/// The receiver of a signal.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
@@ -117,8 +121,8 @@ pub enum Target {
 
 /// From the guard to the supervisor.
 ///
-/// A `spawn` that is carried out is answered by `Accepted`, then `Started`, `Exited` and last `Gone` or `Fenced`; or by
-/// `Accepted` and `NotStarted`.
+/// A `spawn` that is carried out is answered by `Accepted`, then `Started`, `Exited` and last `Gone` or `Fenced`;
+/// otherwise by `Accepted` and `NotStarted`.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Answer {
@@ -127,60 +131,60 @@ pub enum Answer {
         /// The deadline.
         until: Time,
     },
-    /// A command has ended, or its time was up and it is sent SIGKILL. Each `command` is answered so, once.
+    /// A command has ended, or its time is up and it was sent SIGKILL. Each `command` order is answered once by this.
     CommandEnded {
-        /// Which of those that the guard was given at its start.
+        /// The command.
         kind: CommandKind,
-        /// What the order said.
+        /// The run's number from the order.
         id: u32,
-        /// How.
+        /// How it ended.
         end: CommandEnd,
     },
-    /// The job's main process has ended: with a status, or by a signal.
+    /// The job's main process has ended, with a status or by a signal.
     Exited {
-        /// Its status.
+        /// The exit status.
         code: Option<i32>,
         /// The signal.
         signal: Option<i32>,
         /// Whether descendants of it are left.
         left: bool,
-        /// Whether it had the terminal's foreground, which is back at `neli-run`'s group.
+        /// Whether it had the terminal's foreground, which `neli-run`'s group has again.
         foreground: bool,
     },
     /// A `lease` was read.
     Extended {
-        /// The deadline from now on.
+        /// The new deadline.
         until: Time,
     },
-    /// The deadline has come, or had come when the order was read: nothing of this term runs, or ever will.
+    /// The deadline has come, or had come when an order was read: nothing of this term runs or will run.
     Fenced {
         /// The term.
         term: i64,
-        /// When nothing was left of its job; `None` where no job was alive.
+        /// When nothing was left of its job; `None` if no job was alive.
         gone_at: Option<Time>,
     },
     /// Nothing is left of the job.
     Gone,
-    /// The job's tree is sent SIGKILL, as the stop timeout or an order has it.
+    /// The job's tree was sent SIGKILL, because of the stop timeout or of an order.
     Killed,
-    /// The job's main process has ended, and these are left of the job: they are asked to stop, or killed. Those that were asked
-    /// with the main process, as a part of its process group, are told only when they are killed.
+    /// The job's main process has ended and these processes are left: they are asked to stop, or killed. Those that
+    /// were asked together with the main process, as part of its group, are reported only when they are killed.
     LeftBehind {
-        /// Some of them, when there are many.
+        /// Some of them, if there are many.
         processes: Vec<Named>,
-        /// How many there are.
+        /// Their number.
         count: usize,
-        /// Sent SIGKILL, not asked.
+        /// Whether they were sent SIGKILL, not the stop signal.
         killed: bool,
     },
-    /// The job could not be started; nothing is left of it.
+    /// The job could not be started, and nothing is left of it.
     NotStarted {
         /// The error's number.
         errno: i32,
-        /// What failed.
+        /// The step that failed.
         at: Step,
     },
-    /// The job has executed. A pidfd of its main process comes with it, where the kernel has them.
+    /// The job has executed. A pidfd of its main process is sent along, if the kernel has pidfds.
     Started {
         /// The main process.
         pid: i32,
@@ -190,14 +194,14 @@ pub enum Answer {
         /// The signal that stopped it.
         signal: i32,
     },
-    /// These are still there a lease after SIGKILL; some of them, when there are very many.
+    /// These processes are still there a lease after SIGKILL; some of them, if there are very many.
     Stuck {
-        /// Their numbers.
+        /// Their process ids.
         pids: Vec<i32>,
     },
 }
 
-/// The steps of a start that may fail.
+/// The steps of a start that can fail.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
@@ -205,18 +209,18 @@ pub enum Step {
     Exec,
     /// The fork.
     Fork,
-    /// The deadline came between fork and exec (the guard or the child was held up).
+    /// The deadline came between fork and exec, because the guard or the child was delayed.
     InTime,
     /// Making the lease descriptor.
     Lease,
 }
 
-/// A process, as a person is told of it.
+/// A process as it is named in the log.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct Named {
     /// Its number.
     pub pid: i32,
-    /// The name of its program, as far as it could be read: up to 15 bytes, which the process may have changed.
+    /// The name of its program, as far as it could be read: up to 15 bytes, which the process can change.
     pub name: String,
 }
 

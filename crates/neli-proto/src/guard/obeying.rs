@@ -1,4 +1,4 @@
-//! What the guard makes of its orders.
+//! How the guard handles its orders.
 
 use super::action::Action;
 use super::commands;
@@ -51,7 +51,7 @@ impl Guard {
             Order::TakeBack => self.actions.push_back(Action::TakeBack),
         }
         if self.supervisor.has_gone() {
-            // A term that only its last orders have told of.
+            // A term that only its last orders have named.
             self.end_term(now);
         }
     }
@@ -62,7 +62,7 @@ impl Guard {
 
     fn extend(&mut self, now: Time, grant: Grant) {
         if self.run.is_some() && !self.holds(grant.term) {
-            // The job of one term never runs on another's lease.
+            // The job of one term never runs on another term's lease.
             return;
         }
         match self.take_grant(now, grant) {
@@ -71,7 +71,7 @@ impl Guard {
                 self.actions.push_back(Action::Answer(Answer::Extended { until }));
                 self.tree.may_be_looked_at = true;
             }
-            // While something is being killed, its end says so.
+            // While something is being killed, the report of its end is the answer.
             GrantOutcome::Refused if self.run.is_some() => {}
             GrantOutcome::Refused => self.actions.push_back(fenced(grant.term, None)),
         }
@@ -83,7 +83,7 @@ impl Guard {
         outcome
     }
 
-    /// Starts the job, unless one is there: two at once is what no order can bring about.
+    /// Starts the job unless one is there: no order can bring about two at once.
     fn spawn(&mut self, now: Time, grant: Grant, attempt: u64, window: Option<Span>) {
         if self.run.is_some() {
             return;
@@ -100,7 +100,7 @@ impl Guard {
         self.run = Some(GuardedRun::new());
     }
 
-    /// A command runs beside a job that runs, and beside no other.
+    /// A command runs only beside a job that runs.
     fn start_command(&mut self, kind: CommandKind, id: u32, kill_at: Time) {
         let runs = self.run.as_ref().is_some_and(|run| run.has_main() && !run.is_being_killed());
         if runs && !self.supervisor.is_known_dead() {

@@ -1,14 +1,14 @@
-//! The orders that the guard has not taken yet. A socket that is full must lose none of them: the job of a stop that was
-//! dropped runs on.
+//! The orders that the guard has not taken yet. None may be lost when the socket is full: if a stop were dropped, its
+//! job would run on.
 
 use alloc::collections::VecDeque;
 
 use super::forwarded::Forwarded;
 use super::message::Order;
 
-/// Orders in the order in which they were given, each with what is sent along (`D`: a descriptor), and after them the signals
-/// to be passed on: so Stop and Kill never wait behind those. It stays short: a guard that does not answer is killed within a
-/// lease, and of what may be given more often than that the last is kept.
+/// Orders in the order in which they were given, each with the descriptor that is sent along (`D`), and behind them
+/// the signals to pass on, so that Stop and Kill never wait behind signals. The list stays short: a guard that does
+/// not answer is killed within a lease, and of repeated orders only the last is kept.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Orders<D> {
     waiting: VecDeque<(Order, Option<D>)>,
@@ -21,14 +21,14 @@ impl<D> Orders<D> {
     pub fn put(&mut self, order: &Order, along: Option<D>) {
         match order {
             Order::Signal { signal, to } => return self.signals.put(*signal, *to),
-            // Whatever waits was for the run before.
+            // What waits here was meant for the run before.
             Order::Spawn { .. } => {
                 self.signals.clear();
                 self.owes_release = true;
             }
             Order::Released { .. } => self.owes_release = false,
             Order::Command { kind, .. } => {
-                // One that is ordered again was given up.
+                // A command that is ordered again was given up before.
                 let is_same =
                     |waiting: &Order| matches!(waiting, Order::Command { kind: waiting, .. } if waiting == kind);
                 self.waiting.retain(|(waiting, _)| !is_same(waiting));
@@ -44,7 +44,7 @@ impl<D> Orders<D> {
         self.waiting.push_back((*order, along));
     }
 
-    /// The one to be sent next.
+    /// The order to send next.
     #[must_use]
     pub fn first(&self) -> Option<(Order, Option<&D>)> {
         match self.waiting.front() {
@@ -53,21 +53,21 @@ impl<D> Orders<D> {
         }
     }
 
-    /// Takes away the one to be sent next.
+    /// Removes the order that was to be sent next.
     pub fn drop_first(&mut self) {
         if self.waiting.pop_front().is_none() {
             self.signals.take_first();
         }
     }
 
-    /// Whether a job was ordered whose term the guard is to release when the supervisor is dead: no order has told it since that it was
-    /// released.
+    /// Whether a job was ordered whose term the guard must release if the supervisor dies: no later order says that
+    /// it was released.
     #[must_use]
     pub const fn owe_release(&self) -> bool {
         self.owes_release
     }
 
-    /// Whether none waits.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.signals.is_empty()
@@ -95,7 +95,7 @@ mod tests {
         Order::Stop { signal: Some(15), kill_at: Time::from_nanos(1) }
     }
 
-    /// What a guard takes that has taken none of these orders before.
+    /// The orders that a guard takes which has taken none before.
     fn taken_after(given: &[Order]) -> Vec<Order> {
         let mut orders = Orders::<()>::default();
         for order in given {

@@ -1,4 +1,4 @@
-//! One run of the job, from the order until nothing is left of it.
+//! One run of the job, from the order until nothing of it is left.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -12,26 +12,26 @@ use crate::time::Time;
 const SIGCONT: i32 = 18;
 const SIGTSTP: i32 = 20;
 
-/// A job, and all that descends from it.
+/// A run: the job, and everything that descends from it.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct GuardedRun {
     main: Main,
-    /// Signals for when the main process has executed.
+    /// Signals that wait until the main process has executed.
     held_back: Forwarded,
-    /// Why it could not.
+    /// Why it could not execute.
     failure: Option<Answer>,
     /// The main process's group was asked to stop.
     group_was_asked: bool,
     /// When the barrier ends.
     kill_at: Option<Time>,
-    /// Once SIGKILL was sent.
+    /// Set once SIGKILL was sent.
     killing: Option<Killing>,
 }
 
-/// How far the main process is.
+/// The state of the main process.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum Main {
-    /// Ordered, and not known to have executed.
+    /// Ordered, but not known to have executed.
     Starting,
     /// It has executed, or failed to.
     Running,
@@ -40,7 +40,7 @@ enum Main {
 }
 
 impl GuardedRun {
-    /// The run of a job that is about to be started.
+    /// A run that is about to be started.
     pub(super) fn new() -> Self {
         Self {
             main: Main::Starting,
@@ -67,7 +67,7 @@ impl GuardedRun {
         self.killing.is_some()
     }
 
-    /// Gives it the terminal's foreground, if that is to be had, and lets it go on.
+    /// Gives it the terminal's foreground if possible, and SIGCONT.
     pub(super) fn hand_on(&mut self, actions: &mut VecDeque<Action>) {
         if self.has_main() {
             actions.push_back(Action::HandOn);
@@ -75,7 +75,7 @@ impl GuardedRun {
         }
     }
 
-    /// Passes a signal on, as soon as the job has executed.
+    /// Passes a signal on as soon as the job has executed.
     pub(super) fn signal(&mut self, signal: i32, to: Target, actions: &mut VecDeque<Action>) {
         match self.main {
             Main::Starting => self.held_back.put(signal, to),
@@ -84,7 +84,7 @@ impl GuardedRun {
         }
     }
 
-    /// Begins the barrier: asks it to stop, and notes when SIGKILL comes.
+    /// Begins the barrier: asks the job to stop, and remembers when SIGKILL is due.
     pub(super) fn stop(&mut self, signal: Option<i32>, kill_at: Time, actions: &mut VecDeque<Action>) {
         self.kill_at = Some(kill_at);
         let Some(signal) = signal else { return };
@@ -97,7 +97,7 @@ impl GuardedRun {
         }
     }
 
-    /// SIGKILL to all of it, now and until nothing is left. What of it is still there after `patience` is stuck.
+    /// SIGKILL to all of it, now and until nothing is left. What is still there after `patience` is stuck.
     pub(super) fn kill(&mut self, now: Time, patience: Duration, actions: &mut VecDeque<Action>) {
         if self.has_main() {
             actions.push_back(Action::KillMainGroup);
@@ -107,21 +107,21 @@ impl GuardedRun {
         actions.push_back(Action::Kill(means));
     }
 
-    /// A child has ended: who has died may have left children, which are the guard's now. When a whole round is due, that is the
-    /// timeout's to begin.
+    /// A child has ended. If it had children, they are the guard's now. If a whole round is due, the timeout begins
+    /// it.
     pub(super) fn kill_who_was_left(&mut self, now: Time, actions: &mut VecDeque<Action>) {
         let killing = self.killing.as_mut().filter(|killing| now < killing.again_at());
         actions.extend(killing.map(|killing| Action::Kill(killing.round(now))));
     }
 
-    /// What [`Action::Kill`] asked for was done.
+    /// The actions of [`Action::Kill`] were performed.
     pub(super) fn killed(&mut self, now: Time, has_seen_all: bool) {
         if let Some(killing) = &mut self.killing {
             killing.performed(now, has_seen_all);
         }
     }
 
-    /// Whether it is time to say that what is left of it can't be killed; true once.
+    /// Whether to report now that what is left can't be killed; true once.
     pub(super) fn is_stuck(&mut self, now: Time) -> bool {
         self.killing.as_mut().is_some_and(|killing| killing.is_stuck(now))
     }
@@ -150,7 +150,7 @@ impl GuardedRun {
     /// The main process was stopped.
     pub(super) fn main_stopped(&mut self, signal: i32, actions: &mut VecDeque<Action>) {
         if self.main == Main::Starting && signal == SIGTSTP {
-            // What is to become of it waits for it to execute.
+            // A stop is handled only once it has executed.
             actions.push_back(Action::Signal { signal: SIGCONT, to: Target::Main });
         }
         if !self.is_being_killed() {
@@ -158,7 +158,8 @@ impl GuardedRun {
         }
     }
 
-    /// The main process has ended. As a shell does, the terminal is taken back, whatever the job has left behind.
+    /// The main process has ended. As a shell does, the guard takes the terminal back, even if processes of the job
+    /// are left.
     pub(super) fn main_ended(&mut self, code: Option<i32>, signal: Option<i32>, actions: &mut VecDeque<Action>) {
         self.main = Main::Ended;
         actions.push_back(match self.failure {

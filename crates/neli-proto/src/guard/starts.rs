@@ -1,29 +1,30 @@
-//! Which of the guards that are wanted is started next, and when.
+//! Which guard is started next, and when, if several are wanted.
 //!
-//! Where a process comes to lead many roles at once, it would fork all of their guards at once, and heartbeats, deadlines and releases
-//! would wait behind that. So as many are being started at once as there are processors; the others wait, in order, but none for long.
+//! A process that wins many roles at once would fork all of their guards at once, and heartbeats, deadlines and
+//! releases would wait behind the forks. So only as many guards start at the same time as there are processors. The
+//! others wait in order, but for a limited time.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use core::time::Duration;
 
 use crate::time::Time;
 
-/// The guards that are being started, and those that wait for it, by the numbers of their roles.
+/// The guards that are starting and those that wait, by the numbers of their roles.
 #[derive(Debug)]
 pub struct GuardStarts {
     at_once: usize,
     patience: Duration,
-    /// In order, each with the time at which it was wanted.
+    /// Waiting roles in order, each with the time at which its guard was wanted.
     waiting: VecDeque<(usize, Time)>,
-    /// Those that were forked and have not started their job yet, and since when.
+    /// Roles whose guard was forked but has not started the job yet, and since when.
     starting: BTreeMap<usize, Time>,
 }
 
 impl GuardStarts {
-    /// Those of a process on a machine with so many processors, whose roles have this lease.
+    /// For a machine with this many processors, and roles with this lease.
     #[must_use]
     pub fn new(processors: usize, lease: Duration) -> Self {
-        // While one is forked here, another executes.
+        // While this process forks one guard, another can execute.
         let at_once = processors.max(2);
         Self { at_once, patience: lease / 4, waiting: VecDeque::new(), starting: BTreeMap::new() }
     }
@@ -33,10 +34,11 @@ impl GuardStarts {
         self.waiting.push_back((role, now));
     }
 
-    /// The role whose guard is to be started now, if one is: it counts as being started from then on.
+    /// The role whose guard is to be started now, if any; from then on it counts as starting.
     pub fn next(&mut self, now: Time) -> Option<usize> {
         let (_, wanted) = *self.waiting.front()?;
-        // One whose job is not ordered, since Kafka does not answer its claim say, is in nobody's way for long.
+        // A guard whose job is not ordered, for example because Kafka does not answer its claim, blocks the others
+        // only briefly.
         self.starting.retain(|_, since| now < *since + self.patience);
         if self.starting.len() >= self.at_once && now < wanted + self.patience {
             return None;
@@ -46,14 +48,14 @@ impl GuardStarts {
         Some(role)
     }
 
-    /// The role's guard has started the job, or will not: it waits for nothing, and nobody waits for it.
+    /// The role's guard has started its job, or will not: removes the role.
     pub fn is_over(&mut self, role: usize) {
         if self.starting.remove(&role).is_none() {
             self.waiting.retain(|(waiting, _)| *waiting != role);
         }
     }
 
-    /// When to ask for the next again, unless one is over before.
+    /// When to ask for the next one again, unless a start ends before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         let (_, wanted) = self.waiting.front()?;
@@ -77,7 +79,7 @@ mod tests {
         Time::ZERO + Duration::from_millis(millis)
     }
 
-    /// On two processors, with so many guards wanted one millisecond after the other.
+    /// On two processors, with this many guards wanted one millisecond after another.
     fn wanted(count: usize) -> GuardStarts {
         let mut starts = GuardStarts::new(2, LEASE);
         for role in 0..count {

@@ -1,10 +1,10 @@
-//! The supervisor's end: what is known of the process that gives the orders, and what follows from its death.
+//! The guard's view of its supervisor: what is known of that process, and what follows from its death.
 
 use super::Guard;
 use super::action::Action;
 use crate::time::Time;
 
-/// What is known of the process that gives the orders.
+/// What is known of the supervisor's process.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) enum SupervisorLife {
     /// Its end of the socket is open, and it is not known to be dead.
@@ -18,7 +18,7 @@ pub(super) enum SupervisorLife {
 }
 
 impl SupervisorLife {
-    /// Whether it can't order anything any more, or is about to be unable to.
+    /// Whether it can't give orders any more, or soon can't.
     pub(super) fn has_gone(self) -> bool {
         self != Self::Open
     }
@@ -27,7 +27,7 @@ impl SupervisorLife {
         matches!(self, Self::DeadUnread | Self::Dead)
     }
 
-    /// What it had sent by now was read: whoever was dead before can have sent no more.
+    /// All that it has sent so far was read: a supervisor that was dead before can have sent no more.
     pub(super) fn all_was_read(&mut self) {
         if *self == Self::DeadUnread {
             *self = Self::Dead;
@@ -58,13 +58,13 @@ impl Guard {
 
     /// Nothing runs without a supervisor.
     fn lose_supervisor(&mut self, now: Time) {
-        // First of all: a script around the dead goes on at once, and may want to read.
+        // The terminal comes first: the calling shell goes on at once and may read from it.
         self.actions.push_back(Action::TakeBack);
         self.end_term(now);
     }
 
-    /// Ends when there is no supervisor and nothing is left; releases, where the supervisor is known to be dead and could not do
-    /// so itself. Orders that were not read may tell of a term, or of its release.
+    /// Ends the guard when the supervisor is gone and nothing is left of the job; releases, if the supervisor is
+    /// known to be dead and could not release. Unread orders may name a term, or say that it was released.
     pub(super) fn end_if_done(&mut self) {
         let can_order_more = matches!(self.supervisor, SupervisorLife::Open | SupervisorLife::DeadUnread);
         if self.is_over || can_order_more || self.run.is_some() {
@@ -73,7 +73,7 @@ impl Guard {
         let last = match self.tenure.and_then(|tenure| tenure.unreleased()) {
             None => Action::End,
             Some(grant) if self.supervisor == SupervisorLife::Dead => Action::Release(grant),
-            // A closed socket is reason to kill, not to release (R6).
+            // A closed socket is a reason to kill, not to release (R6).
             Some(_) => return,
         };
         self.is_over = true;

@@ -1,4 +1,4 @@
-//! The term that the guard knows of, and until when its job may run. Pure: the time is told.
+//! The term that the guard knows of, and until when its job may run. Pure: the time is an argument.
 
 use crate::guard::message::Grant;
 use crate::time::Time;
@@ -7,26 +7,25 @@ use crate::time::Time;
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Tenure {
     grant: Grant,
-    /// Nothing is started or extended under it any more.
+    /// Nothing may be started or extended under it any more.
     over: bool,
-    /// Nothing is to be released for it any more.
+    /// Nothing may be released for it any more.
     settled: bool,
 }
 
-/// What came of a grant.
+/// The outcome of a grant.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) enum GrantOutcome {
-    /// The job may run until then.
+    /// The job may run until this time.
     Granted(Time),
-    /// It may not: the deadline has come, or the term is over, or a later one was granted.
+    /// It may not: the deadline has come, the term is over, or a later term was granted.
     Refused,
 }
 
 impl Tenure {
-    /// What `grant`, read at `now`, comes to beside the tenure before it, and the tenure from then on.
-    ///
-    /// A lease that ended is not taken up again, and no term at or below one that was held before (R5). What was seen
-    /// and the next sequence number count even then: the term may still have to be released.
+    /// Applies `grant`, read at `now`, to the tenure: returns the outcome.
+    /// A lease that ended is not taken up again, nor a term at or below an earlier one (R5). `seen` and the next
+    /// sequence number are taken over even then, since the term may still have to be released.
     pub(super) fn granted(before: Option<Self>, grant: Grant, now: Time) -> (Self, GrantOutcome) {
         let tenure = match before {
             Some(held) if held.grant.term > grant.term => return (held, GrantOutcome::Refused),
@@ -52,7 +51,7 @@ impl Tenure {
         self.grant.term
     }
 
-    /// When the job must be dead, unless the term is over already.
+    /// The deadline of the job, unless the term is over already.
     pub(super) fn deadline(&self) -> Option<Time> {
         (!self.over).then_some(self.grant.until)
     }
@@ -62,14 +61,14 @@ impl Tenure {
         self.over = true;
     }
 
-    /// Nothing is to be released for the term any more: it was released, or another has taken over, or something of its
-    /// job can't be killed.
+    /// Nothing may be released for the term any more: it was released, another candidate has taken over, or something
+    /// of its job can't be killed.
     pub(super) fn settle(&mut self) {
         self.over = true;
         self.settled = true;
     }
 
-    /// What would have to be released, were the supervisor dead.
+    /// The release that the guard would write if the supervisor were dead.
     pub(super) fn unreleased(&self) -> Option<Grant> {
         (!self.settled).then_some(self.grant)
     }

@@ -1,4 +1,4 @@
-//! How a process becomes known, and beside whom it does not stand.
+//! How a process becomes known, and beside which candidates it does not stand.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -23,7 +23,7 @@ fn hello(member: &str, typed: &str, partitions: u32) -> ProcessHello {
     }
 }
 
-/// One with four roles on three partitions, that reads from an end of 10.
+/// A process with four roles on three partitions, that begins to read at offset 10.
 fn introduction() -> Introduction {
     let mut introduction = Introduction::new("me".into(), Mapping::new("4", 3));
     introduction.listens(START, 10);
@@ -60,7 +60,8 @@ fn nothing_is_claimed_before_whoever_is_there_could_answer() {
 
 #[test]
 fn of_two_the_one_whose_first_hello_stands_later_goes() {
-    // An earlier one, by where its hello stands, or by where it says that its first one does; after a cut that may be the same place.
+    // A process is earlier by the offset of its hello, or by the offset of its first hello that it states; after a
+    // cut the two may be equal.
     for (joined, offset) in [(None, 10), (None, 11), (Some(11), 13), (Some(3), 13), (Some(12), 13)] {
         let mut introduction = introduction();
         if offset > 12 {
@@ -90,15 +91,15 @@ fn whoever_may_have_gone_is_waited_for() {
     let until = START + HELLO_HOLDS;
     assert_eq!(actions(&mut introduction), [Action::Wait { why: refusal("other", "4", 4), until }]);
     assert_eq!(introduction.poll_timeout(), Some(START + HELLO_INTERVAL));
-    // It is there.
+    // The other process is alive.
     let mut there = introduction.clone();
     there.heard(START, 14, &ProcessHello { joined: Some(4), ..hello("other", "4", 4) });
     assert_eq!(actions(&mut there), [Action::Refuse { error: refusal("other", "4", 4) }]);
-    // It has said that it goes.
+    // The other process's last hello said that it leaves.
     let mut gone = introduction.clone();
     gone.heard(START + ANSWERS, 14, &ProcessHello { leaves: true, ..hello("other", "4", 4) });
     assert_eq!(actions(&mut gone), [Action::Stand, Action::Hello { joined: Some(12) }]);
-    // It has gone without a word.
+    // The other process has gone without a last hello.
     introduction.handle_timeout(until);
     assert!(actions(&mut introduction).contains(&Action::Stand));
 }

@@ -1,4 +1,4 @@
-//! What may be left of the job that a claim with `--overlap` has taken the lead from.
+//! What may be left of the job from which a claim with `--overlap` took the lead.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -7,23 +7,23 @@ use super::{Verdict, View};
 use crate::record::{Body, MemberId, Offset, Record};
 use crate::timings::LONGEST_LEASE;
 
-/// The job of the term before the current one, or before the one that was released last, as far as was read.
+/// The job of the term before the current one, or before the last released one, as far as the records tell.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum EarlierJob {
     /// Nothing is left of it.
     Gone,
-    /// It may run until its lease is over, which began before the claim that overlaps it.
+    /// It may run until its lease is over; that lease began before the claim that overlaps it.
     Overlapped {
         /// Its term.
         term: Offset,
-        /// Who led in that term, where it was read.
+        /// The leader of that term, if its records were read.
         member: Option<MemberId>,
-        /// How that is called.
+        /// That leader's name.
         name: Option<Box<str>>,
-        /// The longest lease that it may have.
+        /// The longest lease that it may hold.
         lease: Duration,
     },
-    /// Too little was read.
+    /// Too few records were read.
     Unknown,
 }
 
@@ -37,7 +37,7 @@ impl EarlierJob {
         }
     }
 
-    /// A claim has taken effect in this view. One that names no term was sent when no job was left.
+    /// A claim took effect in this view. A claim that names no term was sent when no job was left.
     pub(super) fn claimed(&mut self, view: &View, claim: &Record) {
         *self = match (claim.body.overlap().and_then(|overlap| overlap.over), view) {
             (None, _) => Self::Gone,
@@ -48,8 +48,8 @@ impl EarlierJob {
         };
     }
 
-    /// A word of a leader's was read: the current one's tells whether the job before its own is gone, and the one before has the last
-    /// word on its own job.
+    /// Applies a leader's record: the current leader's says whether the job before its own is gone, and the previous
+    /// leader's is final about its own job.
     pub(super) fn heard(&mut self, verdict: Verdict, record: &Record) {
         match &record.body {
             Body::Beat { overlap, .. } if verdict == Verdict::Effective => {

@@ -1,4 +1,4 @@
-//! What a node wants done, and what it reports.
+//! The actions of a node, and what it reports.
 
 use alloc::boxed::Box;
 
@@ -12,31 +12,31 @@ use crate::record::{Offset, Record};
 use crate::supervisor::{self, Ending};
 use crate::time::Time;
 
-/// Things to do.
+/// What the node's owner has to do.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
     /// Record this fact in the topic of facts, and report [`FactsEvent::Appended`](super::FactsEvent::Appended) or
-    /// [`FactsEvent::NotAppended`](super::FactsEvent::NotAppended). When it is written is filled in.
+    /// [`FactsEvent::NotAppended`](super::FactsEvent::NotAppended). The owner fills in the time of writing.
     AppendFact {
-        /// To be said with what becomes of it.
+        /// The number that the report must carry.
         id: u32,
         /// The fact.
         fact: Fact,
     },
-    /// At the end, die of this signal: it was the terminal's.
+    /// After the exit's work, die of this signal, since it came from the terminal.
     DieOf {
         /// SIGINT or SIGQUIT.
         signal: i32,
-        /// Send it to the whole process group: the job alone has had it.
+        /// Send it to the whole process group, since so far only the job has received it.
         to_group: bool,
     },
     /// The node has ended, with this status.
     Exit(Ending),
-    /// Ask which topic stands under the name, until there is an answer ([`candidate::Event::TopicIdentified`]).
+    /// Ask for the topic's id until there is an answer ([`candidate::Event::TopicIdentified`]).
     Identify,
     /// Join the group.
     JoinGroup,
-    /// Kill the guard, since it does not answer, and what can be found of the job beside it.
+    /// The guard does not answer: kill it, and what can be found of the job.
     KillGuard,
     /// SIGKILL to this hook and all of its group.
     KillHook {
@@ -50,92 +50,92 @@ pub enum Action {
         /// No other candidate is known.
         alone: bool,
     },
-    /// Say whose the terminal's foreground is: [`supervisor::Event::ForegroundSeen`].
+    /// Report which group has the terminal's foreground: [`supervisor::Event::ForegroundSeen`].
     LookAtForeground,
-    /// Ask soon where the log ends ([`candidate::Event::Answered`]).
+    /// Ask soon for the log's end ([`candidate::Event::Answered`]).
     LookForEnd,
-    /// For the log. Nothing is decided by it.
+    /// A note for the log, by which nothing is decided.
     Note(Note),
-    /// Send this to the guard. With a health command goes what takes its output.
+    /// Send this order to the guard. A health command is sent with a descriptor for its output.
     Order(Order),
-    /// R1: make a reader, ask it for the end offset, and forget the one before; have the topic judged (R0).
+    /// R1: start a new reader, ask it for the end offset, and drop the reader before; have the topic judged (R0).
     ReadAnew,
-    /// Ask where the topic of facts ends, read what it says of the key up to there, and report
+    /// Read the topic of facts up to its present end for what it says of the key, and report
     /// [`FactsEvent::Read`](super::FactsEvent::Read). An earlier reading is dropped.
     ReadFacts {
-        /// To be said with what was read.
+        /// The number that the report must carry.
         id: u32,
     },
     /// Read from this offset, which the log holds.
     ReadFrom(Offset),
     /// Replace the guard, which remembers the terms of a history that is gone (R5). No job is alive.
     RenewGuard,
-    /// Make a new producer, and forget the one before.
+    /// Make a new producer, and drop the one before.
     RenewProducer,
     /// Run a hook that does not run beside the job.
     RunHook(HookRun),
-    /// Hand this record to the producer: the send time is the time of the input that caused it (R3).
+    /// Hand this record to the producer. Its send time is the time of the input that caused it (R3).
     Send {
-        /// Under the election's key; a hello goes under the hello's.
+        /// The record. Its key is the election's, or for a hello the hello's key.
         record: Record,
     },
     /// Start a new guard.
     StartGuard,
-    /// Stop the process, once the group is left: no term is held, no claim under way, no hook runs, and none will be until it is
-    /// continued.
+    /// Stop the process once it has left the group: no term is held, no claim is in flight, no hook runs, and none
+    /// will until SIGCONT.
     Suspend,
 }
 
 /// One run of a hook.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct HookRun {
-    /// Which hook.
+    /// The hook.
     pub hook: Hook,
-    /// To be said with its end.
+    /// The run's number, which the report of its end must carry.
     pub id: u32,
     /// `NELI_WHY`; may be empty.
     pub why: &'static str,
-    /// The term that the lead is or was of, when there was one.
+    /// The term of the present or the last lead, if there was one.
     pub term: Option<Offset>,
-    /// The number of the run of the job that is alive, or was last, in that term.
+    /// The number of the job's present or last run in that term.
     pub attempt: u32,
-    /// When it is killed.
+    /// When to kill it.
     pub kill_at: Time,
 }
 
-/// What a person is told.
+/// A note for the log.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Note {
     /// Of the election.
     Election(candidate::Note),
     /// A hook has failed.
     HookFailed {
-        /// Which.
+        /// The hook.
         hook: Hook,
-        /// How.
+        /// How it failed.
         end: CommandEnd,
     },
     /// Of the job.
     Job {
-        /// The term in which it runs, or ran last.
+        /// The term of the present or the last run.
         term: Offset,
-        /// What.
+        /// The note.
         note: supervisor::Note,
     },
-    /// The election has come so far.
+    /// A milestone of the election.
     Milestone(Milestone),
     /// Of the key whose run succeeds once.
     Once(once::Note),
-    /// The node goes for good, since it is refused.
+    /// The node exits for good, since it was refused.
     Refused(Refusal),
 }
 
-/// By whom a node is refused.
+/// Why a node was refused.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Refusal {
-    /// By Kafka, by R0, by a candidate that stands in the election in another way, or by this machine, which can start no guard; the
-    /// line says why.
+    /// By Kafka, by R0, by a candidate whose options differ, or by this machine, which can't start a guard; the line
+    /// says why.
     Said(Box<str>),
-    /// The topic was deleted and made again, which the settings do not accept.
+    /// The topic was deleted and made again, which the configuration does not accept.
     TopicRemade,
 }

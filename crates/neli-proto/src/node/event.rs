@@ -1,4 +1,4 @@
-//! What happens to a node.
+//! The events of a node.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -12,46 +12,47 @@ use crate::record::{MemberId, Why};
 use crate::supervisor;
 use crate::window::Window;
 
-/// Things that happened.
+/// What has happened.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Event {
-    /// The process goes on although nobody sent it SIGCONT: it could not be suspended.
+    /// The process goes on without a SIGCONT, since it could not be suspended.
     Continued,
-    /// The election: what Kafka says of the journal, of the topic and of the group.
+    /// An event of the election: Kafka's answers about the journal, the topic and the group.
     Election(candidate::Event),
-    /// The process goes: nothing is started any more but the hook that runs at exit.
+    /// The process exits: nothing is started any more except the hook that runs at the exit.
     Exiting,
-    /// What is recorded of the key, or could not be.
+    /// An answer from the topic of facts.
     Facts(FactsEvent),
-    /// The lead is handed over, where one is held: another holds fewer roles than its share.
+    /// The lead is to be handed over, if one is held: another candidate holds fewer roles than its share.
     HandOver {
-        /// For whom; none for the member to which the group has assigned the partition.
+        /// The successor; none for the member to which the group has assigned the partition.
         to: Option<MemberId>,
     },
-    /// No guard can be started for the node, the first or one that is to follow a dead one: nothing can be run by this process any more.
+    /// No guard can be started for the node, neither a first one nor one after a dead one: this process can't run
+    /// anything any more.
     GuardRefused {
-        /// Why: one line.
+        /// The reason, in one line.
         error: Box<str>,
     },
     /// A hook has ended.
     HookEnded {
-        /// Which.
+        /// The hook.
         hook: Hook,
         /// Its number.
         id: u32,
-        /// How.
+        /// How it ended.
         end: CommandEnd,
     },
-    /// What the guard has answered. Where more is known of it than the answer tells, the event of the job tells all: a health command's
-    /// end with its output, and a stop with what the terminal shows.
+    /// An answer of the guard. If more is known of it than the answer says, the job's event carries all: a health
+    /// command's end with its output, and a stop with the terminal's state.
     Guard(Answer),
-    /// The job: what happened to it besides what its guard answers.
+    /// An event of the job that is not an answer of its guard.
     Job(supervisor::Event),
-    /// The terminal is gone, and its kernel has told only the job, which had the foreground.
+    /// The terminal is gone, which the kernel has reported only to the job, since that had the foreground.
     JobsTerminalGone,
     /// Kafka refuses for good: nothing is read or written any more.
     KafkaRefused {
-        /// What it said: one line.
+        /// Kafka's reason, in one line.
         error: Box<str>,
     },
     /// A signal to the process.
@@ -59,26 +60,26 @@ pub enum Event {
         /// Its number.
         signal: i32,
     },
-    /// So much is added to the claim delay from now on; none when nothing is to be claimed.
+    /// This is added to the claim delay from now on; none if nothing may be claimed.
     SpreadBy(Option<Duration>),
     /// The process wants the node to stand down.
     StandDown {
-        /// Why.
+        /// The reason.
         why: Why,
         /// For good.
         leaving: bool,
     },
     /// R0: the topic may not carry an election.
     TopicRefused {
-        /// Why: one line.
+        /// The reason, in one line.
         error: Box<str>,
     },
-    /// `--window` and `--schedule`: the window that the wall clock shows now. To be told before what is recorded of the windows, and
-    /// with a schedule whenever another is shown while the node leads.
+    /// `--window` and `--schedule`: the window that the wall clock shows now. It must come before what is recorded of
+    /// windows, and with a schedule whenever the window changes while the node leads.
     Window(Window),
 }
 
-/// What came of a question about the key's facts, or of one that was to be recorded.
+/// The answer to a question about the key's facts, or to a fact that was to be recorded.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum FactsEvent {
     /// The fact was acknowledged.

@@ -40,7 +40,7 @@ fn nobody_keeps_out_of_the_way_of_nobody() {
     assert_eq!(precedence.delay(NOW, Predecessor::Gone), at_once);
     precedence.heard(NOW, hello(1));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone), spread);
-    // Whoever led and fell silent, or has died, does not stand by.
+    // A leader that fell silent or died does not stand by.
     precedence.led_by(Some(&hello(1).member));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).map(|delay| delay.random), Some(JITTER_PER_STANDBY));
     precedence.heard(NOW, hello(2));

@@ -1,4 +1,5 @@
-//! Handing over: whoever holds more than its share stands down in one role after the other, each for somebody who holds less than his.
+//! Handing over: a process that holds more than its share stands down in one role after another, each in favour of a
+//! candidate that holds less than its share.
 
 use core::time::Duration;
 
@@ -8,27 +9,30 @@ use crate::precedence::Standing;
 use crate::record::MemberId;
 use crate::time::Time;
 
-/// After somebody has come or gone nothing is handed over for so long: everybody is to know of it.
+/// After a candidate has joined or left, nothing is handed over for this long, so that all candidates learn of the
+/// change first.
 const CANDIDATES_ARE_KNOWN: Duration = Duration::from_secs(1);
 
-/// Who holds one role more than others, and not more than anybody may, hands it over only when nothing has changed for so long:
-/// another may be about to do it.
+/// A process that holds one role more than others, but not more than the maximum share, hands it over only after
+/// nothing has changed for this long: another process may be about to do the same.
 const COUNTS_ARE_KNOWN: Duration = Duration::from_millis(300);
 
-/// The group has assigned a partition to another for so long before its roles are handed over: it may be about to come back.
+/// A partition must have been assigned to another member for this long before its role is handed over: the assignment
+/// may be about to change back.
 const ASSIGNMENT_IS_KNOWN: Duration = Duration::from_secs(1);
 
-/// What another gave up is handed to it again only when nothing else has changed for so long: that may make shares fair as well.
+/// A role that a candidate gave up is offered to it again only after nothing else has changed for this long, since
+/// another change may make the shares fair.
 const SHARES_ARE_SETTLED: Duration = Duration::from_secs(10);
 
 impl Spread {
-    /// Nothing is handed over until all others have learnt who is there.
+    /// Hands nothing over until all other candidates have learnt who is alive.
     pub(super) fn await_others(&mut self, now: Time) {
         self.not_before = now + CANDIDATES_ARE_KNOWN;
     }
 
-    /// When a role may have to be handed over that may not yet be. While one is being handed over none is; where nobody takes that one, it
-    /// is looked at as each vacancy is.
+    /// When a role that may not be handed over yet may become due. While one role is being handed over no other is;
+    /// if nobody takes that role, it is looked at again like any other vacancy.
     pub(super) fn hand_over_due(&self) -> Option<Time> {
         if !self.is_on || self.pending.is_some() {
             return None;
@@ -44,7 +48,7 @@ impl Spread {
         [self.not_before, counts, shares].into_iter().chain(assignments).filter(|at| *at > self.now).min()
     }
 
-    /// Hands over one role, if one is to be and none is being handed over.
+    /// Hands over one role if one is due and none is being handed over.
     pub(super) fn hand_over_if_due(&mut self, candidates: &Candidates) {
         if !self.is_on || self.pending.is_some() || self.now < self.not_before {
             return;
@@ -60,7 +64,7 @@ impl Spread {
         }
     }
 
-    /// A role that this process holds beyond its share, and who is to have it.
+    /// A role that this process holds beyond its share, and the candidate that should have it.
     fn beyond_share(&self, candidates: &Candidates) -> Option<HandedOver> {
         let shares = candidates.shares();
         let receiver = candidates.loads.receiver(candidates.own, &shares)?;
@@ -71,13 +75,14 @@ impl Spread {
         }
         let to = &candidates.ids[receiver];
         let led = self.roles.iter().enumerate().filter(|(_, role)| role.holding == Holding::Leading);
-        // The one that was taken last has done the least; but what has come from there is not sent back, where there is another.
+        // The role taken last has done the least work. A role that came from the receiver is not sent back while
+        // there is another.
         let last = led.max_by_key(|(_, role)| (role.last_other.as_ref() != Some(to), role.taken));
         last.map(|(role, _)| HandedOver { role, to: Some(to.clone()) })
     }
 
-    /// A role that this process holds although the group has assigned its partition to another. Where somebody takes no more than so
-    /// many roles, it may be one that he has left to others.
+    /// A role that this process holds although the group has assigned its partition to another member. A member with
+    /// a limit (`max_roles`) may have left the role to others on purpose.
     fn assigned_elsewhere(&self, candidates: &Candidates) -> Option<usize> {
         if self.members.all().iter().any(|member| member.max_roles.is_some()) {
             return None;
@@ -92,7 +97,7 @@ impl Spread {
         })
     }
 
-    /// A role's holder has changed: whether the one that was being handed over has been taken.
+    /// The holder of a role has changed: checks whether it is the role that was being handed over.
     pub(super) fn hand_over_seen(&mut self, now: Time, number: usize) {
         let Some(pending) = self.pending.take_if(|pending| pending.role == number) else { return };
         match &self.roles[number].holding {
@@ -100,7 +105,7 @@ impl Spread {
                 let by = by.clone();
                 self.settle(now, &pending, Some(&by));
             }
-            // Nobody else has taken it.
+            // No other candidate has taken it.
             Holding::Leading => self.settle(now, &pending, None),
             Holding::Claiming | Holding::Ending | Holding::Unknown | Holding::Vacant { .. } => {
                 self.pending = Some(pending);
@@ -109,7 +114,7 @@ impl Spread {
         }
     }
 
-    /// A role that nobody has taken for long is waited for no more.
+    /// Stops waiting for a handed-over role that nobody has taken for a long time.
     pub(super) fn give_up_pending(&mut self) {
         let now = self.now;
         let is_over = |pending: &mut HandedOver| {
@@ -121,7 +126,7 @@ impl Spread {
         }
     }
 
-    /// Takes note of who has taken what was handed over.
+    /// Records which candidate took the role that was handed over.
     fn settle(&mut self, now: Time, pending: &HandedOver, taken_by: Option<&MemberId>) {
         if let Some(to) = &pending.to
             && let Some(member) = self.members.by_id(to)

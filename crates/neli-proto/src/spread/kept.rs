@@ -1,32 +1,33 @@
-//! What is not handed over at once to the one that the group has chosen: it may be dead, or could not lead the role, or was asked not to.
+//! Roles that are withheld for a while from the member that the group has chosen: it may be dead, it may be unable to
+//! lead the role, or it was asked not to.
 
 use core::time::Duration;
 
 use crate::record::Why;
 use crate::time::Time;
 
-/// The group knows by then that a member is dead, and has chosen another: its session is over, which takes 6 s unless it is set longer.
+/// By then the group has noticed a member's death and chosen another: the session (6 s by default) is over.
 const DEATH_IS_KNOWN: Duration = Duration::from_secs(20);
 
-/// What the one that was to have it did not take is offered again after so long, twice as long each time in a row.
+/// A role that the chosen member did not take is offered to it again after this long; doubled each time in a row.
 const NOT_TAKEN: Duration = Duration::from_secs(30);
 
-/// What another was asked to give up is kept for so long at least.
+/// A role that its leader was asked to give up (`resign`) is withheld for at least this long.
 const GIVEN_UP: Duration = Duration::from_secs(30);
 
-/// What another gave up is kept for so long, and nothing longer.
+/// A role that its leader gave up is withheld for at most this long.
 const LONGEST: Duration = Duration::from_secs(10 * 60);
 
-/// For how long a role is kept from the group's choice, should this process lead it and not be that choice.
+/// For how long this process, if it leads the role, withholds it from the group's choice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept {
-    /// It is not handed over before.
+    /// The role is not handed over before this time.
     until: Time,
-    /// From `until` to then it is handed over only where shares are not fair as they are.
+    /// Between `until` and this time the role is handed over only if the shares are unfair otherwise.
     while_fair_until: Time,
-    /// Its last leader handed it over.
+    /// The last leader handed the role over.
     is_offered: bool,
-    /// How often in a row it was not taken, and when last.
+    /// How often in a row the role was not taken, and when that last happened.
     refusals: u32,
     refused_at: Time,
 }
@@ -36,7 +37,7 @@ impl Kept {
         Self { until: now, while_fair_until: now, is_offered: false, refusals: 0, refused_at: now }
     }
 
-    /// Another has released it for this reason.
+    /// Another candidate released the role for this reason.
     pub(super) fn released(&mut self, now: Time, why: Option<Why>) {
         self.is_offered = why == Some(Why::Spread);
         let (least, while_fair) = match why {
@@ -48,15 +49,16 @@ impl Kept {
         (self.until, self.while_fair_until) = (now + least, now + while_fair);
     }
 
-    /// This process hands it over.
+    /// This process hands the role over.
     pub(super) const fn offered(&mut self) {
         self.is_offered = true;
     }
 
-    /// This process, which is not the group's choice, leads it now; `is_after_silence`: since its leader was silent for a lease.
+    /// This process leads the role now, although the group has chosen another member. `is_after_silence`: the
+    /// previous leader had been silent for its lease.
     pub(super) fn taken(&mut self, now: Time, is_after_silence: bool) {
         if core::mem::take(&mut self.is_offered) {
-            // After longer than it is ever kept for, somebody has taken it meanwhile.
+            // After longer than the longest time of withholding, another candidate must have led it in between.
             let is_in_a_row = now < self.refused_at + LONGEST * 2;
             self.refusals = if is_in_a_row { self.refusals } else { 0 };
             self.until = now + NOT_TAKEN.saturating_mul(1 << self.refusals.min(5)).min(LONGEST);
@@ -67,12 +69,12 @@ impl Kept {
         }
     }
 
-    /// Whether it is to be handed over.
+    /// Whether the role may be handed over now.
     pub(super) fn is_over(&self, now: Time, are_fair: bool) -> bool {
         now >= if are_fair { self.while_fair_until } else { self.until }
     }
 
-    /// When it may be handed over that may not be yet.
+    /// When a role that may not be handed over yet may be.
     pub(super) const fn ends(&self) -> [Time; 2] {
         [self.until, self.while_fair_until]
     }

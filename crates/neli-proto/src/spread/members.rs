@@ -1,4 +1,4 @@
-//! Who can take roles: the candidates that are alive, as far as their hellos and their leads tell.
+//! The candidates that can take roles: those that are alive according to their hellos and their leads.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -7,35 +7,37 @@ use crate::precedence::HELLO_HOLDS;
 use crate::record::{MemberId, Why};
 use crate::time::Time;
 
-/// Who did not take what it was handed, or could not run it, is given nothing for this long; doubled each time in a row.
+/// A candidate that did not take a role handed to it, or could not run it, is given none for this long; doubled each
+/// time in a row.
 const SHORTEST_BAR: Duration = Duration::from_secs(60);
 
-/// And for this long at most.
+/// The longest such exclusion.
 const LONGEST_BAR: Duration = Duration::from_secs(60 * 60);
 
-/// A candidate, this one or another.
+/// A candidate: this process or another.
 #[derive(Clone, Debug)]
 pub(super) struct Member {
     pub(super) id: MemberId,
-    /// When its last hello was read; none where only its lead is known.
+    /// When its last hello was read; none if it is known by its lead alone.
     heard: Option<Time>,
     absence: Absence,
-    /// How many roles it takes at most.
+    /// The most roles that it takes.
     pub(super) max_roles: Option<u32>,
-    /// How often in a row it could not take or run a role.
+    /// How often in a row it failed to take or run a role.
     failures: u32,
-    /// It is given nothing until then.
+    /// Until when it is given no role.
     barred_until: Option<Time>,
 }
 
-/// Whether it has gone, and whether it can come back under its id.
+/// Whether a candidate has gone, and whether it can come back under the same member id.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Absence {
-    /// It is there.
+    /// It is alive.
     None,
-    /// Another leads what it led, without a release; or its process is suspended. Its next hello ends this.
+    /// Another candidate leads its former role without a release of it, or its process is suspended. Its next hello
+    /// ends this state.
     UntilHello,
-    /// Its process has ended or is about to.
+    /// Its process has ended or is about to end.
     ForGood,
 }
 
@@ -44,7 +46,7 @@ impl Member {
         Self { id, heard, absence: Absence::None, max_roles, failures: 0, barred_until: None }
     }
 
-    /// Whether it takes part, where it holds `held` roles: who leads is alive, whatever became of its hellos.
+    /// Whether it takes part while it holds `held` roles. A leader is alive even if its hellos are missing.
     pub(super) fn is_there(&self, now: Time, held: u32) -> bool {
         self.absence == Absence::None && (held > 0 || self.heard.is_some_and(|at| now.since(at) < HELLO_HOLDS))
     }
@@ -55,13 +57,13 @@ impl Member {
         is_old && self.barred_until.is_none_or(|until| now >= until)
     }
 
-    /// How many roles it has at most, where it holds `held`: what it holds it keeps, even where it takes nothing.
+    /// The most roles that it may have while it holds `held`: it keeps what it holds even if it takes no more.
     pub(super) fn most(&self, now: Time, held: u32) -> u32 {
         let is_barred = self.barred_until.is_some_and(|until| now < until);
         if is_barred { held } else { self.max_roles.unwrap_or(u32::MAX).max(held) }
     }
 
-    /// It has said hello.
+    /// Its hello was read.
     pub(super) fn heard(&mut self, now: Time, max_roles: Option<u32>) {
         self.heard = Some(now);
         self.max_roles = max_roles;
@@ -70,12 +72,12 @@ impl Member {
         }
     }
 
-    /// Another process knows that it is there.
+    /// Another process has named it as a successor, so it is alive.
     pub(super) const fn named(&mut self, now: Time) {
         self.heard = Some(now);
     }
 
-    /// Another leads what it led, and it has released nothing.
+    /// Another candidate leads its former role, which it has not released.
     pub(super) fn went_silent(&mut self) {
         if self.absence == Absence::None {
             self.absence = Absence::UntilHello;
@@ -92,31 +94,31 @@ impl Member {
         }
     }
 
-    /// It could not take or run a role.
+    /// It failed to take or run a role.
     pub(super) fn failed(&mut self, now: Time) {
         let bar = SHORTEST_BAR.saturating_mul(1 << self.failures.min(6));
         self.failures += 1;
         self.barred_until = Some(now + bar.min(LONGEST_BAR));
     }
 
-    /// It took what it was handed.
+    /// It took a role that was handed to it.
     pub(super) const fn succeeded(&mut self) {
         self.failures = 0;
     }
 
-    /// When that it has gone, or is barred no more, follows from the time alone.
+    /// The next time at which it counts as gone, or is no longer excluded, with no further input.
     pub(super) fn changes_at(&self, now: Time) -> Option<Time> {
         let goes = self.heard.filter(|_| self.absence == Absence::None).map(|at| at + HELLO_HOLDS);
         [goes, self.barred_until].into_iter().flatten().filter(|at| *at > now).min()
     }
 }
 
-/// Whether whoever releases a role for this reason has gone, or is about to go.
+/// Whether a release for this reason means that its writer has gone or is about to go.
 pub(crate) const fn goes_for_good(why: Why) -> bool {
     matches!(why, Why::Ended | Why::Refused | Why::Stopped | Why::SupervisorDied)
 }
 
-/// All that are known, in the order of their ids.
+/// All known candidates, in the order of their ids.
 #[derive(Clone, Debug)]
 pub(super) struct Members(Vec<Member>);
 
@@ -138,7 +140,7 @@ impl Members {
         self.0.get_mut(index)
     }
 
-    /// The one of this id, which is made known if it isn't.
+    /// The candidate with this id; added if it is not known.
     pub(super) fn known(&mut self, id: &MemberId) -> &mut Member {
         let at = match self.0.binary_search_by(|member| member.id.cmp(id)) {
             Ok(at) => at,
@@ -150,7 +152,7 @@ impl Members {
         &mut self.0[at]
     }
 
-    /// Forgets those that have gone long ago, but for those that `is_needed`.
+    /// Forgets candidates that left long ago, except those for which `is_needed` holds.
     pub(super) fn forget_gone(&mut self, now: Time, is_needed: impl Fn(&MemberId) -> bool) {
         self.0.retain(|member| !member.is_forgettable(now) || is_needed(&member.id));
     }

@@ -1,4 +1,5 @@
-//! The plan: who is there, how many roles each is to hold, who is to have which vacancy, and what follows for this process's claims.
+//! The plan: which candidates are alive, how many roles each should hold, which candidate should take each vacancy,
+//! and the resulting claim delays of this process.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -9,16 +10,16 @@ use crate::precedence::Standing;
 use crate::record::MemberId;
 use crate::time::Time;
 
-/// Those that are there, in the order of their ids, and what each holds.
+/// The living candidates in the order of their ids, and what each holds.
 pub(super) struct Candidates {
     pub(super) ids: Vec<MemberId>,
-    /// This process among them.
+    /// The index of this process.
     pub(super) own: usize,
-    /// With what each is about to claim.
+    /// How many roles each holds, including those it is about to claim.
     pub(super) loads: Loads,
     /// How many roles there are to share.
     pub(super) total: u32,
-    /// Who of them leads each role, where it is another than this process.
+    /// The candidate that leads each role, if it is not this process.
     leaders: Vec<Option<usize>>,
 }
 
@@ -31,7 +32,7 @@ impl Candidates {
         self.loads.fair_shares(self.total)
     }
 
-    /// The part of the claim delay that grows with the roles that this process holds.
+    /// The part of the claim delay that grows with the number of roles that this process holds.
     fn own_delay(&self) -> Duration {
         let held = &self.loads.held;
         let fewest = held.iter().min().copied().unwrap_or_default();
@@ -40,12 +41,12 @@ impl Candidates {
 }
 
 impl Spread {
-    /// Computes anew what follows from all that is known.
+    /// Recomputes the plan from all that is known.
     pub(super) fn plan(&mut self) {
         self.is_planned = true;
         let now = self.now;
         self.take_back_delays();
-        // Whoever did not take it is given nothing by this plan, either.
+        // A candidate that did not take its role in time is given nothing by this plan either.
         self.give_up_pending();
         let mut candidates = self.count_candidates(now);
         if candidates.ids != self.candidates {
@@ -60,7 +61,7 @@ impl Spread {
         self.hand_over_if_due(&candidates);
     }
 
-    /// What was to be told of claim delays and has not been is told anew: a claim of one role may leave no room for another.
+    /// Recomputes claim delays that were not given out yet: a claim of one role may leave no room for another.
     fn take_back_delays(&mut self) {
         let roles = &mut self.roles;
         self.actions.retain(|action| match action {
@@ -72,7 +73,7 @@ impl Spread {
         });
     }
 
-    /// Who is there, and what each holds.
+    /// The living candidates, and what each holds.
     fn count_candidates(&mut self, now: Time) -> Candidates {
         let held = self.count_held(now);
         let mut candidates =
@@ -96,7 +97,7 @@ impl Spread {
         candidates
     }
 
-    /// How many roles each of those holds that are known, in the order of their ids; a leader is known.
+    /// How many roles each known candidate holds, in the order of their ids. Every leader is known.
     fn count_held(&mut self, now: Time) -> Vec<u32> {
         let (own, roles) = (&self.member, &self.roles);
         self.members.forget_gone(now, |id| id == own || roles.iter().any(|role| role.leader() == Some(id)));
@@ -113,7 +114,8 @@ impl Spread {
         held
     }
 
-    /// Says of each role that nobody holds, or somebody who has gone, who is to have it. Who was to have it before keeps it.
+    /// Chooses a successor for each role that is vacant or whose holder has gone. A role's present successor is kept
+    /// where possible.
     fn give_vacancies(&mut self, candidates: &mut Candidates, now: Time) {
         let is_vacant = |number: &usize| match &self.roles[*number].holding {
             Holding::Held { .. } => candidates.leaders[*number].is_none(),
@@ -133,7 +135,7 @@ impl Spread {
             let successor = named
                 .and_then(|successor| candidates.index(successor))
                 .filter(|&successor| candidates.loads.has_room(successor));
-            // Who was named by more than one leader at a time takes no more than is fair.
+            // A candidate that several leaders named at once takes no more than its fair share.
             let is_named = matches!(role.holding, Holding::Vacant { successor: Some(_) });
             match successor.filter(|&successor| !is_named || candidates.loads.held[successor] < most) {
                 Some(successor) => candidates.loads.held[successor] += 1,
@@ -151,7 +153,7 @@ impl Spread {
         }
     }
 
-    /// Says of each role that another holds who is to have it if that one goes.
+    /// Chooses for each role that another candidate holds the candidate that should have it if that holder goes.
     fn name_successors(&mut self, candidates: &Candidates) {
         let mut without: Vec<Option<(Loads, Vec<u32>)>> = alloc::vec![None; candidates.ids.len()];
         for (number, role) in self.roles.iter_mut().enumerate() {
@@ -172,7 +174,8 @@ impl Spread {
         }
     }
 
-    /// Tells each role's claim delay where it is another than before. That of a role that this process holds does not matter, and stays.
+    /// Gives out each claim delay that has changed. The delay of a role that this process holds does not matter and
+    /// is left alone.
     fn tell_delays(&mut self, candidates: &Candidates) {
         let own_held = self.roles.iter().filter(|role| role.holding.is_own()).count();
         let has_room = self.max_roles.is_none_or(|most| usize::try_from(most).is_ok_and(|most| own_held < most));

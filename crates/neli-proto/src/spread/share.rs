@@ -1,19 +1,21 @@
-//! Fair shares: how many roles each candidate is to hold, and which candidate is to have a role that nobody holds.
+//! Fair shares: how many roles each candidate should hold, and which candidate should have a vacant role.
 
 use alloc::vec::Vec;
 
-/// How many roles each candidate holds, and how many it takes at most; in the order of their ids, which is the same for everybody.
+/// How many roles each candidate holds, and how many it takes at most. The order is that of their ids, which is the
+/// same for every process.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Loads {
-    /// What each holds, with what it is about to claim.
+    /// How many roles each holds, including those it is about to claim.
     pub(super) held: Vec<u32>,
-    /// What each takes at most.
+    /// The most that each takes.
     pub(super) most: Vec<u32>,
 }
 
 impl Loads {
-    /// How many roles each is to hold of `total`: as equal as the limits allow. Where they can't be equal, some have one more: those that
-    /// hold so many already, since no other choice needs fewer moves; among them the first, so that the choice stays while they hand over.
+    /// How many of `total` roles each should hold: as equal as the limits allow. If they can't be equal, some hold
+    /// one more: first those that hold so many already, since that needs the fewest moves; then those with the lowest
+    /// ids, so that the choice does not change while roles are handed over.
     pub(super) fn fair_shares(&self, total: u32) -> Vec<u32> {
         let each = self.level(total);
         let mut shares: Vec<u32> = self.most.iter().map(|most| each.min(*most)).collect();
@@ -27,7 +29,7 @@ impl Loads {
         shares
     }
 
-    /// The most that everybody can be given alike, each up to its limit.
+    /// The largest number that every candidate can be given, each up to its limit.
     fn level(&self, total: u32) -> u32 {
         let fits = |each: u32| {
             let sum = self.most.iter().map(|most| u64::from(each.min(*most))).sum::<u64>();
@@ -45,9 +47,9 @@ impl Loads {
         fitting
     }
 
-    /// Who is to have `role`: of those that hold less than their share the one whose turn it is by the role's number, so that the order in
-    /// which roles become vacant does not matter; else whoever holds the fewest. Who gave it up has it only when nobody else can. None
-    /// when nobody has room.
+    /// The candidate that should have `role`. Among those below their share the role's number decides, so that the
+    /// order in which roles become vacant does not matter; otherwise the candidate that holds the fewest. The
+    /// candidate that gave the role up is chosen only if no other can have it. None if nobody has room.
     pub(super) fn successor(&self, role: usize, shares: &[u32], given_up_by: Option<usize>) -> Option<usize> {
         let count = self.held.len();
         let in_turn = (0..count).map(|step| (role + step) % count).filter(|&index| self.has_room(index));
@@ -58,17 +60,17 @@ impl Loads {
             .or_else(|| given_up_by.filter(|&index| self.has_room(index)))
     }
 
-    /// Whether one more role may be given to it.
+    /// Whether a candidate has room for one more role.
     pub(super) fn has_room(&self, index: usize) -> bool {
         self.held[index] < self.most[index]
     }
 
-    /// Whether nobody who has room holds two fewer than this one.
+    /// Whether no candidate with room holds two roles fewer than this one.
     pub(super) fn is_fair_to_others(&self, index: usize) -> bool {
         (0..self.held.len()).filter(|&other| self.has_room(other)).all(|other| self.held[index] < self.held[other] + 2)
     }
 
-    /// Without one of them: what it holds is to be given to the others.
+    /// The same without one candidate, whose roles are to be given to the others.
     pub(super) fn without(&self, index: usize) -> Self {
         let mut others = self.clone();
         others.held[index] = 0;
@@ -76,8 +78,9 @@ impl Loads {
         others
     }
 
-    /// To whom `giver` is to hand over one role: each role that is held beyond a share goes to one that is missing below another, both
-    /// counted in the order of ids, so that no two givers mean the same gap. None when it holds no more than its share.
+    /// The candidate to which `giver` should hand over one role. The n-th role above a share goes to the n-th gap
+    /// below one, both counted in the order of ids, so that two givers never choose the same gap. None if `giver`
+    /// holds no more than its share.
     pub(super) fn receiver(&self, giver: usize, shares: &[u32]) -> Option<usize> {
         let beyond = |index: usize| self.held[index].saturating_sub(shares[index]);
         if beyond(giver) == 0 {

@@ -1,4 +1,4 @@
-//! What a supervisor wants done, and what it reports of the job.
+//! The actions of a supervisor, and what it reports about the job.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -10,44 +10,45 @@ use crate::record::Why;
 use crate::supervisor::LocalEvent;
 use crate::window::Span;
 
-/// Things to do.
+/// What the supervisor's owner has to do.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
-    /// At the end, die of this signal: it was the terminal's.
+    /// After the exit's work, die of this signal, since it came from the terminal.
     DieOf {
         /// SIGINT or SIGQUIT.
         signal: i32,
-        /// Send it to the whole of `neli-run`'s process group: the job alone has had it.
+        /// Send it to the whole process group of `neli-run`, since so far only the job has received it.
         to_group: bool,
     },
-    /// End with this status.
+    /// Exit with this status.
     Exit(Ending),
-    /// Give up waiting for a claim or a delivery.
+    /// Stop waiting for a claim or a delivery.
     GiveUpWaiting,
-    /// Kill the guard, since it does not answer, and what can be found of the job beside it.
+    /// The guard does not answer: kill it, and what can be found of the job.
     KillGuard,
-    /// The guard is dead: kill what it left, and say [`Event::OrphansGone`](super::Event::OrphansGone) when nothing is.
+    /// The guard is dead: kill what it left, and report [`Event::OrphansGone`](super::Event::OrphansGone) when
+    /// nothing is left.
     KillOrphans,
-    /// Say whose the terminal's foreground is: [`Event::ForegroundSeen`](super::Event::ForegroundSeen).
+    /// Report which group has the terminal's foreground: [`Event::ForegroundSeen`](super::Event::ForegroundSeen).
     LookAtForeground,
-    /// Say so.
+    /// Log this note.
     Note(Note),
-    /// Tell the guard.
+    /// Send this order to the guard.
     Order(Order),
-    /// A run under a term that is held has ended by itself, and nothing of it is left: the node says what follows.
+    /// A run under a held term has ended by itself, and nothing of it is left: the node decides what follows.
     RunEnded(RunEnd),
     /// Start a new guard.
     StartGuard,
-    /// Tell the candidate.
+    /// Pass this to the candidate.
     Tell(LocalEvent),
 }
 
-/// With what status to end, and whose it is.
+/// The cause of the exit, which gives its status.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Ending {
-    /// Nothing led to a status of the job's: the election was ended.
+    /// The election was ended.
     Ended,
-    /// The job's own.
+    /// The job's own status.
     Job(JobStatus),
     /// The lead was lost.
     Lost(Lost),
@@ -65,38 +66,38 @@ pub enum Ending {
     WaitedEnough,
 }
 
-/// What became of the job when the lead was lost.
+/// How the job ended when the lead was lost.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Lost {
-    /// It was killed because the right to run it was over.
+    /// It was killed because the lease was over.
     Fenced,
     /// It was killed at the stop timeout.
     Killed,
-    /// It stopped by itself in time, or none ran.
+    /// It stopped by itself in time, or none was running.
     Stopped,
 }
 
-/// What a person is told.
+/// A note for the log.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Note {
     /// The guard does not answer, and is killed with the job.
     GuardHangs,
     /// The guard died, or was killed because it did not answer.
     GuardLost,
-    /// The health command failed, and that counts; of so many failures in a row that are one too many.
+    /// The health command failed and that counts: the failures so far, and the limit.
     HealthFailed(Failure, u32),
     /// The main process ended.
     JobExited {
-        /// How.
+        /// How it ended.
         status: JobStatus,
-        /// For how long it ran.
+        /// How long it ran.
         ran: Duration,
         /// It was not asked to end.
         by_itself: bool,
     },
-    /// The job has stopped itself where nobody could continue it, and was continued. Said once.
+    /// The job has stopped itself where nothing could continue it, and was continued. Logged once.
     JobContinued,
-    /// The job wants the terminal, is stopped for it, and `neli-run` has not got it. Said once.
+    /// The job was stopped because it wants the terminal, which `neli-run` does not have. Logged once.
     JobInBackground,
     /// SIGKILL was needed.
     JobKilled {
@@ -109,7 +110,7 @@ pub enum Note {
         pid: u32,
         /// 1 for the first run in this term.
         attempt: u32,
-        /// The window that it is for, where it is for one.
+        /// The window that the run is for, if any.
         window: Option<Span>,
     },
     /// COMMAND could not be started.
@@ -121,28 +122,28 @@ pub enum Note {
     Restarting {
         /// The number of the next run in this term.
         attempt: u32,
-        /// How long after the end of the old tree.
+        /// The delay after the end of the old tree.
         delay: Duration,
     },
     /// The barrier began.
     Stopping {
-        /// Why.
+        /// The reason.
         why: Why,
         /// From the stop signal to SIGKILL.
         timeout: Duration,
     },
     /// The lead was won, and the first run waits.
     Settling {
-        /// For how long.
+        /// The delay.
         delay: Duration,
     },
-    /// The main process runs, and no descriptor is left to watch it by.
+    /// The main process runs, but no descriptor is left to watch it with.
     StartedUnseen,
-    /// These can't be killed.
+    /// These processes can't be killed.
     Stuck {
         /// Their process ids.
         pids: Vec<u32>,
     },
-    /// So many failures in a row: another machine is to try.
+    /// The failures in a row: another machine should try.
     Unhealthy(Failure),
 }

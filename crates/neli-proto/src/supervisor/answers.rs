@@ -82,7 +82,7 @@ impl Supervisor {
         TreeEnd { term: grant.term }
     }
 
-    /// There is no guard, so that what was ordered since the last one's end has never begun.
+    /// There is no guard, so a run that was ordered since the last one's end has never begun.
     pub(super) fn guard_not_started(&mut self) {
         self.watch = None;
         let is_ordered = matches!(self.job, Job::Ordered | Job::Stopping { main: None, .. });

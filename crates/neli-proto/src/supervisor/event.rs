@@ -1,4 +1,4 @@
-//! What happens to a job, to its guard and to `neli-run`, and what the candidate says of the lead.
+//! The events of a job, of its guard's process and of `neli-run`, and the candidate's decisions about the lead.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -10,21 +10,21 @@ use crate::record::Why;
 use crate::terminal::Foreground;
 use crate::window::Span;
 
-/// Things that happened to the job, to its guard and to `neli-run`. What the guard answers comes by
+/// What has happened to the job, to its guard's process and to `neli-run`. The guard's answers come in by
 /// [`handle_answer`](super::Supervisor::handle_answer).
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Event {
-    /// What was asked for by [`Action::LookAtForeground`](super::Action::LookAtForeground).
+    /// The answer to [`Action::LookAtForeground`](super::Action::LookAtForeground).
     ForegroundSeen(Foreground),
-    /// The guard is dead and has been waited for: the tree is ours now.
+    /// The guard is dead and was waited for: its tree is inherited now.
     GuardDied,
-    /// The guard that was to be started could not be: there is none, and none follows.
+    /// No guard could be started, and there will be none.
     GuardNotStarted,
     /// The health command has ended.
     HealthEnded {
-        /// Which.
+        /// The run's number.
         id: u32,
-        /// How.
+        /// How it ended.
         end: CommandEnd,
         /// The last line of its output; may be empty.
         last_line: Box<str>,
@@ -33,83 +33,83 @@ pub enum Event {
     JobStopped {
         /// Its number.
         signal: i32,
-        /// Whose the terminal's foreground is.
+        /// The group that has the terminal's foreground.
         foreground: Foreground,
-        /// `neli-run` may stop: there is somebody to continue it.
+        /// Whether `neli-run` may stop itself: a parent must be able to continue it.
         continuable: bool,
     },
-    /// Nothing is left of what the dead guard has left.
+    /// Nothing is left of the dead guard's tree.
     OrphansGone,
-    /// These are still there one lease after SIGKILL.
+    /// These processes are still there one lease after SIGKILL.
     OrphansStuck {
         /// Their process ids.
         pids: Vec<u32>,
     },
-    /// The job's main process runs, and can't be watched: that is no run.
+    /// The job's main process runs but can't be watched, which counts as a failed run.
     StartedUnseen {
         /// Its process id.
         pid: u32,
     },
     /// TSTP to `neli-run`.
     SuspendSignal {
-        /// There is somebody to continue it.
+        /// Whether a parent can continue it.
         continuable: bool,
     },
-    /// HUP to `neli-run`, whose terminal is gone.
+    /// HUP to `neli-run` because its terminal is gone.
     TerminalGone,
-    /// INT or QUIT, not by a process: the terminal sent it to all of `neli-run`'s process group.
+    /// INT or QUIT from the terminal, which it sent to the whole process group of `neli-run`.
     Typed {
         /// Its number.
         signal: i32,
     },
 }
 
-/// What the candidate says of the lead.
+/// The candidate's decisions about the lead.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum LeadEvent {
-    /// The candidate leaves.
+    /// The candidate exits.
     Departed(Departure),
-    /// The candidate's right was extended.
+    /// The lease was extended.
     Extended(Grant),
-    /// The candidate leads, and the job is not started before [`MayRun`](Self::MayRun). After a run that ended by itself the term is
-    /// kept until [`StoppedFor`](Self::StoppedFor).
+    /// The candidate leads, but the job must wait for [`MayRun`](Self::MayRun). After a run that ended by itself the
+    /// term is kept until [`StoppedFor`](Self::StoppedFor).
     Held(Grant),
-    /// The candidate's right is over at once.
+    /// The lease is over, at once.
     Killed(Loss),
     /// The candidate leads.
     Led(Grant),
-    /// A job that is held may run: for this window, where it is for one.
+    /// A job that waited may run: for this window, if any.
     MayRun(Option<Span>),
     /// The candidate stands down: the barrier.
     StoppedFor(Why),
-    /// Another leads already: the barrier, in this time at most.
+    /// Another candidate leads already: the barrier, with a time limit.
     StoppedWithin {
-        /// Why.
+        /// The reason.
         why: Why,
-        /// For how long.
+        /// The time limit.
         within: Duration,
     },
-    /// A job that is held is not run before another window.
+    /// A job that waits is not run before the next window.
     Waits,
 }
 
-/// Why a lead is lost at once.
+/// Why a lead ends at once, without a barrier.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Loss {
-    /// Our own word in the journal no longer counts: the history is gone.
+    /// The history was cut: our records in the journal count no more.
     HistoryCut,
-    /// The lease is over, by our own clock or by the guard's word.
+    /// The lease is over, by our own clock or by the guard's answer.
     LeaseOver,
-    /// Another's claim took effect.
+    /// Another candidate's claim took effect.
     Superseded,
 }
 
-/// How a candidate goes.
+/// Why a candidate exits.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Departure {
     /// The election was ended.
     Ended,
-    /// It was told to.
+    /// It was told to stop.
     Left,
     /// It has not led within `--wait`.
     WaitedEnough,

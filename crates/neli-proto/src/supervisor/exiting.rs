@@ -17,10 +17,10 @@ impl Supervisor {
         self.actions.push_back(Action::Exit(ending));
     }
 
-    /// The status of the run that was alive when the signal came, or of the last one when it came between two.
+    /// The status of the run that was alive when the signal came, or of the last one if it came between two.
     fn stopped(&self, stop: Stop) -> Ending {
-        // What the main process itself ended with comes first: only what it left may have been killed. A guard that died
-        // tells no status.
+        // The main process's own end comes first, since perhaps only its leftovers were killed. A dead guard reports
+        // no status.
         let was_killed = self.run.started && self.run.killed != Killed::No;
         let status = self.run.status.or(was_killed.then_some(JobStatus::Signaled(SIGKILL)));
         status.filter(|_| stop.amid_runs).map_or(Ending::StoppedBy(stop.signal), Ending::Job)
@@ -38,14 +38,14 @@ impl Supervisor {
         }
     }
 
-    /// Whether the end of a term, for this reason, is this candidate's end too.
+    /// Whether the end of a term for this reason is the end of this candidate too.
     pub(super) fn leaves_after(&self, why: Why) -> bool {
         let by_itself = matches!(why, Why::Exited | Why::RestartLimit);
         self.stop.is_some() || by_itself || (is_loss(why) && self.policy.on_loss == OnLoss::Exit)
     }
 }
 
-/// Whether the lead was lost: taken, given up for another's sake, or run out.
+/// Whether the lead was lost: taken over, given up in favour of another candidate, or run out.
 const fn is_loss(why: Why) -> bool {
     match why {
         Why::FactsUnavailable | Why::Fenced | Why::GuardDied | Why::Resigned | Why::Revoked | Why::Unhealthy => true,

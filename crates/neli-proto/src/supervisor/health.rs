@@ -1,4 +1,4 @@
-//! A job's health: looked after while its main process runs and it is not being stopped, and never else.
+//! The job's health is checked only while its main process runs and is not being stopped.
 
 use super::{Job, Supervisor};
 use crate::command::CommandEnd;
@@ -20,7 +20,7 @@ impl Supervisor {
         }
     }
 
-    /// To be called whenever something may have happened to the job.
+    /// To be called after every event that may have changed the job's state.
     pub(super) fn look_after_health(&mut self, now: Time) {
         let Some(mut health) = self.health.take() else { return };
         let runs = match self.job {

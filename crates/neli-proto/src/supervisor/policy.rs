@@ -1,31 +1,31 @@
-//! How a job is treated.
+//! How the job is supervised.
 
 use core::time::Duration;
 
 use crate::health::HealthPolicy;
 use crate::restart::RestartPolicy;
 
-/// How the job is treated.
+/// How the job is supervised.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Policy {
-    /// How long after the lead was won its first run starts.
+    /// The delay from winning the lead to the first run.
     pub settle: Duration,
     /// How it is stopped.
     pub stop: StopPolicy,
-    /// Whether it is run again.
+    /// Whether and when it is run again.
     pub restart: RestartPolicy,
-    /// What follows the loss of the lead.
+    /// What follows a loss of the lead.
     pub on_loss: OnLoss,
-    /// How its health is looked after, if it is.
+    /// How its health is checked, if it is.
     pub health: Option<HealthPolicy>,
 }
 
 /// `--on-loss`.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum OnLoss {
-    /// It goes for good.
+    /// The candidate exits.
     Exit,
-    /// It stands by, and runs the job again when it is elected.
+    /// It stands by, and runs the job again once it is elected.
     Standby,
 }
 
@@ -34,6 +34,6 @@ pub enum OnLoss {
 pub struct StopPolicy {
     /// The number of the signal that asks the job to stop.
     pub signal: i32,
-    /// From that signal to SIGKILL; zero is SIGKILL with no signal before it.
+    /// The time from that signal to SIGKILL; zero is SIGKILL without a signal before it.
     pub timeout: Duration,
 }

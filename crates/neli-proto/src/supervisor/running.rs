@@ -1,4 +1,4 @@
-//! The runs of a term's job, as the guard tells of them: each from its start until nothing is left, and what follows it.
+//! The runs of a term's job, by the guard's answers: each from its start until nothing is left, and what follows it.
 
 use super::answers::TreeEnd;
 use super::watch::Watch;
@@ -11,9 +11,9 @@ use crate::time::Time;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// The status of what was there and could not be run, as a shell has it.
+/// The exit status of a command that exists but can't be run, as in a shell.
 const CAN_NOT_BE_STARTED: u8 = 126;
-/// That of what was not there.
+/// The exit status of a command that does not exist.
 const NOT_FOUND: u8 = 127;
 /// The number of the error "no such file or directory", on every Linux.
 const ENOENT: i32 = 2;
@@ -28,9 +28,9 @@ pub struct NothingLeft {
 /// A run that ended by itself.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct RunEnd {
-    /// Its status, as a shell has it.
+    /// Its status, as in a shell.
     pub status: u8,
-    /// For how long its main process was alive.
+    /// How long its main process was alive.
     pub ran: Duration,
 }
 
@@ -63,13 +63,13 @@ impl Supervisor {
                 self.job = Job::Running { pid, since: now };
                 self.report(JobState::Running, Some(pid), now);
             }
-            // A stop went behind the spawn: the barrier already runs.
+            // A stop was ordered behind the spawn: the barrier has begun already.
             Job::Stopping { main, .. } => *main = Some((pid, now)),
             Job::Held { .. } | Job::None | Job::Orphaned | Job::Restarting { .. } | Job::Running { .. } => {}
         }
     }
 
-    /// A failed run: it is killed, since nobody could end it after the guard.
+    /// A failed run: it is killed, since nothing could end it if the guard died.
     pub(super) fn started_unseen(&mut self, now: Time, pid: u32) {
         self.started(now, pid);
         self.note(Note::StartedUnseen);
@@ -80,7 +80,7 @@ impl Supervisor {
                 self.job = Job::Stopping { why: Why::Exited, main: Some((pid, since)), kill_at: None };
                 self.order(Order::Kill);
             }
-            // It is being stopped already, or killed.
+            // It is being stopped or killed already.
             Job::Held { .. }
             | Job::None
             | Job::Ordered
@@ -90,7 +90,7 @@ impl Supervisor {
         }
     }
 
-    /// A failed run: COMMAND was there when this process started, and may be there again.
+    /// A failed run: COMMAND existed when this process started, and may exist again.
     pub(super) fn not_started(&mut self, errno: i32, at: Step) {
         let code = if at == Step::Exec && errno == ENOENT { NOT_FOUND } else { CAN_NOT_BE_STARTED };
         self.note(Note::NotStarted { errno });
@@ -98,7 +98,7 @@ impl Supervisor {
         self.run.by_itself = self.holds;
     }
 
-    /// What could not be started is gone.
+    /// Nothing was started, so nothing is left.
     pub(super) fn gone_without_start(&mut self, now: Time, end: TreeEnd) {
         match self.job {
             Job::Ordered | Job::Running { .. } | Job::Stopping { .. } => self.gone(now, end),
@@ -116,16 +116,17 @@ impl Supervisor {
             | Job::Restarting { .. }
             | Job::Stopping { main: None, .. } => now,
         };
-        // What failed at its start keeps the status of that, whatever it was ended by.
+        // A run that failed at its start keeps that status, however it ended.
         self.run.status.get_or_insert(status);
         self.run.ran = now.since(since);
-        // Ctrl-C to the job is a stop.
+        // Ctrl-C at the job counts as a stop.
         let by_itself = !matches!(self.job, Job::Stopping { .. }) && !self.terminal.has_interrupted();
         self.note(Note::JobExited { status, ran: self.run.ran, by_itself });
         match &mut self.job {
             Job::Stopping { main, kill_at, .. } => {
                 *main = None;
-                // What it left, in a session of its own say, was not asked yet. The stop timeout is the first one's.
+                // Processes that it left, for example in another session, were not asked yet. The first stop timeout
+                // applies.
                 if let Some(kill_at) = kill_at.filter(|_| left) {
                     self.order_stop_by(kill_at);
                 }
@@ -135,7 +136,7 @@ impl Supervisor {
                 self.run.by_itself = self.holds && by_itself;
                 self.job = Job::Stopping { why: Why::Exited, main: None, kill_at: None };
                 if left {
-                    // A daemon that the job left behind counts as running work: it is asked, then killed.
+                    // A daemon that the job left behind counts as running work: it is asked to stop, then killed.
                     self.order_stop_by(now + self.policy.stop.timeout);
                     self.report(JobState::Stopping, None, now);
                 }
@@ -147,13 +148,13 @@ impl Supervisor {
         match self.job {
             Job::Held { .. } | Job::None | Job::Restarting { .. } => {}
             Job::Ordered | Job::Running { .. } | Job::Stopping { why: Why::Exited, .. } => self.run_is_over(now, end),
-            // It was asked to stop when only what it had left behind was alive.
+            // It was asked to stop when only its leftovers were alive.
             Job::Stopping { why, .. } if self.run.by_itself && why != Why::Fenced => {
                 self.run_is_over(now, end);
             }
             Job::Stopping { why, .. } => self.nothing_left(why, end),
             Job::Orphaned => {
-                // In a restart delay nothing was.
+                // No run was alive during a restart delay.
                 let was_alive = self.run.killed == Killed::ForLoss;
                 self.nothing_left_since(Why::GuardDied, was_alive.then_some(now), end);
                 self.start_guard_if_due(now);
@@ -161,11 +162,11 @@ impl Supervisor {
         }
     }
 
-    /// The job ended by itself: another run under the same term, or the end of the term.
+    /// The job ended by itself: another run under the same term follows, or the term ends.
     fn run_is_over(&mut self, now: Time, end: TreeEnd) {
         if let Some(status) = self.run.status.filter(|_| self.run.by_itself) {
             self.job = Job::Held { end };
-            // Whatever comes now, it does not come to this run.
+            // The run is over: later kills don't change its result.
             self.run.killed = Killed::No;
             self.failed_runs.ended(status, self.run.ran);
             self.report(JobState::Stopping, None, now);
@@ -180,7 +181,7 @@ impl Supervisor {
             RestartDecision::Again(delay) => {
                 self.note(Note::Restarting { attempt: self.run.attempt.saturating_add(1), delay });
                 self.job = Job::Restarting { at: now + delay, end };
-                // Whatever comes now, it does not come to this run.
+                // The run is over: later kills don't change its result.
                 self.run.killed = Killed::No;
                 self.report(JobState::Restarting, None, now);
             }
@@ -189,7 +190,7 @@ impl Supervisor {
         }
     }
 
-    /// When a run that goes on makes good for those that failed before it.
+    /// When a run that goes on resets the failures before it.
     pub(super) fn failed_runs_forgotten_at(&self) -> Option<Time> {
         match self.job {
             Job::Running { since, .. } => self.failed_runs.forgotten_at(since),
@@ -202,7 +203,7 @@ impl Supervisor {
         }
     }
 
-    /// When the next run is due, the first of a term too; never while there is no guard, or one that is being killed.
+    /// When the next run (or the first of a term) is due; never while there is no guard or it is being killed.
     pub(super) fn run_due(&self) -> Option<Time> {
         match self.job {
             Job::Restarting { at, .. } => self.watch.map(|_| at),
@@ -215,7 +216,8 @@ impl Supervisor {
         }
     }
 
-    /// Orders the next run of the term, the first too, if nothing holds it back; whether there is time for it the guard says (R4).
+    /// Orders the next run of the term (or the first) unless something delays it. The guard checks that there is time
+    /// (R4).
     pub(super) fn start_run_if_due(&mut self, now: Time) {
         if self.run_due().is_none_or(|due| now < due) {
             return;
@@ -246,8 +248,8 @@ impl Supervisor {
         }
     }
 
-    /// The guard does not answer. Its SIGKILL may be pending for long (in state D, frozen): so the job is killed beside it, and
-    /// the lead is over. That nothing is left is said only when the guard's death was reported.
+    /// The guard does not answer. Its SIGKILL may stay pending for long (state D, frozen), so the job is killed as
+    /// well, and the lease is over. Only the report of the guard's death shows that nothing is left.
     pub(super) fn guard_hangs(&mut self) {
         self.watch = None;
         self.actions.push_back(Action::KillGuard);
@@ -257,7 +259,7 @@ impl Supervisor {
         }
     }
 
-    /// The net below the guard: what it left is killed, and only then is anything said to be over.
+    /// The fallback after a guard's death: what it left is killed before anything is reported as over.
     pub(super) fn guard_died(&mut self, now: Time) {
         self.watch = None;
         self.next_guard.died(now);
@@ -265,7 +267,7 @@ impl Supervisor {
         if self.job == Job::None {
             return self.start_guard_if_due(now);
         }
-        // It may have died before it could say that the job runs.
+        // It may have died before it could report that the job runs.
         self.run.started |= !matches!(self.job, Job::Held { .. } | Job::Restarting { .. });
         self.be_killed(Killed::ForLoss);
         self.job = Job::Orphaned;
@@ -273,7 +275,7 @@ impl Supervisor {
         self.actions.push_back(Action::KillOrphans);
     }
 
-    /// When the next guard is to be started. Not while something is left of the last one's job.
+    /// When the next guard is started; not while something of the last one's job is left.
     pub(super) const fn next_guard_due(&self) -> Option<Time> {
         match self.job {
             Job::Held { .. } | Job::None | Job::Restarting { .. } => self.next_guard.due,
@@ -287,7 +289,7 @@ impl Supervisor {
         }
         (self.next_guard.due, self.next_guard.started) = (None, Some(now));
         self.actions.push_back(Action::StartGuard);
-        // A run that has waited for it may begin.
+        // A run that waited for the guard may begin.
         if let Some(grant) = self.grant.filter(|_| self.job != Job::None) {
             self.watch = Some(Watch::new(grant.until));
         }
@@ -298,7 +300,7 @@ impl Supervisor {
         self.actions.push_back(Action::Exit(Ending::Stuck));
     }
 
-    /// What is killed is the run that may be alive, not the one before.
+    /// The kill concerns the run that may be alive, not the one before.
     fn be_killed(&mut self, killed: Killed) {
         match self.job {
             Job::Ordered | Job::Orphaned | Job::Running { .. } | Job::Stopping { .. } => self.run.be_killed(killed),
@@ -306,7 +308,7 @@ impl Supervisor {
         }
     }
 
-    /// Nothing is left of a job whose guard kept its deadline, or of none.
+    /// Nothing is left of a job whose guard kept its deadline, or no job was alive.
     pub(super) fn nothing_left(&mut self, why: Why, end: TreeEnd) {
         self.nothing_left_since(why, None, end);
     }

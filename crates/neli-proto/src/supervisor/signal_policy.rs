@@ -9,11 +9,11 @@ use crate::record::Why;
 use crate::supervisor::{Action, LocalEvent};
 use crate::time::Time;
 
-/// Two stop signals nearer than this are one: GNU `timeout` sends two.
+/// Two stop signals within this time count as one: GNU `timeout` sends two.
 const SAME_STOP: Duration = Duration::from_millis(500);
 
 impl Supervisor {
-    /// Takes in a signal to `neli-run`.
+    /// Handles a signal to `neli-run`.
     pub fn handle_signal(&mut self, now: Time, signal: i32) {
         let stops = signal == self.policy.stop.signal || matches!(signal, SIGINT | SIGTERM);
         match signal {
@@ -33,7 +33,7 @@ impl Supervisor {
         }
     }
 
-    /// Whether the main process is alive, or about to be: the guard keeps a signal until it has executed.
+    /// Whether the main process is alive or about to be: the guard keeps a signal until it has executed.
     pub(super) const fn takes_signals(&self) -> bool {
         match self.job {
             Job::Ordered | Job::Running { .. } | Job::Stopping { main: Some(_), .. } => true,

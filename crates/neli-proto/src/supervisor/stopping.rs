@@ -1,4 +1,4 @@
-//! The candidate's word: the job may run, for how long, and that it may no longer.
+//! The candidate's decisions: the job may run, until when, and when it must end.
 
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::time::Time;
 use crate::window::Span;
 
 impl Supervisor {
-    /// The term is held, and the guard kept informed: who dies now owes a release.
+    /// The term is held, and the guard knows it: if this process dies, the guard releases the term.
     pub(super) fn held(&mut self, now: Time, grant: Grant) {
         self.job = Job::Held { end: self.begin_term(grant, true) };
         self.extended(now, grant);
@@ -42,7 +42,7 @@ impl Supervisor {
             return self.start_run_if_due(now);
         }
         self.note(Note::Settling { delay: settle });
-        // The guard learns of the term at once: it is to release it if this process dies.
+        // The guard learns of the term at once, since it must release it if this process dies.
         self.extended(now, grant);
     }
 
@@ -56,12 +56,13 @@ impl Supervisor {
         }
     }
 
-    /// The barrier. Where no run is alive it is behind us at once.
+    /// The barrier. Without a living run it is over at once.
     pub(super) fn stop(&mut self, now: Time, reason: Why) {
         self.stop_in(now, reason, self.policy.stop.timeout);
     }
 
-    /// The same where another leads already: SIGKILL comes after that time at the latest, in a barrier that runs, too.
+    /// The same if another candidate leads already: SIGKILL follows after this time at the latest, also in a barrier
+    /// that has begun.
     pub(super) fn stop_within(&mut self, now: Time, reason: Why, within: Duration) {
         let timeout = within.min(self.policy.stop.timeout);
         self.stop_in(now, reason, timeout);
@@ -82,7 +83,7 @@ impl Supervisor {
                 let main = (*pid, *since);
                 self.begin_to_stop(now, reason, Some(main), timeout);
             }
-            // What the job left behind has been asked already; but this is no end by itself any more.
+            // The job's leftovers were asked already, but this is no end by itself any more.
             Job::Stopping { why: why @ Why::Exited, .. } => *why = reason,
             Job::Held { end } | Job::Restarting { end, .. } => {
                 let end = end.clone();
@@ -100,7 +101,7 @@ impl Supervisor {
         self.report(JobState::Stopping, main.map(|(pid, _)| pid), now);
     }
 
-    /// The lease is over, or was taken: no barrier.
+    /// The lease is over or was taken over: no barrier.
     pub(super) fn lose(&mut self, now: Time) {
         self.kill(Why::Fenced);
         // No beat asks the guard for a sign of life any more; that nothing is left is its answer to this.
@@ -126,7 +127,7 @@ impl Supervisor {
         self.order(Order::Kill);
     }
 
-    /// The guard asks whoever was not asked in this barrier.
+    /// The guard asks the processes that were not asked in this barrier.
     pub(super) fn order_stop_by(&mut self, kill_at: Time) {
         let StopPolicy { signal, timeout, .. } = self.policy.stop;
         self.order(Order::Stop { signal: (!timeout.is_zero()).then_some(signal), kill_at });

@@ -10,24 +10,24 @@ use crate::record::Why;
 use crate::supervisor::{Action, Ending, Foreground, JobStatus, LocalEvent, Note};
 use crate::time::Time;
 
-/// Between two looks at the foreground, while a stopped job waits for it: no signal tells of it, and not every shell's
-/// `fg` sends SIGCONT to what it does not know to be stopped.
+/// The interval of looks at the foreground while a stopped job waits for it: no signal reports it, and not every
+/// shell's `fg` sends SIGCONT to a job that it does not know to be stopped.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What a supervisor remembers of the terminal.
+/// What a supervisor remembers about the terminal.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Terminal {
-    /// The job waits for the foreground, stopped; when to look at it next.
+    /// The stopped job waits for the foreground; when to look at it next.
     look_at: Option<Time>,
     /// The signal that ended the job while it had the foreground.
     interrupted_by: Option<i32>,
     /// The signal that was typed at `neli-run`.
     typed: Option<i32>,
-    /// It has been said that a job wants the terminal.
+    /// It was logged that a job wants the terminal.
     said_in_background: bool,
-    /// It has been said that nobody continues a job.
+    /// It was logged that nothing can continue a job.
     said_continued: bool,
-    /// It is gone.
+    /// The terminal is gone.
     gone: bool,
 }
 
@@ -43,13 +43,13 @@ impl Terminal {
         }
     }
 
-    /// Whether the job was ended by a key while it had the foreground.
+    /// Whether a typed key ended the job while it had the foreground.
     pub(super) const fn has_interrupted(&self) -> bool {
         self.interrupted_by.is_some()
     }
 }
 
-/// The signal of the terminal's that a status tells of, as a shell shows it or as it is.
+/// The terminal's signal to which this exit status points, as a shell encodes it or directly.
 const fn signal_of(status: JobStatus) -> Option<i32> {
     match status {
         JobStatus::Exited(130) | JobStatus::Signaled(SIGINT) => Some(SIGINT),
@@ -74,9 +74,9 @@ impl Supervisor {
         self.handle_signal(now, signal);
     }
 
-    /// Whoever was ended by a key that somebody pressed dies of its signal, so that a script around it ends too. Gives the
-    /// ending that says so: where the terminal told `neli-run`, and the job was stopped for it, the job's own status does not
-    /// count.
+    /// A process that was ended by a typed key dies of the key's signal, so that a script around it ends too. Returns
+    /// the matching ending: if the terminal signalled `neli-run` and the job was stopped for that, the job's own
+    /// status does not count.
     pub(super) fn die_of_the_terminals_signal(&mut self, ending: Ending) -> Ending {
         let interrupted_by = self.terminal.interrupted_by;
         let typed = self.terminal.typed.filter(|typed| self.stop.is_some_and(|stop| stop.signal == *typed));
@@ -108,7 +108,7 @@ impl Supervisor {
                     self.note(Note::JobContinued);
                 }
             }
-            // It was asked to end, which it can't like this.
+            // It was asked to end, which it can't while it is stopped.
             (SIGTSTP, Job::Stopping { .. }) => {
                 self.suspend(continuable);
                 self.pass_signal(SIGCONT, Target::Group);
@@ -117,7 +117,7 @@ impl Supervisor {
                 self.terminal.look_at = Some(now);
                 self.foreground_seen(now, foreground);
             }
-            // Whoever stopped it continues it; the barrier does before it asks.
+            // The process that stopped it will continue it; a barrier does so before it asks.
             (
                 _,
                 Job::Held { .. }
@@ -131,7 +131,7 @@ impl Supervisor {
         }
     }
 
-    /// What becomes of a job that waits for the foreground.
+    /// What is done with a job that waits for the foreground.
     pub(super) fn foreground_seen(&mut self, now: Time, foreground: Foreground) {
         if self.terminal.look_at.is_none() {
             return;
@@ -151,7 +151,7 @@ impl Supervisor {
         }
     }
 
-    /// The job that waits is no more.
+    /// The job that waited is gone.
     pub(super) const fn stop_looking(&mut self) {
         self.terminal.look_at = None;
     }
@@ -167,7 +167,7 @@ impl Supervisor {
         }
     }
 
-    /// A stopped leader can't keep its lease: it releases first.
+    /// A stopped leader can't keep its lease, so it releases first.
     pub(super) fn suspend(&mut self, continuable: bool) {
         if !continuable || self.stop.is_some() {
             return;
@@ -183,7 +183,7 @@ impl Supervisor {
         self.tell(LocalEvent::Continued);
     }
 
-    /// Several of them are one: the kernel and the shell each send their own.
+    /// Several of them count as one: the kernel and the shell each send their own.
     pub(super) fn terminal_gone(&mut self, now: Time) {
         self.pass_signal(SIGHUP, Target::Group);
         if !self.terminal.gone {

@@ -8,7 +8,7 @@ use crate::time::Time;
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Watch {
     question: Option<Question>,
-    /// The last deadline that it answered, or the spawn's.
+    /// The last deadline that the guard answered, or the spawn's.
     answered_until: Time,
 }
 
@@ -64,8 +64,8 @@ impl Watch {
 
     /// When the guard is taken for dead.
     pub(super) fn due(&self, margin: Duration) -> Option<Time> {
-        // A question that comes so late has half the kill margin for its answer: the tree is dead before the lease's end
-        // all the same, which is a whole one after the deadline.
+        // An order that comes this late leaves half the kill margin for its answer. The tree is still dead before the
+        // lease's end, which is a whole margin after the deadline.
         self.question.map(|question| (self.answered_until - margin).max(question.since + margin / 2))
     }
 }

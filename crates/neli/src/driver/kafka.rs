@@ -98,7 +98,7 @@ impl Driver {
         self.touched.insert(at);
     }
 
-    /// Something that concerns a role's election has happened, and the session has told before what others wrote.
+    /// An event of a role's election, before which the session has reported what other elections wrote.
     pub(super) fn election_event(&mut self, at: usize, now: Time, event: candidate::Event) {
         let node = &mut self.roles[at].node;
         match &mut self.many {
@@ -125,7 +125,7 @@ impl Driver {
         }
     }
 
-    /// A node that has read everything is told of others' records only before it acts.
+    /// A node that has read everything learns of other elections' records only before it acts.
     fn note_caught_up(&mut self, at: usize) {
         if self.roles[at].node.is_caught_up() {
             self.session.is_caught_up(self.roles[at].election.role);
@@ -165,7 +165,7 @@ impl Driver {
         }
     }
 
-    /// Says that this process goes, where it has said hello.
+    /// Says the last hello, if the process has said hello.
     pub(super) fn say_goodbye(&mut self) {
         if let Some(goodbye) = self.many.as_ref().and_then(ManyRoles::goodbye) {
             self.say_hello(&goodbye);

@@ -20,7 +20,7 @@ use crate::reason::Reason;
 use crate::task_guard::TaskGuard;
 use crate::text;
 
-/// How many events are kept for whoever follows them.
+/// How many events are kept for each subscriber.
 const EVENTS_KEPT: usize = 256;
 /// The same in each of many elections.
 const EVENTS_KEPT_OF_MANY: usize = 32;
@@ -49,7 +49,7 @@ pub(super) struct Role {
 /// A lead, from its beginning until nothing runs under it.
 pub(super) struct Held {
     pub(super) tenure: Arc<Tenure>,
-    /// It is given up then, unless somebody has taken it.
+    /// The lead is given up at this time unless it was taken.
     pub(super) untaken_until: Option<Time>,
     /// What runs is dropped then: the tasks, so that there is time for what is awaited before the release; and that, once it runs.
     pub(super) drop_at: Option<Time>,
@@ -114,7 +114,7 @@ impl Role {
         self.held.as_ref().is_some_and(|held| held.tenure.ends().is_some())
     }
 
-    /// The term of a lead for which nobody has asked in time; once.
+    /// The term of a lead that was not taken in time; once.
     pub(super) fn term_that_nobody_took(&mut self, now: Time) -> Option<Offset> {
         let held = self.held.as_mut()?;
         held.untaken_until.take_if(|until| now >= *until)?;
@@ -141,7 +141,7 @@ impl Role {
         self.held.iter().filter_map(|held| held.last.as_ref()).for_each(tokio::task::JoinHandle::abort);
     }
 
-    // ---- what is said outside ----------------------------------------------------------------------------------------
+    // ---- what users see ------------------------------------------------------------------------------------------
 
     /// A term that nothing else has told the end of was taken by another: the node says no more of it.
     pub(super) fn tell(&mut self, event: Event) {
@@ -180,7 +180,7 @@ impl Role {
         });
     }
 
-    /// Tells whoever follows that the process stands in it no more, and why.
+    /// Reports that the process no longer stands in this election, and why.
     pub(super) fn tell_end(&mut self) {
         self.end_lead(Reason::Left);
         if self.ending != Some(Error::Blocked)

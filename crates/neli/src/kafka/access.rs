@@ -1,9 +1,9 @@
-//! How Kafka is reached, and how each of our librdkafka clients is configured for that.
+//! How Kafka is reached, and the configuration of each of our librdkafka clients.
 //!
-//! Three layers of properties, the later one winning: what we prefer, what the user sets (`-X`, `--properties`), and what
-//! the protocol rests on. Each goes by its first name, never by an alias: rust-rdkafka passes them on in no order, and of
-//! two names of one property librdkafka takes the last. Whoever makes the user's [`Properties`] has seen to that, and that
-//! librdkafka knows them.
+//! Three layers of properties, of which the later one wins: our preferences, the user's (`-X`, `--properties`), and
+//! what the protocol rests on. Each property is set by its primary name and never by an alias: rust-rdkafka passes
+//! them on in no particular order, and of two names of one property librdkafka uses the last. The user's
+//! [`Properties`] were checked for this, and for being known to librdkafka, when they were made.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -176,7 +176,7 @@ impl Access {
 const COMMON: &[(&str, &str)] = &[
     ("api.version.request.timeout.ms", "5000"),
     ("client.id", "neli-run"),
-    // A question to the broker after each connect, about metrics that nobody asked for.
+    // librdkafka would send a question about metrics after each connect, which nothing here uses.
     ("enable.metrics.push", "false"),
     // A broker that comes back is found within this; the default of 10 s is half of the default lease.
     ("reconnect.backoff.max.ms", "250"),
@@ -210,7 +210,7 @@ pub struct MemberTimings {
     /// Between two heartbeats. Half of it is what a handover by the group waits: a member hears of a rebalance in a heartbeat's
     /// answer.
     pub heartbeat_interval: Duration,
-    /// The group takes a member for dead that has been silent for so long.
+    /// The group takes a silent member for dead after this time.
     pub session_timeout: Duration,
 }
 

@@ -68,9 +68,10 @@ pub struct BrokerFinder {
 pub struct StartedBrokers(Arc<Mutex<Vec<Pid>>>);
 
 impl StartedBrokers {
-    /// The list, for whoever kills what is not on it, or waits for what is: while it is held none is started.
+    /// The list, for a caller that kills unlisted processes or waits for listed ones: while it is locked none is
+    /// started.
     pub fn lock(&self) -> MutexGuard<'_, Vec<Pid>> {
-        // Whoever has panicked has left a list of numbers all the same.
+        // A thread that panicked has still left a valid list of numbers.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -84,7 +85,7 @@ pub struct FoundBroker {
     pub started: Vec<Child>,
 }
 
-/// What a candidate tells the broker that it starts.
+/// A candidate's first message to the broker.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Start {
     /// Where it is to be met.
@@ -250,7 +251,7 @@ impl Connection {
         Ok(Self { bootstrap: info.bootstrap, trusted_from: info.trusted_from, host })
     }
 
-    /// To a broker in this process, whose journal nobody has lost.
+    /// Access to a broker in this process, whose journal was never lost.
     const fn to_thread(bootstrap: String, topics: in_process::Topics) -> Self {
         Self { bootstrap, trusted_from: Time::ZERO, host: Host::Thread(topics) }
     }
@@ -268,7 +269,7 @@ impl Connection {
         self.trusted_from
     }
 
-    /// Has the topic made; that it is there already is as good.
+    /// Has the topic made; a topic that exists already is fine.
     ///
     /// # Errors
     ///

@@ -69,7 +69,7 @@ impl From<RDKafkaErrorCode> for ErrorClass {
     }
 }
 
-/// librdkafka's text for a code, without the name of the code and of who reported it.
+/// librdkafka's text for a code, without the name of the code and of the reporting function.
 #[must_use]
 pub(super) fn plain(code: RDKafkaErrorCode) -> String {
     // `TopicAuthorizationFailed (Broker: Topic authorization failed)`
@@ -78,9 +78,9 @@ pub(super) fn plain(code: RDKafkaErrorCode) -> String {
     words.trim_start_matches("Broker: ").trim_start_matches("Local: ").to_owned()
 }
 
-/// Why Kafka refuses to append a record, in Kafka's words and with what to do about it; `None` for what is no refusal: a
-/// connection that fails, a leader that has moved, a topic that is gone, a right that is missing. `words` are librdkafka's,
-/// or those of [`plain`].
+/// Why Kafka refuses to append a record, in Kafka's words and with what to do; `None` if it is no refusal (a failed
+/// connection, a moved leader, a missing topic, a missing right). `words` are librdkafka's text, or that of
+/// [`plain`].
 #[must_use]
 pub(super) fn of_refused_append(words: &str) -> Option<String> {
     use RDKafkaErrorCode as Code;
@@ -122,7 +122,7 @@ pub enum Layer {
     Login,
 }
 
-/// What of the way to a broker fails with such a trouble, in librdkafka's words or in ours.
+/// The step on the way to a broker that fails with this error, by librdkafka's text or ours.
 #[must_use]
 pub(super) fn layer_of(trouble: &str) -> Layer {
     // `ssl://kafka:9093/bootstrap: Connection refused`
@@ -137,7 +137,7 @@ pub(super) fn layer_of(trouble: &str) -> Layer {
     }
 }
 
-/// What a trouble with a certificate means, in one line; `None` for any other trouble. librdkafka does not say why a
+/// What an error with a certificate means, in one line; `None` for any other error. librdkafka does not say why a
 /// certificate was not accepted.
 #[must_use]
 pub(super) fn of_certificate(trouble: &str) -> Option<String> {
@@ -201,8 +201,9 @@ pub(super) struct NoToken {
 /// The longest answer of a token endpoint that is shown, in characters: it may be a page of HTML.
 const LONGEST_ANSWER: usize = 200;
 
-/// What librdkafka's `words` say about a token endpoint; `None` where they are about something else. `logged` is the line that it
-/// logged last about that: it has the endpoint's address and the status of its answer, and the error has neither.
+/// What librdkafka's text says about a token endpoint; `None` if it is about something else. `logged` is the line
+/// that it logged last about that: it has the endpoint's address and the status of its answer, which the error does
+/// not have.
 #[must_use]
 pub(super) fn of_token(words: &str, logged: Option<&str>) -> Option<NoToken> {
     let reason = words.strip_prefix("Failed to acquire SASL OAUTHBEARER token: ")?;
@@ -241,7 +242,7 @@ fn host(url: &str) -> String {
     if host.is_empty() { String::new() } else { format!(" {host}") }
 }
 
-/// The line about a login that the broker refuses, in librdkafka's `words`.
+/// The line about a login that the broker refuses, in librdkafka's words.
 #[must_use]
 pub(super) fn of_refused_login(words: &str, asks_for_tokens: bool) -> String {
     let advice = if asks_for_tokens {

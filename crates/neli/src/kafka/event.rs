@@ -20,7 +20,8 @@ pub enum KafkaEvent {
         /// That line.
         error: String,
     },
-    /// After so long without a heartbeat a broker is taken for dead, where that could be read and there are others.
+    /// A broker is taken for dead after this time without a heartbeat, if that could be read and there are other
+    /// brokers.
     BrokerSession(Duration),
     /// The topic was missing, and was created from here.
     Created {
@@ -55,11 +56,11 @@ pub enum KafkaEvent {
         identity: TopicIdentity,
         /// How many partitions that topic has; 0 where it is missing.
         count: i32,
-        /// For which partitions that is the word of who appends to them.
+        /// The partitions that the refusal concerns.
         partitions: Vec<i32>,
     },
-    /// The embedded broker had died, and another is there: the history is made anew, at another address. Whoever reads,
-    /// writes or stands in a group starts again there.
+    /// The embedded broker has died, and another is running at another address: the history starts anew. Readers,
+    /// producers and group members start again there.
     Moved(FoundBroker),
     /// A record that was sent was not acknowledged in time, or never will be. It may be in the log all the same.
     NotDelivered {
@@ -77,7 +78,8 @@ pub enum KafkaEvent {
         /// What.
         event: FactsEvent,
     },
-    /// The topic was found: it has so many partitions. Sent once by each reading of more than one role, before anything else of it.
+    /// The topic was found, with this many partitions. Sent once by each reading of more than one role, before any
+    /// other event of it.
     Partitions(i32),
     /// One of the readings of the journal has come to something.
     Reading {
@@ -123,7 +125,7 @@ pub enum FactsEvent {
         /// Why.
         error: String,
     },
-    /// What the topic says of the key, up to the end that was asked for.
+    /// What the topic holds for the key, up to the end that was asked for.
     Read(Box<Facts>),
     /// The topic is being read, and that takes a while.
     Reading {

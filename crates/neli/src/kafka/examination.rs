@@ -68,13 +68,13 @@ pub struct Unreachable {
 /// A topic, as this user sees it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum TopicSight {
-    /// This user may not even see whether it is there.
+    /// This user may not even see whether it exists.
     Hidden,
     /// It is not there.
     Missing,
-    /// It is there.
+    /// It exists.
     There(Box<TopicSeen>),
-    /// That can't be told, for this reason.
+    /// It is not known, for this reason.
     Unanswered(String),
 }
 
@@ -83,9 +83,9 @@ pub enum TopicSight {
 pub struct TopicSeen {
     /// Its partitions.
     pub partitions: Vec<PartitionSeen>,
-    /// Its id; none where no broker tells it.
+    /// Its id; none if no broker tells it.
     pub identity: Option<TopicIdentity>,
-    /// What this user may do to it; none where no broker tells it.
+    /// What this user may do to it; none if no broker tells it.
     pub rights: Option<Rights>,
     /// What R0 judges; none while a partition has no leader.
     pub facts: Option<TopicFacts>,
@@ -106,7 +106,7 @@ pub struct PartitionSeen {
     pub in_sync: usize,
 }
 
-/// Why something was not told.
+/// Why something is not known.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Untold {
     /// This user has no right to it.
@@ -199,7 +199,7 @@ impl Examination {
         }))
     }
 
-    /// Whether this user could make the topic of these elections on so many brokers. It is not made.
+    /// Whether this user could make the topic of these elections on this many brokers. It is not made.
     ///
     /// # Errors
     ///
@@ -214,20 +214,20 @@ impl Examination {
         }
     }
 
-    /// The consumer group of this name, which need not be there.
+    /// The consumer group of this name, which may not exist.
     ///
     /// # Errors
     ///
-    /// This user has no right to it, or it is not told.
+    /// This user has no right to it, or the broker does not answer.
     pub fn group(&self, group: &str) -> Result<GroupDescription, Untold> {
         describe_group(self.consumer.client(), group, self.timeout).map_err(untold)
     }
 
-    /// Those of a broker's settings with these names.
+    /// The settings of a broker with these names.
     ///
     /// # Errors
     ///
-    /// This user has no right to them, or they are not told.
+    /// This user has no right to them, or the broker does not answer.
     pub fn broker_settings(&self, names: &[&str]) -> Result<Vec<(String, Option<String>)>, Untold> {
         let Some(broker) = self.brokers.first() else { return Err(Untold::Other("no broker is up".to_owned())) };
         let settings = broker_settings(self.consumer.client(), names, *broker, self.timeout).map_err(untold)?;
@@ -236,13 +236,13 @@ impl Examination {
     }
 }
 
-/// The topic of these elections, as a candidate makes it where so many brokers are up.
+/// The topic of these elections, as a candidate makes it with this many brokers up.
 #[must_use]
 pub fn journal_to_create(elections: &Elections, brokers: usize) -> NewTopic<'_> {
     topic::wanted(elections, brokers)
 }
 
-/// The topic of facts, as a candidate makes it: with so many replicas.
+/// The topic of facts, as a candidate makes it with this many replicas.
 #[must_use]
 pub fn facts_to_create(topic: &str, kept: FactsSettings, replicas: usize) -> NewTopic<'_> {
     facts::topic_wanted(topic, kept, replicas)

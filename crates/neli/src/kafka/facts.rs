@@ -34,7 +34,7 @@ const RETRY: Duration = Duration::from_millis(200);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// How long a partition may be without a leader that answers: it is for a moment when its topic has just been made, or its leader moves.
 const LED_WITHIN: Duration = Duration::from_secs(2);
-/// A reading that is handed nothing for so long begins again.
+/// A reading that delivers nothing for this long starts again.
 const NO_RECORD: Duration = Duration::from_secs(5);
 /// `segment.ms`.
 const SEGMENT: Duration = Duration::from_secs(60 * 60);
@@ -172,7 +172,7 @@ impl Thread {
     }
 
     fn send(&self, event: KafkaEvent) {
-        // An error means that nobody listens any more.
+        // An error means that the receiver is gone.
         let _ = self.events.blocking_send(event);
     }
 
@@ -297,7 +297,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Waits until the topic is there, making it where that is allowed.
+    /// Waits until the topic exists, making it if that is allowed.
     fn find_topic(&self, consumer: &PartitionConsumer<KafkaContext>, limit: &mut AnswerLimit) -> Result<(), Failure> {
         let client = consumer.consumer().client();
         let place = self.place();

@@ -1,7 +1,8 @@
-//! The member of the consumer group: whose the elections' partitions are, by the group.
+//! The member of the consumer group: which of the elections' partitions the group assigns to it.
 //!
-//! It never fetches: what is assigned is paused, and no offset is asked for or committed. A revoke is acknowledged
-//! before anything else, so that a slow job never stalls the group's rebalance. Nothing here decides who leads.
+//! It never fetches: assigned partitions are paused, and no offset is asked for or committed. A revoke is
+//! acknowledged before anything else, so that a slow job never stalls the group's rebalance. Nothing here decides who
+//! leads.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -131,7 +132,7 @@ impl Member {
         Ok(Self { consumer })
     }
 
-    /// Whether this process leads, whoever holds the partition: it waits for no rebalance then.
+    /// Whether this process leads, whichever member holds the partition: then it waits for no rebalance.
     pub fn set_leads(&self, leads: bool) {
         self.consumer.context().leads.store(leads, Ordering::Relaxed);
     }
@@ -197,10 +198,10 @@ fn allow_to_join_at_once(consumer: &BaseConsumer<GroupContext>) {
     context.note_partitions(partitions.map(MetadataPartition::id));
 }
 
-/// Closing alone is not enough: librdkafka sends no `LeaveGroup` for a member with nothing assigned once it is
-/// closing, and the dead member then holds the next rebalance for a session timeout. So it unsubscribes first, which sends
-/// one. And not at once after that: a member that is told to close while its partition is being taken from it forgets to
-/// leave (in one of four runs), and nothing that it shows tells when that is over. It takes a millisecond or two.
+/// Closing alone is not enough: librdkafka sends no `LeaveGroup` for a member without an assignment once it is
+/// closing, and the dead member then delays the next rebalance for a session timeout. So it unsubscribes first, which
+/// sends one. It does not close directly after that: a member that closes while its partition is being revoked
+/// forgets to leave (one run in four), and librdkafka does not show when that is over. It takes a millisecond or two.
 fn leave(consumer: &BaseConsumer<GroupContext>) {
     let begun = clock::now();
     let spent = || clock::now().since(begun);
@@ -294,7 +295,7 @@ impl GroupContext {
 /// Why the coordinator refuses for good, if it does.
 pub(super) fn refusal(code: RDKafkaErrorCode, words: &str, group: &str) -> Option<String> {
     let reason = if ErrorClass::from(code) == ErrorClass::GroupForbidden {
-        // Where its coordinator is, is asked for first, and is answered to whoever may describe it.
+        // The location of the coordinator is asked for first; it is told to any user that may describe the group.
         let right = if words.starts_with("FindCoordinator") { "DESCRIBE" } else { "READ" };
         format!("this user has no right to {right} it; allow READ on it (which implies DESCRIBE), or use --elect log")
     } else if code == RDKafkaErrorCode::InconsistentGroupProtocol {
@@ -349,7 +350,7 @@ impl ConsumerContext for GroupContext {
 impl GroupContext {
     fn assigned(&self, consumer: &BaseConsumer<Self>, partitions: &TopicPartitionList) {
         if partitions.count() > 0 {
-            // A failure costs a fetch that nobody reads.
+            // A failure only costs a fetch that is not used.
             let _ = consumer.pause(partitions);
         }
         self.note_partitions(partitions.elements().iter().map(TopicPartitionListElem::partition));

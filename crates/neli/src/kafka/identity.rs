@@ -25,7 +25,7 @@ const ANSWER: Duration = Duration::from_secs(2);
 /// Between two tries while nobody answers.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Asks when told to. Dropping it ends the thread, once the question that is under way is over.
+/// Asks on request. Dropping it ends the thread once the present question is over.
 pub(super) struct Identifier {
     orders: mpsc::Sender<Option<i32>>,
     stopped: Arc<AtomicBool>,

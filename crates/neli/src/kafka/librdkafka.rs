@@ -47,15 +47,16 @@ pub(crate) enum Besides {
     Nothing,
     /// Tell what this user may do to what is described.
     TellRights,
-    /// Change nothing: tell whether it would succeed.
+    /// Changes nothing: only reports whether it would succeed.
     TryOnly,
 }
 
-/// Those of a topic's settings with these names, as the broker with this id shows them (`DescribeConfigs`); one whose value is not
-/// shown has none. To a user who may not see them none is shown, without an error. Waits `timeout` for the answer.
+/// The values of these settings of a topic, as the broker with this id shows them (`DescribeConfigs`); a setting
+/// whose value is not shown has none. A user who may not see them gets none, without an error. Waits `timeout` for
+/// the answer.
 ///
-/// Only those that are asked for are sent: for all of them a broker takes several times as long, while whatever else is asked on this
-/// connection waits.
+/// Only the named settings are asked for: for all of them a broker takes several times as long, while other requests
+/// on this connection wait.
 ///
 /// # Errors
 ///
@@ -122,12 +123,12 @@ fn settings(
     Ok(entries.iter().map(entry).filter_map(|(name, value)| Some((name?, value))).collect())
 }
 
-/// Makes a topic with so many partitions and replicas of each, and with these settings (`CreateTopics`, which the controller
-/// answers). Waits `timeout` for the answer.
+/// Makes a topic with this many partitions and replicas, and with these settings (`CreateTopics`, which the
+/// controller answers). Waits `timeout` for the answer.
 ///
 /// # Errors
 ///
-/// librdkafka's code: no answer in time, or why the topic is not made; `TopicAlreadyExists` when it is there.
+/// librdkafka's code: no answer in time, or why the topic is not made; `TopicAlreadyExists` if it exists.
 pub(crate) fn create_topic(
     client: &Client<impl ClientContext>,
     topic: &NewTopic<'_>,
@@ -253,7 +254,7 @@ pub(crate) fn member_id(client: &Client<impl ClientContext>) -> Option<String> {
     let handle = client.native_ptr();
     // SAFETY: the handle is alive as long as the client is; the string belongs to us.
     let id = NonNull::new(unsafe { rd_kafka_memberid(handle) })?;
-    // SAFETY: librdkafka ends it in a zero byte, and nobody else has it.
+    // SAFETY: librdkafka ends it with a zero byte, and no other code holds it.
     let text = unsafe { CStr::from_ptr(id.as_ptr()) }.to_string_lossy().into_owned();
     // SAFETY: it was allocated by librdkafka and is not used below.
     unsafe { rd_kafka_mem_free(handle, id.as_ptr().cast()) };

@@ -7,9 +7,10 @@ use crate::kafka::access::MemberTimings;
 /// How long a member is left to librdkafka before it is woken, which sends the heartbeat that is due.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Pace {
-    /// It is a heartbeat's answer that tells of a rebalance, and a successor waits for it.
+    /// A heartbeat's answer reports a rebalance, for which a successor waits.
     pub(super) waiting: Duration,
-    /// Whoever holds the partition, or leads, waits for nothing but that its session goes on: at half the processor's time.
+    /// A member that holds the partition, or whose process leads, only has to keep its session: with half the
+    /// processor time.
     pub(super) leading_or_holding: Duration,
 }
 
@@ -19,8 +20,8 @@ impl Pace {
         Self { waiting, leading_or_holding: Duration::from_millis(500).min(member.session_timeout / 3).max(waiting) }
     }
 
-    /// That of a member which holds a partition, and whose process leads, or not. A leader that was never assigned anything leads on all the
-    /// same, and is told of nothing by a rebalance.
+    /// The pace of a member by whether it holds a partition and whether its process leads. A leader that was never
+    /// assigned a partition leads all the same, and a rebalance changes nothing for it.
     pub(super) const fn pause(self, holds: bool, leads: bool) -> Duration {
         if holds || leads { self.leading_or_holding } else { self.waiting }
     }

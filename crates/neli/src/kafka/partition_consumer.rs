@@ -70,7 +70,7 @@ impl<C: ConsumerContext> PartitionConsumer<C> {
         // SAFETY: topic and queue are alive; librdkafka keeps its own reference to the queue.
         let started = unsafe { rd_kafka_consume_start_queue(self.topic.as_ptr(), partition, offset, queue.as_ptr()) };
         if started != 0 {
-            // SAFETY: it takes nothing, and tells of the call before it on this thread.
+            // SAFETY: it takes no argument, and returns the error of this thread's last call.
             return Err(unsafe { rd_kafka_last_error() }.into());
         }
         reading.insert(partition);

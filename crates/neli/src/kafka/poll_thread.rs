@@ -1,4 +1,4 @@
-//! The thread that waits inside librdkafka, so that a record is handed over the instant it is there.
+//! The thread that waits inside librdkafka, so that each record is delivered the instant it arrives.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl PollThread {
         while !self.reading.is_over() {
             let timeout = retry.as_ref().map_or(LINGER, |(at, _)| at.since(clock::now()).min(LINGER));
             match self.consumer.consumer().poll(timeout) {
-                // Between two tries nothing is read, so a record here is one that was under way.
+                // Nothing is read between two tries, so a record that arrives here was in flight.
                 Some(Ok(_)) if retry.is_some() => {}
                 Some(Ok(message)) => self.hand_over(&message),
                 Some(Err(error)) => {
@@ -88,8 +88,8 @@ impl PollThread {
         }
     }
 
-    /// Says what the error is. Where it is that a batch can't be decoded, nothing is read any more, and it gives what was. Of which
-    /// partition it is, librdkafka does not tell: others go on half a second later.
+    /// Classifies the error. If a batch can't be decoded, nothing more is read, and the last record read is returned.
+    /// librdkafka does not tell the partition: readings of others go on half a second later.
     fn undecodable(&self, error: &KafkaError) -> Option<BTreeSet<i32>> {
         if let KafkaError::PartitionEOF(partition) = error {
             self.caught_up(*partition);
@@ -175,7 +175,7 @@ impl PollThread {
     fn caught_up(&self, partition: i32) {
         let words = self.reading.context.error_text(RDKafkaErrorCode::PartitionEOF);
         let handed_over = self.reading.next(partition).unwrap_or_default();
-        // rust-rdkafka leaves out the offset of the end; librdkafka's message has it. A marker has no record.
+        // rust-rdkafka leaves out the offset of the end; librdkafka's message contains it. A marker has no record.
         let next = end_offset(&words).map_or(handed_over, |end| end.max(handed_over));
         self.reading.handing_over_below(partition, next);
         self.reading.up();

@@ -109,8 +109,9 @@ impl Producer {
         thread::Builder::new()
             .name("neli-producer".to_owned())
             .spawn(move || {
-                // Each delivery is handled the moment it is there. It is not waited for in `poll`, which has librdkafka wait for whole
-                // milliseconds, and spends what is left of the last one on the processor: half of what an idle candidate used.
+                // Each delivery is handled the moment it arrives. The thread does not wait in `poll`, in which
+                // librdkafka waits whole milliseconds and spins for the rest of the last one: half of an idle
+                // candidate's processor time.
                 while !ended.load(Ordering::Relaxed) {
                     polled.poll(Duration::ZERO);
                     if polled.context().forbidden.swap(false, Ordering::Relaxed) {

@@ -1,7 +1,8 @@
 //! Reads the journals of a topic's elections: one consumer for all partitions, which joins no group.
 //!
-//! Two threads. The *poll thread* waits inside librdkafka and hands each record over the instant it is there. The *asker*
-//! asks what blocks: whether the topic is there, where each partition's log ends, every 20 s and while nobody answers twice a second.
+//! There are two threads. The *poll thread* waits inside librdkafka and delivers each record the instant it arrives.
+//! The *asker* makes the calls that block: whether the topic exists, and where each partition's log ends (every 20 s,
+//! and twice a second while there is no answer).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -40,11 +41,11 @@ mod source;
 
 /// Between two questions where the log ends (L4).
 const ASK_INTERVAL: Duration = Duration::from_secs(20);
-/// How long the first question may take before it is reported that nobody answers.
+/// How long the first question may take before the missing answer is reported.
 const FIRST_ANSWER: Duration = Duration::from_secs(1);
 /// How long any other question may take at least; librdkafka's `socket.timeout.ms` is as long.
 const ANSWER: Duration = Duration::from_secs(2);
-/// Between two questions while nobody answers them well.
+/// The interval of questions that are not answered well.
 const RETRY: Duration = Duration::from_millis(200);
 /// A log whose end is reported below what was read is cut when that is reported again so much later.
 const SHRUNK_FOR: Duration = Duration::from_secs(1);
@@ -79,7 +80,7 @@ impl Reader {
 
     /// Reads a partition from this offset on. To be called once for each, and again after [`ReadingEvent::Cut`].
     pub fn read_from(&self, partition: i32, offset: i64) {
-        // A reading that Kafka refused has nobody left to tell.
+        // The receiver of a refused reading may be gone.
         let _ = self.orders.send(Order::ReadFrom { partition, offset });
     }
 }
@@ -238,7 +239,7 @@ impl Asker {
         self.reaches_leaders_first = false;
         self.answer_limit.answered(asked);
         if next.is_some_and(|next| next < start) {
-            // Of which partition an offset is out of range, librdkafka does not tell.
+            // librdkafka does not tell for which partition an offset is out of range.
             self.reading.send_own(partition, ReadingEvent::Cut);
             return ASK_INTERVAL;
         }
@@ -336,7 +337,7 @@ impl Asker {
         }
     }
 
-    /// Says that nobody answers, and why; the next question has longer.
+    /// Reports the missing answer and its reason; the next question has a longer time limit.
     fn no_answer(&mut self, code: RDKafkaErrorCode) {
         let limit = self.answer_limit.limit().as_millis();
         if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {

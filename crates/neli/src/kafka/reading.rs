@@ -40,7 +40,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// `stopped` is set once nobody listens to it any more; `orders` leads to its asker.
+    /// `stopped` is set once the receiver is gone; `orders` leads to the asker.
     pub(super) fn new(
         source: Source,
         number: u32,
@@ -69,7 +69,7 @@ impl Reading {
     /// Sends an event of the whole session, unless this reading is over.
     pub(super) fn send(&self, event: KafkaEvent) {
         if !self.stopped.load(Ordering::Relaxed) {
-            // Fails when nobody listens any more, which `is_over` shows.
+            // Fails when the receiver is gone, which `is_over` shows.
             let _ = self.events.blocking_send(event);
         }
     }
@@ -124,7 +124,7 @@ impl Reading {
         self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether nobody listens to this reading any more.
+    /// Whether the receiver of this reading is gone.
     pub(super) fn is_over(&self) -> bool {
         self.stopped.load(Ordering::Relaxed) || self.events.is_closed()
     }
@@ -138,7 +138,7 @@ impl Reading {
         }
     }
 
-    /// No broker answers, for this reason. Whoever was refused waits for none.
+    /// No broker answers, for this reason. A refused reading waits for none.
     pub(super) fn down(&self, error: String) {
         if self.refused.load(Ordering::Relaxed) {
             return;
@@ -154,7 +154,7 @@ impl Reading {
         (*contact != to).then(|| std::mem::replace(&mut *contact, to))
     }
 
-    /// Why nobody answers, in one line.
+    /// Why there is no answer, in one line.
     pub(super) fn no_answer(&self, code: RDKafkaErrorCode) -> String {
         let bootstrap = &self.source.access.bootstrap;
         let has_answered = self.source.access.answered.load(Ordering::Relaxed);

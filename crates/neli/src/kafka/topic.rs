@@ -1,4 +1,4 @@
-//! The election's topic: whether it is there, making it when it is not, and the facts that R0 judges.
+//! The election's topic: whether it exists, making it if it does not, and what R0 judges.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,7 +32,7 @@ const TIMESTAMP_TYPE: &str = "message.timestamp.type";
 const UNCLEAN_LEADER_ELECTION: &str = "unclean.leader.election.enable";
 const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas";
 
-/// So many brokers are asked about the settings before the one that leads the partition.
+/// This many other brokers are asked about the settings before the partition's leader.
 const BESIDES_LEADER: usize = 2;
 
 /// What the name of a journal's topic ends in, unless it was named otherwise.
@@ -49,7 +49,7 @@ pub(super) enum Presence {
     There(Found),
     /// It is known, but no partition in use has a leader: it is being made, or the brokers that may lead are down.
     Coming,
-    /// There is no such topic; so many brokers could hold it.
+    /// There is no such topic; this many brokers could hold it.
     Missing {
         /// Brokers of the cluster.
         brokers: usize,
@@ -137,11 +137,11 @@ pub(super) fn names(client: &Client<impl ClientContext>, timeout: Duration) -> R
     Ok(names)
 }
 
-/// The topics that this user may see, in the order of their names, with their partitions. Waits `timeout` for an answer.
+/// The topics that this user may see, by name, with their partitions. Waits `timeout` for an answer.
 ///
 /// # Errors
 ///
-/// One line: nobody answers, or librdkafka takes no such client.
+/// One line: there is no answer, or librdkafka refuses the client's configuration.
 pub fn topics(access: &Access, timeout: Duration) -> Result<Vec<(String, i32)>, ClientError> {
     described(access, None, timeout)
 }
@@ -174,7 +174,7 @@ fn described(access: &Access, topic: Option<&str>, timeout: Duration) -> Result<
     Ok(topics)
 }
 
-/// The line about a topic that is missing, for somebody who looks at an election: its name may be mistyped.
+/// The line about a missing topic for an operator, who may have mistyped its name.
 pub(super) fn missing(client: &Client<impl ClientContext>, elections: &Elections, timeout: Duration) -> String {
     const SHOWN: usize = 10;
     let names = names(client, timeout).unwrap_or_default();
@@ -212,8 +212,8 @@ pub(super) fn wanted(elections: &Elections, brokers: usize) -> NewTopic<'_> {
     NewTopic { name: &elections.topic, partitions, replicas, settings }
 }
 
-/// Makes the topic as [`wanted`]. Waits `timeout` for an answer. Gives the number of replicas; none where that is not ours to say: somebody
-/// else made it meanwhile, which is as good, or the broker is the embedded one.
+/// Makes the topic as [`wanted`]. Waits `timeout` for an answer. Returns the number of replicas; none if it was not
+/// decided here: another candidate made it meanwhile, which is fine, or the broker is the embedded one.
 ///
 /// # Errors
 ///
@@ -239,8 +239,8 @@ pub(super) fn create(
     }
 }
 
-/// Asks for what R0 judges; waits `answer_limit` for where the partition lies, and then twice as long as that took and a second for
-/// the settings. That they can't be read is a fact too, and so is that nobody says.
+/// Asks for what R0 judges; waits `answer_limit` for the partition's leader, and then twice as long as that took and
+/// a second for the settings. That they can't be read, or that there is no answer, is a result too.
 ///
 /// # Errors
 ///
@@ -256,8 +256,9 @@ pub(super) fn facts(
     let Presence::There(found) = look(client, elections, limit)? else { return Err(missing) };
     let layout = found.into_first().ok_or(missing)?;
     let limit = answer_limit.answered(asked) * 2 + SETTINGS_ALLOWANCE;
-    // Any broker can tell. The leader is asked last: it answers one request of a connection after the other, and the claim may
-    // wait for its replicas there. One that has just died is still listed for seconds, so that another is asked after it.
+    // Any broker can answer. The leader is asked last: it answers the requests of a connection one after another, and
+    // a claim may be waiting for its replicas there. A broker that has just died stays listed for seconds, so another
+    // is asked after it.
     let ask = |broker| topic_settings(client, &elections.topic, &SETTINGS, broker, limit);
     let besides = layout.besides_leader().take(BESIDES_LEADER).find_map(|broker| ask(broker).ok());
     let settings = match besides.map_or_else(|| ask(layout.leader), Ok) {
@@ -273,8 +274,8 @@ pub(super) fn facts(
     Ok(TopicFacts { layout, settings: settings.map_err(SettingsUnread) })
 }
 
-/// After so long without a heartbeat the controller takes a broker for dead, as this broker is set (`broker.session.timeout.ms`);
-/// none where it does not say so within `timeout`, or not to this user.
+/// The time without a heartbeat after which the controller takes a broker for dead (`broker.session.timeout.ms`), by
+/// this broker's settings; none if it does not answer within `timeout`, or does not tell this user.
 pub(super) fn broker_session(client: &Client<impl ClientContext>, broker: i32, timeout: Duration) -> Option<Duration> {
     const SESSION: &str = "broker.session.timeout.ms";
     let settings = broker_settings(client, &[SESSION], broker, timeout).ok()?;
@@ -282,7 +283,7 @@ pub(super) fn broker_session(client: &Client<impl ClientContext>, broker: i32, t
     value?.parse().ok().map(Duration::from_millis)
 }
 
-/// The line about a topic that this user may not even see; that it is there is not said by it.
+/// The line about a topic that this user may not even see; it does not reveal whether the topic exists.
 #[must_use]
 pub(super) fn may_not_describe(topic: &str) -> String {
     format!(

@@ -21,7 +21,8 @@ pub enum SessionEvent {
         /// That line.
         error: String,
     },
-    /// After so long without a heartbeat a broker is taken for dead, where that could be read and there are others.
+    /// A broker is taken for dead after this time without a heartbeat, if that could be read and there are other
+    /// brokers.
     BrokerSession(Duration),
     /// The topic was missing, and was created from here.
     Created {
@@ -54,7 +55,8 @@ pub enum SessionEvent {
     },
     /// A hello of this process is in the log.
     HelloDelivered,
-    /// The embedded broker had died, and another is there: to be handed to [`Session::move_to`](crate::program::Session::move_to).
+    /// The embedded broker has died, and another is running: to be passed to
+    /// [`Session::move_to`](crate::program::Session::move_to).
     Moved(FoundBroker),
     /// Kafka, librdkafka or the group's coordinator refuses for good: one line that names the thing, the value, and what would be right.
     Refused {
@@ -106,7 +108,7 @@ pub enum RoleEvent {
     Identified {
         /// Noted just before asking.
         asked: Time,
-        /// By the word of who appends to its partition.
+        /// As the refusal of appends to its partition says.
         identity: TopicIdentity,
     },
     /// By this id the group's coordinator knows this process's member from now on.
@@ -142,7 +144,7 @@ pub enum RoleEvent {
     },
     /// What R0 judges; none for the embedded broker's topic, which has no settings.
     Topic(Option<TopicFacts>),
-    /// A batch at or after `offset` can't be decoded, and nothing behind it is read; said again twice a second.
+    /// A batch at or after `offset` can't be decoded, and nothing behind it is read; repeated twice a second.
     Undecodable {
         /// The next offset that was to be handed over.
         offset: i64,
@@ -154,7 +156,8 @@ pub enum RoleEvent {
 }
 
 impl RoleEvent {
-    /// Tells what spreads the roles of a process, before the role's candidate is told. `partitions`: of the topic, once that is known.
+    /// For the spread of a process's roles, before the role's candidate gets the event. `partitions`: of the topic,
+    /// once that is known.
     pub fn tell_many(&self, many: &mut ManyRoles, now: Time, role: usize, partitions: Option<i32>) {
         match self {
             Self::Assigned => many.stand(now, role, Standing::Assigned),

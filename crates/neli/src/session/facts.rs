@@ -19,11 +19,11 @@ impl Session {
         FactsReading::start(source, id, self.event_sender.clone())
     }
 
-    /// Hands over a fact, under this key, and returns at once: what becomes of it is told with `id`.
+    /// Hands over a fact under this key, and returns at once: its result is reported with `id`.
     ///
     /// # Errors
     ///
-    /// The queue is full, or the fact too large; nothing more is told of `id` then.
+    /// The queue is full, or the fact too large; then nothing more is reported for this `id`.
     pub fn append_fact(&self, id: u32, topic: &str, key: &str, payload: &[u8]) -> Result<(), ClientError> {
         self.producer.append_fact(id, topic, key, payload)
     }

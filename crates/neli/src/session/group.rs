@@ -115,7 +115,7 @@ impl Session {
         });
     }
 
-    /// Tells each role in the group what there is to tell of its partition.
+    /// Reports to each role in the group what has changed for its partition.
     fn tell_members(&mut self, event: impl Fn(i32) -> Option<RoleEvent>) {
         let count = self.router.partitions().unwrap_or(1);
         for role in self.in_group.clone() {
@@ -125,7 +125,7 @@ impl Session {
         }
     }
 
-    /// A role that comes into a group in which others stand already is told what they were.
+    /// A role that joins a group in which others stand already gets their last report.
     fn tell_standing(&mut self, role: u32) {
         let partition = Elections::partition_of(role, self.router.partitions().unwrap_or(1));
         let standing = self

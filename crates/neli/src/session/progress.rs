@@ -1,10 +1,10 @@
-//! How far a reading is, and what an election that follows it was told.
+//! How far a reading is, and what an election that follows it has been given.
 
 use std::time::Duration;
 
 use neli_proto::time::Time;
 
-/// librdkafka itself may need so long to find out that a connection is dead, and to read on.
+/// librdkafka may need this long to notice a dead connection and go on reading.
 pub(super) const READER_RECOVERS: Duration = Duration::from_secs(5);
 
 /// Where an election is.
@@ -12,16 +12,16 @@ pub(super) const READER_RECOVERS: Duration = Duration::from_secs(5);
 pub(super) struct ReadingPlace {
     /// The reading that it follows.
     pub(super) reading: Option<u32>,
-    /// It has said from where on it reads.
+    /// It has named the offset from which it reads.
     pub(super) has_begun: bool,
-    /// It was told everything below.
+    /// It was given everything below this offset.
     pub(super) told: i64,
 }
 
 /// What a reading of a partition does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Stage {
-    /// It has not been said from where to read.
+    /// It has not named an offset yet.
     Asking,
     /// Its history is cut: nothing more is read.
     Over,
@@ -37,7 +37,7 @@ pub(super) struct Progress {
     pub(super) is_answered: bool,
     /// Everything below was handed over.
     pub(super) position: i64,
-    /// Where the log was said to end.
+    /// The end of the log by the last answer.
     pub(super) known_end: i64,
     /// When something was handed over last.
     pub(super) handed_over_at: Time,

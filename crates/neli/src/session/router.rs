@@ -1,13 +1,13 @@
-//! Which election is told what of a reading that many share.
+//! Distributes readings that many elections share.
 //!
-//! One reading goes on in every partition, the *live* one. An election follows it, and is told its own records as they come; what others
-//! wrote is counted for the whole partition, and told to an election before its next own record, before it acts, and where an offset is
-//! missing, so that it sees the log as if it alone had read all of it. One that is not caught up is told as soon as the log's end is
-//! reached.
+//! One reading is in progress in every partition, the *live* one. An election that follows it gets its own records as
+//! they arrive; records of other elections are counted for the whole partition, and reported to an election before
+//! its next own record, before it acts, and where an offset is missing, so that it sees the log as if it had read all
+//! of it alone. An election that is not caught up gets the count as soon as the log's end is reached.
 //!
-//! An election that reads anew while others follow the live reading of its partition is given an *extra* one, which is over as soon as it
-//! has come as far as the live one. Of those there are few at once: who comes later shares the next one. Nothing here has effects: what is to
-//! be done and told comes out.
+//! An election that reads anew while others follow the live reading of its partition gets an *extra* reading, which
+//! ends as soon as it has come as far as the live one. There are only a few extra readings at a time: a later
+//! election shares the next one. Nothing here has effects: actions and reports are returned.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -22,7 +22,7 @@ use crate::kafka::event::{Key, ReadRecord, ReadingEvent};
 mod followers;
 mod readings;
 
-/// What is to be done or told, in this order.
+/// Actions and reports, in this order.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Output {
     /// This reading is over.
@@ -39,7 +39,7 @@ pub(super) enum Output {
     Tell { role: u32, event: RoleEvent },
 }
 
-/// The readings, and who follows which.
+/// The readings, and which elections follow each.
 pub(super) struct Router {
     roles: Range<u32>,
     places: Vec<ReadingPlace>,
@@ -57,7 +57,7 @@ pub(super) struct Router {
     following: usize,
     /// Those that are not caught up.
     eager: BTreeSet<u32>,
-    /// The hellos of partition 0 below this offset were told.
+    /// The hellos of partition 0 below this offset were reported.
     hellos_told: i64,
     outputs: VecDeque<Output>,
 }

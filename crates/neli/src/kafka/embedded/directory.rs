@@ -18,22 +18,22 @@ pub struct BrokerDirectory {
 }
 
 impl BrokerDirectory {
-    /// That of the user who runs this: `$XDG_RUNTIME_DIR/neli-run`, else `/run/user/<uid>/neli-run`, else
-    /// `/tmp/neli-run-<uid>`; made when it is missing.
+    /// The directory of this process's user: `$XDG_RUNTIME_DIR/neli-run`, else `/run/user/<uid>/neli-run`, else
+    /// `/tmp/neli-run-<uid>`; made if it is missing.
     ///
     /// # Errors
     ///
-    /// It can't be made, or somebody else could get in.
+    /// It can't be made, or another user could enter it.
     pub fn of_user() -> io::Result<Self> {
         let told = std::env::var_os("XDG_RUNTIME_DIR");
         Self::at(&choose(told.as_deref(), geteuid().as_raw(), Path::is_dir))
     }
 
-    /// This directory; made when it is missing.
+    /// This directory; made if it is missing.
     ///
     /// # Errors
     ///
-    /// It can't be made, or somebody else could get in, or its name is too long for a socket in it.
+    /// It can't be made, another user could enter it, or its name is too long for a socket in it.
     pub fn at(path: &Path) -> io::Result<Self> {
         let directory = Self { path: path.to_owned() };
         let shown = path.display();
@@ -46,7 +46,7 @@ impl BrokerDirectory {
             }
             Ok(()) | Err(_) => {}
         }
-        // Not through a link: whoever made that could change it.
+        // Not through a link, whose owner could change it.
         let found = fs::symlink_metadata(path)?;
         if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o077 != 0 {
             return Err(io::Error::other(format!("{shown}: not a directory of this user's alone (mode 0700)")));

@@ -67,7 +67,7 @@ impl Topics {
     }
 }
 
-/// Holds the broker for as long as there is somebody to ask for topics.
+/// Keeps the broker running as long as there is a handle that may ask for topics.
 fn host(say: &Sender<Result<String, KafkaError>>, asked: &Receiver<Request>) {
     let cluster = match MockCluster::new(1) {
         Ok(cluster) => cluster,

@@ -1,4 +1,4 @@
-//! What a broker tells of a topic or of a group, and of what this user may do to it.
+//! A broker's description of a topic or of a group, and this user's rights to it.
 
 use std::ffi::CString;
 use std::slice;
@@ -23,7 +23,7 @@ use rdkafka::types::RDKafkaAdminOp;
 use super::{Besides, Owned, ask, first_part, parts, succeeded, text};
 use crate::kafka::error_class::ErrorClass;
 
-/// What a user may do to a topic or a group, as a broker that knows rights says. Of other operations nothing depends.
+/// A user's rights to a topic or a group, as a broker with ACLs reports them. Only these operations matter here.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[expect(missing_docs, clippy::struct_excessive_bools, reason = "Kafka's own names")]
 pub struct Rights {
@@ -36,7 +36,7 @@ pub struct Rights {
 /// A consumer group, as its coordinator describes it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct GroupDescription {
-    /// What this user may do to it; none where the broker does not say.
+    /// This user's rights to it; none if the broker does not report them.
     pub rights: Option<Rights>,
     /// How many members it has.
     pub members: usize,
@@ -59,10 +59,11 @@ impl TopicDescription {
     const MISSING: Self = Self { identity: TopicIdentity::Missing, partitions: 0, rights: None };
 }
 
-/// Which topic stands under this name now (`DescribeTopics`), as the broker with this id answers. Waits `timeout` for the answer.
+/// The id of the topic with this name now (`DescribeTopics`), as the broker with this id answers. Waits `timeout` for
+/// the answer.
 ///
-/// Who needs the answer names a broker: without one librdkafka asks what it takes for the controller, which is any broker on clusters of
-/// today, and maybe one that has just died.
+/// The caller names a broker: otherwise librdkafka asks what it takes for the controller, which on today's clusters
+/// is any broker, perhaps one that has just died.
 ///
 /// # Errors
 ///

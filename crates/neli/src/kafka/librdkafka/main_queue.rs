@@ -64,7 +64,7 @@ impl MainQueue {
 impl Waker {
     /// Ends a wait, or the next one.
     pub(crate) fn wake(&self) {
-        // It fails only where as many rings were not heard as a number can count.
+        // It fails only if the counter of unseen wake-ups overflows.
         let _ = self.0.write(1);
     }
 }

@@ -27,7 +27,7 @@ fn a_topic_has_one_identity_for_as_long_as_it_is_there() {
     assert_eq!(identity("elsewhere"), Ok(TopicIdentity::Missing));
 }
 
-/// The embedded broker is such a mock: whoever asks its controller waits in vain.
+/// The embedded broker is such a mock: a question to its controller is never answered.
 #[test]
 fn a_mock_is_asked_by_its_brokers_id() {
     let cluster = MockCluster::new(1).unwrap();

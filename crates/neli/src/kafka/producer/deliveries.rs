@@ -54,7 +54,7 @@ impl Deliveries {
     }
 
     pub(super) fn send(&self, event: KafkaEvent) {
-        // An error means that nobody listens any more: we are about to be dropped.
+        // An error means that the receiver is gone: we are about to be dropped.
         let _ = self.events.blocking_send(event);
     }
 

@@ -11,13 +11,13 @@ use crate::clock;
 use crate::kafka::event::KafkaEvent;
 use crate::kafka::topic::{self, Presence, TopicError};
 
-/// A topic that was just made may be unknown to a broker for so long.
+/// A broker may not know a topic for this long after it was made.
 const NEW_WITHIN: Duration = Duration::from_millis(500);
 /// Between two looks at a topic that was just made, or is about to be.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 impl Asker {
-    /// Waits until the topic is there, making it where that is allowed, or this reading is over.
+    /// Waits until the topic exists, making it if that is allowed, or until this reading is over.
     pub(super) fn find_topic(&mut self) {
         let reading = Arc::clone(&self.reading);
         let Source { access, elections, if_missing, .. } = &reading.source;

@@ -18,10 +18,11 @@ pub struct Source {
     pub only: Option<BTreeSet<i32>>,
     /// What becomes of a missing topic.
     pub if_missing: IfMissing,
-    /// Whether the elections' group is to be joined: that it may not be is known to whoever reads before anything is claimed.
+    /// Whether the elections' group will be joined: then a missing right to it is reported before anything is
+    /// claimed.
     pub joins_group: bool,
-    /// Whether it is read to be looked at: other elections' records are handed over whole, and where the topic is missing, the
-    /// refusal tells which there are.
+    /// Whether an observer reads: records of other elections are delivered whole, and the refusal of a missing topic
+    /// names those that exist.
     pub is_looked_at: bool,
 }
 
