@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cron_expression_or_never_comes_is_told() {
+    fn an_invalid_cron_expression_or_one_that_never_comes_is_refused() {
         for wrong in ["", "* * *", "61 * * * *", "daily", "0 0 30 2 *"] {
             assert!(Edges::of_cron(wrong).is_err(), "{wrong}");
         }

@@ -82,7 +82,7 @@ fn the_second_finds_what_the_first_started_and_it_ends_in_order_after_the_last()
 }
 
 #[test]
-fn whoever_comes_as_it_ends_is_let_in_or_finds_another() {
+fn a_candidate_that_arrives_at_its_end_is_admitted_or_finds_another() {
     let directory = tempfile::tempdir().unwrap();
     let finder = finder(directory.path(), 10);
     for _ in 0..20 {

@@ -25,7 +25,7 @@ fn packages(answer: &Output) -> String {
 }
 
 #[test]
-fn what_a_build_needs_is_said_at_once() {
+fn missing_build_tools_are_named_at_once() {
     let (build, all) = (packages(&prerequisites(&[], true)), packages(&prerequisites(&["tests"], true)));
     let tests = all.strip_prefix(&build).unwrap().trim_start();
     let readme = std::fs::read_to_string(root("README.md")).unwrap().replace('\n', " ");

@@ -225,7 +225,7 @@ fn a_standby_says_when_it_claims() {
 
 /// A hello that is older than those of the candidates that are there counts no more, also where nothing was published since.
 #[test]
-fn a_standby_that_is_not_heard_any_more_is_none() {
+fn a_standby_without_recent_hellos_is_dropped() {
     let role = leading();
     assert_eq!((role.standbys(now()), role.standbys(now() + Duration::from_secs(72))), (1, 0));
 }

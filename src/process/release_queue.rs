@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_later_delivers_nothing_twice() {
+    fn a_later_releaser_delivers_nothing_twice() {
         let queue = ReleaseQueue::new().unwrap();
         let mut deliverer = inherited(&queue).append(&1).unwrap().unwrap();
         assert_eq!(read(&mut deliverer), [1]);

@@ -129,7 +129,7 @@ mod tests {
 
     /// A reader that spins until another thread, of a lower priority on the same processor, has done what it waits for.
     #[test]
-    fn a_read_that_spins_gives_the_processor_to_those_whom_it_waits_for() {
+    fn a_spinning_read_yields_the_processor() {
         if !unistd::geteuid().is_root() {
             return harness::not_tested("only root may schedule in real time");
         }

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_service_manager_nothing_is_said() {
+    fn without_a_service_manager_nothing_is_sent() {
         for variables in [&[][..], &[("NOTIFY_SOCKET", "")], &[("WATCHDOG_USEC", "20000")]] {
             let (mut notifier, error) = notifier(variables);
             assert_eq!((notifier.has_receiver(), error), (false, None));
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_socket_holds_up_nobody() {
+    fn a_full_socket_delays_nothing() {
         let (socket, name) = manager("full");
         let (mut notifier, _) = notifier(&[("NOTIFY_SOCKET", &name)]);
         // More than any queue of datagrams holds.

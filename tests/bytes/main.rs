@@ -125,7 +125,7 @@ fn undamaged_records_are_understood() {
 }
 
 #[test]
-fn words_between_supervisor_and_guard() {
+fn messages_between_supervisor_and_guard() {
     check(10_000, &prop_oneof![1 => anything(200), 4 => damaged(MESSAGES)], |Bytes(bytes)| {
         holds::of_a_message(&bytes);
         Ok(())

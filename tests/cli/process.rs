@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use crate::{WHOLE, one_line, run};
 
 #[test]
-fn a_command_that_cannot_be_run_is_said_before_anything_is_joined() {
+fn a_command_that_cannot_be_run_is_reported_before_anything_is_joined() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("job");
     std::fs::write(&file, "#!/no/such/shell\n").unwrap();
@@ -26,7 +26,7 @@ fn a_command_that_cannot_be_run_is_said_before_anything_is_joined() {
 }
 
 #[test]
-fn a_command_that_is_not_found_is_told_how_it_is_written() {
+fn a_command_that_is_not_found_is_quoted_as_written() {
     let refused = |command: &[&str], why: &str| {
         let output = run(&[&["-g", "g", "-b", "a:1", "--"], command].concat());
         assert_eq!(one_line(&output), format!("neli-run: {why}"));

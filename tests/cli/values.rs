@@ -302,7 +302,7 @@ fn roles_are_a_number_or_names() {
 }
 
 #[test]
-fn a_word_is_one_of_its_words() {
+fn a_keyword_is_one_of_the_listed() {
     refused_value("elect", "raft", "must be group or log");
     refused_value("log-format", "xml", "must be text or json");
     refused_value("restart", "never", "must be no, on-failure or always");

@@ -194,7 +194,7 @@ fn a_topic_that_appends_nothing() {
 
 /// The line about a topic that is made says with how many replicas: for good.
 #[test]
-fn a_topic_that_is_created_is_told_with_its_replicas() {
+fn a_created_topic_is_reported_with_its_replicas() {
     let stage = stage(Elector::Log);
     let mut run = stage.candidate().job(["true"]).start();
     assert_eq!(run.status(), 0);

@@ -84,7 +84,7 @@ fn frozen_for_less_than_a_lease() {
 
 /// A broker that can't be reached is waited for: said at once, and no error.
 #[test]
-fn that_never_were_there_are_waited_for() {
+fn that_never_existed_are_waited_for() {
     let silent = SilentBroker::start();
     for address in [silent.address(), closed_port()] {
         let mut candidate = bare().option("--group", "g").option("--brokers", &address).job(["true"]).start();
@@ -97,7 +97,7 @@ fn that_never_were_there_are_waited_for() {
 
 /// The one case in which it is given up: `--wait`.
 #[test]
-fn that_never_were_there_are_not_waited_for_longer_than_told() {
+fn that_never_existed_are_waited_for_no_longer_than_the_limit() {
     let silent = SilentBroker::start();
     for elector in [Elector::Log, Elector::Group] {
         for address in [silent.address(), closed_port()] {

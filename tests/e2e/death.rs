@@ -235,7 +235,7 @@ fn of_a_guard_that_is_stopped() {
 
 /// Supervisor and guard are both held up beyond the lease's end: what was too late is said to have been, and how late.
 #[test]
-fn of_nobody_but_too_late() {
+fn of_no_process_but_the_kill_is_late() {
     let stage = stage(Elector::Log);
     let mut first = stage.candidate().lease("1s").start();
     let term = first.await_lead();

@@ -102,7 +102,7 @@ impl Tenancy {
 }
 
 #[test]
-fn every_missing_right_is_told_with_the_command_that_gives_it() {
+fn every_missing_right_is_reported_with_the_command_that_grants_it() {
     let tenancy = Tenancy::new();
     let (topic, group) = (tenancy.topic.as_str(), tenancy.guarded.stage.group.as_str());
     tenancy.guarded.create_topic();
@@ -158,7 +158,7 @@ fn every_missing_right_is_told_with_the_command_that_gives_it() {
 }
 
 #[test]
-fn a_topic_that_is_missing_is_made_by_whoever_may_and_not_by_a_doctor() {
+fn a_missing_topic_is_not_made_by_doctor() {
     let tenancy = Tenancy::new();
     let (topic, group) = (tenancy.topic.as_str(), tenancy.guarded.stage.group.as_str());
     tenancy.allow(Resource::Topic(topic), &[Reads, Writes]);
@@ -176,7 +176,7 @@ fn a_topic_that_is_missing_is_made_by_whoever_may_and_not_by_a_doctor() {
 }
 
 #[test]
-fn a_kafka_that_is_not_reached_is_told_by_what_fails() {
+fn an_unreachable_kafka_is_reported_with_the_failing_step() {
     let tenancy = Tenancy::new();
     let found = tenancy.ask("tenant", "wrong horse", &[]);
     found.assert_told("login", "fail", &["authentication", "sasl.password"]);
@@ -205,7 +205,7 @@ fn every_setting_of_a_topic_is_judged_at_once() {
 }
 
 #[test]
-fn candidates_that_differ_are_told() {
+fn candidates_that_differ_are_reported() {
     let stage = stage(Elector::Log);
     Kafka::shared().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
     let pen = Pen::new(Kafka::shared(), &stage.topic(), &[]);
@@ -279,7 +279,7 @@ fn the_command_that_makes_the_topics_is_one_that_makes_them() {
 
 /// Leases rest on rates within 1 % of each other. The machine's own clock is let alone: another is preloaded.
 #[test]
-fn a_clock_that_runs_too_fast_or_too_slowly_is_told() {
+fn a_clock_that_runs_too_fast_or_too_slowly_is_reported() {
     let library = format!("LD_PRELOAD={}", install::stepped_clock().display());
     let ask = |ppm: &str| {
         let clock = format!("FAST_CLOCK={ppm}");

@@ -80,7 +80,7 @@ fn what_it_says_goes_to_stderr() {
 
 /// A stderr that takes nothing holds up neither the health command, however much it says, nor the lease.
 #[test]
-fn a_full_stderr_makes_nobody_ill() {
+fn a_full_stderr_makes_no_job_unhealthy() {
     let stage = stage(Elector::Log);
     let (counted, log, full) = (counted(&stage), stage.directory().join("log"), stage.directory().join("full"));
     mkfifo(&full, Mode::S_IRWXU).expect("our own directory");
@@ -102,7 +102,7 @@ fn a_full_stderr_makes_nobody_ill() {
 
 /// With nobody else to try, it is tried here again after the cool-off.
 #[test]
-fn who_stands_alone_tries_again() {
+fn a_candidate_alone_tries_again() {
     let stage = stage(Elector::Log);
     let mut alone = looked_after(&stage, "exit 1").lease("500ms").option("--health-failures", "1").start();
     let term = alone.await_lead();
@@ -112,7 +112,7 @@ fn who_stands_alone_tries_again() {
 }
 
 #[test]
-fn who_goes_when_the_lead_is_lost_goes_when_ill() {
+fn with_on_loss_exit_an_unhealthy_job_ends_the_candidate() {
     let stage = stage(Elector::Log);
     let mut run =
         looked_after(&stage, "kill -9 $$").option("--health-failures", "1").option("--on-loss", "exit").start();

@@ -94,7 +94,7 @@ with_both_electors! {
 
 /// A lead that is lost: the fence, then standing by; and the next lead is told again.
 #[test]
-fn a_fence_is_told_and_then_the_standing_by() {
+fn a_fence_runs_its_hook_and_then_the_standby_hook() {
     let stage = stage(Elector::Log);
     let hooks = Noted::new(&stage, "only");
     let mut run = hooks.candidate.clone().lease("2s").start();
@@ -112,7 +112,7 @@ fn a_fence_is_told_and_then_the_standing_by() {
 /// One that hangs is in nobody's way: not of the lead, not of the fence or what follows it, not of a barrier; and it has
 /// ten seconds. One that runs beside a dead guard's job is not taken for what the job left.
 #[test]
-fn a_hook_that_hangs_is_in_nobodys_way() {
+fn a_hook_that_hangs_delays_nothing() {
     let stage = stage(Elector::Log);
     let mut first = stage.candidate().start();
     stage.await_witness(first.await_lead());
@@ -196,7 +196,7 @@ fn what_gets_away_from_the_leads_hook_is_gone_before_the_release() {
 }
 
 #[test]
-fn a_failure_is_said_and_changes_nothing() {
+fn a_failure_is_reported_and_changes_nothing() {
     let stage = stage(Elector::Log);
     let run =
         stage.candidate().option("--on-lead", "echo out; echo err >&2; exit 3").option("--on-standby", "kill -9 $$");

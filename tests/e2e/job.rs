@@ -38,7 +38,7 @@ fn its_status_is_ours() {
 }
 
 #[test]
-fn a_command_that_cannot_run_is_told_before_anything_is_joined() {
+fn a_command_that_cannot_run_is_reported_before_anything_is_joined() {
     let stage = stage(Elector::Log);
     let plain = stage.directory().join("not-executable");
     fs::write(&plain, "#!/bin/sh\n").expect("written");
@@ -59,7 +59,7 @@ fn a_command_that_cannot_run_is_told_before_anything_is_joined() {
 }
 
 #[test]
-fn its_words_reach_it_exactly() {
+fn its_arguments_reach_it_exactly() {
     let stage = stage(Elector::Log);
     let words = ["a b", "", "*", "$HOME", "--lease", "ä\n"];
     let print = ["sh", "-c", r#"printf '<%s>' "$@""#, "sh"];
@@ -79,7 +79,7 @@ fn stdin_and_stdout_are_its_own() {
 
 /// `x=$(neli-run ...)` ends when the job does, in every case: nobody else holds stdout.
 #[test]
-fn whoever_waits_for_the_end_of_stdout_does_not_wait_for_us() {
+fn the_end_of_stdout_does_not_wait_for_us() {
     let stage = stage(Elector::Log);
     let mut run = stage.candidate().start();
     run.await_lead();
@@ -322,7 +322,7 @@ fn without_kafka_at_all_the_command_line_is_judged() {
 
 /// What is closed at the start stays nobody's: neither we nor the job get somebody else's descriptor as 0, 1 or 2.
 #[test]
-fn closed_standard_streams_are_nobody_elses() {
+fn closed_standard_streams_are_not_reused() {
     let stage = stage(Elector::Log);
     let told = stage.directory().join("told");
     // Of the job itself, of the guard, and of the supervisor.

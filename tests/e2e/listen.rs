@@ -136,7 +136,7 @@ fn a_leader_and_a_standby_that_follows_it() {
 
 /// Idle ones, halves of requests, garbage, requests without end, and readers who never read: the lease is none of their business.
 #[test]
-fn whoever_means_it_ill_does_not_touch_the_lease() {
+fn hostile_clients_do_not_touch_the_lease() {
     let stage = stage(Elector::Log);
     let (mut run, address) = listening(&stage.candidate());
     let term = run.await_lead();

@@ -176,7 +176,7 @@ fn a_disk_that_is_full_for_a_while() {
 
 /// systemd's journal takes a line's priority from its beginning; whatever else stderr is gets the line alone.
 #[test]
-fn the_journal_is_told_the_priority_of_each_line() {
+fn systemds_journal_gets_the_priority_of_each_line() {
     let stage = stage(Elector::Log);
     let file = stage.directory().join("errors");
     let run_with = |journal: &str, format: &str, option: (&str, &str)| {
@@ -280,7 +280,7 @@ fn the_three_descriptors_are_left_as_they_were() {
 
 /// `-q` is for whoever wants to be woken, `-v` for whoever looks for a fault.
 #[test]
-fn how_much_is_said() {
+fn quiet_and_verbose() {
     let stage = stage(Elector::Log);
     let mut quiet = stage.candidate().flag("-q").variable("NELI_RUN_NONSENSE", "1").job(["true"]).start();
     assert_eq!(quiet.status(), 0);

@@ -94,7 +94,7 @@ fn a_job_that_does_not_stop_is_killed_in_time() {
 
 /// Whoever stands by may be dead: the leader stops after a lease all the same.
 #[test]
-fn nobody_claims_and_the_stop_takes_a_lease() {
+fn without_a_claimant_the_stop_takes_a_lease() {
     let stage = stage(Elector::Log);
     let mut first = overlapping(&stage).start();
     let (_, second) = lead_beside_a_standby(&stage, &mut first);

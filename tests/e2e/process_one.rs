@@ -77,7 +77,7 @@ impl Container {
 }
 
 #[test]
-fn it_reaps_whoever_is_left_to_it() {
+fn it_reaps_orphans_that_it_adopts() {
     if !is_possible() {
         return;
     }

@@ -49,7 +49,7 @@ fn standing_by_other_signals_do_nothing() {
 
 /// TTIN and TTOU are signals like any other to a job that handles them (some servers change their number of workers by them).
 #[test]
-fn ttin_and_ttou_that_somebody_sends_are_the_jobs() {
+fn ttin_and_ttou_from_a_process_are_passed_to_the_job() {
     let stage = stage(Elector::Log);
     let heard = stage.directory().join("heard");
     let job =
@@ -113,7 +113,7 @@ fn the_stop_timeout_kills() {
 
 /// `--stop-timeout 0`: no stop signal at all.
 #[test]
-fn a_stop_timeout_of_nothing_asks_nobody() {
+fn a_stop_timeout_of_zero_sends_no_stop_signal() {
     let stage = stage(Elector::Log);
     let mut leader = stage.candidate().option("--stop-timeout", "0").start();
     let term = leader.await_lead();

@@ -224,7 +224,7 @@ fn stage_without_runs() -> Stage {
 
 /// `--overlap`: a leader that waits for the next one, and then the job that may run beside that one's.
 #[test]
-fn a_job_that_may_run_beside_the_leader_s_is_told() {
+fn a_job_that_may_run_beside_the_leader_s_is_shown() {
     let stage = stage(Elector::Log);
     let pen = written(&stage);
     let of = |member: &str, fields: &str| {

@@ -207,7 +207,7 @@ fn a_stopped_supervisor_gives_no_sign_of_life() {
 
 /// The manager's ear is the supervisor's alone: what the job says to it would be taken for ours.
 #[test]
-fn nobody_else_learns_of_the_manager() {
+fn no_other_process_learns_of_the_manager() {
     let runtime = install::scratch();
     let stage = Stage::unreachable(PROGRAM);
     let mut manager = Manager::new();
@@ -232,7 +232,7 @@ fn nobody_else_learns_of_the_manager() {
 
 /// A manager that takes nothing costs no lead.
 #[test]
-fn a_manager_that_listens_to_nobody_holds_up_nobody() {
+fn a_manager_that_reads_nothing_delays_nothing() {
     let stage = stage(Elector::Log);
     let manager = Manager::new();
     // Its queue is full before it begins.
@@ -253,7 +253,7 @@ fn a_manager_that_listens_to_nobody_holds_up_nobody() {
 
 /// An address that makes no sense is worth a line, and no more.
 #[test]
-fn an_address_that_is_none_is_said() {
+fn an_invalid_address_is_reported() {
     let stage = stage(Elector::Log);
     let mut run = stage.candidate().variable("NOTIFY_SOCKET", "vsock:2:1234").job(["true"]).start();
     assert_eq!(run.status(), 0);

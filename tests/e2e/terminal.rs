@@ -357,7 +357,7 @@ with_both_shells! {
 
 /// TSTP where nobody could continue it does nothing; a job that stops itself there is continued, and that is said once.
 #[test]
-fn nobody_to_continue_it() {
+fn in_an_orphaned_process_group() {
     let stage = stage(Elector::Log);
     let mut leader = stage.candidate().start_behind(&["setsid"]);
     let term = leader.await_lead();

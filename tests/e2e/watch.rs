@@ -87,7 +87,7 @@ fn tells_the_verdict_on_every_record() {
 }
 
 #[test]
-fn begins_where_it_is_told_and_knows_what_was_before() {
+fn begins_at_the_given_place_and_knows_what_came_before() {
     let (stage, _) = written(&[&claim(-1), &beat(0, 0), RELEASE]);
     let (lines, _, status) = told(&stage, &["--json", "--from", "2", "--until-end"]);
     assert_eq!((lines.len(), status), (1, 0));
@@ -108,7 +108,7 @@ fn begins_where_it_is_told_and_knows_what_was_before() {
 
 /// What was appended before that is known, and not shown; and each line is as docs/json.md says.
 #[test]
-fn begins_so_long_ago_as_it_is_told_and_shows_hellos_where_they_are_asked_for() {
+fn begins_at_a_given_age_and_shows_hellos_with_all() {
     let (stage, pen) = written(&[&claim(-1), &beat(0, 0)]);
     let hello = br#"{"v":1,"kind":"hello","member":"m","name":"web","seq":1,"host":"h"}"#;
     pen.write(&format!("{}/hello", stage.key()), &[hello, b"garbage"]);
@@ -127,7 +127,7 @@ fn begins_so_long_ago_as_it_is_told_and_shows_hellos_where_they_are_asked_for() 
 }
 
 #[test]
-fn tells_what_happens_as_it_happens_until_nobody_reads_on() {
+fn reports_changes_as_they_happen_until_its_reader_closes() {
     let (stage, pen) = written(&[&claim(-1), &beat(0, 0)]);
     let mut watch = watch(&stage, &[]).spawn().expect("the program is there");
     let lines = BufReader::new(watch.stdout.take().expect("piped")).lines();

@@ -134,7 +134,7 @@ fn a_leap_backwards_runs_nothing_twice() {
 
 /// One machine's clock is ten days ahead: the others don't wait for ten days.
 #[test]
-fn a_clock_that_is_far_ahead_stops_nobody() {
+fn a_clock_that_is_far_ahead_stops_no_other_machine() {
     let stage = stage(Elector::Log);
     let ahead = WallClock::new(&stage, "ahead", 10 * DAY + HOUR);
     assert_eq!(start(&stage, ("ahead", &ahead), "true").status(), 0);

@@ -54,7 +54,7 @@ fn await_end(process: &OwnedFd) {
 }
 
 #[test]
-fn its_status_or_signal_is_told_and_it_may_run_again() {
+fn its_status_or_signal_is_reported_and_it_can_run_again() {
     let fixture = with_health(JOB, r#"if [ -z "$1" ]; then echo one; echo two >&2; exit 3; fi"#);
     fixture.start(0, far_deadline());
     for _ in 0..3 {
@@ -140,7 +140,7 @@ fn a_job_that_ends_is_not_kept_by_a_command() {
 }
 
 #[test]
-fn what_the_job_left_is_told_from_a_command() {
+fn leftovers_of_the_job_are_distinguished_from_a_command() {
     let job = format!("setsid sh -c '{REPORT_PID}' & {UNTIL_RELEASED}");
     let mut fixture = with_health(&job, REPORT_PID);
     fixture.start(0, far_deadline());

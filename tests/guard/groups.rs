@@ -77,7 +77,7 @@ fn a_run_lives_after_one_that_was_killed() {
 }
 
 #[test]
-fn a_run_lives_after_one_that_somebody_else_has_killed() {
+fn a_run_starts_after_one_whose_group_was_killed_from_outside() {
     let Some(group) = made() else { return };
     let mut fixture = fixture_in(&group, r#"echo alive > "$PIPE"; while :; do sleep 600; done"#);
     for _ in 0..3 {
@@ -128,7 +128,7 @@ fn a_process_that_was_moved_into_it_is_killed_before_the_job_is_gone() {
 }
 
 #[test]
-fn it_goes_with_who_made_it_whatever_the_job_made_below_it() {
+fn it_is_removed_with_its_maker_whatever_the_job_made_below_it() {
     let Some(group) = made() else { return };
     let path = path_of(&group);
     let text = format!(

@@ -27,7 +27,7 @@ fn role_of_a_listener() {
 }
 
 #[test]
-fn what_was_ignored_at_the_start_is_told_and_hup_stays_ignored() {
+fn signals_ignored_at_the_start_are_reported_and_hup_stays_ignored() {
     let output = Command::new("/bin/sh")
         .args(["-c", r#"trap '' PIPE USR1 HUP; exec "$@""#, "sh"])
         .arg(std::env::current_exe().unwrap())

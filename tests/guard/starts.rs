@@ -39,7 +39,7 @@ fn end_of_run(fixture: &GuardFixture, attempt: u64) -> Answer {
 }
 
 #[test]
-fn every_exit_status_is_told() {
+fn every_exit_status_is_reported() {
     let fixture = GuardFixture::running("exit $NELI_ATTEMPT");
     for code in 0..=255 {
         assert_eq!(end_of_run(&fixture, code.try_into().unwrap()), exited(code));
@@ -47,7 +47,7 @@ fn every_exit_status_is_told() {
 }
 
 #[test]
-fn every_signal_that_kills_is_told() {
+fn every_signal_that_kills_is_reported() {
     let fixture = GuardFixture::running("kill -$NELI_ATTEMPT $$");
     for signal in [1, 2, 3, 9, 13, 15, 34, 64] {
         assert_eq!(end_of_run(&fixture, signal.try_into().unwrap()), killed_by(signal));
@@ -287,7 +287,7 @@ fn a_signal_right_after_a_spawn_comes_after_the_exec() {
 }
 
 #[test]
-fn a_job_that_stops_itself_is_told_and_can_be_ended() {
+fn a_job_that_stops_itself_is_reported_and_can_be_ended() {
     let fixture = GuardFixture::running("kill -STOP $$; exit 5");
     fixture.start(0, far_deadline());
     assert_eq!(fixture.receive(), Answer::Stopped { signal: SIGSTOP });

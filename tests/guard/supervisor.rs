@@ -288,7 +288,7 @@ fn a_supervisor_that_dies_right_after_a_spawn_leaves_no_job() {
 }
 
 #[test]
-fn a_stopped_supervisor_does_not_delay_the_fence_and_is_told_later() {
+fn a_stopped_supervisor_does_not_delay_the_fence_and_learns_of_it_later() {
     let mut supervisor = Supervisor::of(TREE);
     let until = near_deadline();
     supervisor.start(&spawn(42, until));

@@ -27,7 +27,7 @@ impl Worker {
     pub(crate) fn start(stage: &Stage, brokers: &str, lease: Duration) -> Self {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(env::current_exe().expect("a program"));
-        command.args(["--exact", "worker::stands_where_it_is_told_to", "--nocapture"]);
+        command.args(["--exact", "worker::stands_in_the_given_election", "--nocapture"]);
         command.env(BROKERS, brokers).env(GROUP, &stage.group).env(LEASE_MS, lease.as_millis().to_string());
         command.env(ELECTOR, stage.elector().name()).env(FILE, stage.directory().join("witness"));
         command.stdin(Stdio::null()).stdout(Stdio::null());
@@ -57,7 +57,7 @@ impl Drop for Worker {
 
 /// The process itself; as a test among others there is nothing to be done.
 #[test]
-fn stands_where_it_is_told_to() {
+fn stands_in_the_given_election() {
     let Ok(group) = env::var(GROUP) else { return };
     let told = |name| env::var(name).expect("told with the group");
     let elector = told(ELECTOR).parse().expect("an elector");

@@ -43,7 +43,7 @@ const LAW: &str = "the_fold_is_the_law";
 /// What a test of the library says of a lease that is valid after its end, and of a task that was dropped and not awaited.
 const LEASE_BREACHES: &[&str] = &["valid after its end", "value: Lost {"];
 
-const SCENARIOS: &str = "every_story_goes_as_it_is_told";
+const SCENARIOS: &str = "every_scenario_has_its_recorded_outcome";
 
 /// What the scenarios say of a story that goes otherwise, or can't go on since what it tells of was never sent.
 const OTHERWISE: &[&str] = &["\n  goes: ", " was not sent"];
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mutant_that_survives_is_told_and_so_is_a_test_that_fails_for_another_reason() {
+    fn a_surviving_mutant_is_reported_and_so_is_a_failure_for_another_reason() {
         assert_eq!(verdict(false, "a world: TwoJobs after 7 steps", BREACHES), None);
         assert_eq!(verdict(true, "test result: ok", BREACHES), Some("did not notice it"));
         assert_eq!(verdict(false, "a world: BusyLoop after 7 steps", BREACHES), Some("failed for another reason"));

@@ -223,7 +223,7 @@ const MUTANTS: &[Mutant] = &[
         name: "LeaseWithoutIdentity",
         breaks: "R3: a lease is extended although nobody has confirmed that the topic is still the one in which it was claimed",
         edits: &[edit(IDENTIFYING, "self.topic.is_confirmed_since(now - self.timings.lease())", "true")],
-        noticed_by: &[Model("a_remade_topic_that_nobody_names")],
+        noticed_by: &[Model("a_remade_topic_whose_id_no_broker_tells")],
     },
     Mutant {
         name: "MainEndTakenForAll",

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_is_said_to_be_long_enough_is() {
+    fn the_lease_that_is_recommended_is_long_enough() {
         for session in (500..50_000).step_by(100).map(Duration::from_millis) {
             let lease = long_enough(&timings(300), session);
             // A lease that is too long for the protocol is none.

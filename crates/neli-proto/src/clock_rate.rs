@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_exact_is_not_told() {
+    fn an_inexact_rate_is_not_reported() {
         assert_eq!(rate(SECOND, 500_000), Rate::Near(0));
         assert_eq!(rate(SECOND, 500_001), Rate::Unknown);
         let look = Look { before: 1, corrected: 1, after: 1 };

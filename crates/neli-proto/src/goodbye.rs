@@ -39,7 +39,7 @@ mod tests {
     const START: Time = Time::from_nanos(1_000);
 
     #[test]
-    fn one_that_was_said_is_awaited_until_it_is_in_the_log_and_not_for_long() {
+    fn a_last_hello_is_awaited_until_it_is_in_the_log_but_only_briefly() {
         let mut goodbye = Goodbye::default();
         assert_eq!(goodbye.awaited_until(START), None);
         goodbye.said(START);

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_of_which_nothing_is_heard_has_failed_and_the_next_one_runs() {
+    fn a_command_whose_end_is_not_reported_has_failed_and_the_next_one_runs() {
         let mut story = Story::begin(0);
         let (silent, _) = story.next_command();
         story.now = story.health.poll_timeout().unwrap();

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_a_hello_to_whoever_stands_in_one_election() {
+    fn a_candidate_of_one_role_reads_it_as_a_hello() {
         let record = Record::parse(&hello().to_bytes()).unwrap();
         assert!(matches!(&record.body, Body::Hello { pid: Some(7), priority: 0, .. }), "{record:?}");
         assert_eq!(record.into_hello().unwrap().member, "ab".into());

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_is_said_at_once_then_every_thirty_seconds_and_never_more_often() {
+    fn each_kind_is_reported_at_once_then_every_thirty_seconds_and_never_more_often() {
         let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
         let mut reminders = Reminders::default();
         reminders.begin(at(1), "too large".to_owned());
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_said_at_once_then_every_thirty_seconds_until_it_ends() {
+    fn it_is_reported_at_once_then_every_thirty_seconds_until_it_ends() {
         let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
         let mut reminder = Reminder::default();
         assert_eq!(reminder.poll(at(0)), None);

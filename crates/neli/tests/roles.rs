@@ -131,7 +131,7 @@ async fn no_more_roles_are_led_than_it_takes() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn whoever_maps_a_role_elsewhere_is_refused() {
+async fn a_process_that_maps_a_role_elsewhere_is_refused() {
     let broker = EmbeddedBroker::start().unwrap();
     let first = builder(&broker, Elector::Log).name("first").named_roles(ROLES).join().await.unwrap();
     // It has said hello.

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_is_not_found_is_told_how_it_is_written() {
+    fn a_command_that_is_not_found_is_quoted_as_written() {
         let directory = tempfile::tempdir().unwrap();
         file(directory.path(), "echo", 0o755, "");
         let told = |words: &[&str]| {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_exec_would_refuse_is_refused_in_its_words() {
+    fn what_exec_would_refuse_is_refused_with_its_error() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path();
         file(path, "broken", 0o755, "#! /no/such/shell -e\n");

@@ -30,7 +30,7 @@ fn watch(arguments: &[&str]) -> Watch {
 }
 
 #[test]
-fn what_is_not_said_is_as_the_manual_says() {
+fn defaults_are_as_the_manual_says() {
     let config = validate(&[], &["-g", "billing", "-b", "k:9092", "--", "true", "--lease"]).unwrap();
     assert_eq!(config.election.key(), "billing/0");
     assert_eq!(config.election.topic, "billing.neli");
@@ -62,7 +62,7 @@ fn what_is_not_said_is_as_the_manual_says() {
 }
 
 #[test]
-fn what_is_said_counts() {
+fn given_values_are_used() {
     let line = [
         "--group=b",
         "--embedded",
@@ -213,7 +213,7 @@ fn variables_fill_the_gaps() {
 }
 
 #[test]
-fn a_group_that_does_not_count_is_told() {
+fn a_group_that_is_ignored_is_warned_of() {
     let config = |groups: &[&str]| {
         let groups = groups.iter().flat_map(|group| ["--group", group]);
         let arguments: Vec<&str> = groups.chain(["--brokers", "a:1", "--", "true"]).collect();
@@ -288,7 +288,7 @@ fn a_secret_is_not_in_what_a_developer_prints() {
 }
 
 #[test]
-fn watch_is_told_where_to_begin() {
+fn watch_begins_where_it_is_asked_to() {
     let told = watch(&["watch", "-g", "b", "-b", "k:1", "--json", "--from", "57", "--until-end"]);
     assert_eq!((told.json, told.from, told.until_end), (true, Some(WatchFrom::Offset(57)), true));
     let told = watch(&["watch", "-g", "b", "-b", "k:1"]);
@@ -299,7 +299,7 @@ fn watch_is_told_where_to_begin() {
 }
 
 #[test]
-fn roles_restart_their_jobs_unless_that_is_said() {
+fn roles_restart_their_jobs_by_default() {
     let config = |line: &str| {
         let arguments: Vec<&str> =
             "-g b -b k:1".split(' ').chain(line.split_whitespace()).chain(["--", "true"]).collect();

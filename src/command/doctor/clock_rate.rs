@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_told_with_what_mends_it() {
+    fn a_rate_is_reported_with_its_fix() {
         let ok = "ok    clock-rate  this machine's clock runs 12 ppm faster than its hardware counts (tsc)\n";
         assert_eq!(told(Rate::Near(12), "tsc"), ok);
         assert_eq!(told(Rate::Near(0), ""), "ok    clock-rate  this machine's clock runs as its hardware counts\n");

@@ -217,7 +217,7 @@ mod tests {
     use crate::command::page::Style;
 
     #[test]
-    fn replicas_that_are_behind_are_told_and_too_few_fail() {
+    fn replicas_that_are_behind_are_reported_and_too_few_fail() {
         let told = |in_sync: &[usize]| {
             let partition = |(number, in_sync): (usize, &usize)| PartitionSeen {
                 number: i32::try_from(number).unwrap(),

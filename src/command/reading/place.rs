@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_has_said_hello_a_number_is_believed() {
+    fn without_hellos_a_number_is_accepted() {
         assert_eq!(place("4", &[]), Ok(("g/4".into(), 1)));
         let told = place("x", &[]).unwrap_err();
         assert!(told.starts_with("--role x: no candidate of g has said in topic \"t\" "), "{told}");

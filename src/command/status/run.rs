@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_told_with_its_window_or_key() {
+    fn a_run_is_shown_with_its_window_or_key() {
         let now = 1_769_861_400_000;
         let of_key = row(&fact(Outcome::Done, None), now);
         assert_eq!(

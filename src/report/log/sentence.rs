@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_is_said_as_people_say_it() {
+    fn a_duration_is_written_as_people_write_it() {
         let said = [0, 40, 999, 1_000, 1_250, 8_000, 59_999, 125_400].map(|ms| spoken(Duration::from_millis(ms)));
         assert_eq!(said, ["0ms", "40ms", "999ms", "1s", "1.25s", "8s", "59.999s", "2m 5s"]);
     }

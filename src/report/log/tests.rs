@@ -37,7 +37,7 @@ fn a_line_is_what_the_interface_says() {
 }
 
 #[test]
-fn the_journal_is_told_each_line_s_priority() {
+fn the_journal_gets_each_line_s_priority() {
     let form = Form { has_priorities: true, ..form(LogFormat::Text) };
     let ended = |status, by_itself| Event::JobExited { term: 42, status, signal: None, ran: Duration::ZERO, by_itself };
     let events =
@@ -79,7 +79,7 @@ fn a_line_enters_a_pipe_in_one_piece() {
 
 /// Whatever text a foreign record contains.
 #[test]
-fn a_stranger_s_words_make_no_line_longer() {
+fn a_stranger_s_text_makes_no_line_longer() {
     let long = "\u{1}".repeat(5_000);
     let events = [
         Event::Resigned { term: 1, by: long.clone(), reason: long.clone() },
@@ -156,7 +156,7 @@ fn lines_come_out_in_their_order() {
 }
 
 #[test]
-fn a_full_pipe_stalls_nobody_and_what_it_costs_is_said_where_it_is_missing() {
+fn a_full_pipe_stalls_nothing_and_the_lost_lines_are_counted() {
     let (mut reader, writer) = pipe();
     let logger = Logger::start_on(writer.into(), form(LogFormat::Json)).unwrap();
     // More than a pipe (64 KiB) and the queue hold.
@@ -187,7 +187,7 @@ fn a_full_pipe_stalls_nobody_and_what_it_costs_is_said_where_it_is_missing() {
 }
 
 #[test]
-fn a_pipe_that_nobody_empties_holds_up_the_end_for_a_tenth_of_a_second() {
+fn an_unread_pipe_delays_the_exit_by_a_tenth_of_a_second() {
     let (reader, writer) = pipe();
     let logger = Logger::start_on(writer.into(), form(LogFormat::Json)).unwrap();
     (0..1_500).for_each(|_| logger.event(&warning(&"x".repeat(900))));

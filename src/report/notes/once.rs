@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_window_is_told_where_it_is_awaited() {
+    fn the_next_window_is_logged_while_it_is_awaited() {
         let job = JobReport { state: JobState::Restarting, pid: None, attempt: 3, since: Time::ZERO };
         let status = |what| Status {
             leader: None,

@@ -83,7 +83,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         edits: &[edit(ANSWERS, "self.tree_end().filter(|_| is_ordered && ‹!self.run.started›)", "false")],
         noticed_by: &[
             Node(
-                "no_guard::a_run_that_no_guard_was_told_of_has_never_begun",
+                "no_guard::a_run_that_no_guard_received_has_never_begun",
                 "the term of a run that has never begun is kept",
             ),
             Scenarios,

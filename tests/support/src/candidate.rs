@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_from_other_lines() {
+    fn events_are_distinguished_from_other_lines() {
         let script =
             r#"echo '{"event":"one","term":3}' >&2; echo noise >&2; echo '{"event":"one","term":4}' >&2; cat; exit 7"#;
         let (_directory, candidate) = candidate(script);
@@ -183,7 +183,7 @@ mod tests {
 
     /// Whoever asks for its status has all that it has said, whoever else may still write.
     #[test]
-    fn what_was_said_before_the_end_is_read_by_then() {
+    fn output_before_the_end_is_read_by_then() {
         let script = "sleep 1000 & yes | head -n 20000 >&2; printf '%s' last >&2";
         let (_directory, candidate) = candidate(script);
         let mut running = candidate.start();

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_heard() {
+    fn bytes_pass_both_ways() {
         let (_network, wire) = wire();
         let mut connection = connect(&wire);
         connection.write_all(b"ab").expect("said");
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_trickles_or_is_late_comes_whole() {
+    fn slow_and_late_bytes_arrive_whole() {
         let (_network, wire) = wire();
         for flow in [Flow::Trickle(1000), Flow::Late(Duration::from_millis(5))] {
             let mut connection = connect(&wire);

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn who_knows_nothing_of_the_tree_kills_by_all_means_at_once() {
+    fn without_a_known_tree_every_method_is_used_at_once() {
         let mut killing = Killing::by_all_means(at(0), PATIENCE);
         assert_eq!(killing.round(at(0)), [Means::Known, Means::Cgroup, Means::Found]);
         killing.performed(at(0), true);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_a_lease_after_the_first_round_is_stuck_and_that_is_said_once() {
+    fn a_process_left_a_lease_after_the_first_round_is_stuck_and_is_reported_once() {
         let mut killing = Killing::new(at(0), PATIENCE);
         assert!(!killing.is_stuck(at(4_999)));
         assert!(killing.is_stuck(at(5_000)));

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_told_by_its_number_and_its_programs_name() {
+    fn a_process_is_named_by_its_id_and_its_program() {
         assert_eq!(Named { pid: 812, name: "backup".into() }.to_string(), "812 (backup)");
     }
 }

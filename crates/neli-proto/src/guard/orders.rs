@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_is_owed_from_the_jobs_order_until_the_guard_is_told_of_it_taken_or_not() {
+    fn a_release_is_owed_from_the_spawn_order_until_an_order_settles_it() {
         let grant = Grant { term: 1, seen: 1, next_seq: 1, until: Time::from_nanos(1) };
         let mut orders = Orders::<()>::default();
         orders.put(&Order::Lease(grant), None);

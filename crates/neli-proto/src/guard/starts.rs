@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_wants_none_any_more_is_in_nobodys_way() {
+    fn a_withdrawn_request_frees_its_place() {
         let mut starts = wanted(4);
         starts.is_over(1);
         starts.is_over(9);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_longer_than_it_may() {
+    fn no_role_waits_longer_than_its_limit() {
         let mut starts = wanted(4);
         assert_eq!(all_next(&mut starts, at(4_000)), [0, 1]);
         let due = starts.poll_timeout().unwrap();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_starts_no_job_holds_up_nobody_for_longer_than_that() {
+    fn a_guard_without_a_job_delays_the_others_only_up_to_the_limit() {
         let mut starts = wanted(2);
         assert_eq!(all_next(&mut starts, at(10)), [0, 1]);
         starts.want(2, at(4_000));

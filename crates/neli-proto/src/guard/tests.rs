@@ -58,7 +58,7 @@ fn it_is_over_when_the_supervisor_is_dead_all_is_read_and_nothing_is_left() {
 
 /// A round by all means may keep it waiting: it is begun where the deadline was looked at first.
 #[test]
-fn whoever_ends_when_a_whole_round_is_due_leaves_that_to_the_timeout() {
+fn an_end_when_a_whole_round_is_due_leaves_the_round_to_the_timeout() {
     let by_all_means = Action::Kill(&[Means::Known, Means::Cgroup, Means::Found]);
     for remains in [Remains::seen(true, || false), Remains::seen(false, || true)] {
         let mut guard = Guard::new(Duration::from_secs(5));

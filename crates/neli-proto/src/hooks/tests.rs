@@ -40,7 +40,7 @@ fn a_fence_is_followed_by_standing_by() {
 }
 
 #[test]
-fn whoever_is_superseded_releases_nothing_and_stands_by() {
+fn a_superseded_leader_releases_nothing_and_stands_by() {
     for next in [Event::StoodBy, Event::Exiting] {
         let mut hooks = Hooks::new(ALL.to_vec());
         run(&mut hooks, Event::Led(5));
@@ -50,7 +50,7 @@ fn whoever_is_superseded_releases_nothing_and_stands_by() {
 }
 
 #[test]
-fn whoever_never_led_exits_without_a_word() {
+fn without_a_lead_no_hook_runs_at_the_exit() {
     let mut hooks = Hooks::new(ALL.to_vec());
     assert_eq!(run(&mut hooks, Event::Released(Why::ClaimExpired)), []);
     assert_eq!(run(&mut hooks, Event::Exiting), []);
@@ -82,7 +82,7 @@ fn a_hook_has_ten_seconds() {
 }
 
 #[test]
-fn a_failure_is_said_and_an_end_with_the_job_is_none() {
+fn a_failure_is_reported_but_an_end_with_the_job_is_not_a_failure() {
     let mut hooks = Hooks::new(ALL.to_vec());
     for (end, is_failure) in [(CommandEnd::Abandoned, false), (CommandEnd::Exited(3), true)] {
         hooks.handle(Time::ZERO, Event::Led(5));
@@ -95,7 +95,7 @@ fn a_failure_is_said_and_an_end_with_the_job_is_none() {
 }
 
 #[test]
-fn a_hook_of_the_guards_has_failed_when_its_end_is_not_told_in_time() {
+fn a_hook_of_the_guard_has_failed_if_its_end_is_not_reported_in_time() {
     let mut hooks = Hooks::new(ALL.to_vec());
     hooks.handle(Time::ZERO, Event::Led(5));
     let [Action::Run { id, kill_at, .. }] = actions(&mut hooks)[..] else { panic!() };
@@ -153,7 +153,7 @@ fn the_end_of_an_earlier_leads_hook_is_not_taken_for_that_of_the_current_one() {
 }
 
 #[test]
-fn who_gives_up_waiting_kills_them() {
+fn giving_up_the_wait_kills_them() {
     let mut hooks = Hooks::new(ALL.to_vec());
     hooks.handle(Time::ZERO, Event::StoodBy);
     let [Action::Run { id, .. }] = actions(&mut hooks)[..] else { panic!() };

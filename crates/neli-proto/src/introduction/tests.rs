@@ -42,7 +42,7 @@ fn refusal(name: &str, typed: &str, partitions: u32) -> Box<str> {
 }
 
 #[test]
-fn nothing_is_claimed_before_whoever_is_there_could_answer() {
+fn nothing_is_claimed_before_the_others_could_answer() {
     let mut introduction = introduction();
     assert_eq!(introduction.poll_timeout(), Some(START + SAID_AGAIN));
     introduction.handle_timeout(START + SAID_AGAIN);
@@ -59,7 +59,7 @@ fn nothing_is_claimed_before_whoever_is_there_could_answer() {
 }
 
 #[test]
-fn of_two_the_one_whose_first_hello_stands_later_goes() {
+fn of_two_that_differ_the_later_first_hello_exits() {
     // A process is earlier by the offset of its hello, or by the offset of its first hello that it states; after a
     // cut the two may be equal.
     for (joined, offset) in [(None, 10), (None, 11), (Some(11), 13), (Some(3), 13), (Some(12), 13)] {
@@ -80,7 +80,7 @@ fn of_two_the_one_whose_first_hello_stands_later_goes() {
 }
 
 #[test]
-fn whoever_may_have_gone_is_waited_for() {
+fn a_candidate_that_may_have_gone_is_waited_for() {
     let mut introduction = introduction();
     introduction.heard(START, 3, &hello("third", "4", 4));
     introduction.heard(START, 4, &hello("other", "4", 4));
@@ -105,7 +105,7 @@ fn whoever_may_have_gone_is_waited_for() {
 }
 
 #[test]
-fn whoever_shares_no_role_is_told_of_once_and_answered_when_it_is_new() {
+fn a_candidate_that_shares_no_role_is_reported_once_and_answered_if_it_is_new() {
     let warning = |name: &str| {
         let warning = Mapping::new("4", 3).stranger(&Mapping::new("a,b", 3), name).unwrap();
         Action::Stranger { warning: warning.into() }
@@ -145,7 +145,7 @@ fn after_a_cut_it_is_introduced_anew() {
 }
 
 #[test]
-fn after_a_release_hello_is_said_again_soon() {
+fn hello_is_said_again_soon_after_a_release() {
     let mut introduction = introduction();
     introduction.heard(START, 12, &hello("me", "4", 3));
     introduction.handle_timeout(START + ANSWERS);

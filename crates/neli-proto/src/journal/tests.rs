@@ -114,7 +114,7 @@ fn l3_another_member_speaks_for_no_term() {
 }
 
 #[test]
-fn l4_a_start_in_the_middle_waits_for_a_word_that_reaches_into_it() {
+fn l4_a_start_in_the_middle_waits_for_a_record_that_reaches_into_it() {
     Reading::of(100, Origin::Middle)
         .says(100, &beat(7, 98), Verdict::Undecided)
         .says(101, &release(6, 98), Verdict::Undecided)
@@ -258,7 +258,7 @@ fn by(member: &str, record: Record) -> Record {
 }
 
 #[test]
-fn whose_job_a_claim_overlaps_is_told_by_the_term_that_it_names() {
+fn a_claim_names_the_term_that_it_overlaps() {
     let unread = |term| EarlierJob::Overlapped { term, member: None, name: None, lease: LONGEST_LEASE };
     let mut reading = Reading::of(0, Origin::Beginning);
     reading.says(0, &by("a", over(claim(-1), None)), Verdict::Effective).says(

@@ -138,7 +138,7 @@ fn a_leader_with_a_short_lease_is_listened_to_for_two_of_its_heartbeats() {
 }
 
 #[test]
-fn who_stands_by_is_told_by_hellos_of_the_last_75_s() {
+fn standbys_are_known_by_hellos_of_the_last_75_s() {
     let mut observer = observer();
     for (offset, (ms, name)) in (0..).zip([(0, "old"), (60_000, "b"), (70_000, "a"), (70_000, "m")]) {
         hello(&mut observer, offset, ms, name);
@@ -161,7 +161,7 @@ fn who_stands_by_is_told_by_hellos_of_the_last_75_s() {
 }
 
 #[test]
-fn a_release_says_by_whom_why_and_when() {
+fn a_release_tells_its_writer_its_reason_and_its_time() {
     let mut observer = observer();
     read(&mut observer, 0, 0, &claim("m", -1));
     let changes = read(&mut observer, 1, 1_000, &release("m", 0, "exited", "3"));
@@ -196,7 +196,7 @@ fn a_request_to_resign_is_the_term_s() {
 }
 
 #[test]
-fn a_reading_from_the_middle_knows_nothing_before_a_leader_s_word() {
+fn a_reading_from_the_middle_knows_nothing_before_a_record_of_the_leader() {
     let mut observer = Observer::new(Journal::read_from(50, Origin::Middle));
     assert_eq!(observer.leadership(AT), Leadership::Unknown);
     let changes = read(&mut observer, 50, 0, &beat("m", 7, "running").replace("\"seen\":7", "\"seen\":49"));
@@ -293,7 +293,7 @@ fn nonsense_changes_nothing() {
 }
 
 #[test]
-fn records_that_are_missing_are_told_once_and_nobody_is_said_to_lead() {
+fn missing_records_are_reported_once_and_the_leader_is_unknown() {
     let mut observer = observer();
     read(&mut observer, 0, 0, &claim("m", -1));
     assert_eq!(read(&mut observer, 5, 10, &beat("m", 0, "running")), [Change::Missing]);
@@ -382,7 +382,7 @@ fn a_term_a_hello_or_a_missing_record_is_something_that_was_read() {
 
 /// A leader whose beats come more often than they must is listened to for two of them.
 #[test]
-fn a_leader_s_heartbeat_is_known_by_two_of_its_words() {
+fn two_records_of_a_leader_show_its_heartbeat_interval() {
     let mut observer = observer();
     read_late(&mut observer, 0, later(9_000), 0, &claim("m", -1));
     read_late(&mut observer, 1, later(9_000), 300, &beat("m", 0, "running"));

@@ -33,7 +33,7 @@ fn the_groups_choice_claims_first() {
 }
 
 #[test]
-fn nobody_keeps_out_of_the_way_of_nobody() {
+fn a_candidate_alone_has_no_delay() {
     let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);
     let at_once = Some(Delay { fixed: Duration::ZERO, random: Duration::ZERO });
     let spread = Some(Delay { fixed: Duration::ZERO, random: SPREAD + JITTER_PER_STANDBY });
@@ -76,7 +76,7 @@ fn without_patience_only_the_groups_choice_claims() {
 }
 
 #[test]
-fn in_the_log_nobody_has_precedence() {
+fn with_the_log_elector_no_candidate_has_precedence() {
     for standing in [Standing::Assigned, Standing::Elsewhere, Standing::Unknown] {
         assert_eq!(delay(Elector::Log, standing, Predecessor::Gone), Some((7, 0)));
     }
@@ -97,7 +97,7 @@ fn a_back_off_is_added_in_every_standing() {
 }
 
 #[test]
-fn each_higher_priority_that_is_heard_adds_a_step() {
+fn each_known_higher_priority_adds_a_step() {
     let waits = |elector, others: &[u16]| {
         let mut precedence = Precedence::new(elector, Duration::ZERO).of_priority(5);
         for (index, priority) in (0..).zip(others) {
@@ -178,7 +178,7 @@ fn after_a_silence_the_least_id_but_the_leaders_is_foreseen() {
 }
 
 #[test]
-fn what_was_foreseen_ends_with_the_groups_word() {
+fn an_assignment_ends_what_was_foreseen() {
     let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);
     precedence.name(Some("b".into()));
     precedence.foresee(NOW, "left");

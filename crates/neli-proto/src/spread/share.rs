@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_differ_by_one_at_most_and_who_holds_one_more_keeps_it() {
+    fn shares_differ_by_one_at_most_and_a_holder_of_one_more_keeps_it() {
         assert_eq!(loads(&[0, 0, 0]).fair_shares(9), [3, 3, 3]);
         assert_eq!(loads(&[1, 0, 4]).fair_shares(5), [2, 1, 2]);
         assert_eq!(loads(&[0, 0, 0]).fair_shares(2), [1, 1, 0]);

@@ -96,7 +96,7 @@ fn each_risk_is_named_and_what_it_risks() {
 }
 
 #[test]
-fn one_replica_of_several_brokers_is_ended_by_the_command_that_is_said() {
+fn a_single_replica_among_several_brokers_is_fixed_by_the_printed_command() {
     let risks = judged(3, 1, |s| s.min_insync_replicas = Some(1)).unwrap().risks;
     assert_eq!(risks.len(), 1, "{risks:?}");
     let said = warning(&risks);

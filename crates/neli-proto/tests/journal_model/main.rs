@@ -232,8 +232,8 @@ fn a_topic_that_is_remade() {
 }
 
 #[test]
-fn a_remade_topic_that_nobody_names() {
-    look_into(worlds::a_remade_topic_that_nobody_names, &[]);
+fn a_remade_topic_whose_id_no_broker_tells() {
+    look_into(worlds::a_remade_topic_whose_id_no_broker_tells, &[]);
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn hooks_follow_the_lead_and_are_never_before_what_starts_or_kills() {
 }
 
 #[test]
-fn whoever_goes_waits_for_the_hook_alone_and_a_second_stop_kills_it() {
+fn an_exit_waits_only_for_the_hook_and_a_second_stop_kills_it() {
     let mut host = Host::leading(&[Hook::Standby]);
     host.happens(Event::Exiting);
     let actions = host.actions();
@@ -80,7 +80,7 @@ fn whoever_goes_waits_for_the_hook_alone_and_a_second_stop_kills_it() {
 }
 
 #[test]
-fn a_hook_is_told_the_number_of_the_last_run_of_its_term() {
+fn a_hook_gets_the_number_of_the_last_run_of_its_term() {
     let mut host = Host::new(&[], true);
     let mut settings = Host::settings(host.now, &[Hook::Standby], true);
     settings.job.restart = RestartPolicy { restart: Restart::Always, delay: Duration::ZERO, limit: None };

@@ -88,7 +88,7 @@ fn a_leader_over_whose_silence_another_claims_stands_by_no_more() {
 }
 
 #[test]
-fn the_status_counts_what_is_read_and_says_why_nobody_leads() {
+fn the_status_counts_records_and_says_why_nobody_leads() {
     let mut host = Host::listening(&[]);
     assert_eq!(host.status().vacancy, Some(Vacancy::Unknown));
     host.answered_with(0);
@@ -186,7 +186,7 @@ fn a_term_without_judgement_shows_until_when_it_is_awaited() {
 }
 
 #[test]
-fn kafkas_refusal_ends_what_holds_nothing_at_once_and_is_said_once() {
+fn a_refusal_by_kafka_ends_a_candidate_without_a_term_at_once_and_is_reported_once() {
     let mut host = Host::listening(&[]);
     host.actions();
     host.happens(Event::KafkaRefused { error: "no".into() });
@@ -210,7 +210,7 @@ fn kafkas_refusal_stops_a_job_in_order() {
 }
 
 #[test]
-fn what_can_not_be_killed_is_said_even_where_kafka_refuses() {
+fn a_process_that_can_not_be_killed_is_reported_even_if_kafka_refuses() {
     let mut host = Host::leading(&[]);
     host.happens(Event::KafkaRefused { error: "no".into() });
     host.actions();
@@ -237,7 +237,7 @@ fn a_claim_is_awaited_where_the_topic_is_refused_and_not_where_kafka_refuses() {
 
 /// What Kafka says in the same turn of the loop comes after the refusal, and before the exit: nothing would be left to release a claim.
 #[test]
-fn whoever_is_refused_claims_nothing_more() {
+fn a_refused_candidate_claims_nothing_more() {
     for refusal in [Event::TopicRefused { error: "compacted".into() }, Event::KafkaRefused { error: "no".into() }] {
         let mut host = Host::listening(&[]);
         host.happens(refusal);
@@ -311,7 +311,7 @@ fn the_guard_learns_of_a_release_that_was_delivered_and_of_no_other() {
 }
 
 #[test]
-fn the_terminal_that_only_the_job_lost_ends_whoever_has_a_job() {
+fn a_terminal_that_only_the_job_lost_ends_a_leader() {
     let mut host = Host::listening(&[]);
     host.answered_with(1);
     host.happens(Event::JobsTerminalGone);
@@ -322,7 +322,7 @@ fn the_terminal_that_only_the_job_lost_ends_whoever_has_a_job() {
 }
 
 #[test]
-fn whoever_is_stopped_by_a_key_dies_of_its_signal_unless_it_is_refused() {
+fn a_stop_by_a_key_ends_in_its_signal_unless_refused() {
     const INT: i32 = 2;
     for is_refused in [false, true] {
         let mut host = Host::leading(&[]);
@@ -363,7 +363,7 @@ fn a_suspended_node_waits_for_its_hook_and_goes_on_from_the_beginning() {
 }
 
 #[test]
-fn whoever_leaves_the_group_says_whether_it_is_alone() {
+fn leaving_the_group_tells_whether_others_are_known() {
     for others in [0, 1] {
         let mut host = Host::listening(&[]);
         host.answered();

@@ -86,7 +86,7 @@ fn last_delay(actions: &[Action]) -> Option<Duration> {
 }
 
 #[test]
-fn nothing_is_claimed_before_whoever_is_there_could_answer() {
+fn nothing_is_claimed_before_the_others_could_answer() {
     let (mut many, now) = introduced(Elector::Log);
     assert_eq!(wanted(&mut many), []);
     let actions = let_time_pass(&mut many, now);
@@ -116,7 +116,7 @@ fn a_group_that_can_not_give_fair_shares_is_not_used() {
 }
 
 #[test]
-fn whoever_is_called_late_does_all_that_was_due() {
+fn a_late_call_does_everything_that_is_due() {
     let (mut many, now) = introduced(Elector::Log);
     many.handle_timeout(now + LONG);
     assert!(wanted(&mut many).iter().any(is_claimed));
@@ -207,7 +207,7 @@ fn roles_are_handed_over_in_time_where_claim_delays_have_changed_as_well() {
 }
 
 #[test]
-fn whoever_the_group_has_chosen_in_place_of_a_leader_is_waited_for() {
+fn the_groups_new_choice_is_waited_for() {
     let (mut many, now) = standing(GROUP);
     let mut host = Host::listening(&[]);
     host.answered();
@@ -250,7 +250,7 @@ fn a_role_that_the_group_gives_to_another_is_kept_where_roles_are_not_spread() {
 }
 
 #[test]
-fn a_node_tells_who_holds_its_role_by_what_it_has_read() {
+fn a_node_knows_the_holder_of_its_role_from_the_records() {
     let mut host = Host::listening(&[]);
     host.answered_with(2);
     host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));

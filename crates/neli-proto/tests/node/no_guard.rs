@@ -36,7 +36,7 @@ fn the_term_of_a_dead_guard_is_released_before_the_end() {
 
 /// The term is won before the next guard is due.
 #[test]
-fn a_run_that_no_guard_was_told_of_has_never_begun() {
+fn a_run_that_no_guard_received_has_never_begun() {
     let mut host = Host::listening(&[]);
     host.answered();
     host.claims();
@@ -72,7 +72,7 @@ fn a_claim_that_takes_effect_without_a_guard_is_released() {
 }
 
 #[test]
-fn whoever_holds_nothing_ends_at_once() {
+fn without_a_term_it_exits_at_once() {
     let mut host = Host::listening(&[]);
     host.actions();
     let actions = no_guard(&mut host);

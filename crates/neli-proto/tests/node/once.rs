@@ -240,7 +240,7 @@ fn a_run_that_was_stopped_has_neither_done_nor_failed() {
 }
 
 #[test]
-fn who_died_in_a_run_has_not_failed_and_who_failed_is_counted() {
+fn a_runner_that_died_has_not_failed_and_failures_are_counted() {
     let (_, fact_of_next) = running(0, attempted(fact(Outcome::Running, 0, None, 1)));
     assert_eq!(fact_of_next.attempt, 1);
     let (_, fact_of_next) = running(2, attempted(fact(Outcome::Failed, 0, Some(3), 2)));
@@ -256,7 +256,7 @@ fn who_died_in_a_run_has_not_failed_and_who_failed_is_counted() {
 }
 
 #[test]
-fn who_failed_stands_by_again_while_retries_are_left() {
+fn a_failed_runner_stands_by_again_while_retries_are_left() {
     for (retries, ending) in [(0, Some(Ending::Job(JobStatus::Exited(3)))), (1, None)] {
         let (mut host, _) = running(retries, Facts::default());
         host.ends(JobStatus::Exited(3));
@@ -324,7 +324,7 @@ pub(crate) fn is_released(host: &mut Host, key: &str, exit: u8) {
 }
 
 #[test]
-fn a_release_lets_nobody_claim_before_the_first_reading() {
+fn a_release_allows_no_claim_before_the_first_reading() {
     let mut host = listening(0);
     host.actions();
     is_released(&mut host, KEY, 0);

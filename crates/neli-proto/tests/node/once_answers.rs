@@ -131,7 +131,7 @@ fn of_two_failures_under_the_same_term_the_one_that_was_read_later_counts() {
 }
 
 #[test]
-fn whoever_is_refused_asks_for_no_facts_and_takes_none_in() {
+fn a_refused_node_neither_asks_for_facts_nor_takes_them() {
     let refused = || Event::KafkaRefused { error: "no".into() };
     let (mut host, _) = running(0, Facts::default());
     host.happens(refused());

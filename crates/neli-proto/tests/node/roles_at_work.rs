@@ -116,7 +116,7 @@ fn wanted_after_release(reason: Why) -> Vec<Action> {
 
 /// Nodes of others take whoever releases for gone.
 #[test]
-fn whoever_stays_after_a_release_says_hello_again() {
+fn a_candidate_that_stays_after_a_release_says_hello_again() {
     let is_hello = |action: &Action| matches!(action, Action::Hello(_));
     assert!(wanted_after_release(Why::Resigned).iter().any(is_hello));
     assert!(!wanted_after_release(Why::Stopped).iter().any(is_hello), "it goes");

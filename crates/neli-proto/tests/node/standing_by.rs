@@ -48,7 +48,7 @@ fn under_a_leader_its_silence_is_awaited() {
 }
 
 #[test]
-fn the_end_of_wait_is_told_while_another_leads() {
+fn the_end_of_wait_is_shown_while_another_leads() {
     let mut host = Host::new(&[], true);
     let wait = Some(Duration::from_secs(60));
     let settings = Settings { wait, ..Host::settings(host.now, &[], true) };
@@ -66,7 +66,7 @@ fn the_end_of_wait_is_told_while_another_leads() {
 }
 
 #[test]
-fn who_does_not_wait_gives_kafka_five_seconds_to_tell_the_facts() {
+fn without_a_wait_kafka_has_five_seconds_to_answer_for_the_facts() {
     let mut host = once::listening(0);
     let settings = Settings { wait: Some(Duration::ZERO), ..Host::settings(host.now, &[], true) };
     let once = Some(once::policy(0));
@@ -77,7 +77,7 @@ fn who_does_not_wait_gives_kafka_five_seconds_to_tell_the_facts() {
 }
 
 #[test]
-fn older_records_that_were_deleted_do_not_tell_who_leads() {
+fn deleted_older_records_leave_the_leader_unknown() {
     let mut host = Host::listening(&[]);
     let asked = host.now;
     host.elects(candidate::Event::Answered { asked, start: 3, end: 5, trusted: true });
@@ -129,7 +129,7 @@ fn after_a_resign_another_lead_is_awaited_for_two_leases() {
 }
 
 #[test]
-fn whose_claim_was_void_awaits_the_topics_judgement() {
+fn after_a_void_claim_the_topics_judgement_is_awaited() {
     let mut host = Host::new(&[], true);
     host.identified(TopicIdentity::Unnamed);
     host.answered();
@@ -153,7 +153,7 @@ fn a_term_that_is_held_before_the_judgement_has_a_lease_and_is_released_when_kaf
 }
 
 #[test]
-fn who_holds_nothing_ends_at_once_when_the_topic_is_refused_or_no_guard_starts() {
+fn without_a_term_a_refused_topic_or_a_missing_guard_ends_it_at_once() {
     for event in [
         Event::TopicRefused { error: "cleanup.policy is compact".into() },
         Event::GuardRefused { error: "no process".into() },
@@ -170,7 +170,7 @@ fn who_holds_nothing_ends_at_once_when_the_topic_is_refused_or_no_guard_starts()
 }
 
 #[test]
-fn a_lease_that_is_over_is_told_while_the_rest_of_the_job_is_awaited() {
+fn an_ended_lease_is_shown_while_the_rest_of_the_job_is_awaited() {
     let mut host = Host::leading(&[]);
     let lease_end = host.status().lease_end.unwrap();
     while host.node.leads().is_some() {

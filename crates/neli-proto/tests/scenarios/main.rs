@@ -68,7 +68,7 @@ fn actions_of(subject: &mut dyn Subject) -> Vec<String> {
 }
 
 #[test]
-fn every_story_goes_as_it_is_told() {
+fn every_scenario_has_its_recorded_outcome() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut stories: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|ext| ext == "txt")).collect();

@@ -41,7 +41,7 @@ fn next_handed_over(spread: &mut Spread, from: Time, others: &[&str]) -> (u64, u
 }
 
 #[test]
-fn who_fails_is_given_nothing_for_twice_as_long_each_time_in_a_row() {
+fn each_failure_in_a_row_doubles_the_exclusion() {
     let mut spread = Spread::new(START, settings(6));
     leads(&mut spread, START, 6);
     fails(&mut spread, START);
@@ -62,7 +62,7 @@ fn who_fails_is_given_nothing_for_twice_as_long_each_time_in_a_row() {
 }
 
 #[test]
-fn what_nobody_takes_for_ten_seconds_is_waited_for_no_more() {
+fn a_role_that_is_not_taken_for_ten_seconds_is_not_waited_for() {
     let mut spread = Spread::new(START, settings(6));
     leads(&mut spread, START, 6);
     assert_eq!(next_handed_over(&mut spread, START, &["m2", "m3"]), (1, 5, Some("m2".into())));
@@ -74,7 +74,7 @@ fn what_nobody_takes_for_ten_seconds_is_waited_for_no_more() {
 }
 
 #[test]
-fn nobody_is_given_nothing_for_longer_than_an_hour() {
+fn an_exclusion_lasts_at_most_an_hour() {
     let mut spread = Spread::new(START, settings(4));
     leads(&mut spread, START, 4);
     (0..9).for_each(|_| fails(&mut spread, START));
@@ -82,7 +82,7 @@ fn nobody_is_given_nothing_for_longer_than_an_hour() {
 }
 
 #[test]
-fn whoever_has_gone_is_forgotten_with_its_failures() {
+fn a_candidate_that_has_gone_is_forgotten_with_its_failures() {
     let mut spread = Spread::new(START, settings(4));
     spread.heard(START, &"m2".into(), None);
     fails(&mut spread, START);
@@ -95,7 +95,7 @@ fn whoever_has_gone_is_forgotten_with_its_failures() {
 
 /// Some of its hellos may have been lost.
 #[test]
-fn whoever_is_heard_again_is_given_nothing_as_long_as_it_was_to_be_given_nothing() {
+fn a_returning_candidate_keeps_its_exclusion() {
     let mut spread = Spread::new(START, settings(4));
     spread.heard(START, &"m2".into(), None);
     (0..2).for_each(|_| fails(&mut spread, START));
@@ -107,7 +107,7 @@ fn whoever_is_heard_again_is_given_nothing_as_long_as_it_was_to_be_given_nothing
 
 /// It holds nothing, and whoever holds more than the one that holds the fewest waits longer.
 #[test]
-fn for_whom_nothing_was_heard_of_for_long_nobody_waits() {
+fn a_candidate_without_recent_hellos_is_not_waited_for() {
     let mut spread = Spread::new(START, settings(6));
     spread.heard(START, &"m2".into(), None);
     (0..2).for_each(|_| fails(&mut spread, START));

@@ -230,7 +230,7 @@ fn a_rolling_restart_ends_fair() {
 }
 
 #[test]
-fn nobody_holds_more_than_it_may() {
+fn no_candidate_exceeds_its_limit() {
     for seed in 0..20 {
         let mut world = World::new(seed, By::Count, 9, FAIR_WEATHER);
         for _ in 0..3 {
@@ -252,7 +252,7 @@ fn nobody_holds_more_than_it_may() {
 
 /// What is handed to somebody who does not take it goes to another, and is not handed over again and again.
 #[test]
-fn whoever_takes_nothing_is_soon_given_nothing() {
+fn a_candidate_that_takes_nothing_is_soon_excluded() {
     let mut world = World::new(7, By::Count, 12, FAIR_WEATHER);
     world.join(None);
     world.join(None);

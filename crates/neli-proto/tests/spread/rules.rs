@@ -52,7 +52,7 @@ fn leads_all(settings: Settings) -> Spread {
 }
 
 #[test]
-fn every_role_is_told_of_before_it_is_claimed() {
+fn every_role_has_a_delay_before_it_is_claimed() {
     let mut spread = Spread::new(START, settings(2));
     let at_once = |role| Action::Delay { role, extra: Some(PATIENCE) };
     assert_eq!(actions(&mut spread), [at_once(0), at_once(1)], "nothing is known yet");
@@ -63,7 +63,7 @@ fn every_role_is_told_of_before_it_is_claimed() {
 }
 
 #[test]
-fn the_one_for_whom_a_role_was_given_up_claims_it_first() {
+fn the_named_successor_claims_first() {
     for (successor, extra) in [("m1", Duration::ZERO), ("m3", PATIENCE)] {
         let mut spread = Spread::new(START, settings(1));
         for other in ["m2", "m3"] {
@@ -79,7 +79,7 @@ fn the_one_for_whom_a_role_was_given_up_claims_it_first() {
 }
 
 #[test]
-fn whoever_holds_more_waits_longer() {
+fn a_holder_of_more_roles_waits_longer() {
     let mut spread = Spread::new(START, settings(8));
     for role in 0..4 {
         spread.observe(START, role, Holding::Leading);
@@ -115,7 +115,7 @@ fn nothing_is_handed_over_where_that_is_off() {
 }
 
 #[test]
-fn nothing_is_handed_to_whoever_goes_or_could_not_run_it() {
+fn nothing_is_handed_to_a_leaving_or_failed_candidate() {
     for why in ["stopped", "suspended", "supervisor-died", "unhealthy", "restart-limit"] {
         let mut spread = leads_all(settings(4));
         spread.released(START, 0, &"m2".into(), why);
@@ -125,7 +125,7 @@ fn nothing_is_handed_to_whoever_goes_or_could_not_run_it() {
 
 /// Whoever is told one delay and claims at once has no room for what it would have been told next.
 #[test]
-fn no_more_is_told_to_be_claimed_than_there_is_room_for() {
+fn no_more_roles_are_claimed_than_there_is_room_for() {
     let mut spread = Spread::new(START, Settings { max_roles: Some(1), ..settings(2) });
     assert_eq!(actions(&mut spread).len(), 2);
     for role in 0..2 {
@@ -231,7 +231,7 @@ fn a_hello_from_before_the_reading_holds_until_the_next_one_is_overdue() {
 
 /// Its hello may have been lost on the way to here, or comes later.
 #[test]
-fn whom_a_leader_names_is_there_without_a_hello() {
+fn a_named_successor_is_alive_without_a_hello() {
     let mut spread = Spread::new(START, settings(1));
     spread.observe(START, 0, held_by("m2"));
     spread.observe(START, 0, Holding::Vacant { successor: Some("m3".into()) });
@@ -240,7 +240,7 @@ fn whom_a_leader_names_is_there_without_a_hello() {
 }
 
 #[test]
-fn what_nobody_leads_for_ten_seconds_counts_for_nobodys_share() {
+fn a_role_without_a_leader_for_ten_seconds_counts_in_no_share() {
     let mut spread = Spread::new(START, settings(6));
     spread.observe(START, 0, held_by("m2"));
     (1..3).for_each(|role| spread.observe(START, role, Holding::Vacant { successor: None }));

@@ -22,7 +22,7 @@ fn named(successor: &str) -> Holding {
 
 /// Two leaders that hand over at the same time may mean the same candidate.
 #[test]
-fn whoever_is_named_twice_takes_no_more_than_is_fair() {
+fn a_candidate_that_is_named_twice_takes_no_more_than_its_share() {
     let mut spread = Spread::new(START, settings(4));
     for other in ["m2", "m3", "m4"] {
         spread.heard(START, &other.into(), None);
@@ -54,7 +54,7 @@ fn of_two_vacancies_it_takes_no_more_than_its_share() {
 
 /// Who holds one role more than others, and no more than anybody may, waits for what others do; who holds more than that does not.
 #[test]
-fn who_may_be_the_one_that_keeps_one_more_waits_before_it_hands_over() {
+fn a_holder_of_one_more_waits_before_it_hands_over() {
     for (roles, wait) in [(4, Duration::from_millis(300)), (6, Duration::ZERO)] {
         let mut spread = Spread::new(START, settings(roles));
         spread.heard(START, &"m2".into(), None);

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn librdkafka_takes_what_each_client_is_told() {
+    fn librdkafka_accepts_every_clients_configuration() {
         let access = access(&[("session.timeout.ms", "10000"), ("queue.buffering.max.ms", "1")]);
         let lease = Duration::from_secs(5);
         for config in [access.reader(None), access.producer(lease), access.member("g")] {

@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_said_in_words() {
+    fn a_code_has_a_description() {
         assert_eq!(plain(RDKafkaErrorCode::TopicAuthorizationFailed), "Topic authorization failed");
         assert_eq!(plain(RDKafkaErrorCode::AllBrokersDown), "All broker connections are down");
     }
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_from_other_reasons_not_to_append() {
+    fn a_refusal_is_distinguished_from_other_failures_to_append() {
         let told = of_refused_append("Broker: Not enough in-sync replicas").unwrap();
         assert!(told.starts_with("Not enough in-sync replicas; ") && told.contains("min.insync.replicas"), "{told}");
         for code in [RDKafkaErrorCode::MessageSizeTooLarge, RDKafkaErrorCode::InvalidTimestamp] {
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trouble_with_a_certificate_is_told_from_others() {
+    fn a_certificate_error_is_distinguished() {
         let theirs = "ssl://kafka:9093/bootstrap: SSL handshake failed: error:0A000086:SSL routines::certificate verify \
                       failed: broker certificate could not be verified, verify that ssl.ca.location is correctly configured";
         let told = of_certificate(theirs).unwrap();
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_is_closed_at_once_is_told_from_others() {
+    fn a_connection_that_is_closed_at_once_is_distinguished() {
         let logged = |words: &str| of_closed_connection(&format!("[thrd:a:1/bootstrap]: {words}"));
         let tls = "a:1/bootstrap: Disconnected: connection reset by peer (after 1ms in state APIVERSION_QUERY)";
         let told = logged(tls).unwrap();
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_endpoints_answer_is_told() {
+    fn a_token_endpoints_answer_is_reported() {
         let words = "Failed to acquire SASL OAUTHBEARER token: {\"error\":\n \"invalid_client\"}";
         let logged = |status: &str| {
             format!(
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_that_was_cut_off_is_told_from_one_that_was_refused() {
+    fn a_login_that_was_cut_off_is_distinguished_from_a_refused_one() {
         let cut_off = "SASL PLAIN mechanism handshake failed: Local: Timed out: broker's supported mechanisms: ";
         assert!(is_worth_another_login(cut_off));
         for refused in [

@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_leads_or_holds_the_partition_hurries_only_as_its_session_needs() {
+    fn a_leader_or_holder_heartbeats_only_as_often_as_its_session_needs() {
         assert_eq!(pace("100", "6000"), [100, 500]);
         assert_eq!(pace("100", "900"), [100, 300]);
         assert_eq!(pace("2000", "6000"), [2000, 2000]);

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn it_reads_from_where_it_is_told_with_and_without_a_group() {
+    fn it_reads_from_the_given_offset_with_and_without_a_group() {
         for group in [None, Some("group")] {
             let (_cluster, consumer) = consumer(5, group);
             consumer.read_from(0, 3).unwrap();

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_is_read_from_librdkafkas_words() {
+    fn the_end_is_parsed_from_librdkafkas_message() {
         let words = "Fetch from broker 1 reached end of partition at offset 57 (HighwaterMark 58)";
         assert_eq!(end_offset(words), Some(57));
         assert_eq!(end_offset("Fetch from broker 1 failed"), None);

@@ -76,7 +76,7 @@ fn at_the_deadline_what_runs_is_ended_and_only_its_end_is_answered() {
 }
 
 #[test]
-fn the_barrier_is_told_and_ends_at_the_stop_timeout() {
+fn the_task_learns_of_the_barrier_which_ends_at_the_stop_timeout() {
     let mut guard = leading();
     guard.obey(at(2), Order::Stop { signal: Some(STOP), kill_at: at(5) });
     assert_eq!(effects(&mut guard), [Effect::Stop]);

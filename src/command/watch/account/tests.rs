@@ -69,7 +69,7 @@ fn what_is_older_than_was_asked_for_is_not_shown() {
 }
 
 #[test]
-fn people_are_told_what_changes() {
+fn changes_are_reported_for_people() {
     let mut account = account(false, 0);
     read(&mut account, 0, CLAIM);
     read(&mut account, 1, &beat("running", 7));
@@ -163,7 +163,7 @@ fn what_was_read_late_is_as_old_as_it_says() {
 }
 
 #[test]
-fn a_record_read_twice_is_told_once() {
+fn a_record_read_twice_is_reported_once() {
     let mut account = account(true, 0);
     read(&mut account, 0, CLAIM);
     read(&mut account, 0, CLAIM);

@@ -30,7 +30,7 @@ fn beat(member: &str, term: Offset) -> alloc::string::String {
 }
 
 #[test]
-fn a_job_that_another_overlaps_is_nothing_odd() {
+fn an_overlapped_job_is_no_finding() {
     let marked =
         |line: alloc::string::String, more: &str| line.replace("\"lease_ms\"", &format!("{more},\"lease_ms\""));
     let history = history(&[
@@ -92,7 +92,7 @@ fn a_late_fence_overlaps_where_another_leads_by_then() {
 }
 
 #[test]
-fn what_does_not_count_is_counted() {
+fn void_records_are_counted() {
     let history =
         history(&[(0, &claim("m", -1)), (1, &claim("n", -1)), (2, "x"), (3, &beat("o", 0)), (4, &beat("m", 0))]);
     assert_eq!(findings(&history), [Finding::NotEffective { claims: 1, words: 1, nonsense: 1 }]);

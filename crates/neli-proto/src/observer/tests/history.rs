@@ -41,7 +41,7 @@ fn markers_are_not_missing() {
 }
 
 #[test]
-fn what_was_read_before_counts_once() {
+fn a_record_that_is_read_twice_counts_once() {
     let mut history = history();
     read(&mut history, 1, 10, "nonsense");
     read(&mut history, 1, 10, "nonsense");
@@ -49,7 +49,7 @@ fn what_was_read_before_counts_once() {
 }
 
 #[test]
-fn a_void_claim_alone_is_told_and_so_is_a_void_word() {
+fn a_void_claim_is_reported_and_so_is_a_void_beat() {
     let mut claimed = history();
     read(&mut claimed, 1, 10, &claim("n", -1));
     assert_eq!(findings(&claimed), [Finding::NotEffective { claims: 1, words: 0, nonsense: 0 }]);
@@ -81,7 +81,7 @@ fn a_late_end_of_an_overlapped_job_overlaps_the_other() {
 
 /// `--overlap`: each step of a hand-over is told once.
 #[test]
-fn that_a_leader_yields_and_is_overlapped_is_told_once() {
+fn a_leader_that_yields_and_is_overlapped_is_reported_once() {
     let marked =
         |line: String, more: &str| line.replace("\"lease_ms\"", &format!("\"overlap_ms\":900,{more}\"lease_ms\""));
     let mut observer = observer();

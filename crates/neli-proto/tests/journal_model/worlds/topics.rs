@@ -39,7 +39,7 @@ pub(crate) fn a_topic_that_is_remade() -> Setup {
 }
 
 /// R3: while nobody tells a leader that its topic is still the one in which it claimed, its lease is not extended.
-pub(crate) fn a_remade_topic_that_nobody_names() -> Setup {
+pub(crate) fn a_remade_topic_whose_id_no_broker_tells() -> Setup {
     Setup {
         topic_ids: true,
         // The last answer may have come just before, and the last beat a lease later.

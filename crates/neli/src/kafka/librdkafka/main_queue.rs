@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_can_be_woken() {
+    fn a_waiting_thread_can_be_woken() {
         let (producer, _) = producer("127.0.0.1:1");
         let queue = MainQueue::of(producer.client()).unwrap();
         let waker = queue.waker();

@@ -38,7 +38,7 @@ fn a_mock_is_asked_by_its_brokers_id() {
 }
 
 #[test]
-fn a_question_that_nobody_answers_ends_in_its_time() {
+fn an_unanswered_question_ends_in_time() {
     let client = client("127.0.0.1:9");
     let begun = clock::now();
     let answer = topic_identity(client.client(), "here", Some(1), Duration::from_millis(100));
@@ -47,6 +47,6 @@ fn a_question_that_nobody_answers_ends_in_its_time() {
 }
 
 #[test]
-fn who_is_in_no_group_has_no_member_id() {
+fn without_a_group_there_is_no_member_id() {
     assert_eq!(member_id(client("127.0.0.1:9").client()), None);
 }

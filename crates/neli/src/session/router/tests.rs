@@ -72,7 +72,7 @@ fn in_words(output: &Output) -> String {
 }
 
 #[test]
-fn who_starts_together_shares_one_reading() {
+fn nodes_that_start_together_share_one_reading() {
     let mut scene = Scene(Router::new(0..3));
     for role in 0..3 {
         scene.0.read_anew(NOW, role);
@@ -89,7 +89,7 @@ fn who_starts_together_shares_one_reading() {
 
 /// What others write costs nothing until it matters.
 #[test]
-fn what_others_wrote_is_told_before_the_next_own_record_and_before_acting() {
+fn other_elections_records_are_reported_before_the_next_own_record_and_before_acting() {
     let mut scene = Scene::reading(3, 1);
     for (offset, role) in [(10, 1), (11, 2), (12, 1)] {
         scene.record(1, 0, offset, Key::Election(role));
@@ -126,7 +126,7 @@ fn a_missing_offset_is_shown_to_each() {
 }
 
 #[test]
-fn who_is_not_caught_up_is_told_when_the_end_is_reached() {
+fn a_node_behind_the_end_learns_when_it_is_reached() {
     let mut scene = Scene(Router::new(0..1));
     scene.0.read_anew(NOW, 0);
     scene.ends(1, 0, 3);
@@ -144,7 +144,7 @@ fn who_is_not_caught_up_is_told_when_the_end_is_reached() {
 
 /// R1 anew, or reading further back: the others notice nothing.
 #[test]
-fn who_reads_anew_has_a_reading_of_its_own_until_it_has_caught_up() {
+fn a_node_that_reads_anew_has_its_own_reading_until_it_has_caught_up() {
     let mut scene = Scene::reading(3, 1);
     scene.0.read_anew(NOW, 1);
     scene.0.read_anew(NOW, 2);
@@ -169,7 +169,7 @@ fn who_reads_anew_has_a_reading_of_its_own_until_it_has_caught_up() {
 }
 
 #[test]
-fn who_reads_further_back_than_others_just_asked_for_has_a_reading_of_its_own() {
+fn reading_further_back_than_the_others_takes_its_own_reading() {
     let mut scene = Scene(Router::new(0..2));
     scene.0.read_anew(NOW, 0);
     scene.0.read_anew(NOW, 1);
@@ -183,7 +183,7 @@ fn who_reads_further_back_than_others_just_asked_for_has_a_reading_of_its_own() 
 
 /// A hello is the process's business; to each election it is a record of others.
 #[test]
-fn a_hello_of_any_candidate_is_told_once() {
+fn a_hello_of_any_candidate_is_reported_once() {
     let hello = |scene: &mut Scene, reading, offset| {
         let value = Some(Box::from(*b"{}"));
         let record = ReadRecord { offset, key: Key::AnyHello, value, other_key: None, written_ms: None };
@@ -302,7 +302,7 @@ fn readings_that_come_to_nothing_hold_up_no_other_for_long() {
 }
 
 #[test]
-fn a_reading_that_waits_begins_where_it_was_to_and_is_not_begun_for_nobody() {
+fn a_waiting_reading_begins_at_its_offset_and_not_at_all_if_unwanted() {
     let mut scene = Scene::reading(6, 6);
     for role in 0..4 {
         scene.0.read_anew(NOW, role);
