@@ -168,7 +168,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l json -d 'Print
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s t -l topic -d 'The journal\'s topic [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s X -l property -d 'A librdkafka property; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l role -d 'Which role of --roles, by its name or number [default: 0]' -r

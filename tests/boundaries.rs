@@ -129,7 +129,7 @@ const LAYERS_OF_PROTOCOL: [(&str, &[&str]); 34] = [
             "topic",
         ],
     ),
-    ("once", &["candidate", "fact", "record", "schedule", "supervisor", "time", "window"]),
+    ("once", &["candidate", "fact", "record", "reminder", "schedule", "supervisor", "time", "window"]),
     (
         "node",
         &[

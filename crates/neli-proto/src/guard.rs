@@ -3,9 +3,9 @@
 //!
 //! - At the deadline the job's whole tree is killed, whatever the supervisor does.
 //! - When the supervisor's end of the socket closes, or the supervisor dies, the tree is killed at once. A silent or
-//! stopped supervisor changes nothing: the deadline holds.
+//!   stopped supervisor changes nothing: the deadline holds.
 //! - When the supervisor is dead, all of its orders were read, the tree is gone and the term is not released, the
-//! guard releases for the dead (R6). A closed socket alone is a reason to kill, not to release.
+//!   guard releases for the dead (R6). A closed socket alone is a reason to kill, not to release.
 //! - Runs follow each other: the next one starts when nothing is left of the one before.
 
 use alloc::collections::VecDeque;

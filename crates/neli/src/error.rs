@@ -81,7 +81,7 @@ fn shown(value: &str) -> String {
 
 /// A task was not begun, or was dropped before its end, since the lead that it ran under is over.
 ///
-/// To be the leader again, wait for the next [`Election::lead`](crate::Election::lead). `?` makes an [`Error`] of it.
+/// To be the leader again, wait for the next [`Election::lead`](crate::Election::lead). `?` makes an [`enum@Error`] of it.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

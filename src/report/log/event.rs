@@ -51,23 +51,23 @@ pub enum Event {
         /// The offset up to which everything was judged.
         after: i64,
     },
-    /// Something that explains what is seen elsewhere.
+    /// A detail for finding the cause of something else.
     Debug {
-        /// What.
+        /// The message.
         #[serde(serialize_with = "shortened")]
         message: String,
     },
     /// An operator ended the election.
     Ended {
-        /// The candidate's name.
+        /// The operator's name.
         by: String,
         /// Why, as the operator wrote it.
         #[serde(serialize_with = "shortened")]
         reason: String,
     },
-    /// Something that keeps us from our work.
+    /// Something that keeps this candidate from its work.
     Error {
-        /// What.
+        /// The message.
         #[serde(serialize_with = "shortened")]
         message: String,
     },
@@ -75,13 +75,13 @@ pub enum Event {
     Exiting {
         /// The exit status.
         status: u8,
-        /// Whose it is.
+        /// Whether it is the job's or that of `neli-run`.
         from: From,
-        /// Why, where it is not the job's.
+        /// The reason, if it is not the job's.
         #[serde(skip_serializing_if = "Option::is_none")]
         why: Option<String>,
     },
-    /// Beats don't come back: the job has been asked to stop.
+    /// Heartbeats are not read back: the job was asked to stop.
     FenceWarning {
         /// The term.
         term: i64,
@@ -226,7 +226,7 @@ pub enum Event {
     Resigned {
         /// The term.
         term: i64,
-        /// The candidate's name.
+        /// The operator's name.
         by: String,
         /// Why, as the operator wrote it.
         #[serde(serialize_with = "shortened")]
@@ -336,7 +336,7 @@ pub enum Event {
     },
     /// A warning.
     Warning {
-        /// What.
+        /// The message.
         #[serde(serialize_with = "shortened")]
         message: String,
         /// How many log lines were lost here.
