@@ -63,17 +63,17 @@ struct World {
 
 impl World {
     fn new(candidates: usize, round_trip: Duration, seed: u64) -> Self {
-        Self::with_log(Vec::new(), candidates, round_trip, seed)
+        Self::with_log(Vec::new(), candidates, LEASE, round_trip, seed)
     }
 
-    fn with_log(log: Vec<Option<Record>>, candidates: usize, round_trip: Duration, seed: u64) -> Self {
+    fn with_log(log: Vec<Option<Record>>, candidates: usize, lease: Duration, round_trip: Duration, seed: u64) -> Self {
         let now = Time::ZERO + Duration::from_secs(100);
         let timings = Timings::new(
             Durations {
-                lease: LEASE,
-                heartbeat_interval: LEASE / 5,
-                kill_margin: LEASE / 50,
-                fence_warning: LEASE / 4,
+                lease,
+                heartbeat_interval: lease / 5,
+                kill_margin: (lease / 50).max(Duration::from_millis(20)),
+                fence_warning: lease / 4,
                 claim_delay: Duration::ZERO,
                 preempt_after: None,
                 overlap: None,
@@ -210,12 +210,12 @@ fn of_leader(seq: u64, body: Body) -> Record {
 /// How long it takes from a release to the first lead, where every candidate is known to every other. Within three ways there
 /// and back six more records reach the log: the release again, since it was sent again before it was known to have arrived,
 /// claims of somebody who had not read it, and what makes no sense.
-fn takes_after_release(candidates: usize, round_trip: Duration, seed: u64) -> Duration {
-    let lease_ms = u64::try_from(LEASE.as_millis()).expect("seconds");
+fn takes_after_release(candidates: usize, lease: Duration, round_trip: Duration, seed: u64) -> Duration {
+    let lease_ms = u64::try_from(lease.as_millis()).expect("seconds");
     let claim = of_leader(1, Body::Claim { after: -1, lease_ms, overlap: None });
-    let mut world = World::with_log(vec![Some(claim)], candidates, round_trip, seed);
+    let mut world = World::with_log(vec![Some(claim)], candidates, lease, round_trip, seed);
     // By then every hello has been read, and the leader's silence is not over.
-    let end = world.now + LEASE / 2;
+    let end = world.now + lease / 2;
     let release = || {
         of_leader(
             2,
@@ -277,10 +277,22 @@ fn a_crowd_gets_out_of_step_too() {
     for candidates in [10, 40, 100, 200] {
         for millis in [2, 20, 100] {
             let round_trip = Duration::from_millis(millis);
-            let worst = (0..3).map(|seed| takes_after_release(candidates, round_trip, seed)).max().expect("some");
+            let worst =
+                (0..3).map(|seed| takes_after_release(candidates, LEASE, round_trip, seed)).max().expect("some");
             let bound = round_trip * 20 + Duration::from_millis(100);
             assert!(worst < bound, "{candidates} candidates, {round_trip:?} there and back: {worst:?}");
         }
+    }
+}
+
+/// A round trip for each of the crowd may be longer than a lease: a claim that comes late costs time, and nothing else.
+#[test]
+fn a_crowd_gets_out_of_step_with_a_short_lease_too() {
+    for (candidates, lease, round_trip) in [(40, 300, 20), (40, 1_000, 100), (100, 2_000, 100), (200, 5_000, 100)] {
+        let (lease, round_trip) = (Duration::from_millis(lease), Duration::from_millis(round_trip));
+        let worst = (0..5).map(|seed| takes_after_release(candidates, lease, round_trip, seed)).max().expect("some");
+        let bound = round_trip * 20 + Duration::from_millis(100);
+        assert!(worst < bound, "{candidates} candidates, lease {lease:?}, {round_trip:?} there and back: {worst:?}");
     }
 }
 

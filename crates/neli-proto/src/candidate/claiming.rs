@@ -17,6 +17,10 @@ use crate::time::Time;
 /// After a void claim the next one is spread over at least this many round trips.
 const ROUND_TRIPS: u32 = 4;
 
+/// The widest spread. It does not depend on the lease: with many standbys on a slow link a spread of a lease would leave each claim less
+/// than a round trip, and they would void each other without end. A claim that comes later only costs time.
+const WIDEST_SPREAD: Duration = Duration::from_secs(60);
+
 /// A claim in flight.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Claiming {
@@ -131,7 +135,7 @@ impl Claiming {
             SPREAD
         } else {
             let ways = common.precedence.standbys(now).max(ROUND_TRIPS);
-            SPREAD.max(round_trip.saturating_mul(ways)).min(common.timings.lease())
+            SPREAD.max(round_trip.saturating_mul(ways)).min(WIDEST_SPREAD)
         }
     }
 }
