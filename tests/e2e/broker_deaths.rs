@@ -105,7 +105,7 @@ fn is_told_of_a_short_lease(cluster: &Cluster) {
     let run = stage.candidate().lease("5s").start();
     let told = wait::until("a warning", || warned_of_the_lease(&run));
     assert!(told.starts_with("--lease 5s: too short for the unclean death of a broker"), "{told}");
-    assert!(told.contains("9000 ms") && told.contains("17s is long enough"), "{told}");
+    assert!(told.contains("9000 ms") && told.contains("18s is long enough"), "{told}");
     stage.close([run]);
 }
 

@@ -14,11 +14,15 @@ use crate::timings::{LONGEST_LEASE, Timings};
 const ANOTHER_CONTROLLER: Duration = Duration::from_secs(5);
 /// The fence warning of a lease that is long enough, unless one is given.
 const FENCE_WARNING: Duration = Duration::from_millis(2500);
+/// Its heartbeat interval, unless one is given.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The warning about a lease that certainly does not outlive it, where brokers have such a `session` with the controller.
 #[must_use]
 pub fn warning(timings: &Timings, session: Duration) -> Option<String> {
-    let asked_to_stop_after = timings.lease().saturating_sub(timings.kill_margin() + timings.fence_warning());
+    // The last heartbeat that came back may have been sent an interval before the death.
+    let before_the_end = timings.kill_margin() + timings.fence_warning() + timings.heartbeat_interval();
+    let asked_to_stop_after = timings.lease().saturating_sub(before_the_end);
     if asked_to_stop_after > session {
         return None;
     }
@@ -28,15 +32,15 @@ pub fn warning(timings: &Timings, session: Duration) -> Option<String> {
     };
     Some(format!(
         "too short for the unclean death of a broker: what is written after it can't be read for {} ms \
-         (broker.session.timeout.ms), and a leader's job is asked to stop after {} ms; {advice}",
+         (broker.session.timeout.ms), and a leader's job may be asked to stop after {} ms; {advice}",
         session.as_millis(),
         asked_to_stop_after.as_millis()
     ))
 }
 
-/// In whole seconds. The kill margin is a fiftieth of it.
+/// In whole seconds. The kill margin is a fiftieth of it, and a heartbeat is sent each second.
 fn long_enough(timings: &Timings, session: Duration) -> Duration {
-    let quiet = session + ANOTHER_CONTROLLER + timings.fence_warning().max(FENCE_WARNING);
+    let quiet = session + ANOTHER_CONTROLLER + timings.fence_warning().max(FENCE_WARNING) + HEARTBEAT_INTERVAL;
     let lease = quiet * 50 / 49;
     Duration::from_secs(lease.as_secs() + 1)
 }
@@ -67,12 +71,14 @@ mod tests {
     #[test]
     fn the_default_outlives_it_and_what_asks_the_job_to_stop_before_does_not() {
         assert_eq!(warned(20_000, 9_000), None);
-        // 9.8 s less 2.5 s are not 9 s.
+        // 9.8 s less 2.5 s and the second of a heartbeat are not 9 s.
         let line = warned(10_000, 9_000).unwrap();
-        let said = "for 9000 ms (broker.session.timeout.ms), and a leader's job is asked to stop after 7300 ms; 17s is long enough";
+        let said = "for 9000 ms (broker.session.timeout.ms), and a leader's job may be asked to stop after 6300 ms; 18s is long enough";
         assert!(line.ends_with(said), "{line}");
-        assert_eq!(warned(5_000, 3_000), None);
-        assert!(warned(5_000, 3_650).is_some());
+        // 11.76 s less 2.5 s are more than 9 s; less a heartbeat's second they are not.
+        assert!(warned(12_000, 9_000).is_some());
+        assert_eq!(warned(5_000, 2_500), None);
+        assert!(warned(5_000, 2_650).is_some());
     }
 
     #[test]
@@ -81,8 +87,8 @@ mod tests {
             let lease = long_enough(&timings(300), session);
             // A lease that is too long for the protocol is none.
             let used = timings(u64::try_from(lease.min(LONGEST_LEASE).as_millis()).unwrap());
-            let (kill_margin, fence_warning) = (kill_margin(lease), used.fence_warning());
-            assert!(lease > session + ANOTHER_CONTROLLER + kill_margin + fence_warning, "{session:?}: {lease:?}");
+            let before_the_end = kill_margin(lease) + used.fence_warning() + used.heartbeat_interval();
+            assert!(lease > session + ANOTHER_CONTROLLER + before_the_end, "{session:?}: {lease:?}");
         }
         let line = warned(60_000, 120_000).unwrap();
         assert!(line.contains("no lease is long enough"), "{line}");
