@@ -48,6 +48,7 @@ mod journal;
 mod kafka;
 mod leaving;
 mod listening;
+mod main_process;
 mod many_roles;
 pub(crate) mod orphans;
 mod perform;

@@ -22,6 +22,9 @@ use crate::process::child::Child;
 use crate::process::signals::{self, Set};
 
 pub(crate) mod libraries;
+mod pidfd;
+
+pub use pidfd::{open_pidfd, signal_pidfd, signal_pidfd_group};
 
 /// The signals that were ignored when this process started, as the bits of a [`Set`].
 static IGNORED_AT_START: AtomicU64 = AtomicU64::new(0);
@@ -153,32 +156,6 @@ fn window_size(terminal: BorrowedFd<'_>) -> Option<libc::winsize> {
         Errno::result(libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size)).ok()?;
         Some(size)
     }
-}
-
-/// A descriptor of the process `pid`. It means that process for ever, also when another gets its number later.
-///
-/// # Errors
-///
-/// `ESRCH` when there is no such process; `ENOSYS` before Linux 5.3, `EPERM` where a sandbox hides the call.
-pub fn open_pidfd(pid: Pid) -> io::Result<OwnedFd> {
-    // SAFETY: takes two integers; the descriptor that it gives is new, so nothing else owns it.
-    unsafe {
-        let number = Errno::result(libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0))?;
-        Ok(OwnedFd::from_raw_fd(RawFd::try_from(number).map_err(io::Error::other)?))
-    }
-}
-
-/// Sends a signal to the process of a pidfd.
-///
-/// # Errors
-///
-/// `ESRCH` when it is gone; `EPERM` when it is another user's.
-pub fn signal_pidfd(process: BorrowedFd<'_>, signal: c_int) -> io::Result<()> {
-    // SAFETY: with a null siginfo the kernel makes up that of kill(2), and reads no memory of ours.
-    let answer = unsafe {
-        libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal, ptr::null::<libc::siginfo_t>(), 0)
-    };
-    Ok(Errno::result(answer).map(drop)?)
 }
 
 /// Sends a signal to one process. Only for a child that was not waited for, or where the kernel has no pidfd: the

@@ -7,8 +7,10 @@ use neli::program::clock;
 use neli_proto::guard::{AwaitedGuard, GuardStarts, Wait};
 use neli_proto::node;
 use neli_proto::supervisor::Event;
+use nix::unistd::Pid;
 
 use super::job::GuardedJob;
+use super::main_process::MainProcess;
 use super::start::PreparedJob;
 use super::{MainLoop, start};
 use crate::config::Config;
@@ -77,8 +79,9 @@ impl MainLoop {
         }
         self.note_terminal(at, &answer);
         if let Answer::Started { pid } = answer {
+            let main = descriptor.map(|pidfd| MainProcess { pid: Pid::from_raw(pid), pidfd });
             if let Some(job) = &mut self.roles[at].job
-                && mem::replace(&mut job.main, descriptor).is_some()
+                && mem::replace(&mut job.main, main).is_some()
             {
                 // The run before has lent its number.
                 self.reserve.regain(1);

@@ -2,19 +2,18 @@
 //! can't.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
 use neli::program::clock;
-use nix::libc::SIGKILL;
 
+use super::main_process::MainProcess;
 use super::start::PreparedJob;
 use crate::guard::{GuardConfig, GuardHandle, Order};
 use crate::process::cgroup::Cgroup;
 use crate::process::ready::Ready;
-use crate::process::system;
 use crate::supervise::orphans::Orphans;
 
 /// This program, even where its file has been replaced since.
@@ -28,8 +27,8 @@ pub(super) struct GuardedJob {
     pub(super) ready: Ready,
     /// The guard's socket is closed: nothing more comes from it but its end, by SIGCHLD.
     pub(super) is_silent: bool,
-    /// The job's main process, by the descriptor that its guard has sent: killed by it when the guard has died.
-    pub(super) main: Option<OwnedFd>,
+    /// The job's main process, by the descriptor that its guard has sent.
+    pub(super) main: Option<MainProcess>,
     /// What a dead guard left, while it is not all gone.
     pub(super) orphans: Option<Orphans>,
     /// The job's control group, where one could be made.
@@ -73,10 +72,7 @@ impl GuardedJob {
         self.is_silent = true;
         // It is dead, or about to be.
         let _ = self.guard.kill();
-        if let Some(main) = &self.main {
-            // It may have ended by itself.
-            let _ = system::signal_pidfd(main.as_fd(), SIGKILL);
-        }
+        self.main.iter().for_each(MainProcess::kill);
         self.cgroup.iter().for_each(|cgroup| cgroup.kill());
     }
 
@@ -88,7 +84,7 @@ impl GuardedJob {
         if self.guard.was_waited_for() {
             return false;
         }
-        let main = self.main.as_ref().and_then(|main| main.try_clone().ok());
+        let main = self.main.as_ref().and_then(MainProcess::try_clone);
         let orphans = Orphans::of_hung_guard(self.guard.pid(), clock::now(), main, self.cgroup.clone(), lease);
         self.orphans = Some(orphans);
         true

@@ -3,19 +3,17 @@
 //! Only once the guard was waited for: the kernel closes a process's socket before its children get another parent. What a guard
 //! that hangs still has is killed as well; that nothing of it is left is not known before the guard has died.
 
-use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
 use neli::program::clock;
 use neli_proto::guard::Killing;
 use neli_proto::time::Time;
-use nix::libc::SIGKILL;
 use nix::unistd::Pid;
 
 use crate::process::cgroup::Cgroup;
-use crate::process::system;
 use crate::process::tree::Tree;
+use crate::supervise::main_process::MainProcess;
 
 /// How many descriptors they hold: their main process's, and the list of this process's children.
 pub(crate) const DESCRIPTORS: usize = 2;
@@ -24,8 +22,7 @@ pub(crate) const DESCRIPTORS: usize = 2;
 #[derive(Debug)]
 pub(crate) struct Orphans {
     tree: Tree,
-    /// The main process, whose number may be another process's by now.
-    main: Option<OwnedFd>,
+    main: Option<MainProcess>,
     killing: Killing,
     /// The guard, while it has not died.
     guard: Option<Pid>,
@@ -46,7 +43,7 @@ impl Orphans {
     /// Everything that descends from this process or is in the job's control group; it counts as stuck if it is still
     /// there after `lease`.
     #[must_use]
-    pub(crate) fn new(now: Time, main: Option<OwnedFd>, cgroup: Option<Rc<Cgroup>>, lease: Duration) -> Self {
+    pub(crate) fn new(now: Time, main: Option<MainProcess>, cgroup: Option<Rc<Cgroup>>, lease: Duration) -> Self {
         let tree = Tree::below(Pid::this()).prioritizing_killed().born_into(cgroup);
         Self { tree, main, killing: Killing::by_all_means(now, lease), guard: None }
     }
@@ -57,7 +54,7 @@ impl Orphans {
     pub(crate) fn of_hung_guard(
         guard: Pid,
         now: Time,
-        main: Option<OwnedFd>,
+        main: Option<MainProcess>,
         cgroup: Option<Rc<Cgroup>>,
         lease: Duration,
     ) -> Self {
@@ -73,8 +70,7 @@ impl Orphans {
     /// SIGKILL to all that is left. To be called again at [`again_at`](Self::again_at), and whenever a child has ended.
     pub(crate) fn kill(&mut self, now: Time) {
         if let Some(main) = &self.main {
-            // It may have ended.
-            let _ = system::signal_pidfd(main.as_fd(), SIGKILL);
+            main.kill();
         }
         let means = self.killing.round(now);
         let has_seen_all = self.tree.kill(means);

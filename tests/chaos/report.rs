@@ -241,7 +241,9 @@ pub(crate) fn journal(run: &Run<'_>, role: usize) -> (Vec<Value>, String) {
     ]);
     let answer = watch.output().expect("the program is there");
     let lines = String::from_utf8_lossy(&answer.stdout);
-    let lines = lines.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+    let lines = lines.lines().map(|line| serde_json::from_str(line).expect("a line of JSON"));
+    // A silence is reported by a line that is no record.
+    let lines = lines.filter(|line: &Value| line["event"] == "record").collect();
     let error = String::from_utf8_lossy(&answer.stderr).into_owned();
     (lines, if answer.status.success() { String::new() } else { error })
 }

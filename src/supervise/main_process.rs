@@ -1,0 +1,62 @@
+//! A job's main process, as the guard has reported it: the supervisor kills it if the guard can't.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::libc::SIGKILL;
+use nix::unistd::Pid;
+
+use crate::process::system;
+
+/// The main process, which leads a process group.
+#[derive(Debug)]
+pub(crate) struct MainProcess {
+    /// Its id, which may be another process's by now.
+    pub(crate) pid: Pid,
+    /// It means this process, even when another gets its id.
+    pub(crate) pidfd: OwnedFd,
+}
+
+impl MainProcess {
+    pub(crate) fn try_clone(&self) -> Option<Self> {
+        Some(Self { pid: self.pid, pidfd: self.pidfd.try_clone().ok()? })
+    }
+
+    /// SIGKILL to it and to its process group, which for most jobs is the whole tree. This never blocks, and comes before the control group
+    /// and the look at `/proc`, which may: what keeps a guard from killing may keep its supervisor waiting there.
+    pub(crate) fn kill(&self) {
+        let killed = system::signal_pidfd(self.pidfd.as_fd(), SIGKILL);
+        let group = system::signal_pidfd_group(self.pidfd.as_fd(), SIGKILL);
+        // Before Linux 6.9 only the id names the group, and it is still its own while the process was not waited for.
+        if group.is_err_and(|error| error.raw_os_error() == Some(Errno::EINVAL as i32)) && killed.is_ok() {
+            let _ = system::signal_group(self.pid, SIGKILL);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn its_group_is_killed_with_it() {
+        // The end of the pipe shows that the child is gone, too.
+        let mut leader = Command::new("/bin/sh")
+            .args(["-c", "sleep 1000 & wait"])
+            .process_group(0)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = Pid::from_raw(i32::try_from(leader.id()).unwrap());
+        let main = MainProcess { pid, pidfd: system::open_pidfd(pid).unwrap() };
+        main.kill();
+        let mut rest = Vec::new();
+        leader.stdout.take().unwrap().read_to_end(&mut rest).unwrap();
+        leader.wait().unwrap();
+        main.kill();
+    }
+}
