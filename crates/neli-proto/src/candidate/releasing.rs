@@ -125,9 +125,20 @@ impl Releasing {
             let end = End { exit, late, once };
             Self::begin(common, now, Release { nothing_runs, why, end, held_until, anew, overlapped_by })
         } else {
+            if late.is_some() && !is_cut && common.superseded(proof.term()).is_some() {
+                Self::tell_lateness(common, now, proof, why, End { exit, late, once: None });
+            }
             common.ask_anew(now);
             StandingBy::from(now)
         }
+    }
+
+    /// Writes once, and does not wait for it, that the job of a term was alive after its lease's end. Another candidate may have led by
+    /// then, so the release is void: it is for operators, who would find the broken guarantee in this machine's log alone.
+    fn tell_lateness(common: &mut Common, now: Time, proof: NothingLeft, why: Why, end: End) {
+        let term = NothingRuns::NothingLeft(proof).into_term();
+        let mut void = Self { term, seq: 0, why, end, again_at: None, give_up: now, anew: false, overlapped_by: None };
+        void.send(common);
     }
 
     fn begin(common: &mut Common, now: Time, release: Release) -> State {
