@@ -304,7 +304,7 @@ fn to_look_at_an_election() {
         assert!(answer.text.contains(said), "{words:?}: {answer:?}");
     }
     // Whoever asks for something needs WRITE.
-    let answer = tenancy.look(&["end"]);
+    let answer = tenancy.look(&["end", "--force"]);
     assert_eq!((answer.text.as_str(), answer.status), ("", 125), "{answer:?}");
     assert!(answer.errors.contains("no right to WRITE") && answer.errors.lines().count() == 1, "{answer:?}");
 }
