@@ -248,7 +248,7 @@ const MUTANTS: &[Mutant] = &[
         name: "OrphansTakenForGone",
         breaks: "R6: whoever inherits a dead guard's job takes it for gone, alive as it is",
         edits: &[
-            edit(GUARDED_JOB, "let _ = system::signal_pidfd(main.as_fd(), SIGKILL);", ""),
+            edit(GUARDED_JOB, "self.main.iter().for_each(MainProcess::kill);", ""),
             edit(GUARDED_JOB, "self.cgroup.iter().for_each(|cgroup| cgroup.kill());", ""),
             edit(ORPHANS, "let left = ‹self.kill_what_is_left(at, &mut orphans)›;", "Left::Nothing"),
         ],
