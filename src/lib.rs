@@ -25,6 +25,7 @@ pub mod command {
     pub mod broker;
     pub mod completions;
     pub mod doctor;
+    mod facts;
     pub mod forget;
     pub mod history;
     pub mod list;

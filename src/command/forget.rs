@@ -3,13 +3,14 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use neli::program::{Access, ElectionId, Elections, clock, has_topic};
-use neli_proto::fact::{Fact, Facts, Outcome as RunOutcome, Place as FactPlace, TOPIC_SUFFIX, record_key};
+use neli::program::{Access, ElectionId, clock, has_topic};
+use neli_proto::fact::{Fact, Facts, Outcome as RunOutcome, Place as FactPlace, record_key};
 use neli_proto::observer::Leadership;
 use neli_proto::record::Offset;
 use serde::Serialize;
 
-use crate::command::reading::{self, Input, Reading, Seen, Unread, read_at};
+use crate::command::facts::{self, ReadEnd};
+use crate::command::reading::{self, Seen, Unread, read_at};
 use crate::command::request::{Appended, append, is_answered_yes, operator, see};
 use crate::command::status::run;
 use crate::command::stdout;
@@ -243,7 +244,7 @@ impl<'a> Recorded<'a> {
 
 /// The topic with the facts, and the place of the key's.
 struct FactsTopic {
-    /// The topic's name, as an election of nobody on it: every key is handed over.
+    /// The topic, as an election on it.
     election: ElectionId,
     /// The key of the election's records in the journal.
     of: String,
@@ -252,9 +253,7 @@ struct FactsTopic {
 
 impl FactsTopic {
     fn of(election: &ElectionId, key: Option<&str>) -> Self {
-        let topic = format!("{}{TOPIC_SUFFIX}", election.topic);
-        let nobody = ElectionId { group: String::new(), topic, partition: 0, role: 0, role_name: None };
-        Self { election: nobody, of: election.key(), key: key.map(str::to_owned) }
+        Self { election: facts::topic_of(election), of: election.key(), key: key.map(str::to_owned) }
     }
 
     fn key(&self, place: FactPlace) -> String {
@@ -274,33 +273,26 @@ impl FactsTopic {
             _ => return Ok(Err(format!("topic {name:?}: no answer within {}", spoken(timeout)))),
         }
         let keys = FactPlace::ALL.map(|place| (self.key(place), place));
-        let mut reading = Reading::start(access, &Elections::from(&self.election), 0)?;
-        let until = clock::now() + timeout;
-        let (mut facts, mut known_end, mut next) = (Facts::default(), None, 0);
-        loop {
-            match reading.next(Some(until)).await? {
-                Input::Ends { start, end, .. } if known_end.is_none() => {
-                    (next, known_end) = (start, Some(end));
-                    reading.read_from(start);
+        let mut facts = Facts::default();
+        let end = facts::read_to_end(
+            access,
+            &self.election,
+            clock::now() + timeout,
+            |start, _| start,
+            |record| {
+                let key = record.other_key.as_deref().unwrap_or_default();
+                if let Some((_, place)) = keys.iter().find(|(own, _)| own.as_bytes() == key) {
+                    facts.take(*place, record.value.as_deref());
                 }
-                Input::Record(record) => {
-                    next = record.offset + 1;
-                    let key = record.other_key.as_deref().unwrap_or_default();
-                    if let Some((_, place)) = keys.iter().find(|(own, _)| own.as_bytes() == key) {
-                        facts.take(*place, record.value.as_deref());
-                    }
-                }
-                Input::CaughtUp(caught_up) => next = next.max(caught_up),
-                Input::Cut => return Err(reading.history_cut()),
-                Input::Timeout => {
-                    let why =
-                        format!("topic {name:?}: it is not read to its end within {}; see --timeout", spoken(timeout));
-                    return Ok(Err(why));
-                }
-                Input::Down(_) | Input::Ends { .. } | Input::Hello(_) | Input::Up | Input::Warning(_) => {}
-            }
-            if known_end.is_some_and(|end| next >= end) {
-                break;
+            },
+        );
+        match end.await? {
+            ReadEnd::Complete => {}
+            ReadEnd::Cut(error) => return Err(error),
+            ReadEnd::Timeout => {
+                let why =
+                    format!("topic {name:?}: it is not read to its end within {}; see --timeout", spoken(timeout));
+                return Ok(Err(why));
             }
         }
         Ok(if facts.is_unreadable() {

@@ -3,12 +3,13 @@
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use neli::program::{Access, ElectionId, Elections, clock, has_topic};
-use neli_proto::fact::{Fact, Outcome, Place, TOPIC_SUFFIX, record_key};
+use neli::program::{Access, ElectionId, clock, has_topic};
+use neli_proto::fact::{Fact, Outcome, Place, record_key};
 use neli_proto::listener::FIRST_SPAN;
+use neli_proto::record::Offset;
 use serde::Serialize;
 
-use crate::command::reading::{Input, Reading};
+use crate::command::facts::{self, ReadEnd};
 use crate::command::wording::{date, span};
 use crate::exit::StartupError;
 use crate::report::log::{spoken, timestamp};
@@ -19,8 +20,8 @@ const WITHIN: Duration = Duration::from_secs(1);
 /// The question whether there is such a topic, on its way while the journal is read.
 pub(super) struct Question {
     access: Access,
-    /// Its name, as elections on it.
-    elections: Elections,
+    /// The topic, as an election on it.
+    topic: ElectionId,
     /// The key of the election's records.
     key: String,
     is_there: JoinHandle<bool>,
@@ -28,52 +29,33 @@ pub(super) struct Question {
 
 impl Question {
     pub(super) fn ask(access: &Access, election: &ElectionId) -> Self {
-        let topic = format!("{}{TOPIC_SUFFIX}", election.topic);
-        // No election has this group: every key is handed over.
-        let anybody = ElectionId { group: String::new(), topic: topic.clone(), partition: 0, role: 0, role_name: None };
-        let asked = access.clone();
-        let is_there = thread::spawn(move || has_topic(&asked, &topic, WITHIN).unwrap_or_default());
-        Self { access: access.clone(), elections: Elections::from(&anybody), key: election.key(), is_there }
+        let topic = facts::topic_of(election);
+        let (asked, name) = (access.clone(), topic.topic.clone());
+        let is_there = thread::spawn(move || has_topic(&asked, &name, WITHIN).unwrap_or_default());
+        Self { access: access.clone(), topic, key: election.key(), is_there }
     }
 
     /// The last run, where one is recorded and can be read.
     pub(super) async fn answer(self) -> Option<Fact> {
-        let Self { access, elections, key, is_there } = self;
-        if is_there.join().unwrap_or_default() {
-            read(&access, &elections, &key).await.unwrap_or_default()
-        } else {
-            None
-        }
+        let Self { access, topic, key, is_there } = self;
+        if is_there.join().unwrap_or_default() { read(&access, &topic, &key).await.unwrap_or_default() } else { None }
     }
 }
 
 /// The last fact about the election whose records' key this is.
-async fn read(access: &Access, elections: &Elections, election: &str) -> Result<Option<Fact>, StartupError> {
-    let mut reading = Reading::start(access, elections, 0)?;
-    let until = clock::now() + WITHIN;
-    let (mut last, mut known_end, mut next) = (None, None, 0);
-    loop {
-        match reading.next(Some(until)).await? {
-            Input::Ends { start, end, .. } if known_end.is_none() => {
-                next = start.max(end - FIRST_SPAN);
-                known_end = Some(end);
-                reading.read_from(next);
-            }
-            Input::Record(record) => {
-                next = record.offset + 1;
-                let is_own = record.other_key.is_some_and(|key| is_of(election, &key));
-                if let Some(value) = record.value.filter(|_| is_own) {
-                    last = Fact::parse(&value).ok().or(last);
-                }
-            }
-            Input::CaughtUp(caught_up) => next = next.max(caught_up),
-            Input::Cut | Input::Timeout => return Ok(None),
-            Input::Down(_) | Input::Ends { .. } | Input::Hello(_) | Input::Up | Input::Warning(_) => {}
+async fn read(access: &Access, topic: &ElectionId, election: &str) -> Result<Option<Fact>, StartupError> {
+    let mut last = None;
+    let from = |start: Offset, end| start.max(end - FIRST_SPAN);
+    let end = facts::read_to_end(access, topic, clock::now() + WITHIN, from, |record| {
+        let is_own = record.other_key.is_some_and(|key| is_of(election, &key));
+        if let Some(value) = record.value.filter(|_| is_own) {
+            last = Fact::parse(&value).ok().or(last.take());
         }
-        if known_end.is_some_and(|end| next >= end) {
-            return Ok(last);
-        }
-    }
+    });
+    Ok(match end.await? {
+        ReadEnd::Complete => last,
+        ReadEnd::Cut(_) | ReadEnd::Timeout => None,
+    })
 }
 
 /// Whether a fact under `key` is one of this election's.

@@ -1,0 +1,58 @@
+//! The topic of facts, read by a subcommand.
+
+use neli::program::{Access, ElectionId, Elections, ReadRecord};
+use neli_proto::fact::TOPIC_SUFFIX;
+use neli_proto::record::Offset;
+use neli_proto::time::Time;
+
+use crate::command::reading::{Input, Reading};
+use crate::exit::StartupError;
+
+/// How a reading has ended.
+pub(super) enum ReadEnd {
+    /// Everything up to the end that was asked for was read.
+    Complete,
+    /// The topic's history was cut meanwhile; the error says so.
+    Cut(StartupError),
+    /// There was no time left.
+    Timeout,
+}
+
+/// The election's topic of facts, as an election on it. No election has this group, so every key is handed over.
+pub(super) fn topic_of(election: &ElectionId) -> ElectionId {
+    let topic = format!("{}{TOPIC_SUFFIX}", election.topic);
+    ElectionId { group: String::new(), topic, partition: 0, role: 0, role_name: None }
+}
+
+/// Reads the topic from the offset that `from` chooses, given where the topic starts and ends, up to its present end.
+///
+/// # Errors
+///
+/// Kafka refuses for good.
+pub(super) async fn read_to_end(
+    access: &Access,
+    topic: &ElectionId,
+    until: Time,
+    from: impl Fn(Offset, Offset) -> Offset,
+    mut take: impl FnMut(ReadRecord),
+) -> Result<ReadEnd, StartupError> {
+    let mut reading = Reading::start(access, &Elections::from(topic), 0)?;
+    let (mut known_end, mut next) = (None, 0);
+    while known_end.is_none_or(|end| next < end) {
+        match reading.next(Some(until)).await? {
+            Input::Ends { start, end, .. } if known_end.is_none() => {
+                (next, known_end) = (from(start, end), Some(end));
+                reading.read_from(next);
+            }
+            Input::Record(record) => {
+                next = record.offset + 1;
+                take(record);
+            }
+            Input::CaughtUp(caught_up) => next = next.max(caught_up),
+            Input::Cut => return Ok(ReadEnd::Cut(reading.history_cut())),
+            Input::Timeout => return Ok(ReadEnd::Timeout),
+            Input::Down(_) | Input::Ends { .. } | Input::Hello(_) | Input::Up | Input::Warning(_) => {}
+        }
+    }
+    Ok(ReadEnd::Complete)
+}
