@@ -1,6 +1,6 @@
 //! `forget`: has a key, or the newest window, run again.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use neli::program::{Access, ElectionId, clock, has_topic};
@@ -11,9 +11,8 @@ use serde::Serialize;
 
 use crate::command::facts::{self, ReadEnd};
 use crate::command::reading::{self, Seen, Unread, read_at};
-use crate::command::request::{Appended, append, is_answered_yes, operator, see};
+use crate::command::request::{Appended, answered, append, is_answered_yes, operator, see};
 use crate::command::status::run;
-use crate::command::stdout;
 use crate::command::wording::named;
 use crate::config::Forget;
 use crate::exit::{ExitStatus, StartupError};
@@ -74,7 +73,7 @@ struct Line<'a> {
     role: String,
     key: Option<&'a str>,
     outcome: &'static str,
-    why: Option<&'a str>,
+    why: Option<String>,
 }
 
 /// Records that a key, or the newest window, is to run again.
@@ -84,24 +83,15 @@ struct Line<'a> {
 /// Kafka refuses for good, or stdout takes nothing more; and whatever is not success, with its own status.
 pub fn main(forget: &Forget) -> Result<ExitStatus, StartupError> {
     let Answer { election, outcome, key, sentence } = reading::run(answer(forget))?;
-    let text = if forget.look.json {
-        let line = Line {
-            ts: timestamp(clock::wall_ms()),
-            group: &election.group,
-            role: election.label(),
-            key: key.as_deref(),
-            outcome: outcome.word(),
-            why: Some(sentence.as_str()).filter(|_| outcome != Outcome::Forgotten),
-        };
-        // Strings under string keys: nothing of that can fail.
-        serde_json::to_string(&line).unwrap_or_default()
-    } else if outcome == Outcome::Forgotten {
-        one_line(&sentence)
-    } else {
-        return Err(StartupError::with(outcome.status(), sentence));
-    };
-    stdout::written(writeln!(io::stdout(), "{text}"))?;
-    Ok(outcome.status())
+    let line = forget.look.json.then(|| Line {
+        ts: timestamp(clock::wall_ms()),
+        group: &election.group,
+        role: election.label(),
+        key: key.as_deref(),
+        outcome: outcome.word(),
+        why: Some(sentence.clone()).filter(|_| outcome != Outcome::Forgotten),
+    });
+    answered(line, outcome.status(), sentence)
 }
 
 async fn answer(forget: &Forget) -> Result<Answer, StartupError> {

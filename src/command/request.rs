@@ -93,7 +93,7 @@ struct Line<'a> {
     group: &'a str,
     role: String,
     outcome: &'static str,
-    why: Option<&'a str>,
+    why: Option<String>,
     from: Option<Party>,
     to: Option<Party>,
     gap_ms: Option<u64>,
@@ -106,26 +106,33 @@ struct Line<'a> {
 /// Kafka refuses for good, the log can't be read, or stdout takes nothing more; and whatever is not success, with its own status.
 pub fn resign(resign: &Resign) -> Result<ExitStatus, StartupError> {
     let Handover { election, outcome, sentence, from, to, gap } = reading::run(hand_over(resign))?;
-    let text = if resign.look.json {
-        let line = Line {
-            ts: timestamp(clock::wall_ms()),
-            group: &election.group,
-            role: election.label(),
-            outcome: outcome.word(),
-            why: Some(sentence.as_str()).filter(|_| outcome != Outcome::Resigned),
-            from,
-            to,
-            gap_ms: gap.map(|gap| u64::try_from(gap.as_millis()).unwrap_or(u64::MAX)),
-        };
+    let line = resign.look.json.then(|| Line {
+        ts: timestamp(clock::wall_ms()),
+        group: &election.group,
+        role: election.label(),
+        outcome: outcome.word(),
+        why: Some(sentence.clone()).filter(|_| outcome != Outcome::Resigned),
+        from,
+        to,
+        gap_ms: gap.map(|gap| u64::try_from(gap.as_millis()).unwrap_or(u64::MAX)),
+    });
+    answered(line, outcome.status(), sentence)
+}
+
+/// Prints the answer: the line as JSON, or without one the sentence, which is an error unless `status` is success.
+pub(super) fn answered(
+    line: Option<impl Serialize>,
+    status: ExitStatus,
+    sentence: String,
+) -> Result<ExitStatus, StartupError> {
+    let text = match line {
         // Strings and numbers under string keys: nothing of that can fail.
-        serde_json::to_string(&line).unwrap_or_default()
-    } else if outcome == Outcome::Resigned {
-        one_line(&sentence)
-    } else {
-        return Err(StartupError::with(outcome.status(), sentence));
+        Some(line) => serde_json::to_string(&line).unwrap_or_default(),
+        None if status == ExitStatus::Success => one_line(&sentence),
+        None => return Err(StartupError::with(status, sentence)),
     };
     stdout::written(writeln!(io::stdout(), "{text}"))?;
-    Ok(outcome.status())
+    Ok(status)
 }
 
 impl Handover {
