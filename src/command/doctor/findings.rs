@@ -127,7 +127,7 @@ impl Outcome {
 
 /// What a look finds, as a page without colours.
 #[cfg(test)]
-pub(super) fn told_by(look: impl FnOnce(&mut Findings)) -> String {
+pub(super) fn page_of(look: impl FnOnce(&mut Findings)) -> String {
     let mut findings = Findings::default();
     look(&mut findings);
     findings.text(Style { is_coloured: false, columns: None })

@@ -207,7 +207,7 @@ mod tests {
     use neli_proto::candidate::Durations;
 
     use super::*;
-    use crate::command::doctor::findings::told_by;
+    use crate::command::doctor::findings::page_of;
 
     fn sessions(broker: u64, shortest: u64, longest: u64) -> Sessions {
         let [broker, shortest, longest] = [broker, shortest, longest].map(|ms| Some(Duration::from_millis(ms)));
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn a_session_that_the_brokers_refuse_fails() {
         let of = |ms| {
-            told_by(|findings| group_session(Duration::from_millis(ms), &sessions(9_000, 6_000, 60_000), findings))
+            page_of(|findings| group_session(Duration::from_millis(ms), &sessions(9_000, 6_000, 60_000), findings))
         };
         assert!(
             of(3_000).starts_with("FAIL  group-session  session.timeout.ms=3000 is refused: group.min."),
@@ -243,7 +243,7 @@ mod tests {
         };
         let of = |seconds, replicas, sessions: &Sessions| {
             let timings = Timings::new(durations(seconds), Elector::Log).unwrap();
-            told_by(|findings| outlive_broker((&timings, "--lease 5"), sessions, replicas, &fixes, findings))
+            page_of(|findings| outlive_broker((&timings, "--lease 5"), sessions, replicas, &fixes, findings))
         };
         let known = sessions(9_000, 6_000, 60_000);
         assert!(of(5, 3, &known).starts_with("WARN  broker-session  --lease 5: "), "{}", of(5, 3, &known));

@@ -133,30 +133,30 @@ fn limit(limit: Option<Limit>, findings: &mut Findings) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::doctor::findings::told_by;
+    use crate::command::doctor::findings::page_of;
 
     #[test]
     fn what_a_candidate_needs_and_does_not_have_fails_with_what_fixes_it() {
         for check in ["threads", "address-space", "proc"] {
             let refused: Result<(), &str> = Err("too little of it");
-            let text = told_by(|findings| needed(check, refused, "enough", Some("ulimit"), findings));
+            let text = page_of(|findings| needed(check, refused, "enough", Some("ulimit"), findings));
             assert!(
                 text.starts_with(&format!("FAIL  {check}  too little of it\n")) && text.contains("ulimit"),
                 "{text}"
             );
         }
-        assert_eq!(told_by(|findings| needed("proc", Ok::<_, &str>(()), "fine", None, findings)), "ok    proc  fine\n");
+        assert_eq!(page_of(|findings| needed("proc", Ok::<_, &str>(()), "fine", None, findings)), "ok    proc  fine\n");
     }
 
     #[test]
     fn what_makes_a_guard_weaker_is_a_warning() {
-        let text = told_by(|findings| lock(false, findings));
+        let text = page_of(|findings| lock(false, findings));
         assert!(text.starts_with("WARN  memory-lock  ") && text.contains("LimitMEMLOCK=infinity"), "{text}");
-        let text = told_by(|findings| pidfd(Err(io::Error::from_raw_os_error(38)), findings));
+        let text = page_of(|findings| pidfd(Err(io::Error::from_raw_os_error(38)), findings));
         assert!(text.starts_with("WARN  pidfd  no descriptors of processes ("), "{text}");
-        let text = told_by(|findings| group(false, false, findings));
+        let text = page_of(|findings| group(false, false, findings));
         assert!(text.starts_with("WARN  control-group  ") && text.contains("Delegate=yes"), "{text}");
-        let as_root = told_by(|findings| group(false, true, findings));
+        let as_root = page_of(|findings| group(false, true, findings));
         assert!(as_root.starts_with("ok    control-group  none for the job; as root"), "{as_root}");
     }
 
@@ -164,7 +164,7 @@ mod tests {
     fn a_limit_of_memory_is_told_with_what_it_does() {
         let of = |bytes, kills_all| {
             let found = Limit { file: "/sys/fs/cgroup/memory.max".into(), bytes, kills_all };
-            told_by(|findings| limit(Some(found), findings))
+            page_of(|findings| limit(Some(found), findings))
         };
         assert!(
             of(16 << 20, false).starts_with("WARN  memory-limit  16 MiB for neli-run, "),
@@ -173,6 +173,6 @@ mod tests {
         );
         assert!(of(512 << 20, true).contains("OOMPolicy=continue"), "{}", of(512 << 20, true));
         assert!(of(512 << 20, false).starts_with("ok    memory-limit  512 MiB "), "{}", of(512 << 20, false));
-        assert_eq!(told_by(|findings| limit(None, findings)), "ok    memory-limit  no limit of memory\n");
+        assert_eq!(page_of(|findings| limit(None, findings)), "ok    memory-limit  no limit of memory\n");
     }
 }

@@ -49,17 +49,18 @@ struct Progress {
 /// One election that is followed.
 struct Role {
     listener: Listener,
-    /// The listener knows of everything below.
-    told: Offset,
-    /// When a record of the leader's came last.
-    last_word: Time,
+    /// The listener has been given everything below this offset.
+    handled_to: Offset,
+    /// When the leader's last effective record was read.
+    last_effective: Time,
     state: watch::Sender<State>,
 }
 
 impl Reading {
     pub(super) fn new(source: Source, event_sender: Sender<KafkaEvent>, states: Vec<watch::Sender<State>>) -> Self {
         let now = clock::now();
-        let role = |state| Role { listener: Listener::asking(now, FIRST_SPAN), told: 0, last_word: now, state };
+        let role =
+            |state| Role { listener: Listener::asking(now, FIRST_SPAN), handled_to: 0, last_effective: now, state };
         Self {
             // A single role 0 is always in the first partition.
             partitions: (source.elections.roles.end == 1).then_some(1),
@@ -201,7 +202,7 @@ impl Reading {
             match role.listener.answered(now, LogBounds { asked, start, end, trusted }) {
                 Ok(Some(from)) => {
                     // What is read is older.
-                    (role.last_word, role.told) = (now, from);
+                    (role.last_effective, role.handled_to) = (now, from);
                     froms.insert(from);
                 }
                 Ok(None) => {}
@@ -236,7 +237,7 @@ impl Reading {
             }
         }
     }
-
+    /// The next offset is this one. If something is missing before it, each role learns of everything before that gap first.
     /// The next offset is this one. Where something is missing before it, each role is told of all before that.
     fn pass_gap(&mut self, now: Time, partition: i32, offset: Offset) {
         let position = self.progress.entry(partition).or_default().position;
@@ -245,7 +246,7 @@ impl Reading {
         }
         for role in self.on(partition) {
             self.roles[role].pass(now, position);
-            self.roles[role].told = offset;
+            self.roles[role].handled_to = offset;
         }
         self.progress.entry(partition).or_default().position = offset;
     }
@@ -274,7 +275,7 @@ impl Role {
     /// Who leads, and until when that is taken for known.
     fn leader(&self, now: Time) -> Option<(Leader, Time)> {
         let View::Led(term) = self.listener.journal().view() else { return None };
-        let until = self.last_word + term.lease;
+        let until = self.last_effective + term.lease;
         let is_known = self.listener.is_caught_up() && now < until;
         let name = term.name.as_deref().map(Into::into);
         is_known.then_some((Leader { name, term: term.offset, is_self: false }, until))
@@ -286,17 +287,17 @@ impl Role {
 
     /// Others' records stand at each offset below this one that it does not know of.
     fn pass(&mut self, now: Time, next: Offset) {
-        if self.told < next {
-            self.listener.read_others(now, self.told, next - 1);
-            self.told = next;
+        if self.handled_to < next {
+            self.listener.read_others(now, self.handled_to, next - 1);
+            self.handled_to = next;
         }
     }
 
     fn read(&mut self, now: Time, offset: Offset, value: Option<&[u8]>) {
         let record = value.and_then(Record::parse);
         if self.listener.read(now, offset, record.as_ref(), false).verdict == Verdict::Effective {
-            self.last_word = now;
+            self.last_effective = now;
         }
-        self.told = self.told.max(offset + 1);
+        self.handled_to = self.handled_to.max(offset + 1);
     }
 }
