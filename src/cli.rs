@@ -109,8 +109,8 @@ pub(crate) fn without_command() -> Command {
         .version(features::version())
         .about("Run a command on at most one machine at a time, with nothing but Kafka")
         .long_about(wrapped(
-            "Runs COMMAND on at most one machine at a time of all those that run the same line: while this process \
-             leads the election. When the job ends by itself, the next candidate leads and runs it.",
+            "Runs COMMAND on at most one machine at a time. Run the same line on every machine: one of them leads and runs \
+             COMMAND, the job. When the job ends, or the machine fails, another machine leads and runs it.",
         ))
         .override_usage(
             "neli-run [OPTIONS] --group <NAME> -- <COMMAND> [ARG]...\n       neli-run <SUBCOMMAND> [OPTIONS]",
@@ -127,9 +127,9 @@ pub(crate) fn without_command() -> Command {
 }
 
 const AFTER_HELP: &str = "\
-Durations are written 500ms, 5s or 2m. Each long option is also a variable, as
-NELI_RUN_STOP_TIMEOUT is --stop-timeout; the command line wins. The manual:
-neli-run man | man -l -";
+Durations are written 500ms, 5s or 2m. Each long option is also a variable:
+NELI_RUN_STOP_TIMEOUT sets --stop-timeout, and the command line wins.
+The manual: neli-run man | man -l -";
 
 fn command() -> Arg {
     Arg::new("COMMAND")

@@ -23,9 +23,10 @@ pub struct Opt {
     pub default: Default,
     /// The section of the help.
     pub section: Section,
-    /// One sentence: `-h`, the completions, the README.
+    /// What it does, in one line without a full stop: `-h`, the completions, the first line of `--help`.
     pub help: &'static str,
-    /// The sentences that `--help` and the manual add.
+    /// The sentences that `--help`, the manual and the README add: bounds, exceptions, what it can't be combined with. What needs a
+    /// paragraph stands in a section of the manual.
     pub more: &'static str,
 }
 
@@ -88,6 +89,16 @@ impl Section {
             Self::Timing => "Timing options",
         }
     }
+
+    /// The column of `-h` in which the texts of this section begin: two columns after its longest name.
+    fn help_column(self) -> usize {
+        let names = options().filter(|option| option.section == self);
+        let lengths = names.map(|option| {
+            let value = option.value_name().map_or(0, |name| " <>".len() + name.chars().count());
+            "  -s, --".len() + option.long.len() + value
+        });
+        lengths.max().unwrap_or_default() + "  ".len()
+    }
 }
 
 /// The options that say which election: every subcommand that looks at one takes them too.
@@ -139,9 +150,13 @@ impl Opt {
     /// and the environment alike.
     #[must_use]
     pub fn arg(&self) -> Arg {
-        let default = self.default_text().map_or_else(String::new, |text| format!(" [default: {text}]"));
-        let short = wrapped_to(&format!("{}{default}", self.help), SHORT_WIDTH);
-        let long = wrapped(&format!("{}{default}", self.meaning()));
+        let default = self.default_text().map(|text| format!("[default: {text}]"));
+        let short = in_lines(self.help.split(' ').chain(default.as_deref()), COLUMNS - self.section.help_column());
+        let (help, end) = (format!("{}.", self.help), default.as_ref().map(|default| format!("{default}.")));
+        let help = if default.is_some() { self.help } else { &help };
+        let long = in_lines(help.split(' ').chain(end.as_deref()), LONG_WIDTH);
+        let more = in_lines(self.more.split(' '), LONG_WIDTH);
+        let long = if more.is_empty() { long } else { format!("{long}\n{more}") };
         let arg = Arg::new(self.long).long(self.long).help(short).long_help(long).help_heading(self.section.heading());
         let arg = match self.short {
             Some(short) => arg.short(short),
@@ -163,19 +178,23 @@ pub fn variable(long: &str) -> String {
     format!("{VARIABLE_PREFIX}{}", long.replace('-', "_").to_uppercase())
 }
 
-/// Beside the longest name of an option: `-h` is at most 100 columns wide.
-const SHORT_WIDTH: usize = 60;
+/// How wide the help is at most.
+const COLUMNS: usize = 80;
 
-/// The text in lines of at most 80 columns: beside clap's indent of ten it fits the terminals that people have.
+/// How wide the text of an option is in `--help`: clap indents it by ten columns.
+const LONG_WIDTH: usize = COLUMNS - 10;
+
+/// The text in lines of at most 80 columns.
 #[must_use]
 pub fn wrapped(text: &str) -> String {
-    wrapped_to(text, 80)
+    in_lines(text.split(' '), COLUMNS)
 }
 
-fn wrapped_to(text: &str, columns: usize) -> String {
+/// The words in lines of at most so many columns. A default is one word, so that it is not broken.
+fn in_lines<'a>(words: impl Iterator<Item = &'a str>, columns: usize) -> String {
     let mut lines = String::new();
     let mut width = 0;
-    for word in text.split(' ') {
+    for word in words {
         let length = word.chars().count();
         if width > 0 && width + 1 + length > columns {
             lines.push('\n');

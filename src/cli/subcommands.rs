@@ -32,121 +32,130 @@ fn looks_at_one(name: &'static str, about: &'static str, more: &'static str) -> 
 }
 
 fn status() -> Command {
-    let about = "Show who leads an election, or why nobody does, and who stands by";
+    let about = "Show who leads an election, or why nobody does";
     looks_at_one("status", about, STATUS)
         .arg(role())
-        .arg(flag("watch", "Show it again each second, on a terminal in place"))
-        .arg(json("Print one JSON object; with --watch one a second"))
+        .arg(flag("watch", "Show it again each second"))
+        .arg(json("Print one JSON object, with --watch one a second"))
         .arg(timeout("5s"))
 }
 
-const STATUS: &str = "Exits with 0 when somebody leads, with 3 when nobody does, and with 4 when that can't be told. A leader that \
-                      has been silent for longer than its lease leads no more. It reads the topic and writes nothing; READ on the \
-                      topic is enough.";
+const STATUS: &str = "Also shows which candidates stand by, and the last run of --once, --window or --schedule. Reads the topic and writes \
+    nothing; READ on the topic is enough. Exit status: 0 a candidate leads; 3 nobody leads; 4 that can't be told. A \
+    leader that has been silent for longer than its lease leads no more.";
 
 fn list() -> Command {
-    let about = "Show the elections of a topic, or of all topics whose names end in .neli";
+    let about = "List the elections of a topic, or of all topics named *.neli";
     looks(about, LIST)
         .name("list")
-        .mut_arg("group", |group| group.help("Those of this group alone").long_help("Those of this group alone"))
+        .mut_arg("group", |group| group.help(LIST_GROUP).long_help(LIST_GROUP))
         .mut_arg("topic", |topic| topic.help(LIST_TOPIC).long_help(LIST_TOPIC))
-        .arg(json("Print one JSON object an election"))
+        .arg(json("Print one JSON object for each election"))
         .arg(timeout("5s"))
 }
 
-const LIST_TOPIC: &str = "This topic alone [default: all that end in .neli]";
+const LIST_GROUP: &str = "Only elections of this group [default: all groups]";
 
-const LIST: &str = "With --topic those of that topic, with --group those of that group alone (exits with 3 when there is none). An election is found by its records among \
-                    the last 100,000 of each partition. Ages are told by the broker's timestamps: status looks more closely. Exits \
-                    with 4 when Kafka does not answer in time, or not all of several topics could be read.";
+const LIST_TOPIC: &str = "Only this topic [default: all named *.neli]";
+
+const LIST: &str = "An election is listed if it has a record among the last 100,000 of its partition. Ages come from the broker's \
+    timestamps; neli-run status is more exact. Exit status: 0; 3 no election has that --group; 4 Kafka does not answer \
+    in time, or not all topics could be read.";
 
 fn history() -> Command {
-    let about = "Show the terms that the topic keeps: who led, for how long, and why it ended";
+    let about = "List the terms that the topic keeps, and why each ended";
     looks_at_one("history", about, HISTORY)
         .arg(role())
-        .arg(value("since", "DURATION", "Leave out terms that were over before: 7d, 2h [default: none]"))
-        .arg(flag("check", "Tell what is odd, and exit with 1 when two jobs may have run at once"))
-        .arg(value("svg", "FILE", "Draw the terms on a time axis, into this file").value_hint(ValueHint::FilePath))
-        .arg(json("Print one JSON object a term, and with --check one a finding"))
+        .arg(value("since", "DURATION", "Only terms that were led since then: 7d, 2h"))
+        .arg(flag("check", "Also report violations, gaps and missing records"))
+        .arg(value("svg", "FILE", "Draw the terms on a time axis into this file").value_hint(ValueHint::FilePath))
+        .arg(json("Print one JSON object for each term and finding"))
         .arg(timeout("5s"))
 }
 
-const HISTORY: &str = "GAP is the time between a term's end and the next claim, or up to now where nobody leads yet. A leader that fell silent may \
-                       have been dead since its last heartbeat, and its term ends with the lease. Times are the broker's timestamps. --check applies the \
-                       protocol's rules to all that is kept: terms that were claimed before the lease of the one before was over, \
-                       jobs that were killed too late, records that did not count or are missing, and times of 1s and more in which \
-                       nobody led. Exits with 3 when the topic keeps no record of the election, and with 4 when Kafka does not answer in time.";
+const HISTORY: &str = "GAP is the time from the end of a term to the next claim. The term of a leader that fell silent ends with its lease; \
+    the leader may have been dead since its last heartbeat. Times are the broker's timestamps. --check reports terms \
+    that were claimed before the previous lease was over, jobs that were killed too late, records that were void or are \
+    missing, and times of 1s or more without a leader. Exit status: 0; 1 with --check, if two jobs may have run at once; \
+    3 the topic keeps no record of the election; 4 Kafka does not answer in time.";
 
 fn resign() -> Command {
-    let about = "Ask the leader to stand down, and wait until another leads";
+    let about = "Ask the leader to stand down, and wait for the next leader";
     looks_at_one("resign", about, RESIGN)
         .arg(role())
-        .arg(flag("force", "Also where nobody stands by"))
+        .arg(flag("force", "Ask even if no candidate stands by"))
         .arg(reason())
-        .arg(json("Print one JSON object, whatever comes of it"))
-        .arg(value("timeout", "DURATION", "How long to wait until another leads [default: 30s]"))
+        .arg(json("Print the outcome as one JSON object"))
+        .arg(value("timeout", "DURATION", "Time to wait for the next leader [default: 30s]"))
 }
 
-const RESIGN: &str = "Its job is stopped in order (--stop-timeout is the leader's), and it stands by again; it claims nothing for two \
-                      leases, or until another has led. Prints who leads then, and for how long nobody did. Exits with 0 when \
-                      another leads, with 1 when that has taken too long, with 2 when nobody stands by (nothing is asked then), with \
-                      3 when nobody leads, and with 4 when that can't be told. Needs READ and WRITE on the topic.";
+const RESIGN: &str = "The leader stops its job (--stop-timeout is the leader's) and stands by. It claims nothing for two leases, or until \
+    another candidate has led. Prints the next leader, and for how long nobody led. Exit status: 0 another candidate \
+    leads; 1 not in time; 2 no candidate stands by, and nothing was asked; 3 nobody leads; 4 that can't be told. Needs \
+    READ and WRITE on the topic.";
 
 fn end() -> Command {
     let about = "End an election: every candidate stops its job and exits with 0";
     looks_at_one("end", about, END)
         .arg(role())
-        .arg(flag("yes", "Do not ask at a terminal"))
-        .arg(flag("force", "Also where nobody is known to lead or stand by"))
+        .arg(flag("yes", "Do not ask for confirmation on a terminal"))
+        .arg(flag("force", "Write the request even if no candidate is known"))
         .arg(reason())
-        .arg(json("Print one JSON object, whatever comes of it"))
+        .arg(json("Print the outcome as one JSON object"))
         .arg(timeout("5s"))
 }
 
-const END: &str = "It binds those that stand now; one that starts later stands anew. So what starts candidates (systemd's \
-                   Restart=always, Kubernetes, cron) must be stopped before. Exits with 0 when Kafka has taken the request, with 1 \
-                   when it has not, or nobody has said yes, and with 3 when nobody leads or stands by (nothing is written then). Needs READ and WRITE on the topic.";
+const END: &str = "A candidate that starts later stands for election again. So first stop what starts candidates (systemd, Kubernetes, \
+    cron). Exit status: 0 Kafka has taken the request; 1 Kafka has not taken it, or you have not confirmed it; 3 no \
+    candidate leads or stands by, and nothing was written. Needs READ and WRITE on the topic.";
 
 fn forget() -> Command {
-    let about = "Have a key of --once, or the newest window, run again";
+    let about = "Make a key of --once, or the newest window, run again";
     looks(about, FORGET)
         .name("forget")
         .arg(role())
-        .arg(value("once", "KEY", "The key that is to run again"))
-        .arg(flag("newest-window", "The newest window of --window or --schedule that is recorded"))
-        .arg(flag("force", "Also where it runs now (then it runs once more), or nothing is recorded of it"))
-        .arg(flag("yes", "Do not ask at a terminal"))
-        .arg(json("Print one JSON object, whatever comes of it"))
+        .arg(value("once", "KEY", "The key"))
+        .arg(flag("newest-window", "The newest recorded window of --window or --schedule"))
+        .arg(flag("force", "Even if the key runs now, or is not recorded"))
+        .arg(flag("yes", "Do not ask for confirmation on a terminal"))
+        .arg(json("Print the outcome as one JSON object"))
         .arg(timeout("5s"))
 }
 
-const FORGET: &str = "What was recorded of it until now counts for nothing, whether it was done or has failed, so that a candidate                       that starts with it runs the job. It is recorded in the topic <topic>.once; candidates of a version without                       this subcommand do not know of it, and skip the key as before. Exits with 0 when it is recorded, with 1 when                       Kafka has not taken it or nobody has said yes, with 2 when the key runs now, with 3 when nothing is recorded                       that keeps it from running, and with 4 when that can't be told. Needs READ on the topic, and READ and WRITE                       on <topic>.once.";
+const FORGET: &str = "The records of earlier runs, done or failed, no longer count, and the next candidate that starts with the key runs \
+    the job. Candidates of a version without this subcommand still skip the key. Exit status: 0 it is recorded in the \
+    topic <topic>.once; 1 Kafka has not taken the record, or you have not confirmed it; 2 the key runs now; 3 nothing is \
+    recorded that keeps the key from running; 4 that can't be told. Needs READ on the topic, and READ and WRITE on \
+    <topic>.once.";
 
 fn assert() -> Command {
-    let about = "Tell by the exit status whether a job may act still: neli-run assert && pay";
+    let about = "Exit with 0 if the job may still act: neli-run assert && pay";
     looks(about, ASSERT)
         .name("assert")
         .arg(role())
         .arg(value("epoch", "TERM", "The term, outside a job [default: NELI_EPOCH]"))
-        .arg(value("min-left", "DURATION", "So much of the lease must be left [default: 0]"))
-        .arg(json("Print one JSON object, and no line on stderr"))
+        .arg(value("min-left", "DURATION", "Time that must be left of the lease [default: 0]"))
+        .arg(json("Print one JSON object, and nothing on stderr"))
         .arg(timeout("5s"))
 }
 
-const ASSERT: &str = "Exits with 0 when the term is led, with 83 when it is not, and with 4 when that can't be told. Inside a job \
-                      it needs no option and no Kafka: the lease descriptor (NELI_LEASE_FD) tells, and what it tells holds until \
-                      the lease ends. Where a program on the way has closed the descriptor, and with --epoch, the journal tells, by \
-                      the age of the leader's last heartbeat: that is an estimate.";
+const ASSERT: &str = "Inside a job it needs no option and no Kafka: it reads the lease descriptor (NELI_LEASE_FD). With --epoch, or if the \
+    descriptor was closed, it reads the journal and estimates by the age of the last heartbeat. Exit status: 0 the term \
+    is led; 83 it is not led; 4 that can't be told.";
 
 /// A subcommand that looks at one election; `more` are the sentences that `--help` and the manual add.
 fn looks(about: &'static str, more: &'static str) -> Command {
-    let long = wrapped(&format!("{about}. {more}"));
-    Command::new("").about(about).long_about(long).args_override_self(true).args(election())
+    Command::new("").about(about).long_about(long_about(about, more)).args_override_self(true).args(election())
+}
+
+/// What `--help` says of a subcommand: what it does, in one line, and then the sentences that it adds.
+fn long_about(about: &str, more: &str) -> String {
+    format!("{}\n{}", wrapped(&format!("{about}.")), wrapped(more))
 }
 
 /// Which election of `--roles`.
 fn role() -> Arg {
-    value("role", "ROLE", "Which role of --roles, by its name or number [default: 0]")
+    value("role", "ROLE", "Role of --roles, by name or number [default: 0]")
 }
 
 fn json(help: &'static str) -> Arg {
@@ -158,11 +167,11 @@ fn flag(long: &'static str, help: &'static str) -> Arg {
 }
 
 fn reason() -> Arg {
-    value("reason", "TEXT", "Why, for the candidates' logs")
+    value("reason", "TEXT", "Reason, for the candidates' logs")
 }
 
 fn timeout(default: &'static str) -> Arg {
-    value("timeout", "DURATION", &format!("How long to wait for Kafka's answers [default: {default}]"))
+    value("timeout", "DURATION", &format!("Time to wait for Kafka's answers [default: {default}]"))
 }
 
 fn value(long: &'static str, name: &'static str, help: &str) -> Arg {
@@ -170,38 +179,37 @@ fn value(long: &'static str, name: &'static str, help: &str) -> Arg {
     Arg::new(long).long(long).value_name(name).value_parser(text).help(help.to_owned())
 }
 
-const WATCH: &str = "With --json, --from, --all or --until-end it prints lines on a terminal, too. It reads the topic and writes nothing; READ on \
-                     the topic is enough.";
+const WATCH: &str = "Shows a page on a terminal, and prints lines elsewhere or with --json, --from, --all or --until-end. Reads the topic \
+    and writes nothing; READ on the topic is enough.";
 
 fn watch() -> Command {
+    let about = "Show an election live, or print a line for each change";
     Command::new("watch")
-        .about("Show an election live: a page on a terminal, elsewhere a line per change")
-        .long_about(wrapped(&format!(
-            "Show an election live: a page on a terminal, elsewhere a line per change. {WATCH}"
-        )))
+        .about(about)
+        .long_about(long_about(about, WATCH))
         .override_usage("neli-run watch --group <NAME> [OPTIONS]")
         .args_override_self(true)
         .args(election())
         .arg(role())
-        .arg(json("Print every record of the election with the law's verdict, one JSON object a line"))
+        .arg(json("Print each record, and whether it counts, as JSON"))
         .arg(
             Arg::new("from")
                 .long("from")
-                .value_name("start|end|OFFSET|DURATION")
+                .value_name("WHERE")
                 .value_parser(Words(&["start", "end"]))
                 .hide_possible_values(true)
-                .help("Where to begin; 1h is an hour ago [default: end]"),
+                .help("start, end, an offset, or 1h (an hour ago) [default: end]"),
         )
-        .arg(flag("all", "Print the candidates' hellos, too"))
-        .arg(flag("until-end", "Exit at what was the end when watch began"))
+        .arg(flag("all", "Also print the hellos of the candidates"))
+        .arg(flag("until-end", "Exit where the topic ended when watch started"))
 }
 
 fn broker() -> Command {
-    Command::new("broker").about("Run the small broker of --embedded in the foreground, and print its address")
+    Command::new("broker").about("Run the broker of --embedded in the foreground")
 }
 
 fn completions() -> Command {
-    Command::new("completions").about("Print a shell's completions").arg(
+    Command::new("completions").about("Print the completions of a shell").arg(
         Arg::new("SHELL")
             .required(true)
             .value_parser(Words(&["bash", "fish", "zsh"]))
@@ -211,17 +219,17 @@ fn completions() -> Command {
 }
 
 fn man() -> Command {
-    Command::new("man").about("Print the manual page: neli-run man | man -l -").arg(
+    Command::new("man").about("Print a page of the manual: neli-run man | man -l -").arg(
         Arg::new("SUBCOMMAND")
             .value_parser(clap::value_parser!(std::ffi::OsString))
             .value_hint(ValueHint::Other)
-            .help("The subcommand whose page is printed [default: neli-run's own page]"),
+            .help("The subcommand [default: the page of neli-run itself]"),
     )
 }
 
 fn election() -> impl Iterator<Item = Arg> {
     // A subcommand makes no topic.
-    let topic = "The journal's topic [default: <group>.neli]";
+    let topic = "Topic of the journal [default: <group>.neli]";
     ELECTION.iter().filter_map(|long| Opt::find(long)).map(move |option| match option.long {
         "topic" => option.arg().help(topic).long_help(topic),
         _ => option.arg(),

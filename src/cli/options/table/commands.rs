@@ -9,10 +9,10 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("COMMAND"),
         default: Default::None,
         section: Section::Commands,
-        help: "Tells by its status whether the job is healthy",
-        more: "Run by /bin/sh -c beside the job, in a process group of its own that ends with it, with the job's \
-               environment and NELI_EVENT=health. When it has failed --health-failures times in a row this machine \
-               stands down, so that another tries. Its output goes to stderr; when it fails, the last line is logged, too.",
+        help: "Shell command whose status says if the job is healthy",
+        more: "/bin/sh -c runs it beside the job, with the job's environment and NELI_EVENT=health. After \
+               --health-failures failures in a row this candidate stands down, so that another one tries. The \
+               output goes to stderr; after a failure its last line also goes to the log.",
     },
     Opt {
         long: "health-interval",
@@ -20,8 +20,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Value("10s"),
         section: Section::Commands,
-        help: "Between two health commands",
-        more: "From the job's start to the first, and from the end of each to the next.",
+        help: "Time between two health commands",
+        more: "From the end of one to the start of the next; the first starts this long after the job.",
     },
     Opt {
         long: "health-timeout",
@@ -29,8 +29,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Value("5s"),
         section: Section::Commands,
-        help: "A health command that takes longer has failed",
-        more: "Its process group is killed.",
+        help: "Time after which a health command has failed",
+        more: "Its process group is killed then.",
     },
     Opt {
         long: "health-failures",
@@ -38,8 +38,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("N"),
         default: Default::Value("3"),
         section: Section::Commands,
-        help: "So many failures in a row make a job unhealthy",
-        more: "A success sets the count back, and each run of the job begins with none.",
+        help: "Number of failures in a row that make a job unhealthy",
+        more: "A success resets the count, and each run of the job starts at 0.",
     },
     Opt {
         long: "health-start",
@@ -47,8 +47,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Value("0"),
         section: Section::Commands,
-        help: "How long a job may take to become healthy",
-        more: "A health command that fails this early in a run counts only after one that did not.",
+        help: "Time that a job has to become healthy",
+        more: "A health command that fails earlier in a run counts only after one that succeeded.",
     },
     Opt {
         long: "on-lead",
@@ -56,11 +56,10 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("COMMAND"),
         default: Default::None,
         section: Section::Commands,
-        help: "Run when the lead is won, beside the job",
-        more: "Every hook runs by /bin/sh -c, in a process group of its own that ends with it, with the job's \
-               environment, NELI_EVENT (lead, standby or fence) and NELI_WHY. Its output goes to stderr; after 10s it \
-               is killed. Nothing waits for a hook but the exit, no hook waits for another, and this one ends with \
-               the job.",
+        help: "Shell command to run when this candidate wins the lead",
+        more: "/bin/sh -c runs each hook beside the job, with the job's environment, NELI_EVENT (lead, standby or \
+               fence) and NELI_WHY. Only the exit of neli-run waits for a hook. A hook is killed after 10s; this \
+               one also ends with the job. The output goes to stderr.",
     },
     Opt {
         long: "on-standby",
@@ -68,9 +67,9 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("COMMAND"),
         default: Default::None,
         section: Section::Commands,
-        help: "Run when standing by begins, and at exit after a lead",
-        more: "After a lead NELI_WHY says why that ended. A neli-run that was killed runs no hook: what must be \
-               undone belongs in the job.",
+        help: "Shell command to run when this candidate stands by",
+        more: "Also at the exit after a lead. NELI_WHY says why a lead ended. A neli-run that is killed runs no \
+               hook.",
     },
     Opt {
         long: "on-fence",
@@ -78,7 +77,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("COMMAND"),
         default: Default::None,
         section: Section::Commands,
-        help: "Run when the lease was lost and the job killed for it",
+        help: "Shell command to run after a fence has killed the job",
         more: "NELI_WHY is fenced, guard-died or superseded.",
     },
 ];

@@ -9,8 +9,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("NAME"),
         default: Default::None,
         section: Section::Election,
-        help: "The election, and the consumer group's id (required)",
-        more: "Every machine that runs the same line with the same group is a candidate. At most 249 bytes.",
+        help: "Name of the election and of its consumer group (required)",
+        more: "All candidates of an election have the same name. 1 to 249 bytes.",
     },
     Opt {
         long: "name",
@@ -18,8 +18,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("NAME"),
         default: Default::Computed("<host>:<pid>"),
         section: Section::Election,
-        help: "What this candidate is called",
-        more: "In the log, in watch, and by the other candidates. At most 255 bytes.",
+        help: "Name of this candidate, in the log and for the others",
+        more: "1 to 255 bytes.",
     },
     Opt {
         long: "roles",
@@ -27,12 +27,10 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("N|NAME,.."),
         default: Default::None,
         section: Section::Election,
-        help: "Several elections in this process: so many, or of each name",
-        more: "A job runs for each role that is led here, with its name or number in NELI_ROLE. Every candidate of the group \
-               must be given the same. Role r, counted from 0, is on partition r mod partitions; a missing topic is made \
-               with a partition for each role, up to 100. --restart is always, unless given; with no, a role whose job has \
-               ended is stood for no more by this process, which ends when no role is left to it, with the highest status. \
-               Not with --wait or --once; the jobs are given no terminal.",
+        help: "Stand in N elections, or in one for each name",
+        more: "One job runs for each role that this candidate leads; NELI_ROLE tells it which. Give every \
+               candidate the same roles. With this option --restart is always unless given. Not with --wait, \
+               --overlap, --once, --window or --schedule. See ROLES in the manual.",
     },
     Opt {
         long: "spread",
@@ -40,11 +38,9 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::OneOf("yes|no", &["yes", "no"]),
         default: Default::Value("yes"),
         section: Section::Election,
-        help: "Hand roles over until each candidate has a fair share",
-        more: "With yes each candidate leads as many of the --roles as any other, or one more, within a minute of a join or a \
-               leave, with no more moves than that takes. With no nothing is moved for it. With --elect group and as many \
-               partitions as roles the group's assignment says who is to lead which; else each counts what the others lead, \
-               and hands over one role at a time. Not with --claim-delay or --priority.",
+        help: "Move roles until each candidate leads a fair share",
+        more: "With no, roles stay where they are. yes can't be combined with --claim-delay or --priority. See \
+               ROLES in the manual.",
     },
     Opt {
         long: "max-roles",
@@ -52,8 +48,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("N"),
         default: Default::Computed("no limit"),
         section: Section::Election,
-        help: "Lead no more of the --roles than so many here",
-        more: "What is beyond the limits of all candidates is led by nobody.",
+        help: "Lead at most N roles in this process",
+        more: "If all candidates together may lead fewer roles than there are, the rest has no leader.",
     },
     Opt {
         long: "elect",
@@ -61,9 +57,9 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::OneOf("group|log", &["group", "log"]),
         default: Default::Value("group"),
         section: Section::Election,
-        help: "Who claims a vacancy first: the group's choice, or anybody",
-        more: "With group: the member of the consumer group to which Kafka assigns the partition. It decides \
-               precedence alone: with either, the journal says who leads, and no two jobs run at once. With log the first claim wins, and no group is joined, which spares Kafka a member and candidates the rights for it; both are equally fast.",
+        help: "Which candidate claims first when nobody leads",
+        more: "group: the member to which Kafka's consumer group assigns the partition. log: any candidate; no \
+               right on a group is needed. In both cases the journal decides who leads.",
     },
     Opt {
         long: "patience",
@@ -71,9 +67,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("DURATION|never"),
         default: Default::Value("500ms"),
         section: Section::Election,
-        help: "How long the others leave a vacancy to the group's choice",
-        more: "With never, nobody but the group's choice ever claims; not with --claim-delay. Not with --elect \
-               log.",
+        help: "Time for which the group's choice alone may claim",
+        more: "never: the others never claim (not with --claim-delay or --priority). Not with --elect log.",
     },
     Opt {
         long: "claim-delay",
@@ -81,7 +76,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Value("0"),
         section: Section::Election,
-        help: "Wait before claiming a vacancy: for a machine of last resort",
+        help: "Time to wait before each claim; for a last-resort machine",
         more: "",
     },
     Opt {
@@ -90,10 +85,9 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("N"),
         default: Default::Value("0"),
         section: Section::Election,
-        help: "Who has more claims a vacancy first",
-        more: "0 to 1000. Each higher one that is known to stand by costs a candidate 500ms more before it claims, with --elect \
-               group the patience besides. It is precedence alone: one that is not heard may be led before. Not with --patience \
-               never.",
+        help: "Claim before candidates of a lower priority",
+        more: "0 to 1000. For each higher priority that stands by, a candidate claims 500ms later, with --elect \
+               group also --patience later. Not with --patience never.",
     },
     Opt {
         long: "preempt",
@@ -101,9 +95,9 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Flag,
         default: Default::None,
         section: Section::Election,
-        help: "Ask a leader of lower priority to stand down",
-        more: "Its job is stopped in order, and then whoever has the highest priority leads. A leader of the same priority, or \
-               a higher one, is never asked. Needs a --priority above 0.",
+        help: "Ask a leader of a lower priority to stand down",
+        more: "The leader stops its job, and the candidate of the highest priority leads next. Needs a --priority \
+               above 0.",
     },
     Opt {
         long: "preempt-after",
@@ -111,20 +105,19 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Value("1m"),
         section: Section::Election,
-        help: "Stand by this long before asking it",
-        more: "1s or more. Ten times as long after a lead of its own that was fenced, unhealthy, or whose guard died; and not \
-               while its own last runs have failed. Not without --preempt.",
+        help: "Time to stand by before --preempt asks",
+        more: "At least 1s. Ten times as long if this candidate's last lead was fenced or unhealthy, or its guard \
+               died. Only with --preempt.",
     },
     Opt {
         long: "wait",
         short: None,
         takes: Takes::Value("DURATION"),
-        default: Default::Computed("for ever"),
+        default: Default::Computed("no limit"),
         section: Section::Election,
-        help: "Exit with 75 when not leading after this long",
-        more: "Counted from the start of the process, to the first lead only. A living leader means 75; one \
-               that has died without a word is waited out, however long that takes. With 0: lead a vacant \
-               election, else 75. While Kafka gives no answer: 75 after this long (with 0: after 5s). Must be \
-               more than --claim-delay.",
+        help: "Exit with 75 if not leading after this time",
+        more: "Counted from the start, until the first lead. If the leader has died, neli-run first waits for the \
+               end of its lease. With 0, neli-run leads at once or exits; if Kafka does not answer, it exits \
+               after 5s. Must be more than --claim-delay.",
     },
 ];

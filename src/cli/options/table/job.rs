@@ -9,10 +9,9 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Value("0"),
         section: Section::Job,
-        help: "From the lead to the start of its job",
-        more: "At every lead, with the lease kept: what the leader before has sent out can take effect first. A stop \
-               meanwhile runs nothing and gives the lead back; after TERM neli-run exits with 143. Runs that follow under the \
-               same lead do not wait. --on-lead runs with the first.",
+        help: "Time from winning the lead to the start of the job",
+        more: "What the previous leader has sent can arrive in this time. Later runs under the same lead do not \
+               wait. A stop in this time ends the lead without a run, after TERM with status 143.",
     },
     Opt {
         long: "overlap",
@@ -20,12 +19,11 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::None,
         section: Section::Job,
-        help: "Let the next leader's job start before the old one stops",
-        more: "For work that must not pause, and may run twice for a moment. A leader that is told to stop, asked to resign, or \
-               revoked keeps its job running until another has claimed (a lease at most), and ends it within this time of \
-               seeing the claim: the stop signal when the new job runs, or after half of it; SIGKILL at its end, or at the \
-               stop timeout. Two jobs run at once then, never three. 10ms to half of --lease. Every candidate of the election \
-               needs it, or none. Not with --once, --window, --schedule or --settle.",
+        help: "Time for which the old job runs on beside the new one",
+        more: "A leader that is told to stop, asked to resign or revoked keeps its job until another candidate \
+               claims (a lease at most), and ends it within this time after the claim. 10ms to half of --lease. \
+               Either all candidates have the option, or none. Not with --roles, --settle, --once, --window or \
+               --schedule. See OVERLAP in the manual.",
     },
     Opt {
         long: "stop-signal",
@@ -33,8 +31,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("SIGNAL"),
         default: Default::Value("TERM"),
         section: Section::Job,
-        help: "What asks the job to stop, by name or number",
-        more: "neli-run itself takes this signal as it takes TERM.",
+        help: "Signal that asks the job to stop, by name or number",
+        more: "neli-run itself treats this signal as it treats TERM.",
     },
     Opt {
         long: "stop-timeout",
@@ -42,10 +40,10 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Value("8s"),
         section: Section::Job,
-        help: "From the stop signal to SIGKILL",
-        more: "The end of the lease may cut it short. Keep it below what stops neli-run itself: 10s with Docker \
-               and Podman, TimeoutStopSec with systemd, terminationGracePeriodSeconds with Kubernetes. With 0: \
-               SIGKILL at once, with no stop signal before it.",
+        help: "Time from the stop signal to SIGKILL",
+        more: "The end of the lease may shorten it. Set it below the time after which neli-run itself is killed: \
+               10s with Docker and Podman, TimeoutStopSec= with systemd, terminationGracePeriodSeconds with \
+               Kubernetes. With 0, the job gets SIGKILL at once.",
     },
     Opt {
         long: "restart",
@@ -53,10 +51,10 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::OneOf("no|on-failure|always", &["no", "on-failure", "always"]),
         default: Default::Value("no"),
         section: Section::Job,
-        help: "Whether the job is run again here when it ends",
-        more: "The lead is kept between runs. With no: release, and exit with the job's status. With on-failure: \
-               again after a signal or a status other than 0; after 0, release and exit 0. With always: again \
-               whatever it was, which is the default with --roles. A run that was told to stop is not followed by another.",
+        help: "Run the job again when it ends, and keep the lead",
+        more: "no: release the lead, and exit with the job's status. on-failure: run the job again after a signal \
+               or a status other than 0; after 0, release the lead and exit with 0. always: run the job again \
+               (the default with --roles). A run that was told to stop is the last one.",
     },
     Opt {
         long: "restart-delay",
@@ -64,21 +62,19 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Value("1s"),
         section: Section::Job,
-        help: "From the end of a run to the next",
-        more: "Each failed run doubles it, up to 30s; one that ends with 0, or fails after 30s or more, sets it \
-               back. With 0 a job that ends at once is run again hundreds of times a second, each run with its lines \
-               in the log and its records in the topic; only failures meet --restart-limit. Not with --restart no.",
+        help: "Time from the end of a run to the next run",
+        more: "Each failed run doubles it, up to 30s; a run that succeeds, or fails after 30s or more, resets it. \
+               With 0, a job that ends at once runs hundreds of times a second. Not with --restart no.",
     },
     Opt {
         long: "restart-limit",
         short: None,
-        takes: Takes::Value("N/DURATION|none"),
+        takes: Takes::Value("N/DURATION"),
         default: Default::Value("10/5m"),
         section: Section::Job,
-        help: "How often it is run again after failures",
-        more: "So many times in so long, while the lead lasts; at the next failure neli-run releases and exits \
-               with 84, so that another machine tries. A run that ends with 0 does not count. Not with --restart \
-               no.",
+        help: "Number of restarts after failures within a time",
+        more: "At the next failure neli-run releases the lead and exits with 84, so that another machine tries. A \
+               run that succeeds does not count. none: no limit. Not with --restart no.",
     },
     Opt {
         long: "once",
@@ -86,13 +82,11 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("KEY"),
         default: Default::None,
         section: Section::Job,
-        help: "The job succeeds once for this key, on all machines",
-        more: "Who finds the key done exits with --done-status and does not run the job. Who finds it running stands by; \
-               then the key is done, or it is run there. A machine that died, lost its lease or was stopped in a run has \
-               neither done nor failed it: another runs it, from the beginning. What is known of the key stands in the \
-               topic <topic>.once, too, which is made if missing and outlives the journal's records. A leader that can't \
-               read or write it does not run the job. The job finds the key in NELI_ONCE. 1 to 200 bytes, without control \
-               characters. Not with --restart.",
+        help: "Have the job succeed once for this key, on all machines",
+        more: "If the key is done, neli-run exits with --done-status. If the key runs \
+               elsewhere, neli-run stands by, and runs the job from the beginning if that run is stopped or dies. \
+               NELI_ONCE tells the job the key. 1 to 200 bytes, without control characters. Not with --roles or \
+               --restart. See ONCE in the manual.",
     },
     Opt {
         long: "window",
@@ -100,13 +94,11 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("DURATION[/OFFSET]"),
         default: Default::None,
         section: Section::Job,
-        help: "The job succeeds once in each window, on all machines",
-        more: "For crontabs: the machines' lines start it at one time, and it runs on one of them. As --once with the window's \
-               start for its key: 1d is a day from midnight UTC on, 1d/2h one from 02:00 on, 7d a week from Monday on. The window \
-               is that of the machine's clock at the start, so that clocks may differ: put its edge far from the time of the \
-               crontab. A window is over when a newer one is done; one that is recorded and lies more than a window ahead of \
-               this machine's clock is not believed. The job finds the window in NELI_WINDOW_START and NELI_WINDOW_END. Whole \
-               seconds, 1s to 365d, from a day on whole days. Not with --once or --schedule.",
+        help: "Have the job succeed once per window, on all machines",
+        more: "For crontabs. 1d is a day from midnight UTC, 1d/2h a day from 02:00, 7d \
+               a week from Monday. NELI_WINDOW_START and NELI_WINDOW_END tell the job the window. Whole seconds, \
+               1s to 365d; from a day on, whole days. Not with --once, --schedule, --roles or --restart. See \
+               WINDOWS in the manual.",
     },
     Opt {
         long: "timezone",
@@ -114,9 +106,9 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("NAME"),
         default: Default::Value("UTC"),
         section: Section::Job,
-        help: "Where a schedule's times are, and midnight of a window",
-        more: "A name of this machine's time zone database, such as Europe/Berlin; the same on every machine. Windows of less than \
-               a day are counted in UTC. Only with --window or --schedule.",
+        help: "Time zone of --schedule, and of the midnight of --window",
+        more: "A name in this machine's time zone database, such as Europe/Berlin; the same on every machine. \
+               Windows shorter than a day are in UTC. Only with --window or --schedule.",
     },
     Opt {
         long: "schedule",
@@ -124,14 +116,11 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("CRON|every DURATION"),
         default: Default::None,
         section: Section::Job,
-        help: "Run the job at these times, and keep the lead between",
-        more: "A daemon in the place of a crontab: '30 2 * * *' (with seconds before, where six fields are given; @daily; L, W and \
-               #), or 'every 15m', 'every 1d/2h' with the windows of --window. Each time begins a window, which lasts until the next. \
-               Runs never overlap: what begins while a run goes on is skipped. A failed run does not end it. A new leader runs \
-               what was not done (--catch-up); at a first start there is nothing to catch up. Of an hour that a time zone leaves \
-               out, a fixed time comes after it; of one that is there twice, in the first. The clock may be set at any time: no \
-               window is run twice under one lead. What is run stands in the topic <topic>.once, too. The job finds its window in \
-               NELI_WINDOW_START and NELI_WINDOW_END. Not with --once, --window or --restart.",
+        help: "Run the job at these times, and keep the lead in between",
+        more: "A cron expression such as '30 2 * * *' (with seconds if it has six fields; also @daily, L, W and \
+               #), or 'every 15m', 'every 1d/2h'. A time that comes during a run is skipped. NELI_WINDOW_START \
+               tells the job the time, NELI_WINDOW_END the next. Not with --once, --window, --roles or --restart. \
+               See SCHEDULES in the manual.",
     },
     Opt {
         long: "catch-up",
@@ -139,9 +128,9 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::OneOf("last|none", &["last", "none"]),
         default: Default::Value("last"),
         section: Section::Job,
-        help: "What a new leader runs of windows in which nobody led",
-        more: "With last: the window that its clock shows, where that was not done. With none: nothing before the next. What is \
-               skipped is told in the log. Only with --schedule.",
+        help: "Which missed window a new leader runs",
+        more: "last: the current window, if it is not done. none: no window; the leader waits for the next time. \
+               The log names each window that is skipped. Only with --schedule.",
     },
     Opt {
         long: "retries",
@@ -149,9 +138,9 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("N"),
         default: Default::Value("0"),
         section: Section::Job,
-        help: "So many failed runs of the key are followed by another",
-        more: "Counted across machines; a run fails by a status other than 0. When they are used up, everybody exits with \
-               the status that was recorded. Only with --once or --window.",
+        help: "Number of runs after a failed run of the key",
+        more: "On all machines together. A run has failed if its status is not 0. When no retry is left, each \
+               candidate exits with the recorded status. Only with --once or --window.",
     },
     Opt {
         long: "done-status",
@@ -159,8 +148,9 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("N"),
         default: Default::Value("0"),
         section: Section::Job,
-        help: "What those exit with who find the key done",
-        more: "0 to 255. The one who runs the job exits with its status. Only with --once or --window.",
+        help: "Exit status if the key is already done",
+        more: "0 to 255. The candidate that runs the job exits with the job's status. Only with --once or \
+               --window.",
     },
     Opt {
         long: "once-retention",
@@ -168,9 +158,10 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Value("90d"),
         section: Section::Job,
-        help: "For how long a key is known",
-        more: "The retention.ms of the topic <topic>.once where it is made here; a warning tells where an existing one \
-               keeps less. 1h to 3650d, and more than the longest window. Only with --once, --window or --schedule.",
+        help: "Time for which a key is known",
+        more: "neli-run sets it as retention.ms when it makes the topic <topic>.once, and warns of a topic that \
+               keeps less. 1h to 3650d, and more than the longest window. Only with --once, --window or \
+               --schedule.",
     },
     Opt {
         long: "on-loss",
@@ -178,8 +169,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::OneOf("standby|exit", &["standby", "exit"]),
         default: Default::Value("standby"),
         section: Section::Job,
-        help: "What to do when the lead is lost",
-        more: "Lost is a lead that was revoked, resigned, unhealthy, superseded or fenced, or whose guard died. \
-               With standby: stand by, and run the job again when elected. With exit: exit with 80, 81 or 82.",
+        help: "Stand by again, or exit, when the lead is lost",
+        more: "A lead is lost if it is revoked, resigned, superseded or fenced, if the job is unhealthy, or if \
+               the guard dies. With exit, the status is 80, 81 or 82.",
     },
 ];

@@ -10,7 +10,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::None,
         section: Section::Kafka,
         help: "Kafka's bootstrap servers",
-        more: "An IPv6 address stands in brackets: [::1]:9092. Either this or --embedded is required.",
+        more: "An IPv6 address stands in brackets: [::1]:9092. Either this option or --embedded is required.",
     },
     Opt {
         long: "embedded",
@@ -18,9 +18,9 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Flag,
         default: Default::None,
         section: Section::Kafka,
-        help: "A trial without Kafka, on this machine alone",
-        more: "The first candidate starts a small broker on loopback, the others find it, and it ends after the \
-               last. Its journal is kept in memory, and no other machine can see it.",
+        help: "Try neli-run on this machine, without Kafka",
+        more: "The first candidate starts a small broker, which ends after the last candidate. The broker keeps \
+               the journal in memory, and no other machine reaches it.",
     },
     Opt {
         long: "topic",
@@ -28,8 +28,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("NAME"),
         default: Default::Computed("<group>.neli"),
         section: Section::Kafka,
-        help: "The journal's topic; made if missing",
-        more: "Several elections may share one. 1 to 249 of a-z A-Z 0-9 . _ - and neither . nor ..",
+        help: "Topic of the journal, made if missing",
+        more: "Several elections may share a topic. 1 to 249 of a-z A-Z 0-9 . _ -, and neither . nor ..",
     },
     Opt {
         long: "no-create-topic",
@@ -37,8 +37,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Flag,
         default: Default::None,
         section: Section::Kafka,
-        help: "Refuse to run when the topic is missing",
-        more: "Or when somebody deleted it and made it again: that is not taken for the same one.",
+        help: "Exit with 125 if the topic is missing",
+        more: "Also if somebody deletes the topic and makes it again.",
     },
     Opt {
         long: "property",
@@ -46,10 +46,10 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Each("KEY=VALUE"),
         default: Default::None,
         section: Section::Kafka,
-        help: "A librdkafka property; repeatable",
-        more: "The last of one key counts. Refused are those that the protocol rests on, and those that another \
-               option sets. Every user of the machine can read a command line: a password belongs into a \
-               --properties file. NELI_RUN_PROPERTY holds one KEY=VALUE a line.",
+        help: "Set a property of librdkafka; repeatable",
+        more: "The last value of a key counts. Properties that the protocol needs, or that another option sets, \
+               are refused. Every user of the machine can read a command line: put passwords into a --properties \
+               file. NELI_RUN_PROPERTY holds one KEY=VALUE a line.",
     },
     Opt {
         long: "properties",
@@ -57,7 +57,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Path("FILE"),
         default: Default::None,
         section: Section::Kafka,
-        help: "A file of KEY=VALUE lines: the place for passwords",
-        more: "Blank lines, and lines that begin with #, are skipped. --property overrides it.",
+        help: "Read properties, such as passwords, from a file",
+        more: "One KEY=VALUE a line. Blank lines, and lines that begin with #, are skipped. --property overrides \
+               the file.",
     },
 ];

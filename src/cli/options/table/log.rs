@@ -9,7 +9,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::OneOf("text|json", &["text", "json"]),
         default: Default::Value("text"),
         section: Section::Log,
-        help: "One sentence a line, or one JSON object",
+        help: "Log a sentence a line, or a JSON object a line",
         more: "",
     },
     Opt {
@@ -18,7 +18,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Path("FILE"),
         default: Default::Computed("stderr"),
         section: Section::Log,
-        help: "Append the log here, and leave stderr to the job",
+        help: "Append the log to this file, and keep stderr for the job",
         more: "",
     },
     Opt {
@@ -27,7 +27,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Flag,
         default: Default::None,
         section: Section::Log,
-        help: "Log what librdkafka says, too",
+        help: "Log the messages of librdkafka, too",
         more: "",
     },
     Opt {
@@ -36,7 +36,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Flag,
         default: Default::None,
         section: Section::Log,
-        help: "Log warnings and errors alone",
+        help: "Log only warnings and errors",
         more: "",
     },
 ];
