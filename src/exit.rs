@@ -78,31 +78,38 @@ impl From<ExitStatus> for ExitCode {
 
 /// The statuses as people read them: the number, and when.
 pub const TABLE: &[(&str, &str)] = &[
-    ("the job's own", "The job ended by itself, or after TERM or INT to neli-run; 128 + n if signal n killed it."),
+    (
+        "the job's own",
+        "The job ended by itself, or after a stop signal to neli-run. 128 + n if signal n killed the job.",
+    ),
     (
         "0",
-        "Besides the job's own 0: the election was ended; a subcommand did what it was asked to; --once: the key was done, \
-         --window: the window (unless --done-status says otherwise). Where it has failed for good: the status that was recorded.",
+        "Also: the election was ended; a subcommand succeeded; --once or --window: the key or window was done (--done-status \
+         changes this). If the key has failed and no retry is left: the recorded status.",
     ),
-    ("1 to 4", "The answer of a subcommand that asks: its section says which."),
-    ("75", "Not leading within --wait."),
+    ("1 to 4", "The answer of a subcommand; its section of the manual explains it."),
+    ("75", "This candidate did not lead within --wait."),
     (
         "80",
-        "The lead was lost; the job stopped by itself in time, or none ran. This, 81 and 82 only with --on-loss exit.",
+        "The lead was lost, and the job stopped in time, or no job ran. 80, 81 and 82 occur only with --on-loss exit.",
     ),
-    ("81", "The lead was lost; the job had to be killed at the stop timeout."),
-    ("82", "Fenced: the lease ran out, the guard died, or another's claim took effect, and the job was killed for it."),
-    ("83", "neli-run assert: not the leader."),
-    ("84", "The job failed more often than --restart-limit allows; another machine may try."),
-    ("85", "Something of the job's tree could not be killed, one lease after SIGKILL. Nothing was released."),
+    ("81", "The lead was lost, and the job was killed at the stop timeout."),
+    (
+        "82",
+        "The lead was lost, and the job was killed for it: the lease ran out, the guard died, or another candidate's claim \
+         took effect.",
+    ),
+    ("83", "neli-run assert: the term is not led."),
+    ("84", "The job failed more often than --restart-limit allows. Another machine may try."),
+    ("85", "A process of the job was alive one lease after SIGKILL. Nothing was released."),
     (
         "125",
-        "Wrong use or configuration; Kafka refuses for good (authentication, authorization, unknown topic with \
-         --no-create-topic). One line on stderr says what.",
+        "Wrong options or configuration, or Kafka refuses for good (login, rights, a missing topic with --no-create-topic). \
+         One line on stderr names the reason.",
     ),
-    ("126", "COMMAND can't be run. Checked before joining the election, and by the exec itself."),
-    ("127", "COMMAND can't be found. Checked as for 126."),
-    ("128 + n", "Stopped by signal n while standing by: TERM 143, INT 130, QUIT 131, HUP 129."),
+    ("126", "COMMAND can't be run. neli-run checks this before it joins the election, and at each start of the job."),
+    ("127", "COMMAND was not found. neli-run checks this at the same times."),
+    ("128 + n", "Signal n stopped neli-run while no job ran: TERM 143, INT 130, QUIT 131, HUP 129."),
 ];
 
 /// Why a command line, a configuration or a broker's answer ends the run before it has begun: one line and a status.

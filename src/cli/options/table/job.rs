@@ -170,7 +170,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::Value("standby"),
         section: Section::Job,
         help: "Stand by again, or exit, when the lead is lost",
-        more: "A lead is lost if it is revoked, resigned, superseded or fenced, if the job is unhealthy, or if \
-               the guard dies. With exit, the status is 80, 81 or 82.",
+        more: "A lead is lost if it is revoked, resigned, superseded or fenced, if the job is unhealthy, if the guard \
+               dies, or if <topic>.once can't be read or written. With exit, the status is 80, 81 or 82.",
     },
 ];
