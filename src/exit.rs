@@ -80,7 +80,7 @@ impl From<ExitStatus> for ExitCode {
 pub const TABLE: &[(&str, &str)] = &[
     (
         "the job's own",
-        "The job ended by itself, or after a stop signal to neli-run. 128 + n if signal n killed the job.",
+        "The job ended by itself, or after a stop signal to neli-run; between two runs the status of the last run. 128 + n if signal n killed the job.",
     ),
     (
         "0",
@@ -109,7 +109,10 @@ pub const TABLE: &[(&str, &str)] = &[
     ),
     ("126", "COMMAND can't be run. neli-run checks this before it joins the election, and at each start of the job."),
     ("127", "COMMAND was not found. neli-run checks this at the same times."),
-    ("128 + n", "Signal n stopped neli-run while no job ran: TERM 143, INT 130, QUIT 131, HUP 129."),
+    (
+        "128 + n",
+        "Signal n stopped neli-run while it stood by, or before the first run of the job: TERM 143, INT 130, QUIT 131, HUP 129.",
+    ),
 ];
 
 /// Why a command line, a configuration or a broker's answer ends the run before it has begun: one line and a status.

@@ -13,8 +13,8 @@ use crate::command::stdout;
 use crate::exit::{ExitStatus, StartupError};
 
 /// The address is for other tools: a candidate asks the broker's process, not Kafka's protocol, to make a topic.
-const USAGE: &str = "neli-run: candidates of this user find this broker by --embedded (neli-run --embedded --group NAME -- \
-                     COMMAND); --brokers with its address does not do, since it makes no topics for Kafka's clients";
+const USAGE: &str = "neli-run: this user's candidates find this broker with --embedded (neli-run --embedded --group NAME -- \
+                     COMMAND). Don't give its address to --brokers: this broker makes no topics for Kafka's clients";
 
 /// Runs the broker until TERM or INT, prints its address on stdout, and explains on stderr how it is used. Candidates of this
 /// user find it by `--embedded`.
@@ -26,7 +26,7 @@ pub fn main() -> Result<ExitStatus, StartupError> {
     let directory = BrokerDirectory::of_user().map_err(StartupError::new)?;
     let broker = EmbeddedBroker::open(&directory, IDLE_TIMEOUT, DISTRUST).map_err(StartupError::new)?;
     stdout::written(writeln!(io::stdout(), "{}", broker.bootstrap()))?;
-    // Nobody may want to know.
+    // stderr may be closed: the hint is then lost.
     let _ = writeln!(io::stderr(), "{USAGE}");
     serve(broker, false)
 }
