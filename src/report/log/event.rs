@@ -36,13 +36,13 @@ pub enum Event {
         /// The client's message.
         #[serde(serialize_with = "shortened")]
         error: String,
-        /// For how long, by now.
+        /// Time for which it has not answered.
         #[serde(rename = "down_ms", serialize_with = "milliseconds")]
         down: Duration,
     },
     /// Kafka answers again.
     BrokerUp {
-        /// How long it did not.
+        /// Time for which it did not answer.
         #[serde(rename = "down_ms", serialize_with = "milliseconds")]
         down: Duration,
     },
@@ -61,11 +61,11 @@ pub enum Event {
     Ended {
         /// The operator's name.
         by: String,
-        /// Why, as the operator wrote it.
+        /// The reason that the operator gave.
         #[serde(serialize_with = "shortened")]
         reason: String,
     },
-    /// Something that keeps this candidate from its work.
+    /// A problem that keeps this candidate from its work.
     Error {
         /// The message.
         #[serde(serialize_with = "shortened")]
@@ -75,7 +75,7 @@ pub enum Event {
     Exiting {
         /// The exit status.
         status: u8,
-        /// Whether it is the job's or that of `neli-run`.
+        /// `job` if it is the job's status, otherwise `neli-run`.
         from: From,
         /// The reason, if it is not the job's.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,23 +85,23 @@ pub enum Event {
     FenceWarning {
         /// The term.
         term: i64,
-        /// How much of the lease is left.
+        /// Time that is left of the lease.
         #[serde(rename = "left_ms", serialize_with = "milliseconds")]
         left: Duration,
         /// No heartbeat that was sent in this time has come back.
         #[serde(rename = "silent_ms", serialize_with = "milliseconds")]
         silent: Duration,
     },
-    /// The right to run is over, and the job's tree has been killed for it.
+    /// The lease is over or the lead is lost, and the job's tree was killed for it.
     Fenced {
         /// The term.
         term: i64,
-        /// What ended it.
+        /// The reason.
         why: String,
-        /// How much of the lease was left.
+        /// Time that was left of the lease.
         #[serde(rename = "left_ms", serialize_with = "milliseconds")]
         left: Duration,
-        /// How long after the lease's end something of the job was still alive, if anything was.
+        /// Time after the lease's end for which something of the job was alive.
         #[serde(rename = "late_ms", skip_serializing_if = "Option::is_none", serialize_with = "milliseconds_if_any")]
         late: Option<Duration>,
     },
@@ -126,18 +126,18 @@ pub enum Event {
         status: u8,
         /// The signal that killed it.
         signal: Option<i32>,
-        /// How long it ran.
+        /// Time for which it ran.
         #[serde(rename = "ran_ms", serialize_with = "milliseconds")]
         ran: Duration,
         /// It was not asked to end.
         #[serde(skip)]
         by_itself: bool,
     },
-    /// SIGKILL to whatever was left of the job's tree.
+    /// All that was left of the job's tree got SIGKILL.
     JobKilled {
         /// The term.
         term: i64,
-        /// What for.
+        /// The reason.
         why: String,
     },
     /// The job runs.
@@ -148,7 +148,7 @@ pub enum Event {
         pid: u32,
         /// 1 for the first run in this term.
         attempt: u32,
-        /// The start of the window that it is for, where it is for one.
+        /// The start of its window, if it has one.
         #[serde(skip_serializing_if = "Option::is_none")]
         window: Option<String>,
     },
@@ -164,7 +164,7 @@ pub enum Event {
     },
     /// A message of librdkafka's.
     Librdkafka {
-        /// What it calls the matter.
+        /// The facility that it names.
         facility: String,
         /// The message.
         #[serde(serialize_with = "shortened")]
@@ -176,29 +176,29 @@ pub enum Event {
         term: i64,
         /// Its priority.
         priority: u16,
-        /// This candidate's.
+        /// This candidate's priority.
         own: u16,
     },
     /// `--once` or `--window`: the key needs no run.
     OnceSkipped {
         /// The key.
         key: String,
-        /// The key of the newer window that was run, where it is not this one.
+        /// The key of the newer window that was run, if it is not this one.
         #[serde(skip_serializing_if = "Option::is_none")]
         newer: Option<String>,
         /// The candidate that has run it.
         by: String,
-        /// Under which term.
+        /// Its term.
         term: i64,
-        /// When it ended, by the runner's wall clock, when known.
+        /// When the run ended, by that candidate's wall clock, if known.
         #[serde(skip_serializing_if = "Option::is_none")]
         at: Option<String>,
         /// The run's exit status.
         exit: u8,
-        /// How long it ran, when known.
+        /// Time for which it ran, if known.
         #[serde(rename = "ran_ms", skip_serializing_if = "Option::is_none", serialize_with = "milliseconds_if_any")]
         ran: Option<Duration>,
-        /// It has succeeded; else it has failed, and no retries are left.
+        /// It has succeeded; otherwise it has failed, and no retry is left.
         done: bool,
     },
     /// `--overlap`: another's claim took effect, and both jobs run for a while.
@@ -213,11 +213,11 @@ pub enum Event {
         #[serde(rename = "within_ms", serialize_with = "milliseconds")]
         within: Duration,
     },
-    /// The term was given back: nothing of the job is left.
+    /// The term was released: nothing of the job is left.
     Released {
         /// The term.
         term: i64,
-        /// Why it ended.
+        /// The reason.
         why: String,
         /// Whether Kafka has acknowledged it.
         delivered: bool,
@@ -228,11 +228,11 @@ pub enum Event {
         term: i64,
         /// The operator's name.
         by: String,
-        /// Why, as the operator wrote it.
+        /// The reason that the operator gave.
         #[serde(serialize_with = "shortened")]
         reason: String,
     },
-    /// The job has ended, and is run again under the same term.
+    /// The job has ended, and will run again under the same term.
     Restarting {
         /// The term.
         term: i64,
@@ -244,7 +244,7 @@ pub enum Event {
     },
     /// The group took the partition away.
     Revoked {
-        /// The session expired or the coordinator is out of reach; else the group gave it to another.
+        /// The session expired or the coordinator is out of reach; otherwise the group assigned it to another member.
         lost: bool,
     },
     /// The lead was won, and its job waits: `--settle`.
@@ -255,7 +255,7 @@ pub enum Event {
         #[serde(rename = "delay_ms", serialize_with = "milliseconds")]
         delay: Duration,
     },
-    /// Standing by begins, or another leads.
+    /// This candidate stands by, or another one leads.
     Standby {
         /// The leader, if known.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -277,7 +277,7 @@ pub enum Event {
         /// `--name`, which is in every line.
         #[serde(skip)]
         name: String,
-        /// The random id of this run.
+        /// The random id of this candidate.
         member: String,
         /// The journal's topic.
         topic: String,
@@ -291,7 +291,7 @@ pub enum Event {
     Stopping {
         /// The term.
         term: i64,
-        /// What for.
+        /// The reason.
         why: String,
         /// The stop signal.
         signal: i32,
@@ -312,22 +312,22 @@ pub enum Event {
         /// The other's name.
         leader: String,
     },
-    /// The topic was missing, and was created from here. How many replicas it has stays so, however many brokers come later.
+    /// The topic was missing, and this candidate made it. Later brokers do not change its number of replicas.
     TopicCreated {
         /// The journal's topic.
         topic: String,
-        /// How many replicas each of its partitions has.
+        /// Number of replicas of each of its partitions.
         replicas: usize,
-        /// How many brokers of the cluster were up.
+        /// Number of brokers of the cluster that were up.
         brokers: usize,
     },
-    /// The health command has failed so often in a row that another machine is to try.
+    /// The health command has failed `--health-failures` times in a row, and another machine is to try.
     Unhealthy {
         /// The term.
         term: i64,
-        /// How often.
+        /// Number of failures in a row.
         failures: u32,
-        /// How it ended at last.
+        /// How the last health command ended.
         #[serde(serialize_with = "shortened")]
         reason: String,
         /// The last line of its output.
@@ -339,24 +339,24 @@ pub enum Event {
         /// The message.
         #[serde(serialize_with = "shortened")]
         message: String,
-        /// How many log lines were lost here.
+        /// Number of log lines that were lost here.
         #[serde(skip_serializing_if = "Option::is_none")]
         dropped: Option<u64>,
     },
-    /// `--schedule`: nothing is left to be run before the next window.
+    /// `--schedule`: the leader waits for the next window.
     WindowAwaited {
-        /// When that begins.
+        /// The start of that window.
         next: String,
     },
     /// `--schedule`: the job is not run for the windows between these times.
     WindowSkipped {
-        /// When the first begins.
+        /// The start of the first window.
         from: String,
-        /// When the last ends.
+        /// The end of the last window.
         until: String,
         /// `clock-set`, `nobody-led`, `overrun` or `unfinished`.
         why: String,
-        /// Whose run was not finished.
+        /// The candidate whose run was not finished.
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
@@ -364,9 +364,9 @@ pub enum Event {
     Yielding {
         /// The term.
         term: i64,
-        /// What for.
+        /// The reason.
         why: String,
-        /// For how long at most.
+        /// The longest time for which the job runs on.
         #[serde(rename = "patience_ms", serialize_with = "milliseconds")]
         patience: Duration,
     },
