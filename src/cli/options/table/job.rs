@@ -10,7 +10,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::Value("0"),
         section: Section::Job,
         help: "Time from winning the lead to the start of the job",
-        more: "What the previous leader has sent can arrive in this time. Later runs under the same lead do not \
+        more: "Messages that the previous leader has sent can arrive in this time. Later runs under the same lead do not \
                wait. A stop in this time ends the lead without a run, after TERM with status 143.",
     },
     Opt {
