@@ -57,9 +57,10 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::None,
         section: Section::Commands,
         help: "Shell command to run when this candidate wins the lead",
-        more: "/bin/sh -c runs each hook beside the job, with the job's environment, NELI_EVENT (lead, standby or \
-               fence) and NELI_WHY. Only the exit of neli-run waits for a hook. A hook is killed after 10s; this \
-               one also ends with the job. The output goes to stderr.",
+        more: "With --settle, it runs with the first run of the job. /bin/sh -c runs each hook beside the job, \
+               with the job's environment, NELI_EVENT (lead, standby or fence) and NELI_WHY. Only the exit of \
+               neli-run waits for a hook. A hook is killed after 10s; this one also ends with the job. The output \
+               goes to stderr.",
     },
     Opt {
         long: "on-standby",
@@ -68,8 +69,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::None,
         section: Section::Commands,
         help: "Shell command to run when this candidate stands by",
-        more: "Also at the exit after a lead. NELI_WHY says why a lead ended. A neli-run that is killed runs no \
-               hook.",
+        more: "It also runs at the exit after a lead. NELI_WHY says why a lead ended. A neli-run that is killed \
+               runs no hook.",
     },
     Opt {
         long: "on-fence",

@@ -29,8 +29,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         section: Section::Election,
         help: "Stand in N elections, or in one for each name",
         more: "One job runs for each role that this candidate leads; NELI_ROLE tells it which. Give every \
-               candidate the same roles. With this option --restart is always unless given. Not with --wait, \
-               --overlap, --once, --window or --schedule. See ROLES in the manual.",
+               candidate the same roles. --restart is always by default. Not with --wait, --overlap, --once, \
+               --window or --schedule. See ROLES in the manual.",
     },
     Opt {
         long: "spread",
@@ -107,7 +107,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         section: Section::Election,
         help: "Time to stand by before --preempt asks",
         more: "At least 1s. Ten times as long if this candidate's last lead was fenced or unhealthy, or its guard \
-               died. Only with --preempt.",
+               died. A candidate whose last run failed does not ask. Only with --preempt.",
     },
     Opt {
         long: "wait",

@@ -73,8 +73,9 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::Value("10/5m"),
         section: Section::Job,
         help: "Number of restarts after failures within a time",
-        more: "At the next failure neli-run releases the lead and exits with 84, so that another machine tries. A \
-               run that succeeds does not count. none: no limit. Not with --restart no.",
+        more: "10/5m allows 10 restarts in 5 minutes. At the next failure neli-run releases the lead and exits \
+               with 84, so that another machine tries. A run that succeeds does not count. none: no limit. Not \
+               with --restart no.",
     },
     Opt {
         long: "once",
@@ -83,10 +84,10 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::None,
         section: Section::Job,
         help: "Have the job succeed once for this key, on all machines",
-        more: "If the key is done, neli-run exits with --done-status. If the key runs \
-               elsewhere, neli-run stands by, and runs the job from the beginning if that run is stopped or dies. \
-               NELI_ONCE tells the job the key. 1 to 200 bytes, without control characters. Not with --roles or \
-               --restart. See ONCE in the manual.",
+        more: "If the key is done, neli-run exits with --done-status. If the key runs elsewhere, neli-run stands \
+               by, and runs the job from the beginning if that run is stopped or dies, or if it fails and \
+               --retries are left. NELI_ONCE tells the job the key. 1 to 200 bytes, without control characters. \
+               Not with --roles or --restart. See ONCE in the manual.",
     },
     Opt {
         long: "window",
@@ -139,8 +140,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::Value("0"),
         section: Section::Job,
         help: "Number of runs after a failed run of the key",
-        more: "On all machines together. A run has failed if its status is not 0. When no retry is left, each \
-               candidate exits with the recorded status. Only with --once or --window.",
+        more: "Counted on all machines together. A run has failed if its status is not 0. When no retry is left, \
+               each candidate exits with the recorded status. Only with --once or --window.",
     },
     Opt {
         long: "done-status",

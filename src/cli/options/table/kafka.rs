@@ -38,7 +38,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::None,
         section: Section::Kafka,
         help: "Exit with 125 if the topic is missing",
-        more: "Also if somebody deletes the topic and makes it again.",
+        more: "neli-run also exits with 125 when somebody deletes the topic and makes it again.",
     },
     Opt {
         long: "property",
