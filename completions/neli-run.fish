@@ -172,11 +172,11 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s t -l topic 
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l properties -d 'Read properties, such as passwords, from a file' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l role -d 'Role of --roles, by name or number [default: 0]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l once -d 'The key' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l once -d 'The key to forget' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l embedded -d 'Try neli-run on this machine, without Kafka'
-complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l newest-window -d 'The newest recorded window of --window or --schedule'
-complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l force -d 'Even if the key runs now, or is not recorded'
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l newest-window -d 'Forget the newest recorded window'
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l force -d 'Forget it even if it runs now, or is not recorded'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l yes -d 'Do not ask for confirmation on a terminal'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l json -d 'Print the outcome as one JSON object'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s h -l help -d 'Print help (see more with \'--help\')'
