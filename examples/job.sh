@@ -1,5 +1,5 @@
 #!/bin/sh
-# An example job: says every second that it runs, and stops in order when it is asked to.
+# An example job: prints a line each second, and stops when it is asked to.
 trap 'echo "job $$: asked to stop, cleaning up"; exit 0' TERM INT
 echo "job $$: I am the only one (term $NELI_EPOCH, run by $NELI_NAME)"
 count=0
