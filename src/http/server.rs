@@ -40,7 +40,7 @@ const PACE: Duration = Duration::from_millis(10);
 /// After an attempt for which there was no descriptor, or no memory.
 const RETRY: Duration = Duration::from_millis(100);
 /// A request must be there whole by then.
-const REQUEST_WITHIN: Duration = Duration::from_secs(5);
+pub(super) const REQUEST_WITHIN: Duration = Duration::from_secs(5);
 /// After so long a connection is closed, whatever is left to be read of the answer. A page that follows the status connects anew.
 const CONNECTION_LASTS: Duration = Duration::from_secs(60);
 /// What a request's line and headers may take.
