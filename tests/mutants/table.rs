@@ -172,7 +172,7 @@ const MUTANTS: &[Mutant] = &[
                 "if before == SupervisorLife::Open { self.lose_supervisor(now); }",
                 "if let Some(grant) = self.tenure.and_then(|tenure| tenure.unreleased()) {
                     self.is_over = true;
-                    self.actions.push_back(Action::Release(grant));
+                    self.actions.push_back(Action::Release { grant, late: None });
                 } else if before == SupervisorLife::Open {
                     self.lose_supervisor(now);
                 }",

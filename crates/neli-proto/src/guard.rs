@@ -57,6 +57,8 @@ const LOOK_SHARE: u32 = 100;
 pub struct Guard {
     /// A process that is still there this long after SIGKILL is stuck.
     patience: Duration,
+    /// The time from a deadline to the lease's end.
+    kill_margin: Duration,
     supervisor: SupervisorLife,
     /// The last term that was granted.
     tenure: Option<Tenure>,
@@ -87,6 +89,7 @@ impl Guard {
     pub fn new(patience: Duration) -> Self {
         Self {
             patience,
+            kill_margin: Duration::ZERO,
             supervisor: SupervisorLife::Open,
             tenure: None,
             run: None,
@@ -96,6 +99,13 @@ impl Guard {
             is_over: false,
             actions: VecDeque::with_capacity(ACTIONS),
         }
+    }
+
+    /// The guard whose deadlines are this long before the lease's end, so that a release for a dead supervisor can
+    /// report an overrun.
+    #[must_use]
+    pub fn with_kill_margin(self, kill_margin: Duration) -> Self {
+        Self { kill_margin, ..self }
     }
 
     /// What to do next.
@@ -249,6 +259,7 @@ impl Guard {
 
     /// Nothing is left of the job.
     fn end_run(&mut self, now: Time, _: TreeGone) {
+        self.tenure.iter_mut().for_each(|tenure| tenure.job_ended(now, self.kill_margin));
         self.actions.push_back(Action::TakeBack);
         let failure = self.run.take().and_then(GuardedRun::into_failure);
         let term = mem::take(&mut self.fenced).then_some(self.tenure).flatten().map(|tenure| tenure.term());
