@@ -52,6 +52,11 @@ const ACTIONS: usize = 32;
 const LOOK: Duration = Duration::from_millis(50);
 const LOOK_SHARE: u32 = 100;
 
+/// No command is started this shortly before the deadline, or in the last part of a short lease, one part in this many:
+/// a fork, like a look, takes memory and may stall, and the kill would wait for it.
+const NO_FORK: Duration = Duration::from_millis(100);
+const NO_FORK_SHARE: u32 = 10;
+
 /// The guard of one job.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Guard {
@@ -202,6 +207,12 @@ impl Guard {
 
     fn deadline(&self) -> Option<Time> {
         self.tenure.and_then(|tenure| tenure.deadline())
+    }
+
+    /// Whether a fork now can't delay the kill at the deadline.
+    fn has_time_to_fork(&self, now: Time) -> bool {
+        let needed = NO_FORK.min(self.patience / NO_FORK_SHARE);
+        self.deadline().is_some_and(|deadline| now + needed < deadline)
     }
 
     // ---- the run ------------------------------------------------------------------------------------------------
