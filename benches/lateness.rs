@@ -103,6 +103,7 @@ fn guard_config(job: &str, release_queue: &ReleaseQueue) -> GuardConfig {
         inherited: vec![0, 1, 2],
         group: unistd::getpgrp().as_raw(),
         foreground: false,
+        kill_margin: Duration::from_millis(20),
         lease: Duration::from_secs(5),
         member: "m-1".into(),
         on_lead: None,

@@ -34,6 +34,8 @@ pub struct ReleaseOrder {
     pub seen: Offset,
     /// The release's sequence number.
     pub seq: u64,
+    /// For how long after the lease's end something of the job may have been alive.
+    pub late_ms: Option<u64>,
     /// What the guard was started with for this.
     pub release: Means,
 }
@@ -160,8 +162,8 @@ fn cannot(what: &'static str) -> impl FnOnce(io::Error) -> StartupError {
 }
 
 fn record(order: &ReleaseOrder) -> Record {
-    let ReleaseOrder { member, term, seen, seq, release } = order;
-    Record::release_for_dead(Some(member.clone()), &release.name, *term, *seen, *seq)
+    let ReleaseOrder { member, term, seen, seq, late_ms, release } = order;
+    Record::release_for_dead(Some(member.clone()), &release.name, *term, *seen, *seq, *late_ms)
 }
 
 #[cfg(test)]
@@ -170,11 +172,11 @@ mod tests {
 
     #[test]
     fn what_the_guard_writes_is_read_and_becomes_a_release() {
-        let order = r#"{"member":"m","term":42,"seen":57,"seq":9,"release":{
+        let order = r#"{"member":"m","term":42,"seen":57,"seq":9,"late_ms":8,"release":{
             "client":{"brokers":{"At":"localhost:9092"},"properties":[["linger.ms","1"]]},
             "election":{"group":"g","topic":"t","partition":0,"role":0},"name":"n","lease_ms":5000}}"#;
         let order: ReleaseOrder = serde_json::from_str(order).unwrap();
-        let line = r#"{"v":1,"member":"m","name":"n","seq":9,"kind":"release","term":42,"seen":57,"why":"supervisor-died","exit":null}"#;
+        let line = r#"{"v":1,"member":"m","name":"n","seq":9,"kind":"release","term":42,"seen":57,"why":"supervisor-died","exit":null,"late_ms":8}"#;
         assert_eq!(String::from_utf8(record(&order).to_bytes()).unwrap(), line);
     }
 }

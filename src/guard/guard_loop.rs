@@ -116,7 +116,7 @@ impl GuardLoop {
         let tree = Tree::below(unistd::getpid()).born_into(cgroup);
         let terminal = Terminal::of(Pid::from_raw(guard_config.group));
         let mut guard_loop = Self {
-            guard: Guard::new(guard_config.lease),
+            guard: Guard::new(guard_config.lease).with_kill_margin(guard_config.kill_margin),
             guard_config,
             image,
             tree: if scheduling_of_job.is_some() { tree.prioritizing_killed() } else { tree },
@@ -168,7 +168,7 @@ impl GuardLoop {
             match self.ending {
                 None => {}
                 Some(Ending::Done) => return Ok(()),
-                Some(Ending::Release(grant)) => return self.release(grant),
+                Some(Ending::Release(grant, late)) => return self.release(grant, late),
             }
         }
     }

@@ -36,6 +36,8 @@ pub struct GuardConfig {
     pub group: i32,
     /// Whether the job gets the foreground at its start, if `neli-run`'s group has it.
     pub foreground: bool,
+    /// The time from a deadline to the lease's end.
+    pub kill_margin: Duration,
     /// What is still there this long after SIGKILL is reported as stuck.
     pub lease: Duration,
     /// This candidate's member id.
@@ -70,6 +72,8 @@ pub struct ReleaseRequest {
     pub seen: i64,
     /// The release's sequence number.
     pub seq: u64,
+    /// For how long after the lease's end something of the job may have been alive, in milliseconds.
+    pub late_ms: Option<u64>,
     /// [`GuardConfig::release`].
     pub release: serde_json::Value,
 }
@@ -89,6 +93,7 @@ mod tests {
             inherited: vec![0, 1, 2],
             group: 1,
             foreground: false,
+            kill_margin: Duration::from_millis(20),
             lease: Duration::from_secs(5),
             member: "m".into(),
             on_lead: Some("tell --password=hunter2".into()),

@@ -4,10 +4,11 @@ use std::ffi::CString;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use neli::program::clock;
 use neli_proto::guard::{Action, Answer, CommandKind, Event, Grant, Named, Step};
-use neli_proto::time::Time;
+use neli_proto::time::{Time, millis_rounded_up};
 use nix::libc::{self, SIGCONT};
 use nix::unistd::Pid;
 
@@ -34,7 +35,7 @@ pub(super) enum Ending {
     /// Nothing is left to be done.
     Done,
     /// It becomes the program that releases the term in the supervisor's place.
-    Release(Grant),
+    Release(Grant, Option<Duration>),
 }
 
 impl GuardLoop {
@@ -66,7 +67,7 @@ impl GuardLoop {
                 Action::KillCommand(kind) => self.commands.kill(kind),
                 Action::KillMainGroup => self.job.iter().for_each(Job::kill_group),
                 Action::Learn { until } => self.learn(until),
-                Action::Release(grant) => self.ending = Some(Ending::Release(grant)),
+                Action::Release { grant, late } => self.ending = Some(Ending::Release(grant, late)),
                 Action::RemoveCgroup => self.tree.cgroup().iter().for_each(|cgroup| cgroup.remove()),
                 Action::ShowDeadline { term, until } => {
                     if let Some((_, lease)) = self.lease.as_ref().filter(|(of, _)| *of == term) {
@@ -193,13 +194,14 @@ impl GuardLoop {
 
     /// Has the term released in the supervisor's place: where no other guard of that supervisor delivers releases, becomes the program
     /// that does.
-    pub(super) fn release(self, grant: Grant) -> io::Result<()> {
+    pub(super) fn release(self, grant: Grant, late: Option<Duration>) -> io::Result<()> {
         let Self { guard_config, release_queue, scheduling_of_job, .. } = self;
         let request = ReleaseRequest {
             member: guard_config.member,
             term: grant.term,
             seen: grant.seen,
             seq: grant.next_seq,
+            late_ms: late.map(millis_rounded_up),
             release: guard_config.release,
         };
         let Some(deliverer) = release_queue.append(&request)? else { return Ok(()) };

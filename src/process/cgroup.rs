@@ -13,10 +13,11 @@
 //! left by a supervisor and a guard that were killed: the next `neli-run` ends what is in it, and removes it.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use neli::program::clock;
@@ -26,7 +27,12 @@ use nix::libc;
 use nix::unistd::{self, Pid};
 
 use crate::process::system;
+use kill_file::KillFile;
 use neli::program::random;
+
+mod kill_file;
+#[cfg(test)]
+pub(crate) mod stalled;
 
 /// What it means to have none, where neli-run does not run as root.
 pub const WITHOUT_ONE: &str = "without root, and without a control group for the job (systemd: Delegate=yes), a setuid program that the \
@@ -49,7 +55,7 @@ pub struct Cgroup {
     directory: OwnedFd,
     /// Opened beforehand: at a deadline no descriptor may be left.
     events: File,
-    kill: File,
+    kill: Arc<KillFile>,
 }
 
 /// Makes the groups of one process's jobs. What the first one has shown is reused for those that follow it soon: with
@@ -119,7 +125,7 @@ impl Cgroup {
     /// When it is none any more.
     pub(crate) fn open(directory: OwnedFd) -> io::Result<Self> {
         let path = path_of(directory.as_fd())?;
-        let kill = File::options().write(true).open(path.join("cgroup.kill"))?;
+        let kill = Arc::new(KillFile::open(&path.join("cgroup.kill"))?);
         let made = Self { lock: None, events: File::open(path.join("cgroup.events"))?, kill, directory };
         // The kernel allocates its buffer at the first read: not at a deadline.
         let _ = made.is_populated();
@@ -143,8 +149,20 @@ impl Cgroup {
 
     /// SIGKILL to every process that is in it, or below it.
     pub fn kill(&self) {
-        // It fails when the group has been removed, which takes an empty one.
-        let _ = (&self.kill).write_all(b"1");
+        self.kill.write();
+    }
+
+    /// The same from another thread, since the kernel blocks the writer while another process changes a control group.
+    /// Returns false if there is no such thread.
+    #[must_use]
+    pub(crate) fn kill_in_background(&self) -> bool {
+        kill_file::write_in_background(&self.kill)
+    }
+
+    /// Cancels a write in the background that has not begun: the next process in the group is another run's. One that
+    /// has begun waits for the lock that the birth of the next run waits for, too.
+    pub(crate) fn cancel_kill(&self) {
+        self.kill.cancel();
     }
 
     /// Whether a process is in it or below it. Processes that have ended but were not waited for don't count. If it
@@ -343,7 +361,8 @@ mod tests {
         for (events, is_populated) in
             [(file("populated 1\nfrozen 0\n"), true), (file("populated 0\n"), false), (unreadable, true)]
         {
-            let (kill, directory) = (file(""), File::open(directory.path()).unwrap().into());
+            let kill = Arc::new(KillFile::open(Path::new("/dev/null")).unwrap());
+            let directory = File::open(directory.path()).unwrap().into();
             assert_eq!(Cgroup { lock: None, directory, events, kill }.is_populated(), is_populated);
         }
     }

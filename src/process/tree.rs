@@ -31,6 +31,8 @@ pub struct Tree {
     killed_scheduling: Option<Scheduling>,
     procfs: Procfs,
     cgroup: Option<Rc<Cgroup>>,
+    /// Whether another thread kills the control group, so that the caller does not wait for that.
+    kills_cgroup_in_background: bool,
     /// The list of the root's children, when the root is this process.
     own_children: Option<OwnChildren>,
     /// The processes that were [learnt](Self::learn).
@@ -52,6 +54,7 @@ impl Tree {
             killed_scheduling: None,
             procfs,
             cgroup: None,
+            kills_cgroup_in_background: false,
             own_children: None,
             learnt: Pidfds::default(),
         }
@@ -74,6 +77,13 @@ impl Tree {
     #[must_use]
     pub fn born_into(mut self, cgroup: Option<Rc<Cgroup>>) -> Self {
         self.cgroup = cgroup;
+        self
+    }
+
+    /// The tree, whose control group is killed by another thread.
+    #[must_use]
+    pub fn killing_cgroup_in_background(mut self) -> Self {
+        self.kills_cgroup_in_background = true;
         self
     }
 

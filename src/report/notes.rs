@@ -200,6 +200,7 @@ fn how(end: &CommandEnd) -> String {
     match end {
         CommandEnd::Abandoned => "was ended with the job".to_owned(),
         CommandEnd::Exited(status) => format!("exited with status {status}"),
+        CommandEnd::NoTime => "was not started, because the lease was about to end".to_owned(),
         CommandEnd::NotStarted(error) => format!("could not be started: {error}"),
         CommandEnd::Signaled(signal) => format!("was ended by {}", signal_name(*signal)),
         CommandEnd::TimedOut => "took too long and was killed".to_owned(),

@@ -22,8 +22,8 @@ use crate::report::log::Logger;
 pub(super) struct RunningCommands {
     lines: Commands,
     hooks: Vec<HookProcess>,
-    /// The output of the health command that runs.
-    health_output: Option<Tail>,
+    /// The number and the output of the health command that was ordered last, while its end is awaited.
+    health_output: Option<(u32, Tail)>,
 }
 
 /// A hook that runs, as this process's child: one that was not waited for.
@@ -41,19 +41,20 @@ impl RunningCommands {
 
     /// Waits until there is output of the health command; for ever while it does not run.
     pub(super) fn poll_health_output(&self, context: &mut Context<'_>) -> Poll<()> {
-        self.health_output.as_ref().map_or(Poll::Pending, |output| output.poll_wait(context))
+        self.health_output.as_ref().map_or(Poll::Pending, |(_, output)| output.poll_wait(context))
     }
 
     pub(super) fn pass_on_health_output(&mut self, stderr: &Logger) {
-        if let Some(output) = &mut self.health_output {
+        if let Some((_, output)) = &mut self.health_output {
             output.read(|line| stderr.pass_on(line));
         }
     }
 
-    /// The health command has ended.
-    pub(super) fn health_ended(&mut self, id: u32, end: CommandEnd, stderr: &Logger) -> Event {
-        let output = self.health_output.take();
-        let last_line = output.map(|output| output.into_last_line(|line| stderr.pass_on(line)));
+    /// A health command has ended. An end that comes late, of one that was given up, must not take the output of the one
+    /// that runs.
+    pub(super) fn health_ended(&mut self, id: u32, end: CommandEnd, pass_on: impl FnMut(&[u8])) -> Event {
+        let output = self.health_output.take_if(|(running, _)| *running == id);
+        let last_line = output.map(|(_, output)| output.into_last_line(pass_on));
         let last_line = last_line.unwrap_or_default().into();
         Event::Job(supervisor::Event::HealthEnded { id, end, last_line })
     }
@@ -116,12 +117,12 @@ const fn line_of(hook: Hook, commands: &Commands) -> Option<&OsString> {
 impl MainLoop {
     /// Has the guard run the health command. Its output comes to us, and we pass it on to stderr: of a stderr that takes nothing it
     /// notices nothing.
-    pub(super) fn check_health(&mut self, at: usize, order: &Order) {
+    pub(super) fn check_health(&mut self, at: usize, id: u32, order: &Order) {
         let Role { job: Some(job), commands, .. } = &mut self.roles[at] else { return };
         match Tail::new() {
             Ok((tail, input)) => {
                 job.send_with(order, input);
-                commands.health_output = Some(tail);
+                commands.health_output = Some((id, tail));
             }
             // Without a descriptor to spare its output is lost, and its status is not.
             Err(_) => job.send(order),
@@ -139,5 +140,30 @@ impl MainLoop {
         if let Some(event) = event {
             self.tell(at, event);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn an_end_that_comes_late_does_not_take_the_output_of_the_next_health_command() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        let _entered = runtime.enter();
+        let (tail, input) = Tail::new().unwrap();
+        let mut commands = RunningCommands::none(Commands::default());
+        commands.health_output = Some((2, tail));
+        let mut ended = |id| {
+            let event = commands.health_ended(id, CommandEnd::Exited(1), |_| {});
+            let Event::Job(supervisor::Event::HealthEnded { last_line, .. }) = event else { panic!("{event:?}") };
+            last_line
+        };
+        assert_eq!(&*ended(1), "");
+        File::from(input).write_all(b"not reachable\n").unwrap();
+        assert_eq!(&*ended(2), "not reachable");
     }
 }

@@ -35,7 +35,7 @@ impl MainLoop {
                 }
             }
             Order::HandOn => drop(self.session.terminal.about_to_hand_on()),
-            Order::Command { kind: CommandKind::Health, .. } => return self.check_health(at, order),
+            Order::Command { kind: CommandKind::Health, id, .. } => return self.check_health(at, *id, order),
             Order::Command { kind: CommandKind::Lead, .. }
             | Order::Kill
             | Order::Lease(_)
@@ -94,7 +94,7 @@ impl MainLoop {
             self.roles[at].logger.event(&notes::of_left_behind(processes, *count, *killed));
         }
         let event = if let Answer::CommandEnded { kind: CommandKind::Health, id, end } = answer {
-            self.roles[at].commands.health_ended(id, end, &self.stderr)
+            self.roles[at].commands.health_ended(id, end, |line| self.stderr.pass_on(line))
         } else {
             node::Event::Guard(answer)
         };

@@ -62,6 +62,8 @@ impl GuardedJob {
 
     /// Starts another guard in place of this one, which ends with its socket.
     pub(super) fn start_guard(&mut self) -> io::Result<()> {
+        // Nothing is left of the one before.
+        self.cgroup.iter().for_each(|cgroup| cgroup.cancel_kill());
         let guard = GuardHandle::start(Path::new(PROGRAM), &self.config)?;
         (self.ready, self.guard, self.is_silent) = (Ready::of_socket(&guard)?, guard, false);
         Ok(())
@@ -73,7 +75,8 @@ impl GuardedJob {
         // It is dead, or about to be.
         let _ = self.guard.kill();
         self.main.iter().for_each(MainProcess::kill);
-        self.cgroup.iter().for_each(|cgroup| cgroup.kill());
+        // Where no thread can be started for it, the group is killed when the guard has died.
+        let _ = self.cgroup.iter().all(|cgroup| cgroup.kill_in_background());
     }
 
     /// Kills a guard that does not answer, and has what is found of its job killed too: the guard may take long to die (in state D,

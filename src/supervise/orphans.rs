@@ -44,7 +44,7 @@ impl Orphans {
     /// there after `lease`.
     #[must_use]
     pub(crate) fn new(now: Time, main: Option<MainProcess>, cgroup: Option<Rc<Cgroup>>, lease: Duration) -> Self {
-        let tree = Tree::below(Pid::this()).prioritizing_killed().born_into(cgroup);
+        let tree = Tree::below(Pid::this()).prioritizing_killed().born_into(cgroup).killing_cgroup_in_background();
         Self { tree, main, killing: Killing::by_all_means(now, lease), guard: None }
     }
 
@@ -58,7 +58,7 @@ impl Orphans {
         cgroup: Option<Rc<Cgroup>>,
         lease: Duration,
     ) -> Self {
-        let tree = Tree::below(guard).prioritizing_killed().born_into(cgroup);
+        let tree = Tree::below(guard).prioritizing_killed().born_into(cgroup).killing_cgroup_in_background();
         Self { tree, main, killing: Killing::by_all_means(now, lease), guard: Some(guard) }
     }
 
@@ -105,5 +105,39 @@ impl Orphans {
     #[must_use]
     pub(crate) const fn again_at(&self) -> Time {
         self.killing.again_at()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+    use crate::process::cgroup::stalled::StalledGroup;
+
+    /// The kernel has no time for any control group, which is what keeps the guard from killing: its supervisor has leases to
+    /// let end.
+    #[test]
+    fn a_control_group_that_the_kernel_has_no_time_for_is_not_waited_for() {
+        let stalled = StalledGroup::new();
+        let mut guard = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let pid = Pid::from_raw(i32::try_from(guard.id()).unwrap());
+        thread::scope(|scope| {
+            let (sender, performed) = mpsc::channel();
+            let stalled = &stalled;
+            scope.spawn(move || {
+                let cgroup = Some(Rc::new(stalled.open()));
+                let mut orphans = Orphans::of_hung_guard(pid, clock::now(), None, cgroup, Duration::from_secs(60));
+                orphans.kill(clock::now());
+                sender.send(()).unwrap();
+            });
+            let is_performed = performed.recv_timeout(Duration::from_secs(10)).is_ok();
+            assert!(stalled.is_killed_now());
+            assert!(is_performed, "it has waited for the control group");
+        });
+        drop(guard.stdin.take());
+        guard.wait().unwrap();
     }
 }

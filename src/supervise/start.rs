@@ -93,6 +93,7 @@ impl JobMaker {
             group: unistd::getpgrp().as_raw(),
             // One terminal can't belong to several jobs.
             foreground: config.roles.is_none() && may_be_handed_on(),
+            kill_margin: config.timings.kill_margin(),
             lease: config.timings.lease(),
             member: self.member.to_string(),
             on_lead: config.commands.on_lead.clone(),

@@ -261,6 +261,30 @@ fn of_no_process_but_the_kill_is_late() {
     stage.close([first]);
 }
 
+/// The same, and the supervisor dies: the release that its guard writes says how late, too.
+#[test]
+fn of_a_supervisor_after_a_late_kill() {
+    let stage = stage(Elector::Log);
+    let mut first = stage.candidate().lease("1s").start();
+    let term = first.await_lead();
+    stage.await_witness(term);
+    let guard = first.guard();
+    first.signal(Signal::SIGSTOP);
+    guard.signal(Signal::SIGSTOP);
+    wait::until_true("a job that outlives its lease", || {
+        let testimony = stage.testimony();
+        testimony.of(term).any(|line| line.deadline > 0 && line.at > line.deadline + 500_000_000)
+    });
+    // The kernel continues the guard, whose parent died.
+    first.signal(Signal::SIGKILL);
+    let release = || stage.verdicts().into_iter().find(|line| line["record"]["kind"] == "release");
+    wait::until_true("a release", || release().is_some());
+    let release = release().expect("a release");
+    assert_eq!(release["record"]["why"], "supervisor-died");
+    let late = release["record"]["late_ms"].as_u64();
+    assert!(late.is_some_and(|late| (400..60_000).contains(&late)), "{release}");
+}
+
 /// A guard that hangs, in a way that nothing reports, is found out within the lease, and the supervisor does its work.
 #[test]
 fn of_a_guard_that_hangs() {

@@ -172,7 +172,7 @@ const MUTANTS: &[Mutant] = &[
                 "if before == SupervisorLife::Open { self.lose_supervisor(now); }",
                 "if let Some(grant) = self.tenure.and_then(|tenure| tenure.unreleased()) {
                     self.is_over = true;
-                    self.actions.push_back(Action::Release(grant));
+                    self.actions.push_back(Action::Release { grant, late: None });
                 } else if before == SupervisorLife::Open {
                     self.lose_supervisor(now);
                 }",
@@ -249,7 +249,7 @@ const MUTANTS: &[Mutant] = &[
         breaks: "R6: whoever inherits a dead guard's job takes it for gone, alive as it is",
         edits: &[
             edit(GUARDED_JOB, "self.main.iter().for_each(MainProcess::kill);", ""),
-            edit(GUARDED_JOB, "self.cgroup.iter().for_each(|cgroup| cgroup.kill());", ""),
+            edit(GUARDED_JOB, "let _ = self.cgroup.iter().all(|cgroup| cgroup.kill_in_background());", ""),
             edit(ORPHANS, "let left = ‹self.kill_what_is_left(at, &mut orphans)›;", "Left::Nothing"),
         ],
         noticed_by: &[Chaos(&["kill-guard", "term"])],

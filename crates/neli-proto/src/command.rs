@@ -17,6 +17,8 @@ pub enum CommandEnd {
     Abandoned,
     /// It exited with this status, 0 to 255.
     Exited(u8),
+    /// It was not started, because the lease was about to end: this says nothing about the command.
+    NoTime,
     /// It could not be started; the system's error.
     NotStarted(Box<str>),
     /// This signal killed it.
@@ -28,12 +30,17 @@ pub enum CommandEnd {
 }
 
 impl CommandEnd {
-    /// Whether this end is a failure.
+    /// Whether this end of a hook is a failure.
     #[must_use]
     pub(crate) const fn is_failure(&self) -> bool {
         match self {
             Self::Abandoned | Self::Exited(0) => false,
-            Self::Exited(_) | Self::NotStarted(_) | Self::Signaled(_) | Self::TimedOut | Self::Unanswered => true,
+            Self::Exited(_)
+            | Self::NoTime
+            | Self::NotStarted(_)
+            | Self::Signaled(_)
+            | Self::TimedOut
+            | Self::Unanswered => true,
         }
     }
 }

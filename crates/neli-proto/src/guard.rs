@@ -52,11 +52,18 @@ const ACTIONS: usize = 32;
 const LOOK: Duration = Duration::from_millis(50);
 const LOOK_SHARE: u32 = 100;
 
+/// No command is started this shortly before the deadline, or in the last part of a short lease, one part in this many:
+/// a fork, like a look, takes memory and may stall, and the kill would wait for it.
+const NO_FORK: Duration = Duration::from_millis(100);
+const NO_FORK_SHARE: u32 = 10;
+
 /// The guard of one job.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Guard {
     /// A process that is still there this long after SIGKILL is stuck.
     patience: Duration,
+    /// The time from a deadline to the lease's end.
+    kill_margin: Duration,
     supervisor: SupervisorLife,
     /// The last term that was granted.
     tenure: Option<Tenure>,
@@ -87,6 +94,7 @@ impl Guard {
     pub fn new(patience: Duration) -> Self {
         Self {
             patience,
+            kill_margin: Duration::ZERO,
             supervisor: SupervisorLife::Open,
             tenure: None,
             run: None,
@@ -96,6 +104,13 @@ impl Guard {
             is_over: false,
             actions: VecDeque::with_capacity(ACTIONS),
         }
+    }
+
+    /// The guard whose deadlines are this long before the lease's end, so that a release for a dead supervisor can
+    /// report an overrun.
+    #[must_use]
+    pub fn with_kill_margin(self, kill_margin: Duration) -> Self {
+        Self { kill_margin, ..self }
     }
 
     /// What to do next.
@@ -194,6 +209,12 @@ impl Guard {
         self.tenure.and_then(|tenure| tenure.deadline())
     }
 
+    /// Whether a fork now can't delay the kill at the deadline.
+    fn has_time_to_fork(&self, now: Time) -> bool {
+        let needed = NO_FORK.min(self.patience / NO_FORK_SHARE);
+        self.deadline().is_some_and(|deadline| now + needed < deadline)
+    }
+
     // ---- the run ------------------------------------------------------------------------------------------------
 
     /// Nothing may be started or extended under the term any more, and its job may not run.
@@ -249,6 +270,7 @@ impl Guard {
 
     /// Nothing is left of the job.
     fn end_run(&mut self, now: Time, _: TreeGone) {
+        self.tenure.iter_mut().for_each(|tenure| tenure.job_ended(now, self.kill_margin));
         self.actions.push_back(Action::TakeBack);
         let failure = self.run.take().and_then(GuardedRun::into_failure);
         let term = mem::take(&mut self.fenced).then_some(self.tenure).flatten().map(|tenure| tenure.term());

@@ -174,7 +174,7 @@ impl Health {
         let Look::Awaited { since, .. } = run.look else { return };
         run.look = Look::At(now + self.policy.interval);
         match end {
-            CommandEnd::Abandoned => return,
+            CommandEnd::Abandoned | CommandEnd::NoTime => return,
             CommandEnd::Exited(0) => {
                 (run.failures, run.has_succeeded) = (0, true);
                 return;
@@ -334,9 +334,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_killed_with_its_run_says_nothing() {
+    fn what_was_killed_with_its_run_or_never_started_says_nothing() {
         let mut story = Story::begin(60);
         assert_eq!(story.go_on(CommandEnd::Abandoned), None);
+        assert_eq!(story.go_on(CommandEnd::NoTime), None);
         assert_eq!(story.go_on(FAILED), None, "it was no success either");
     }
 }

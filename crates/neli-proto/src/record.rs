@@ -215,15 +215,22 @@ impl Record {
     }
 
     /// The release that a guard writes for its dead supervisor: nobody else writes one with that reason, and the guard knows no more
-    /// than this.
+    /// than this. `late_ms`: as in [`Body::Release`].
     #[must_use]
-    pub fn release_for_dead(member: Option<MemberId>, name: &str, term: Offset, seen: Offset, seq: u64) -> Self {
+    pub fn release_for_dead(
+        member: Option<MemberId>,
+        name: &str,
+        term: Offset,
+        seen: Offset,
+        seq: u64,
+        late_ms: Option<u64>,
+    ) -> Self {
         let body = Body::Release {
             term,
             seen,
             why: Some(Why::SupervisorDied.as_str().into()),
             exit: None,
-            late_ms: None,
+            late_ms,
             group_member: None,
             once: None,
             successor: None,

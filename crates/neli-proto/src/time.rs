@@ -57,6 +57,12 @@ impl Sub<Duration> for Time {
     }
 }
 
+/// Milliseconds, rounded up: what is not zero stays so.
+#[must_use]
+pub fn millis_rounded_up(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
 fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

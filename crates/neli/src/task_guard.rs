@@ -136,7 +136,7 @@ impl TaskGuard {
                 | Action::End
                 | Action::HandOn
                 | Action::KillCommand(_)
-                | Action::Release(_)
+                | Action::Release { .. }
                 | Action::RemoveCgroup
                 | Action::Signal { .. }
                 | Action::SignalRest { .. }

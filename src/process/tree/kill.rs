@@ -20,13 +20,17 @@ impl Tree {
     /// SIGKILL to what is left of it, by the means that [`Killing`](neli_proto::guard::Killing) names, in this order. Whether
     /// no look has failed to see something.
     pub fn kill(&self, means: &[Means]) -> bool {
-        let mut has_seen_all = true;
+        let (mut has_seen_all, mut is_cgroup_left) = (true, false);
         for means in means {
             match means {
                 Means::Known => self.kill_learnt(),
-                Means::Cgroup => self.kill_cgroup(),
+                Means::Cgroup => is_cgroup_left = !self.kill_cgroup(),
                 Means::Found => has_seen_all = self.kill_found(),
             }
+        }
+        if is_cgroup_left {
+            // No thread could be started for it. It may block, so it comes last.
+            self.cgroup.iter().for_each(|cgroup| cgroup.kill());
         }
         has_seen_all
     }
@@ -79,11 +83,16 @@ impl Tree {
         }
     }
 
-    /// SIGKILL to all that is in the control group, whatever user's it is by now.
+    /// SIGKILL to all that is in the control group, whatever user's it is by now. Returns false if that is still to be done.
     ///
-    /// The kernel may have this wait while another process changes some control group; to send a signal never waits.
-    fn kill_cgroup(&self) {
-        self.cgroup.iter().for_each(|cgroup| cgroup.kill());
+    /// The kernel blocks the writer while another process changes a control group; sending a signal never blocks.
+    fn kill_cgroup(&self) -> bool {
+        let Some(cgroup) = &self.cgroup else { return true };
+        if self.kills_cgroup_in_background {
+            return cgroup.kill_in_background();
+        }
+        cgroup.kill();
+        true
     }
 
     /// SIGKILL to each living process, parents before their children, until a look finds none that was not sent it.
@@ -167,10 +176,8 @@ impl Tree {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
-    use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+    use std::io::{BufRead, BufReader};
     use std::os::fd::OwnedFd;
-    use std::os::unix::fs::OpenOptionsExt;
     use std::process::{Child, Command, Stdio};
     use std::rc::Rc;
     use std::thread;
@@ -178,13 +185,10 @@ mod tests {
 
     use neli::program::clock;
     use neli_proto::guard::Killing;
-    use nix::libc::O_NONBLOCK;
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-    use nix::sys::stat::Mode;
-    use nix::unistd::mkfifo;
 
     use super::*;
-    use crate::process::cgroup::Cgroup;
+    use crate::process::cgroup::stalled::StalledGroup;
 
     /// A tree's root, which is to be waited for, and a process in a session of its own below it.
     fn family() -> (Child, OwnedFd) {
@@ -219,25 +223,13 @@ mod tests {
         assert!(root.wait().unwrap().success(), "the root is no part of the tree");
     }
 
-    /// A control group whose kernel file blocks: a pipe that is full.
     #[test]
     fn what_was_learnt_is_killed_while_the_kernel_has_no_time_for_the_control_group() {
         let (mut root, below) = family();
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("cgroup.kill");
-        mkfifo(&path, Mode::S_IRWXU).unwrap();
-        File::create(directory.path().join("cgroup.events")).unwrap();
-        let mut pipe = File::options().read(true).write(true).custom_flags(O_NONBLOCK).open(&path).unwrap();
-        let full = loop {
-            if let Err(error) = pipe.write(&[0; 4096]) {
-                break error;
-            }
-        };
-        assert_eq!(full.kind(), ErrorKind::WouldBlock);
+        let stalled = StalledGroup::new();
         thread::scope(|scope| {
             let killing = scope.spawn(|| {
-                let group = Cgroup::open(File::open(directory.path()).unwrap().into()).unwrap();
-                let mut tree = tree_of(&root).born_into(Some(Rc::new(group)));
+                let mut tree = tree_of(&root).born_into(Some(Rc::new(stalled.open())));
                 tree.learn(clock::now() + Duration::from_secs(60));
                 let now = clock::now();
                 let mut killing = Killing::new(now, Duration::from_secs(60));
@@ -248,7 +240,7 @@ mod tests {
                 }
             });
             let is_first = dies(&below) && !killing.is_finished();
-            while pipe.read(&mut [0; 4096]).is_ok() {}
+            assert!(stalled.is_killed_now());
             assert!(is_first, "it was sent SIGKILL while the control group was waited for");
         });
         assert!(root.wait().unwrap().success());

@@ -1,8 +1,9 @@
-//! The mutants of the watch over the guard's answers: a guard that hangs is not killed in time.
+//! The mutants of what keeps a guard from killing in time, and of the watch over its answers: a guard that hangs is not killed in time.
 
 use crate::mutant::Notice::Scenarios;
 use crate::mutant::{Mutant, edit};
 
+const OBEYING: &str = "crates/neli-proto/src/guard/obeying.rs";
 const WATCH: &str = "crates/neli-proto/src/supervisor/watch.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
@@ -14,6 +15,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "self.question.take_if(|question| ‹question.awaited <= AwaitedAnswer::Deadline(until)›);",
             "true",
         )],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "ForkBeforeTheDeadline",
+        breaks: "R4: a guard starts a command just before the deadline, and the kill has to wait for the fork",
+        edits: &[edit(OBEYING, "else if ‹self.has_time_to_fork(now)› {", "true")],
         noticed_by: &[Scenarios],
     },
     Mutant {

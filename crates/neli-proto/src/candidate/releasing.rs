@@ -12,7 +12,7 @@ use super::state::{Input, State};
 use crate::precedence::SPREAD;
 use crate::record::{Body, Offset, Why};
 use crate::supervisor::{JobEnd, NothingLeft};
-use crate::time::Time;
+use crate::time::{Time, millis_rounded_up};
 
 /// A release in flight.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -218,7 +218,6 @@ impl Releasing {
     }
 
     fn send(&mut self, common: &mut Common) {
-        let late_ms = |late: Duration| u64::try_from(late.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
         self.seq = common.next_seq();
         self.again_at = None;
         let release = Body::Release {
@@ -227,7 +226,7 @@ impl Releasing {
             seen: self.overlapped_by.map_or(common.listener.last(), |by| by - 1),
             why: Some(self.why.as_str().into()),
             exit: self.end.exit,
-            late_ms: self.end.late.map(late_ms),
+            late_ms: self.end.late.map(millis_rounded_up),
             group_member: common.left_as.clone(),
             once: self.end.once.clone(),
             // Any other reason leaves the role to the next candidate.

@@ -1,5 +1,7 @@
 //! The actions of a guard.
 
+use core::time::Duration;
+
 use super::killing::Means;
 use super::message::{Answer, CommandKind, Grant, Target};
 use crate::time::Time;
@@ -49,7 +51,12 @@ pub enum Action {
         until: Time,
     },
     /// Become the program that releases for the dead supervisor. No action follows.
-    Release(Grant),
+    Release {
+        /// What is released.
+        grant: Grant,
+        /// For how long after the lease's end something of the job may have been alive.
+        late: Option<Duration>,
+    },
     /// Remove the job's control group; a living supervisor does this itself.
     RemoveCgroup,
     /// The lease descriptor of this term, if there is one, shows this deadline from now on.

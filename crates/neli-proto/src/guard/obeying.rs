@@ -13,7 +13,7 @@ use crate::window::Span;
 impl Guard {
     pub(super) fn obey(&mut self, now: Time, order: &Order) {
         match *order {
-            Order::Command { kind, id, kill_at } => self.start_command(kind, id, kill_at),
+            Order::Command { kind, id, kill_at } => self.start_command(now, kind, id, kill_at),
             Order::HandOn => {
                 if let Some(run) = self.run.as_mut().filter(|_| !self.supervisor.has_gone()) {
                     run.hand_on(&mut self.actions);
@@ -100,13 +100,15 @@ impl Guard {
         self.run = Some(GuardedRun::new());
     }
 
-    /// A command runs only beside a job that runs.
-    fn start_command(&mut self, kind: CommandKind, id: u32, kill_at: Time) {
+    /// A command runs only beside a job that runs, and is not started shortly before the deadline.
+    fn start_command(&mut self, now: Time, kind: CommandKind, id: u32, kill_at: Time) {
         let runs = self.run.as_ref().is_some_and(|run| run.has_main() && !run.is_being_killed());
-        if runs && !self.supervisor.is_known_dead() {
+        if !runs || self.supervisor.is_known_dead() {
+            self.actions.push_back(commands::ended(kind, id, CommandEnd::Abandoned));
+        } else if self.has_time_to_fork(now) {
             self.commands.start(kind, id, kill_at, &mut self.actions);
         } else {
-            self.actions.push_back(commands::ended(kind, id, CommandEnd::Abandoned));
+            self.actions.push_back(commands::ended(kind, id, CommandEnd::NoTime));
         }
     }
 }

@@ -72,7 +72,10 @@ impl Guard {
         }
         let last = match self.tenure.and_then(|tenure| tenure.unreleased()) {
             None => Action::End,
-            Some(grant) if self.supervisor == SupervisorLife::Dead => Action::Release(grant),
+            Some(grant) if self.supervisor == SupervisorLife::Dead => {
+                let late = self.tenure.and_then(|tenure| tenure.overrun(self.kill_margin));
+                Action::Release { grant, late }
+            }
             // A closed socket is a reason to kill, not to release (R6).
             Some(_) => return,
         };

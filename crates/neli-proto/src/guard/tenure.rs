@@ -1,5 +1,7 @@
 //! The term that the guard knows of, and until when its job may run. Pure: the time is an argument.
 
+use core::time::Duration;
+
 use crate::guard::message::Grant;
 use crate::time::Time;
 
@@ -11,6 +13,10 @@ pub(super) struct Tenure {
     over: bool,
     /// Nothing may be released for it any more.
     settled: bool,
+    /// The latest deadline that was granted, even if that was too late for the job.
+    last_until: Time,
+    /// When nothing was left of its job, if that was after the lease's end.
+    overran_until: Option<Time>,
 }
 
 /// The outcome of a grant.
@@ -36,9 +42,10 @@ impl Tenure {
                     next_seq: grant.next_seq.max(held.grant.next_seq),
                     until: if held.is_over_at(now) { held.grant.until } else { grant.until.max(held.grant.until) },
                 },
+                last_until: grant.until.max(held.last_until),
                 ..held
             },
-            _ => Self { grant, over: false, settled: false },
+            _ => Self { grant, over: false, settled: false, last_until: grant.until, overran_until: None },
         };
         if tenure.is_over_at(now) {
             return (Self { over: true, ..tenure }, GrantOutcome::Refused);
@@ -66,6 +73,17 @@ impl Tenure {
     pub(super) fn settle(&mut self) {
         self.over = true;
         self.settled = true;
+    }
+
+    /// Nothing is left of its job now. The lease ends `kill_margin` after the deadline.
+    pub(super) fn job_ended(&mut self, now: Time, kill_margin: Duration) {
+        self.overran_until = Some(now).filter(|now| *now > self.last_until + kill_margin);
+    }
+
+    /// For how long after the lease's end something of its job may have been alive.
+    pub(super) fn overrun(&self, kill_margin: Duration) -> Option<Duration> {
+        let late = self.overran_until?.since(self.last_until + kill_margin);
+        (!late.is_zero()).then_some(late)
     }
 
     /// The release that the guard would write if the supervisor were dead.

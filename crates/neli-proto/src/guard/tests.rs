@@ -7,7 +7,7 @@ fn at(millis: u64) -> Time {
 /// Tells it that, at that time; whether it is over then.
 fn told(guard: &mut Guard, millis: u64, event: Event) -> bool {
     guard.handle(at(millis), event);
-    core::iter::from_fn(|| guard.poll_action()).any(|action| matches!(action, Action::Release(_) | Action::End))
+    core::iter::from_fn(|| guard.poll_action()).any(|action| matches!(action, Action::Release { .. } | Action::End))
 }
 
 fn spawn(until: u64) -> Event {

@@ -84,7 +84,8 @@ fn a_hook_has_ten_seconds() {
 #[test]
 fn a_failure_is_reported_but_an_end_with_the_job_is_not_a_failure() {
     let mut hooks = Hooks::new(ALL.to_vec());
-    for (end, is_failure) in [(CommandEnd::Abandoned, false), (CommandEnd::Exited(3), true)] {
+    for (end, is_failure) in [(CommandEnd::Abandoned, false), (CommandEnd::Exited(3), true), (CommandEnd::NoTime, true)]
+    {
         hooks.handle(Time::ZERO, Event::Led(5));
         let [Action::Run { hook, id, .. }] = actions(&mut hooks)[..] else { panic!() };
         hooks.handle(Time::ZERO, Event::Ended { hook, id, end: end.clone() });

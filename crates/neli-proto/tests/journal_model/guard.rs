@@ -31,6 +31,7 @@ pub(crate) struct Guard {
 struct Jobs {
     /// What still is there so long after SIGKILL is stuck; here nothing is.
     patience: Duration,
+    kill_margin: Duration,
     have_children: bool,
     have_commands: bool,
 }
@@ -80,7 +81,7 @@ struct MainEnd {
 pub(crate) struct Told {
     pub(crate) answers: Vec<Answer>,
     /// It has become the program that releases this for the dead.
-    pub(crate) release: Option<Grant>,
+    pub(crate) release: Option<(Grant, Option<Duration>)>,
 }
 
 impl Job {
@@ -120,9 +121,9 @@ impl Job {
 
 impl Guard {
     /// One that has just started.
-    pub(crate) fn new(patience: Duration, setup: &Setup) -> Self {
+    pub(crate) fn new(patience: Duration, kill_margin: Duration, setup: &Setup) -> Self {
         let (have_children, have_commands) = (setup.jobs_have_children, setup.jobs_have_commands);
-        Self::of(Jobs { patience, have_children, have_commands })
+        Self::of(Jobs { patience, kill_margin, have_children, have_commands })
     }
 
     /// Another one, that knows nothing of what this one was told.
@@ -131,7 +132,7 @@ impl Guard {
     }
 
     fn of(jobs: Jobs) -> Self {
-        let logic = guard::Guard::new(jobs.patience);
+        let logic = guard::Guard::new(jobs.patience).with_kill_margin(jobs.kill_margin);
         Self { life: Life::Awake, orders: VecDeque::new(), job: None, logic, knows_death: false, jobs }
     }
 
@@ -288,9 +289,9 @@ impl Guard {
                     }
                 }
                 Action::KillMainGroup => self.job.iter_mut().for_each(Job::kill_main),
-                Action::Release(grant) => {
+                Action::Release { grant, late } => {
                     self.life = Life::Dead;
-                    told.release = Some(grant);
+                    told.release = Some((grant, late));
                 }
                 Action::Start { term, .. } => {
                     self.job = Some(Job::started(term, self.jobs));

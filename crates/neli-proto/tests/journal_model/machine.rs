@@ -1,6 +1,7 @@
 //! One machine: a whole node as it is shipped, and around it what the process, the reader and the guard do.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use neli_proto::candidate::{self, Identity, Milestone};
 use neli_proto::command::CommandEnd;
@@ -74,7 +75,7 @@ pub(crate) struct Actions {
     /// Facts, with their numbers.
     pub(crate) facts: Vec<(u32, Fact)>,
     /// What the guard releases for the dead.
-    pub(crate) released: Option<Grant>,
+    pub(crate) released: Option<(Grant, Option<Duration>)>,
     /// Told to a person, for the story.
     pub(crate) said: Vec<String>,
     /// What must never happen, and has.
@@ -98,6 +99,7 @@ impl Machine {
         };
         // Each its own share, so that no two are in step.
         let random = Random::fixed([20, 50, 80][index]);
+        let guard = Guard::new(candidate.lease, timings.kill_margin(), setup);
         let settings = Settings {
             identity,
             timings,
@@ -113,7 +115,7 @@ impl Machine {
             member,
             node: Node::new(now, settings, random),
             life: Life::Awake,
-            guard: Guard::new(candidate.lease, setup),
+            guard,
             guard_start: GuardStart::of(setup),
             reader: Reader::default(),
             late_answer: None,

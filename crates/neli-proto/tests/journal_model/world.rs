@@ -326,8 +326,8 @@ impl World {
             }
             self.flying.push(Flight { from: Some(who), record, delayed: false });
         }
-        if let Some(grant) = actions.released {
-            self.release_for_the_dead(who, grant);
+        if let Some((grant, late)) = actions.released {
+            self.release_for_the_dead(who, grant, late);
         }
         self.judge(who, actions.breach);
     }

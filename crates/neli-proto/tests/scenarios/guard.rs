@@ -16,10 +16,11 @@ pub(crate) struct Story {
 }
 
 impl Story {
-    /// `guard patience=5s`.
+    /// `guard patience=5s kill-margin=20ms`.
     pub(crate) fn begin(words: &Words<'_>) -> Self {
         let patience = words.span_of("patience").unwrap_or(Duration::from_secs(5));
-        Self { guard: Guard::new(patience), now: begin() }
+        let kill_margin = words.span_of("kill-margin").unwrap_or(Duration::from_millis(20));
+        Self { guard: Guard::new(patience).with_kill_margin(kill_margin), now: begin() }
     }
 
     fn grant(words: &Words<'_>) -> Grant {
@@ -175,8 +176,9 @@ fn shown_action(action: Action) -> String {
         Action::KillCommand(kind) => format!("kills the {} command's group", kind.event()),
         Action::KillMainGroup => "kills the main process's group".to_owned(),
         Action::Learn { until } => format!("learns the tree, until {}", told(until)),
-        Action::Release(Grant { term, seen, next_seq, .. }) => {
-            format!("releases term {term}, seen {seen}, seq {next_seq}")
+        Action::Release { grant: Grant { term, seen, next_seq, .. }, late } => {
+            let late = late.map(|late| format!(", {}ms late", late.as_millis())).unwrap_or_default();
+            format!("releases term {term}, seen {seen}, seq {next_seq}{late}")
         }
         Action::RemoveCgroup => "removes the control group".to_owned(),
         Action::ShowDeadline { term, until } => format!("shows the job of term {term} its deadline, {}", told(until)),

@@ -72,7 +72,7 @@ impl Scene {
                 | Action::KillCommand(_)
                 | Action::KillMainGroup
                 | Action::Learn { .. }
-                | Action::Release(_)
+                | Action::Release { .. }
                 | Action::RemoveCgroup
                 | Action::ShowDeadline { .. }
                 | Action::ShowEnd

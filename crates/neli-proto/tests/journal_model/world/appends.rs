@@ -1,10 +1,12 @@
 //! What happens in Kafka: appends, and the answers to questions about the log and its topic.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use neli_proto::candidate;
 use neli_proto::guard::Grant;
 use neli_proto::record::{Body, Offset, Record, What};
+use neli_proto::time::millis_rounded_up;
 use neli_proto::topic::{TopicId, TopicIdentity};
 
 use super::{Flight, Known, World};
@@ -81,9 +83,10 @@ impl World {
         }
     }
 
-    pub(super) fn release_for_the_dead(&mut self, who: Who, grant: Grant) {
+    pub(super) fn release_for_the_dead(&mut self, who: Who, grant: Grant, late: Option<Duration>) {
         let member = self.machine(who).map(|machine| machine.member.clone());
-        let record = Record::release_for_dead(member, NAMES[who], grant.term, grant.seen, grant.next_seq);
+        let Grant { term, seen, next_seq, .. } = grant;
+        let record = Record::release_for_dead(member, NAMES[who], term, seen, next_seq, late.map(millis_rounded_up));
         self.say(&format!("           {}'s guard sends {}", NAMES[who], Sealed::new(record.clone())));
         self.flying.push(Flight { from: None, record: Sealed::new(record), delayed: false });
     }
