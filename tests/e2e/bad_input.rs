@@ -6,6 +6,7 @@ use harness::accounts::{Account, login};
 use harness::candidate::{Candidate, Elector, Running};
 use harness::journal;
 use harness::kafka::{Broker, Kafka};
+use harness::network::{Network, Wire};
 use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
@@ -35,6 +36,14 @@ impl Guarded {
         let plain = broker.kafka();
         let address = plain.accounts_address().expect("ours has one").to_owned();
         Self { stage: Stage::new(PROGRAM, &plain, elector), plain, address, _broker: Some(broker) }
+    }
+
+    /// On a broker for this test, to which candidates come by this wire.
+    pub(crate) fn behind_a_wire(elector: Elector, network: &Network) -> (Self, Wire) {
+        let (broker, wire, address) = Broker::behind_a_wire(network);
+        let plain = broker.kafka();
+        let guarded = Self { stage: Stage::new(PROGRAM, &plain, elector), plain, address, _broker: Some(broker) };
+        (guarded, wire)
     }
 
     /// A candidate that logs in; the last `--brokers` wins.

@@ -11,6 +11,7 @@ use std::process::Command;
 use harness::accounts::{Account, PASSWORD, login};
 use harness::candidate::{Candidate, Elector};
 use harness::journal;
+use harness::network::{Network, Weather};
 use harness::process::Process;
 use harness::rights::Operation::{Create, Describe, Read as Reads, Write as Writes};
 use harness::rights::{Operation, Resource, Rights, Rule};
@@ -55,7 +56,10 @@ impl Tenancy {
     }
 
     fn of(account: Account, elector: Elector) -> Self {
-        let guarded = Guarded::new(elector);
+        Self::on(Guarded::new(elector), account)
+    }
+
+    fn on(guarded: Guarded, account: Account) -> Self {
         let (rights, topic) = (Rights::of(&guarded.plain), guarded.stage.topic());
         Self { guarded, rights, account, topic }
     }
@@ -263,6 +267,41 @@ fn assert_refused_late(run: &mut harness::candidate::Running, words: &[String]) 
     assert_eq!(errors.len(), 1, "{run:?}");
     let told = errors[0].text("message");
     assert!(words.iter().all(|word| told.contains(word)), "{words:?} are not in {told}");
+}
+
+/// A join of a group is answered late on a busy cluster. Whether it will be refused is known before the job starts.
+#[test]
+fn a_group_that_may_not_be_joined_whose_coordinator_answers_no_join() {
+    const JOIN_GROUP: i16 = 11;
+    let network = Network::start();
+    let (guarded, wire) = Guarded::behind_a_wire(Elector::Group, &network);
+    let tenancy = Tenancy::on(guarded, Account::Tenant);
+    tenancy.guarded.create_topic();
+    tenancy.guarded.plain.await_coordinator(&tenancy.guarded.stage.group);
+    // The coordinator may be looked for, and not joined.
+    tenancy.allow(&[(Of::Topic, Reads), (Of::Topic, Writes), (Of::Group, Describe)]);
+    wire.set(Weather { swallows: Some(JOIN_GROUP), ..Weather::default() });
+    let words = tenancy.words((Of::Group, Reads));
+    assert_refused(tenancy.candidate().start(), &words.each_ref().map(String::as_str));
+    assert!(tenancy.guarded.stage.testimony().lines.is_empty(), "no job was started");
+}
+
+/// A coordinator that does not answer holds nobody up: the job starts without its answer.
+#[test]
+fn a_group_whose_coordinator_is_not_found() {
+    const FIND_COORDINATOR: i16 = 10;
+    let network = Network::start();
+    let (guarded, wire) = Guarded::behind_a_wire(Elector::Group, &network);
+    let tenancy = Tenancy::on(guarded, Account::Tenant);
+    tenancy.guarded.create_topic();
+    tenancy.allow(needs(Elector::Group));
+    wire.set(Weather { swallows: Some(FIND_COORDINATOR), ..Weather::default() });
+    let mut run = tenancy.candidate().flag("-v").start();
+    let term = run.await_lead();
+    tenancy.guarded.stage.await_witness(term);
+    let debug = run.events("debug");
+    assert!(debug.iter().any(|event| event.text("message").contains("may join group")), "{run:?}");
+    tenancy.guarded.stage.close([run]);
 }
 
 /// DESCRIBE is asked for again and again, too: at the latest when the log's end is.

@@ -12,6 +12,7 @@ use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::producer::{BaseProducer, Producer};
 
 use crate::node::Node;
+use crate::request::Request;
 use crate::wait;
 
 mod broker;
@@ -163,6 +164,17 @@ impl Kafka {
         let client: BaseProducer = self.client().create().expect("a client");
         let groups = client.client().fetch_group_list(Some(name), wait::PATIENCE).expect("the broker answers");
         groups.groups().iter().any(|group| group.state() == "Stable" && group.members().len() == members)
+    }
+
+    /// Waits until a group has a coordinator: the first group of a cluster has none before its topic of offsets was made.
+    pub fn await_coordinator(&self, group: &str) {
+        // `FindCoordinator`, version 2: of a group.
+        let mut request = Request::new(10, 2);
+        request.text(group);
+        request.i8(0);
+        // Behind the correlation and the time of a throttle, four bytes each.
+        let is_found = |answer: Vec<u8>| answer.get(8..10) == Some(&[0, 0]);
+        wait::until_true("a coordinator", || request.send(&self.address).is_ok_and(is_found));
     }
 
     /// Whether a topic is there.

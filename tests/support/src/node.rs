@@ -20,6 +20,8 @@ pub(crate) struct Node {
     id: usize,
     plain: u16,
     accounts: u16,
+    /// Where it says that one must log in without TLS.
+    advertised_accounts: u16,
     controller: u16,
     /// Every controller there is, itself included.
     voters: String,
@@ -114,6 +116,7 @@ impl Node {
             id: 1,
             plain,
             accounts,
+            advertised_accounts: accounts,
             controller,
             voters,
             brokers: 1,
@@ -130,8 +133,13 @@ impl Node {
         Self { secure: Some(Secure { plain, accounts, advertised_accounts: accounts, mutual, expired }), ..self }
     }
 
-    /// The listener with TLS where one must log in is said to be at another port.
-    pub(crate) fn with_accounts_advertised_at(mut self, port: u16) -> Self {
+    /// The listener without TLS where one must log in is said to be at another port.
+    pub(crate) fn with_accounts_advertised_at(self, port: u16) -> Self {
+        Self { advertised_accounts: port, ..self }
+    }
+
+    /// The same of the listener with TLS.
+    pub(crate) fn with_secure_accounts_advertised_at(mut self, port: u16) -> Self {
         self.secure.as_mut().expect("it has TLS").advertised_accounts = port;
         self
     }
@@ -147,17 +155,21 @@ impl Node {
         let controllers: Vec<u16> = doors.iter().map(|_| free_port()).collect();
         let voters: Vec<String> =
             iter::zip(1.., &controllers).map(|(id, port)| format!("{id}@127.0.0.1:{port}")).collect();
-        let node = |(id, (controller, doors))| Self {
-            id,
-            plain: free_port(),
-            accounts: free_port(),
-            controller,
-            voters: voters.join(","),
-            brokers,
-            doors,
-            secure: None,
-            heap: "-Xmx256m",
-            session: SHORT_SESSION,
+        let node = |(id, (controller, doors))| {
+            let accounts = free_port();
+            Self {
+                id,
+                plain: free_port(),
+                accounts,
+                advertised_accounts: accounts,
+                controller,
+                voters: voters.join(","),
+                brokers,
+                doors,
+                secure: None,
+                heap: "-Xmx256m",
+                session: SHORT_SESSION,
+            }
         };
         iter::zip(1.., iter::zip(controllers, doors)).map(node).collect()
     }
@@ -214,7 +226,19 @@ impl Node {
     /// `server.properties`. Limits that users' brokers have by default are left as they are, but for the broker's own session, for
     /// which one that was killed must wait before it may come back (unless it has Kafka's own); what costs memory is kept small.
     pub(crate) fn settings(&self, data: &Path, authority: Option<&Authority>) -> String {
-        let Self { id, plain, accounts, controller, voters, brokers, doors, secure, heap: _, session } = self;
+        let Self {
+            id,
+            plain,
+            accounts,
+            advertised_accounts,
+            controller,
+            voters,
+            brokers,
+            doors,
+            secure,
+            heap: _,
+            session,
+        } = self;
         let replicas = brokers.min(&3);
         let in_sync = if *replicas == 3 { 2 } else { 1 };
         let (mut listeners, mut advertised, mut protocols) = (String::new(), String::new(), String::new());
@@ -239,7 +263,7 @@ impl Node {
              controller.quorum.voters={voters}\n\
              controller.listener.names=CONTROLLER\n\
              listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{accounts},CONTROLLER://127.0.0.1:{controller}{listeners}\n\
-             advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{accounts}{advertised}\n\
+             advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{advertised_accounts}{advertised}\n\
              listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT{protocols}\n\
              inter.broker.listener.name=PLAINTEXT\n\
              sasl.enabled.mechanisms=PLAIN,OAUTHBEARER\n\

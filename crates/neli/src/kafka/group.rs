@@ -282,7 +282,7 @@ impl GroupContext {
     fn judge(&self, error: &KafkaError) {
         let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
         let words = self.context.error_text(code);
-        if let Some(error) = refusal(code, &words, &self.elections.group) {
+        if let Some(error) = refusal(code, right_asked_for(&words), &self.elections.group) {
             if !self.refused.swap(true, Ordering::Relaxed) {
                 self.report(GroupEvent::Refused { error });
             }
@@ -292,11 +292,15 @@ impl GroupContext {
     }
 }
 
-/// Why the coordinator refuses for good, if it does.
-pub(super) fn refusal(code: RDKafkaErrorCode, words: &str, group: &str) -> Option<String> {
+/// The right that is missing where a request of librdkafka's to a coordinator was refused with these words. The location of the coordinator is
+/// asked for first; it is told to any user that may describe the group.
+pub(super) fn right_asked_for(words: &str) -> &'static str {
+    if words.starts_with("FindCoordinator") { "DESCRIBE" } else { "READ" }
+}
+
+/// Why the coordinator refuses for good, if it does. `right`: what is missing where it is a right.
+pub(super) fn refusal(code: RDKafkaErrorCode, right: &str, group: &str) -> Option<String> {
     let reason = if ErrorClass::from(code) == ErrorClass::GroupForbidden {
-        // The location of the coordinator is asked for first; it is told to any user that may describe the group.
-        let right = if words.starts_with("FindCoordinator") { "DESCRIBE" } else { "READ" };
         format!("this user has no right to {right} it; allow READ on it (which implies DESCRIBE), or use --elect log")
     } else if code == RDKafkaErrorCode::InconsistentGroupProtocol {
         "it has members that are no neli-run; choose another --group".to_owned()

@@ -14,7 +14,7 @@ use crate::election::Elections;
 use crate::kafka::context::KafkaContext;
 use crate::kafka::error_class::{ErrorClass, NoToken, is_worth_another_login, of_refused_login};
 use crate::kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
-use crate::kafka::group::refusal;
+use crate::kafka::group::{refusal, right_asked_for};
 use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::reader::Source;
 use crate::kafka::reading::Reading;
@@ -103,7 +103,8 @@ impl PollThread {
             ErrorClass::GroupForbidden => {
                 // The reader itself has no use for the group.
                 let Source { joins_group, elections, .. } = &self.reading.source;
-                if let Some(error) = refusal(code, &words, &elections.group).filter(|_| *joins_group) {
+                let error = refusal(code, right_asked_for(&words), &elections.group);
+                if let Some(error) = error.filter(|_| *joins_group) {
                     self.reading.refuse(error);
                 }
             }

@@ -20,6 +20,7 @@ use crate::kafka::context::explain;
 use crate::kafka::embedded;
 use crate::kafka::error_class::{ErrorClass, plain};
 use crate::kafka::event::KafkaEvent;
+use crate::kafka::group_right::{Answer, GroupQuestion};
 use crate::kafka::identity::Identifier;
 use crate::kafka::librdkafka::{MainQueue, Waker, topic_identity};
 use crate::kafka::topic::{self, Presence, TopicError};
@@ -34,6 +35,8 @@ const ANSWER: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// Between two questions while there is no answer.
 const RETRY: Duration = Duration::from_millis(200);
+/// How long the coordinator of the group may take for its answer beside twice the time of the topic's settings.
+const COORDINATOR_ALLOWANCE: Duration = Duration::from_secs(1);
 /// How long the question which right is missing may take.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -128,24 +131,34 @@ impl Producer {
     }
 
     /// Asks for what R0 judges, in a thread of its own, until there is an answer: [`KafkaEvent::Topic`]. On the producer's connections: on the
-    /// reader's an answer waits behind the fetch that waits for the next record.
+    /// reader's an answer waits behind the fetch that waits for the next record. `joins_group`: whether this user may join the group is asked
+    /// beside it, and is part of the answer, unless the coordinator does not say so in time.
     ///
     /// # Errors
     ///
     /// The machine has no thread to spare.
-    pub fn judge(&self) -> Result<(), std::io::Error> {
+    pub fn judge(&self, joins_group: bool) -> Result<(), std::io::Error> {
         let (producer, elections, stopped) =
             (Arc::clone(&self.inner), self.elections.clone(), Arc::clone(&self.polling.stopped));
         thread::Builder::new().name("neli-topic".to_owned()).spawn(move || {
             let context = producer.context();
             let mut answer_limit = AnswerLimit::new(WARMING, ANSWER);
             let mut missing_since = None;
+            let question = joins_group.then(|| GroupQuestion::ask(Arc::clone(&producer), &elections.group));
+            // Without a thread to spare the refusal of the member's join comes later, and says the same.
+            let mut question = question.and_then(Result::ok);
             while !stopped.load(Ordering::Relaxed) && !context.events.is_closed() {
                 let asked = clock::now();
                 match topic::facts(producer.client(), &elections, &mut answer_limit) {
                     Ok(facts) => {
                         // Of one replica's death no lease is a help. The leader has the claim to answer.
                         let broker = facts.layout.besides_leader().next().filter(|_| facts.layout.replicas.len() > 1);
+                        let took = clock::now().since(asked);
+                        if let Some(question) = question.take()
+                            && let Err(refusal) = await_group(context, &elections.group, question, took)
+                        {
+                            return context.send(KafkaEvent::Refused { error: refusal });
+                        }
                         context.send(KafkaEvent::Topic { asked, facts });
                         // Nobody waits for the answer, nor asks a second time.
                         if let Some(broker) = broker
@@ -221,6 +234,21 @@ impl Producer {
             identifier.ask(partitions);
         }
     }
+}
+
+/// Waits for what the group's coordinator says, but not much longer than the `took` that the topic's settings took: an election does not
+/// depend on the coordinator, which may be away.
+fn await_group(context: &Deliveries, group: &str, question: GroupQuestion, took: Duration) -> Result<(), String> {
+    let limit = took * 2 + COORDINATOR_ALLOWANCE;
+    match question.wait(limit) {
+        Some(Answer::MayJoin) => {}
+        Some(Answer::Refused(error)) => return Err(error),
+        None => context.send(KafkaEvent::Debug(format!(
+            "whether this user may join group \"{group}\" is not known after {} ms: its coordinator does not answer; going on without it",
+            limit.as_millis()
+        ))),
+    }
+    Ok(())
 }
 
 /// Connects to a broker at once, and then to each partition's leader. Neither an answer matters, nor whether it comes.

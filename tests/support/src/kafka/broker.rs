@@ -78,14 +78,24 @@ impl Broker {
         Self::start(Node::alone().with_tls())
     }
 
-    /// The same, with a wire to the listener where one must log in; its address is the wire's.
+    /// A broker, and a wire to its listener without TLS where one must log in; its address is the wire's.
+    #[must_use]
+    pub fn behind_a_wire(network: &Network) -> (Self, Wire, String) {
+        let node = Node::alone();
+        let wire = network.wire(node.accounts_address().parse().expect("an address"));
+        let address = format!("127.0.0.1:{}", wire.port);
+        let broker = Self::start(node.with_accounts_advertised_at(wire.port));
+        (broker, wire, address)
+    }
+
+    /// The same of one with TLS, to the listener with TLS.
     #[must_use]
     pub fn with_tls_behind_a_wire(network: &Network) -> (Self, Wire, String) {
         let node = Node::alone().with_tls();
         let direct = node.secure_addresses().expect("it has TLS").accounts;
         let wire = network.wire(direct.parse().expect("an address"));
         let address = format!("127.0.0.1:{}", wire.port);
-        let broker = Self::start(node.with_accounts_advertised_at(wire.port));
+        let broker = Self::start(node.with_secure_accounts_advertised_at(wire.port));
         (broker, wire, address)
     }
 

@@ -1,0 +1,130 @@
+//! Whether this user may join the consumer group, asked of its coordinator before a member's join is answered.
+//!
+//! A join that is refused is known only when the member has connected and found the coordinator, which a lone candidate does not wait
+//! for: its job would have started by then. The description of a group, which need not exist, has the user's rights to it, and comes by the
+//! producer's connections in about the time of the topic's settings.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::producer::{BaseProducer, Producer as _, ProducerContext};
+
+use crate::kafka::error_class::ErrorClass;
+use crate::kafka::group::refusal;
+use crate::kafka::librdkafka::{GroupDescription, Rights, describe_group};
+
+/// How long one question may take. Nobody waits for it as long.
+const ANSWER: Duration = Duration::from_secs(16);
+/// Between two questions while the group has no coordinator.
+const RETRY: Duration = Duration::from_millis(50);
+
+/// A question about the right to the group, asked by a thread of its own. Dropping it ends the thread once the present question is over.
+pub(super) struct GroupQuestion {
+    answer: mpsc::Receiver<Answer>,
+    is_dropped: Arc<AtomicBool>,
+}
+
+/// What the coordinator says.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Answer {
+    /// The user may join, or the coordinator does not say.
+    MayJoin,
+    /// It refuses for good: one line that names the right.
+    Refused(String),
+}
+
+impl GroupQuestion {
+    /// Asks on this producer's connections, again and again until there is an answer.
+    ///
+    /// # Errors
+    ///
+    /// The machine has no thread to spare.
+    pub(super) fn ask<C: ProducerContext + 'static>(
+        producer: Arc<BaseProducer<C>>,
+        group: &str,
+    ) -> Result<Self, std::io::Error> {
+        let (said, answer) = mpsc::channel();
+        let is_dropped = Arc::new(AtomicBool::new(false));
+        let (group, is_over) = (group.to_owned(), Arc::clone(&is_dropped));
+        thread::Builder::new().name("neli-group-right".to_owned()).spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                if let Some(answer) = answer_of(describe_group(producer.client(), &group, ANSWER), &group) {
+                    // Nobody waits any more: a member that may not join is refused by the coordinator all the same.
+                    let _ = said.send(answer);
+                    return;
+                }
+                thread::park_timeout(RETRY);
+            }
+        })?;
+        Ok(Self { answer, is_dropped })
+    }
+
+    /// The answer, if it comes within this time.
+    pub(super) fn wait(self, time: Duration) -> Option<Answer> {
+        self.answer.recv_timeout(time).ok()
+    }
+}
+
+impl Drop for GroupQuestion {
+    fn drop(&mut self) {
+        self.is_dropped.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What a description of the group, or the lack of one, says; none where it is to be asked for again.
+fn answer_of(description: Result<GroupDescription, RDKafkaErrorCode>, group: &str) -> Option<Answer> {
+    use RDKafkaErrorCode::{CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator};
+    let refused = match description {
+        // Only a user that may describe the group is told its rights: a broker that lists not even that one lists none.
+        Ok(GroupDescription { rights: Some(Rights { describe: true, read: false, .. }), .. }) => {
+            refusal(RDKafkaErrorCode::GroupAuthorizationFailed, "READ", group)
+        }
+        Ok(_) => None,
+        Err(CoordinatorLoadInProgress | CoordinatorNotAvailable | NotCoordinator) => return None,
+        Err(code) if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) => return None,
+        Err(code) => refusal(code, "DESCRIBE", group),
+    };
+    Some(refused.map_or(Answer::MayJoin, Answer::Refused))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn described(rights: Option<Rights>) -> Option<Answer> {
+        answer_of(Ok(GroupDescription { rights, members: 0, assignor: String::new() }), "g")
+    }
+
+    #[test]
+    fn a_group_is_refused_for_the_right_that_is_missing() {
+        let refused = |right: &str| {
+            let line = format!(
+                "group \"g\": this user has no right to {right} it; allow READ on it (which implies DESCRIBE), or use --elect log"
+            );
+            Some(Answer::Refused(line))
+        };
+        let describe = Rights { describe: true, ..Rights::default() };
+        assert_eq!(described(Some(describe)), refused("READ"));
+        assert_eq!(described(Some(Rights { read: true, ..describe })), Some(Answer::MayJoin));
+        let forbidden = RDKafkaErrorCode::GroupAuthorizationFailed;
+        assert_eq!(answer_of(Err(forbidden), "g"), refused("DESCRIBE"));
+    }
+
+    /// Brokers before 2.3 do not tell rights, and others of other makes may tell none.
+    #[test]
+    fn a_broker_that_tells_no_rights_refuses_nobody() {
+        assert_eq!(described(None), Some(Answer::MayJoin));
+        assert_eq!(described(Some(Rights::default())), Some(Answer::MayJoin));
+        assert_eq!(answer_of(Err(RDKafkaErrorCode::UnsupportedFeature), "g"), Some(Answer::MayJoin));
+    }
+
+    #[test]
+    fn a_group_without_a_coordinator_is_asked_for_again() {
+        for code in [RDKafkaErrorCode::CoordinatorNotAvailable, RDKafkaErrorCode::OperationTimedOut] {
+            assert_eq!(answer_of(Err(code), "g"), None);
+        }
+    }
+}
