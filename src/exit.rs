@@ -78,7 +78,11 @@ impl From<ExitStatus> for ExitCode {
 
 /// The statuses as people read them: the number, and when.
 pub const TABLE: &[(&str, &str)] = &[
-    ("the job's own", "The job ended by itself, or after TERM or INT to neli-run; 128 + n if signal n killed it."),
+    (
+        "the job's own",
+        "The job ended by itself, or after TERM or INT to neli-run; 128 + n if signal n killed it. With --once and --window a job that \
+         ends with 0 after signal n to neli-run has not succeeded: 128 + n.",
+    ),
     (
         "0",
         "Besides the job's own 0: the election was ended; a subcommand did what it was asked to; --once: the key was done, \
