@@ -80,7 +80,8 @@ impl From<ExitStatus> for ExitCode {
 pub const TABLE: &[(&str, &str)] = &[
     (
         "the job's own",
-        "The job ended by itself, or after a stop signal to neli-run; between two runs the status of the last run. 128 + n if signal n killed the job.",
+        "The job ended by itself, or after a stop signal to neli-run; between two runs the status of the last run. 128 + n if signal n killed the job. \
+         With --once or --window also 128 + n if the job ends with 0 after signal n to neli-run: it has not succeeded.",
     ),
     (
         "0",

@@ -60,8 +60,9 @@ impl MainLoop {
             keys: facts.keys.clone(),
             judge: !facts.is_judged,
         };
-        facts.reading = None;
-        match self.kafka.session.read_facts(wanted, id) {
+        // One that was given up has gone on meanwhile.
+        let earlier = facts.reading.take().map(|(_, reading)| reading);
+        match self.kafka.session.read_facts(wanted, id, earlier) {
             Ok(reading) => facts.reading = Some((id, reading)),
             Err(error) => {
                 let error = format!("no thread for it: {}", reason(&error)).into();

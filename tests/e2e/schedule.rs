@@ -4,13 +4,16 @@ use std::fs;
 use std::path::PathBuf;
 
 use harness::candidate::{Candidate, Elector, Running};
+use harness::cluster::Cluster;
+use harness::journal::Pen;
 use harness::kafka::Kafka;
+use harness::network::{Flow, Weather};
 use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 
 use crate::window::{WallClock, key};
-use crate::{stage, with_both_electors};
+use crate::{PROGRAM, stage, with_both_electors};
 
 const DAY: u64 = 24 * 60 * 60;
 const HOUR: u64 = 60 * 60;
@@ -150,4 +153,25 @@ fn the_newest_window_is_what_is_recorded() {
     let key = stage.key();
     let of_place = |suffix: &str| format!("{key}{suffix}").into_bytes();
     assert!(raw.iter().all(|record| record.key == of_place("") || record.key == of_place("%attempt")), "{raw:?}");
+}
+
+/// A link over which the topic of facts takes longer than half a lease: a leader stands down, and at its next lead the reading is
+/// continued and not begun anew.
+#[test]
+fn facts_that_take_longer_than_half_a_lease_are_read_over_several_leads() {
+    let cluster = Cluster::start(1, 1);
+    let stage = Stage::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
+    let name = format!("{}.once", stage.topic());
+    cluster.kafka().create_topic(&name, &[("cleanup.policy", "compact")]);
+    let of_another = "x".repeat(1_000);
+    let pen = Pen::new(&cluster.kafka(), &name, &[("batch.size", "8192")]);
+    pen.write("another/0/key", &[of_another.as_bytes(); 400]);
+    // The records take 8 s. One answer of the usual size takes longer than librdkafka waits for it.
+    let slow = Weather { back: Flow::Trickle(50_000), ..Weather::default() };
+    cluster.wire(0, 0).set(slow);
+    let mut first = daemon(&stage, "a", "every 1s", "true").lease("2s").start();
+    assert_eq!(first.await_release().text("why"), "facts-unavailable");
+    assert!(!first.warnings_with("of 400 offsets were read in half a lease").is_empty(), "{first:?}");
+    await_runs(&stage, 1);
+    stop(first);
 }

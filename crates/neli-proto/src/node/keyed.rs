@@ -6,7 +6,7 @@ use super::{Action, Awaited, Awaits, FactsEvent, Node, Note};
 use crate::candidate::{self, LocalEvent};
 use crate::once::{self, Once};
 use crate::record::Why;
-use crate::supervisor::{Ending, LeadEvent};
+use crate::supervisor::{Ending, JobStatus, LeadEvent};
 use crate::time::Time;
 
 impl Node {
@@ -73,11 +73,13 @@ impl Node {
         is_waiting.then_some(Awaits { what: Awaited::Window, until: None })
     }
 
-    /// With what it ends: who goes since the key needs no run has a status for that.
+    /// With what it ends: a candidate that goes since the key needs no run has a status for that. A run that was stopped has not
+    /// succeeded, and 0 would say that it has.
     pub(super) fn ending(&self, ending: Ending) -> Ending {
-        let skipped = self.once.as_ref().and_then(Once::skipped);
-        match (ending, skipped) {
-            (Ending::Ended | Ending::Job(_) | Ending::Lost(_), Some(status)) => Ending::Skipped(status),
+        let Some(once) = &self.once else { return ending };
+        match (ending, once.skipped(), self.supervisor.signal_of_stop()) {
+            (Ending::Ended | Ending::Job(_) | Ending::Lost(_), Some(status), _) => Ending::Skipped(status),
+            (Ending::Job(JobStatus::Exited(0)), None, Some(signal)) if once.lacks_run() => Ending::StoppedBy(signal),
             _ => ending,
         }
     }

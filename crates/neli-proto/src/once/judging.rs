@@ -19,6 +19,11 @@ impl Once {
         (failed.attempt > self.policy.retries).then(|| self.skip_for(failed, failed.exit.unwrap_or(1)))
     }
 
+    /// Whether its key, or its window, still needs a run. With a schedule there is always another window.
+    pub(crate) fn lacks_run(&self) -> bool {
+        self.scheduled.is_none() && self.skip().is_none()
+    }
+
     fn skip_for(&self, fact: &Fact, status: u8) -> Skip {
         Skip { key: self.policy.key.clone(), fact: fact.clone(), status }
     }

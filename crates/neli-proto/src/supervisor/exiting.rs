@@ -26,6 +26,11 @@ impl Supervisor {
         status.filter(|_| stop.amid_runs).map_or(Ending::StoppedBy(stop.signal), Ending::Job)
     }
 
+    /// The signal that has stopped it.
+    pub(crate) fn signal_of_stop(&self) -> Option<i32> {
+        self.stop.map(|stop| stop.signal)
+    }
+
     fn left(&self) -> Ending {
         match self.over {
             Some(why) if is_loss(why) => Ending::Lost(match self.run.killed {

@@ -237,6 +237,8 @@ fn a_run_that_was_stopped_has_neither_done_nor_failed() {
     assert!(stopped.appended.is_none());
     let Some(Record { body: Body::Release { once, exit, .. }, .. }) = stopped.releases else { panic!("{stopped:?}") };
     assert_eq!((once, exit), (None, Some(0)));
+    host.reads_what_it_sent();
+    assert_eq!(exits(&host.actions()), [Ending::StoppedBy(TERM)], "0 says that the key is done");
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Reads the topic of facts: one consumer for each reading, which joins no group and is gone with it. A candidate reads it at its
-//! start and at each lead, and seldom else: a connection that is kept for that would cost more than it saves.
+//! start and at each lead, and seldom else: a connection that is kept for that would cost more than it saves. What was read is kept: the
+//! next reading continues there.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use std::{mem, thread};
 
 use neli_proto::fact::{Facts, Place};
+use rdkafka::config::ClientConfig;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
@@ -19,10 +21,15 @@ use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::error_class::{ErrorClass, plain};
 use crate::kafka::event::{FactsEvent, KafkaEvent};
-use crate::kafka::librdkafka::{NewTopic, create_topic};
 use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::poll_thread::end_offset;
-use crate::kafka::topic::{self, Presence, TopicError};
+use crate::kafka::topic::{self, TopicError};
+use progress::Progress;
+use topic_of_facts::LOOK_AGAIN;
+pub(super) use topic_of_facts::topic_wanted;
+
+mod progress;
+mod topic_of_facts;
 
 /// How long the first question may take.
 const FIRST_ANSWER: Duration = Duration::from_secs(1);
@@ -30,16 +37,16 @@ const FIRST_ANSWER: Duration = Duration::from_secs(1);
 const ANSWER: Duration = Duration::from_secs(2);
 /// Between two attempts.
 const RETRY: Duration = Duration::from_millis(200);
-/// Between two looks at a topic that is about to be there.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// How long a partition may be without a leader that answers: it is for a moment when its topic has just been made, or its leader moves.
 const LED_WITHIN: Duration = Duration::from_secs(2);
 /// A reading that delivers nothing for this long starts again.
 const NO_RECORD: Duration = Duration::from_secs(5);
-/// `segment.ms`.
-const SEGMENT: Duration = Duration::from_secs(60 * 60);
 /// Between two reports of how far a reading is.
 const PROGRESS: Duration = Duration::from_millis(100);
+/// A log of no more offsets is read anew each time: that takes no longer than to ask which topic it is.
+const SHORT: i64 = 100;
+/// librdkafka's property of how many bytes of a partition an answer has at most.
+const ANSWER_BYTES: &str = "fetch.message.max.bytes";
 /// How soon a dropped reading is noticed.
 const LINGER: Duration = Duration::from_millis(200);
 
@@ -84,19 +91,46 @@ pub struct FactsSettings {
 /// [`FactsEvent::Read`]. Dropping it never blocks; what it reports carries its number.
 pub struct FactsReading {
     stopped: Arc<AtomicBool>,
+    state: Arc<Mutex<State>>,
+}
+
+/// What a reading's thread and its owner share.
+struct State {
+    /// The number of the reading: a later one is wanted, to an end that is asked for after that.
+    id: u32,
+    /// The thread has come to the end for this number, and goes.
+    is_over: bool,
+    progress: Progress,
 }
 
 impl FactsReading {
-    /// Starts the reading with this number; what comes of it goes to `events`.
+    /// Starts the reading with this number; what comes of it goes to `events`. It continues where `earlier`, of the same source, has
+    /// come to: also by the same thread, so that an answer that is under way is not lost.
     ///
     /// # Errors
     ///
     /// The machine has no thread to spare.
-    pub(crate) fn start(source: FactsSource, id: u32, events: Sender<KafkaEvent>) -> Result<Self, std::io::Error> {
-        let stopped = Arc::new(AtomicBool::new(false));
-        let reading = Thread { source, id, events, stopped: Arc::clone(&stopped) };
+    pub(crate) fn start(
+        source: FactsSource,
+        id: u32,
+        events: Sender<KafkaEvent>,
+        earlier: Option<Self>,
+    ) -> Result<Self, std::io::Error> {
+        let mut progress = Progress::default();
+        if let Some(earlier) = earlier {
+            let mut state = lock(&earlier.state);
+            if !state.is_over {
+                state.id = id;
+                drop(state);
+                return Ok(earlier);
+            }
+            progress = mem::take(&mut state.progress);
+        }
+        let (stopped, state) =
+            (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(State { id, is_over: false, progress })));
+        let reading = Thread { source, events, stopped: Arc::clone(&stopped), state: Arc::clone(&state) };
         thread::Builder::new().name("neli-facts".to_owned()).spawn(move || reading.run())?;
-        Ok(Self { stopped })
+        Ok(Self { stopped, state })
     }
 }
 
@@ -106,8 +140,14 @@ impl Drop for FactsReading {
     }
 }
 
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Why a reading did not come to its end.
 enum Failure {
+    /// No record was handed over for long.
+    NothingCame(String),
     /// The partition's leader is not ready, or another one than was thought.
     Moving(String),
     /// Kafka refuses for good.
@@ -116,55 +156,69 @@ enum Failure {
     Transient(String),
 }
 
-/// The topic of facts as it is made, with so many replicas. It is read whole at each lead, so it is kept short: compaction leaves the segment
-/// out that is written to, which is for a week unless `segment.ms` says otherwise, and waits until half of the log is to be cleaned.
-pub(super) fn topic_wanted(topic: &str, kept: FactsSettings, replicas: usize) -> NewTopic<'_> {
-    let mut settings = vec![
-        ("cleanup.policy", "compact,delete".to_owned()),
-        ("message.timestamp.type", "LogAppendTime".to_owned()),
-        ("min.cleanable.dirty.ratio", "0.1".to_owned()),
-        ("min.compaction.lag.ms", kept.compaction_lag.as_millis().to_string()),
-        ("retention.bytes", "-1".to_owned()),
-        ("retention.ms", kept.retention.as_millis().to_string()),
-        ("segment.ms", SEGMENT.as_millis().to_string()),
-        ("unclean.leader.election.enable", "false".to_owned()),
-    ];
-    if replicas >= 3 {
-        settings.push(("min.insync.replicas", "2".to_owned()));
-    }
-    NewTopic { name: topic, partitions: 1, replicas: i32::try_from(replicas).unwrap_or(1), settings }
-}
-
 struct Thread {
     source: FactsSource,
-    id: u32,
     events: Sender<KafkaEvent>,
     stopped: Arc<AtomicBool>,
+    state: Arc<Mutex<State>>,
 }
 
 impl Thread {
     fn run(mut self) {
         let context = KafkaContext::new(&self.source.access);
         let config = self.source.access.reader(None);
-        let consumer = match PartitionConsumer::new(&config, context.clone(), &self.source.wanted.topic) {
-            Ok(consumer) => consumer,
-            Err(error) => return self.send(KafkaEvent::Refused { error: explain(&error) }),
-        };
         let mut limit = AnswerLimit::new(FIRST_ANSWER, ANSWER);
         let begun = clock::now();
+        let mut consumer = None;
         while !self.is_over() {
-            match self.read(&consumer, &context, &mut limit) {
-                Ok(facts) => return self.report(FactsEvent::Read(Box::new(facts))),
+            let connected = match consumer.take().map_or_else(|| self.connect(&config, &context), Ok) {
+                Ok(connected) => consumer.insert(connected),
+                Err(error) => return self.send(KafkaEvent::Refused { error: explain(&error) }),
+            };
+            let id = lock(&self.state).id;
+            match self.read(connected, &context, &mut limit) {
+                Ok(()) => {
+                    if let Some(facts) = self.reached_end(id) {
+                        return self.report(FactsEvent::Read(Box::new(facts)));
+                    }
+                }
+                Err(Failure::NothingCame(error)) => {
+                    let configured = config.get(ANSWER_BYTES).and_then(|bytes| bytes.parse().ok());
+                    lock(&self.state).progress.nothing_came(configured.unwrap_or(u32::MAX));
+                    consumer = None;
+                    self.report_trouble(&error);
+                }
                 Err(Failure::Moving(_)) if clock::now().since(begun) < LED_WITHIN => thread::park_timeout(LOOK_AGAIN),
                 Err(Failure::Refused(error)) => return self.send(KafkaEvent::Refused { error }),
                 Err(Failure::Moving(error) | Failure::Transient(error)) => {
-                    self.report(FactsEvent::Unread {
-                        error: format!("topic \"{}\": {error}", self.source.wanted.topic),
-                    });
+                    self.report_trouble(&error);
                     thread::park_timeout(RETRY);
                 }
             }
         }
+    }
+
+    /// What is known, unless a later end is wanted than the one that was asked for with this number.
+    fn reached_end(&self, id: u32) -> Option<Facts> {
+        let mut state = lock(&self.state);
+        state.is_over = state.id == id;
+        state.is_over.then(|| state.progress.reached_end())
+    }
+
+    fn connect(
+        &self,
+        config: &ClientConfig,
+        context: &KafkaContext,
+    ) -> Result<PartitionConsumer<KafkaContext>, KafkaError> {
+        let mut config = config.clone();
+        if let Some(bytes) = lock(&self.state).progress.answer_bytes {
+            config.set(ANSWER_BYTES, bytes.to_string());
+        }
+        PartitionConsumer::new(&config, context.clone(), &self.source.wanted.topic)
+    }
+
+    fn report_trouble(&self, error: &str) {
+        self.report(FactsEvent::Unread { error: format!("topic \"{}\": {error}", self.source.wanted.topic) });
     }
 
     fn is_over(&self) -> bool {
@@ -178,17 +232,18 @@ impl Thread {
 
     fn report(&self, event: FactsEvent) {
         if !self.is_over() {
-            self.send(KafkaEvent::Facts { id: self.id, event });
+            let id = lock(&self.state).id;
+            self.send(KafkaEvent::Facts { id, event });
         }
     }
 
-    /// Asks where the topic begins and ends, and reads it up to there.
+    /// Asks where the topic begins and ends, and reads it up to there, from where an earlier reading of the same topic has come to.
     fn read(
         &mut self,
         consumer: &PartitionConsumer<KafkaContext>,
         context: &KafkaContext,
         limit: &mut AnswerLimit,
-    ) -> Result<Facts, Failure> {
+    ) -> Result<(), Failure> {
         let asked = clock::now();
         let bounds = consumer.consumer().fetch_watermarks(&self.source.wanted.topic, 0, limit.ask());
         let (start, end) = match bounds {
@@ -207,6 +262,15 @@ impl Thread {
         };
         limit.answered(asked);
         self.have_judged(consumer, limit)?;
+        let was_known = lock(&self.state).progress.topic.is_some();
+        // Asked before anything is read that may be kept.
+        let topic = if was_known || end - start > SHORT { self.topic_id(consumer, limit) } else { Ok(None) };
+        let topic = match topic {
+            Ok(topic) => topic,
+            Err(code) if was_known => return Err(self.failure(code, context.trouble())),
+            Err(_) => None,
+        };
+        lock(&self.state).progress.continue_in(topic, start, end);
         self.read_between(consumer, context, start, end)
     }
 
@@ -216,11 +280,10 @@ impl Thread {
         context: &KafkaContext,
         start: i64,
         end: i64,
-    ) -> Result<Facts, Failure> {
-        let mut facts = Facts::default();
-        let mut next = start;
+    ) -> Result<(), Failure> {
+        let mut next = lock(&self.state).progress.next;
         if next < end {
-            consumer.read_from(0, start).map_err(|code| self.failure(code, None))?;
+            consumer.read_from(0, next).map_err(|code| self.failure(code, None))?;
         }
         let mut handed_over = clock::now();
         let mut told = handed_over;
@@ -230,8 +293,10 @@ impl Thread {
                     next = message.offset() + 1;
                     handed_over = clock::now();
                     let place = self.source.wanted.keys.iter().find(|(key, _)| message.key() == Some(key.as_bytes()));
+                    let mut state = lock(&self.state);
+                    state.progress.next = next;
                     if let Some((_, place)) = place {
-                        facts.take(*place, message.payload());
+                        state.progress.facts.take(*place, message.payload());
                     }
                 }
                 // Behind the last record there may be a transaction's marker.
@@ -252,6 +317,9 @@ impl Thread {
                         | ErrorClass::UnknownPartition
                         | ErrorClass::UnknownTopic => {
                             consumer.stop();
+                            if ErrorClass::from(code) == ErrorClass::Cut {
+                                lock(&self.state).progress = Progress::default();
+                            }
                             return Err(self.failure(code, Some(context.error_text(code))));
                         }
                     }
@@ -265,92 +333,20 @@ impl Thread {
             if clock::now().since(handed_over) >= NO_RECORD {
                 consumer.stop();
                 let why = context.trouble().unwrap_or_else(|| "no record is handed over".to_owned());
-                return Err(Failure::Transient(why));
+                return Err(Failure::NothingCame(why));
             }
         }
         consumer.stop();
-        Ok(facts)
+        Ok(())
     }
 
     /// How much of the log is read, and what helps.
     fn progress(&self, read: i64, all: i64) -> String {
         format!(
-            "topic \"{}\": {read} of {all} offsets were read in half a lease; a longer --lease gives more time, and segment.ms=3600000 \
-             has Kafka compact the topic sooner",
+            "topic \"{}\": {read} of {all} offsets were read in half a lease; the next lead continues there; a longer --lease gives more \
+             time, and segment.ms=3600000 has Kafka compact the topic sooner",
             self.source.wanted.topic
         )
-    }
-
-    /// Reports what the topic is judged by, once; the embedded broker's has no settings.
-    fn have_judged(
-        &mut self,
-        consumer: &PartitionConsumer<KafkaContext>,
-        limit: &mut AnswerLimit,
-    ) -> Result<(), Failure> {
-        if !self.source.wanted.judge || self.source.access.embedded.is_some() {
-            return Ok(());
-        }
-        let facts = topic::facts(consumer.consumer().client(), &self.place(), limit);
-        let facts = facts.map_err(|error| self.of_topic_error(error))?;
-        self.source.wanted.judge = false;
-        self.report(FactsEvent::Topic(facts));
-        Ok(())
-    }
-
-    /// Waits until the topic exists, making it if that is allowed.
-    fn find_topic(&self, consumer: &PartitionConsumer<KafkaContext>, limit: &mut AnswerLimit) -> Result<(), Failure> {
-        let client = consumer.consumer().client();
-        let place = self.place();
-        while !self.is_over() {
-            let presence = topic::look(client, &place, limit.ask()).map_err(|error| self.of_topic_error(error))?;
-            let brokers = match presence {
-                Presence::There(_) => return Ok(()),
-                Presence::Coming => {
-                    thread::park_timeout(LOOK_AGAIN);
-                    continue;
-                }
-                Presence::Missing { brokers } => brokers,
-            };
-            if !self.source.create_topic {
-                let topic = &self.source.wanted.topic;
-                let why = format!("topic \"{topic}\": it does not exist; create it, or drop --no-create-topic");
-                return Err(Failure::Refused(why));
-            }
-            // As many replicas as the journal has.
-            let journal = topic::look(client, &self.source.elections, limit.ask());
-            let replicas = match journal.map_err(|error| self.of_topic_error(error))? {
-                Presence::There(found) => found.layouts.values().next().map_or(1, |layout| layout.replicas.len()),
-                Presence::Coming | Presence::Missing { .. } => brokers.clamp(1, 3),
-            };
-            if self.create(consumer, replicas, limit.ask())? {
-                self.report(FactsEvent::Created { replicas, brokers });
-            }
-        }
-        Err(Failure::Transient("it was given up".to_owned()))
-    }
-
-    /// Whether it is made here, and not by another in the meantime. The embedded broker's is new whenever the broker is.
-    fn create(
-        &self,
-        consumer: &PartitionConsumer<KafkaContext>,
-        replicas: usize,
-        timeout: Duration,
-    ) -> Result<bool, Failure> {
-        let FactsSource { access, wanted: WantedFacts { topic, settings, .. }, .. } = &self.source;
-        if let Some(connection) = &access.embedded {
-            let created = connection.create_topic(topic, 1);
-            return created.map(|()| false).map_err(|error| Failure::Transient(error.to_string()));
-        }
-        match create_topic(consumer.consumer().client(), &topic_wanted(topic, *settings, replicas), timeout) {
-            Ok(()) => Ok(true),
-            Err(RDKafkaErrorCode::TopicAlreadyExists) => Ok(false),
-            Err(code) => Err(self.of_topic_error(topic::not_created(code, &self.place()))),
-        }
-    }
-
-    /// The topic with the facts, as that of one election.
-    fn place(&self) -> Elections {
-        Elections { topic: self.source.wanted.topic.clone(), roles: 0..1, ..self.source.elections.clone() }
     }
 
     fn of_topic_error(&self, error: TopicError) -> Failure {

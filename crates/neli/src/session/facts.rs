@@ -8,15 +8,15 @@ use crate::text::ClientError;
 
 impl Session {
     /// Reads the topic of facts, to an end that is asked for now: [`SessionEvent::Facts`](crate::program::SessionEvent::Facts) follows, with this
-    /// number, while what is returned is held.
+    /// number, while what is returned is held. It continues where `earlier` has come to, a reading of the same keys.
     ///
     /// # Errors
     ///
     /// The machine has no thread to spare.
-    pub fn read_facts(&self, wanted: WantedFacts, id: u32) -> io::Result<FactsReading> {
+    pub fn read_facts(&self, wanted: WantedFacts, id: u32, earlier: Option<FactsReading>) -> io::Result<FactsReading> {
         let (elections, create_topic) = (self.settings.elections.clone(), self.settings.create_topic);
         let source = FactsSource { access: self.access.clone(), elections, create_topic, wanted };
-        FactsReading::start(source, id, self.event_sender.clone())
+        FactsReading::start(source, id, self.event_sender.clone(), earlier)
     }
 
     /// Hands over a fact under this key, and returns at once: its result is reported with `id`.

@@ -1,19 +1,14 @@
 use neli_proto::fact::Place;
 use rdkafka::mocking::MockCluster;
+use rdkafka::producer::DefaultProducerContext;
 use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
 use tokio::sync::mpsc;
 
 use super::*;
 use crate::election::Properties;
 
-/// A topic that has just been made is led a moment after it is shown.
-#[test]
-fn a_leader_that_is_not_ready_for_a_moment_is_no_failure() {
-    let cluster = MockCluster::new(1).unwrap();
-    cluster.create_topic("facts", 1, 1).unwrap();
-    let not_ready = [RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION; 5];
-    cluster.request_errors(RDKafkaApiKey::ListOffsets, &not_ready);
-    let source = FactsSource {
+fn source(cluster: &MockCluster<'_, DefaultProducerContext>) -> FactsSource {
+    FactsSource {
         access: Access::at(&cluster.bootstrap_servers(), &Properties::default()),
         elections: Elections { group: "g".into(), topic: "journal".into(), roles: 0..1, names: Arc::new([]) },
         create_topic: false,
@@ -23,9 +18,38 @@ fn a_leader_that_is_not_ready_for_a_moment_is_no_failure() {
             keys: Place::ALL.map(|place| (format!("{place:?}"), place)),
             judge: false,
         },
-    };
+    }
+}
+
+/// A topic that has just been made is led a moment after it is shown.
+#[test]
+fn a_leader_that_is_not_ready_for_a_moment_is_no_failure() {
+    let cluster = MockCluster::new(1).unwrap();
+    cluster.create_topic("facts", 1, 1).unwrap();
+    let not_ready = [RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION; 5];
+    cluster.request_errors(RDKafkaApiKey::ListOffsets, &not_ready);
+    let source = source(&cluster);
     let (events, mut heard) = mpsc::channel(8);
-    let _reading = FactsReading::start(source, 7, events).unwrap();
+    let _reading = FactsReading::start(source, 7, events, None).unwrap();
     let first = heard.blocking_recv().unwrap();
     assert!(matches!(first, KafkaEvent::Facts { id: 7, event: FactsEvent::Read(_) }), "{first:?}");
+}
+
+/// The end of the log is asked for again, and what is read is reported with the later number.
+#[test]
+fn a_reading_that_goes_on_is_continued_under_a_later_number() {
+    let cluster = MockCluster::new(1).unwrap();
+    cluster.create_topic("facts", 1, 1).unwrap();
+    let (events, mut heard) = mpsc::channel(8);
+    let mut reading = None;
+    for id in 1..=20 {
+        reading = Some(FactsReading::start(source(&cluster), id, events.clone(), reading).unwrap());
+    }
+    loop {
+        match heard.blocking_recv().unwrap() {
+            KafkaEvent::Facts { id: 20, event: FactsEvent::Read(_) } => return,
+            KafkaEvent::Facts { id, event: FactsEvent::Read(_) } => assert!(id < 20),
+            event => panic!("{event:?}"),
+        }
+    }
 }

@@ -1,0 +1,94 @@
+//! How far the topic of facts was read: kept from one reading to the next, so that a topic that takes long is read once.
+
+use neli_proto::fact::Facts;
+use neli_proto::topic::TopicId;
+
+/// An answer of the broker is this many times smaller after one that did not come whole.
+const SHRINKS: u32 = 8;
+/// It is never smaller than this many bytes.
+const SMALLEST_ANSWER: u32 = 4096;
+
+/// How far the topic was read, and what was found up to there.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(super) struct Progress {
+    /// Which topic it was; where that is not known, nothing is continued.
+    pub(super) topic: Option<TopicId>,
+    /// The next offset that is to be read.
+    pub(super) next: i64,
+    /// What the topic holds for the key below that.
+    pub(super) facts: Facts,
+    /// How many bytes the broker is to answer with at most, where that is not as configured.
+    pub(super) answer_bytes: Option<u32>,
+}
+
+impl Progress {
+    /// Continues, where the topic that begins at `start` and ends at `end` is the one that was read before; else begins anew.
+    pub(super) fn continue_in(&mut self, topic: Option<TopicId>, start: i64, end: i64) {
+        let is_same = topic.is_some() && self.topic == topic && self.next <= end;
+        if !is_same {
+            (self.topic, self.next, self.facts) = (topic, start, Facts::default());
+        }
+        self.next = self.next.max(start);
+    }
+
+    /// No record has come for long: on a slow link a large answer is not whole before librdkafka takes the connection for dead, however
+    /// often it is asked for. `configured` bytes are asked for unless it is said otherwise.
+    pub(super) fn nothing_came(&mut self, configured: u32) {
+        let smaller = self.answer_bytes.unwrap_or(configured) / SHRINKS;
+        self.answer_bytes = Some(smaller.max(SMALLEST_ANSWER).min(configured));
+    }
+
+    /// The end was reached; what comes after it is little.
+    pub(super) fn reached_end(&mut self) -> Facts {
+        self.answer_bytes = None;
+        self.facts.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Option<TopicId> = Some(TopicId { high: 1, low: 1 });
+    const OTHER: Option<TopicId> = Some(TopicId { high: 1, low: 2 });
+
+    fn half_read(topic: Option<TopicId>) -> Progress {
+        let facts = Facts { done_is_unreadable: true, ..Facts::default() };
+        Progress { topic, next: 50, facts, answer_bytes: None }
+    }
+
+    #[test]
+    fn the_same_topic_is_read_on_and_what_was_deleted_meanwhile_is_passed_over() {
+        for (start, end, next) in [(0, 100, 50), (0, 50, 50), (70, 100, 70)] {
+            let mut progress = half_read(ONE);
+            progress.continue_in(ONE, start, end);
+            assert_eq!(progress, Progress { next, ..half_read(ONE) });
+        }
+    }
+
+    #[test]
+    fn another_topic_of_the_name_is_read_from_its_start_and_so_is_one_that_can_not_be_told_from_another() {
+        for (before, now, end) in
+            [(ONE, OTHER, 100), (ONE, None, 100), (None, None, 100), (None, ONE, 100), (ONE, ONE, 49)]
+        {
+            let mut progress = half_read(before);
+            progress.continue_in(now, 3, end);
+            assert_eq!(progress, Progress { topic: now, next: 3, ..Progress::default() }, "{before:?} {now:?} {end}");
+        }
+    }
+
+    #[test]
+    fn answers_get_smaller_while_nothing_comes_and_have_their_size_again_at_the_end() {
+        let mut progress = half_read(ONE);
+        let mut asked = Vec::new();
+        for _ in 0..3 {
+            progress.nothing_came(262_144);
+            asked.extend(progress.answer_bytes);
+        }
+        assert_eq!(asked, [32_768, 4_096, 4_096]);
+        assert_eq!(progress.reached_end(), half_read(ONE).facts);
+        assert_eq!(progress.answer_bytes, None);
+        progress.nothing_came(1_000);
+        assert_eq!(progress.answer_bytes, Some(1_000), "a user's limit is kept");
+    }
+}

@@ -1,0 +1,139 @@
+//! The topic of facts itself: whether it exists, making it if it does not, which topic it is, and what it is judged by.
+
+use std::thread;
+use std::time::Duration;
+
+use neli_proto::topic::{TopicId, TopicIdentity};
+use rdkafka::consumer::Consumer;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::metadata::{MetadataPartition, MetadataTopic};
+
+use super::{FactsSettings, FactsSource, Failure, Thread, WantedFacts};
+use crate::election::Elections;
+use crate::kafka::answer_limit::AnswerLimit;
+use crate::kafka::context::KafkaContext;
+use crate::kafka::event::FactsEvent;
+use crate::kafka::librdkafka::{NewTopic, create_topic, topic_identity};
+use crate::kafka::partition_consumer::PartitionConsumer;
+use crate::kafka::topic::{self, Presence};
+
+/// Between two looks at a topic that is about to be there.
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// `segment.ms`.
+const SEGMENT: Duration = Duration::from_secs(60 * 60);
+
+/// The topic of facts as it is made, with so many replicas. It is read whole at each lead, so it is kept short: compaction leaves the segment
+/// out that is written to, which is for a week unless `segment.ms` says otherwise, and waits until half of the log is to be cleaned.
+pub(in crate::kafka) fn topic_wanted(topic: &str, kept: FactsSettings, replicas: usize) -> NewTopic<'_> {
+    let mut settings = vec![
+        ("cleanup.policy", "compact,delete".to_owned()),
+        ("message.timestamp.type", "LogAppendTime".to_owned()),
+        ("min.cleanable.dirty.ratio", "0.1".to_owned()),
+        ("min.compaction.lag.ms", kept.compaction_lag.as_millis().to_string()),
+        ("retention.bytes", "-1".to_owned()),
+        ("retention.ms", kept.retention.as_millis().to_string()),
+        ("segment.ms", SEGMENT.as_millis().to_string()),
+        ("unclean.leader.election.enable", "false".to_owned()),
+    ];
+    if replicas >= 3 {
+        settings.push(("min.insync.replicas", "2".to_owned()));
+    }
+    NewTopic { name: topic, partitions: 1, replicas: i32::try_from(replicas).unwrap_or(1), settings }
+}
+
+impl Thread {
+    /// Reports what the topic is judged by, once; the embedded broker's has no settings.
+    pub(super) fn have_judged(
+        &mut self,
+        consumer: &PartitionConsumer<KafkaContext>,
+        limit: &mut AnswerLimit,
+    ) -> Result<(), Failure> {
+        if !self.source.wanted.judge || self.source.access.embedded.is_some() {
+            return Ok(());
+        }
+        let facts = topic::facts(consumer.consumer().client(), &self.place(), limit);
+        let facts = facts.map_err(|error| self.of_topic_error(error))?;
+        self.source.wanted.judge = false;
+        self.report(FactsEvent::Topic(facts));
+        Ok(())
+    }
+
+    /// Waits until the topic exists, making it if that is allowed.
+    pub(super) fn find_topic(
+        &self,
+        consumer: &PartitionConsumer<KafkaContext>,
+        limit: &mut AnswerLimit,
+    ) -> Result<(), Failure> {
+        let client = consumer.consumer().client();
+        let place = self.place();
+        while !self.is_over() {
+            let presence = topic::look(client, &place, limit.ask()).map_err(|error| self.of_topic_error(error))?;
+            let brokers = match presence {
+                Presence::There(_) => return Ok(()),
+                Presence::Coming => {
+                    thread::park_timeout(LOOK_AGAIN);
+                    continue;
+                }
+                Presence::Missing { brokers } => brokers,
+            };
+            if !self.source.create_topic {
+                let topic = &self.source.wanted.topic;
+                let why = format!("topic \"{topic}\": it does not exist; create it, or drop --no-create-topic");
+                return Err(Failure::Refused(why));
+            }
+            // As many replicas as the journal has.
+            let journal = topic::look(client, &self.source.elections, limit.ask());
+            let replicas = match journal.map_err(|error| self.of_topic_error(error))? {
+                Presence::There(found) => found.layouts.values().next().map_or(1, |layout| layout.replicas.len()),
+                Presence::Coming | Presence::Missing { .. } => brokers.clamp(1, 3),
+            };
+            if self.create(consumer, replicas, limit.ask())? {
+                self.report(FactsEvent::Created { replicas, brokers });
+            }
+        }
+        Err(Failure::Transient("it was given up".to_owned()))
+    }
+
+    /// Whether it is made here, and not by another in the meantime. The embedded broker's is new whenever the broker is.
+    fn create(
+        &self,
+        consumer: &PartitionConsumer<KafkaContext>,
+        replicas: usize,
+        timeout: Duration,
+    ) -> Result<bool, Failure> {
+        let FactsSource { access, wanted: WantedFacts { topic, settings, .. }, .. } = &self.source;
+        if let Some(connection) = &access.embedded {
+            let created = connection.create_topic(topic, 1);
+            return created.map(|()| false).map_err(|error| Failure::Transient(error.to_string()));
+        }
+        match create_topic(consumer.consumer().client(), &topic_wanted(topic, *settings, replicas), timeout) {
+            Ok(()) => Ok(true),
+            Err(RDKafkaErrorCode::TopicAlreadyExists) => Ok(false),
+            Err(code) => Err(self.of_topic_error(topic::not_created(code, &self.place()))),
+        }
+    }
+
+    /// The topic with the facts, as that of one election.
+    fn place(&self) -> Elections {
+        Elections { topic: self.source.wanted.topic.clone(), roles: 0..1, ..self.source.elections.clone() }
+    }
+
+    /// Which topic it is, as the broker says that leads its partition; none where that is not known, as with brokers before 2.8.
+    pub(super) fn topic_id(
+        &self,
+        consumer: &PartitionConsumer<KafkaContext>,
+        limit: &AnswerLimit,
+    ) -> Result<Option<TopicId>, RDKafkaErrorCode> {
+        let client = consumer.consumer().client();
+        let name = &self.source.wanted.topic;
+        let code = |error: KafkaError| error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
+        let metadata = client.fetch_metadata(Some(name), limit.limit()).map_err(code)?;
+        let mut leaders = metadata.topics().iter().flat_map(MetadataTopic::partitions).map(MetadataPartition::leader);
+        let leader = leaders.find(|leader| *leader >= 0).ok_or(RDKafkaErrorCode::LeaderNotAvailable)?;
+        match topic_identity(client, name, Some(leader), limit.limit())? {
+            TopicIdentity::Id(id) => Ok(Some(id)),
+            TopicIdentity::Missing => Err(RDKafkaErrorCode::UnknownTopicOrPartition),
+            TopicIdentity::Unnamed => Ok(None),
+        }
+    }
+}
