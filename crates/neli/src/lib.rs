@@ -108,6 +108,7 @@ mod handle;
 mod lead;
 mod lease;
 mod names;
+mod nodes;
 mod properties;
 mod random;
 mod reason;
@@ -175,10 +176,10 @@ pub mod program {
     pub use crate::kafka::producer::Producer;
     pub use crate::kafka::reader::{IfMissing, Reader, Source};
     pub use crate::kafka::topic::{has_topic, topics};
+    pub use crate::nodes::{HasNode, Nodes, Report, Unperformed, new_node};
     pub use crate::session::event::{RoleEvent, SessionEvent};
     pub use crate::session::{Session, SessionSettings};
     pub use crate::text::{ClientError, reason, shown_duration};
-    pub use crate::timeouts::Timeouts;
 
     pub mod alarm {
         //! A timer on `CLOCK_BOOTTIME`.
