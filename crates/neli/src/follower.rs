@@ -309,7 +309,7 @@ fn start(access: Access, elections: Elections) -> Result<Vec<Follower>, Error> {
     // Nothing is sent: the thread sees that the last sender is dropped.
     let (follows, followers) = mpsc::channel(1);
     let mut reading = Reading::new(source, event_sender, states);
-    reading.read_anew().map_err(cannot)?;
+    reading.start().map_err(cannot)?;
     let waiter = Waiter::new().map_err(cannot)?;
     let thread = thread::Builder::new().name("neli-follower".to_owned());
     thread.spawn(move || reading.run(waiter, events, followers)).map_err(cannot)?;

@@ -30,6 +30,7 @@ impl Session {
     pub fn move_to(&mut self, found: &FoundBroker, properties: &Properties, alone: bool) -> Result<(), ClientError> {
         let log_callback = self.access.log_callback.clone();
         self.access = Access { log_callback, ..Access::embedded(&found.connection, properties) };
+        self.readers.reach_by(self.access.clone());
         self.stop_reading();
         for role in self.settings.elections.roles.clone() {
             self.tell(role, RoleEvent::Cut);
