@@ -19,13 +19,14 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 use crate::clock;
+use crate::command::{Command, Commands};
 use crate::error::Error;
 use crate::event::Event;
-use crate::handle::Shared;
 use crate::lease::Lease;
 use crate::nodes::Nodes;
 use crate::reason::Reason;
 use crate::session::{Session, SessionSettings};
+use crate::state::Shared;
 use crate::text::reason;
 use crate::waiter::Waiter;
 use role::Role;
@@ -38,35 +39,6 @@ mod role;
 const EVENTS_TOGETHER: usize = 1024;
 /// How long the end waits for a member that leaves the group. Half of it is what that may take.
 const LEAVING_TAKES: Duration = Duration::from_secs(1);
-
-/// What handles, leads and tasks want of the thread.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Command {
-    /// The last task under a lead that ends has ended.
-    Idle { term: Offset },
-    /// Leave the election.
-    Leave,
-    /// Give this lead up.
-    Resign { term: Offset },
-}
-
-/// The way to the thread for one of its elections.
-#[derive(Clone, Debug)]
-pub(crate) struct Commands {
-    role: usize,
-    sender: UnboundedSender<(usize, Command)>,
-}
-
-impl Commands {
-    pub(crate) const fn new(role: usize, sender: UnboundedSender<(usize, Command)>) -> Self {
-        Self { role, sender }
-    }
-
-    /// Hands it over, unless the thread has gone.
-    pub(crate) fn send(&self, command: Command) {
-        let _ = self.sender.send((self.role, command));
-    }
-}
 
 /// What is awaited before a lead is released.
 #[derive(Clone)]

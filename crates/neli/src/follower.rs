@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::event::Leader;
 use crate::kafka::access::Access;
 use crate::kafka::embedded::in_process::EmbeddedBroker;
-use crate::kafka::reader::{IfMissing, Source};
+use crate::kafka::source::{IfMissing, Source};
 use crate::roles::RoleNames;
 use crate::text::reason;
 use crate::waiter::Waiter;

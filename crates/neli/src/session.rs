@@ -20,7 +20,7 @@ use crate::kafka::access::Access;
 use crate::kafka::event::KafkaEvent;
 use crate::kafka::group::{GroupReport, Member};
 use crate::kafka::producer::Producer;
-use crate::kafka::reader::{IfMissing, Source};
+use crate::kafka::source::{IfMissing, Source};
 use crate::text::{ClientError, reason};
 use event::{RoleEvent, SessionEvent};
 use members::Members;

@@ -10,9 +10,10 @@ use neli_proto::record::Offset;
 use neli_proto::supervisor;
 use neli_proto::time::Time;
 
+use super::Driver;
 use super::role::Held;
-use super::{Commands, Driver};
 use crate::clock;
+use crate::command::Commands;
 use crate::event::Event;
 use crate::lease::{Lease, Tenure};
 use crate::nodes::Unperformed;

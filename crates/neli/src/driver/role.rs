@@ -12,10 +12,10 @@ use crate::clock;
 use crate::election::{ElectionId, Elections};
 use crate::error::Error;
 use crate::event::{Event, Leader};
-use crate::handle::State;
 use crate::lease::Tenure;
 use crate::nodes::{self, HasNode};
 use crate::reason::Reason;
+use crate::state::State;
 use crate::task_guard::TaskGuard;
 use crate::text;
 

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::event::Leader;
 use crate::kafka::embedded::Connection;
 use crate::kafka::event::{KafkaEvent, ReadingEvent};
-use crate::kafka::reader::Source;
+use crate::kafka::source::Source;
 use crate::session::event::RoleEvent;
 use crate::session::readers::{Output, Readers};
 use crate::text;

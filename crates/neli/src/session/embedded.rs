@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{RoleEvent, Session};
 use crate::election::Properties;
 use crate::kafka::access::Access;
+use crate::kafka::broker_watch;
 use crate::kafka::embedded::{BrokerFinder, FoundBroker};
 use crate::text::ClientError;
 
@@ -17,7 +18,7 @@ impl Session {
     /// The machine has no thread to spare.
     pub fn follow_broker(&self, finder: BrokerFinder) -> io::Result<Option<String>> {
         let Some(broker) = &self.access.embedded else { return Ok(None) };
-        finder.follow(Arc::clone(broker), self.event_sender.clone())?;
+        broker_watch::watch(finder, Arc::clone(broker), self.event_sender.clone())?;
         Ok(Some(broker.bootstrap().to_owned()))
     }
 

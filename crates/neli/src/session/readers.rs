@@ -10,7 +10,8 @@ use super::event::RoleEvent;
 use super::router::{self, Router};
 use crate::kafka::access::Access;
 use crate::kafka::event::{KafkaEvent, ReadingEvent};
-use crate::kafka::reader::{Reader, Source};
+use crate::kafka::reader::Reader;
+use crate::kafka::source::Source;
 
 /// What is read of elections whose records share a topic.
 pub(crate) struct Readers {
