@@ -11,8 +11,10 @@ pub(crate) struct Layered {
 }
 
 /// All that stand in layers.
-pub(crate) const LAYERED: [Layered; 4] = [
+pub(crate) const LAYERED: [Layered; 6] = [
     Layered { folder: "src", prefix: "crate::", layers: &PROGRAM },
+    Layered { folder: "src/process", prefix: "crate::process::", layers: &PROCESS },
+    Layered { folder: "src/report", prefix: "crate::report::", layers: &REPORT },
     Layered { folder: "crates/neli-proto/src", prefix: "crate::", layers: &PROTOCOL },
     Layered { folder: "crates/neli/src", prefix: "crate::", layers: &LIBRARY },
     Layered { folder: "crates/neli/src/kafka", prefix: "crate::kafka::", layers: &KAFKA },
@@ -37,6 +39,40 @@ const PROGRAM: [(&str, &[&str]); 13] = [
     ("cli", &["calendar", "config", "exit", "features", "process", "text"]),
     ("command", &["cli", "config", "exit", "http", "process", "report", "text"]),
 ];
+
+/// The same of what it has for processes.
+const PROCESS: [(&str, &[&str]); 26] = [
+    ("descriptors", &[]),
+    ("image", &[]),
+    ("signal_set", &[]),
+    ("system", &["signal_set"]),
+    ("cgroup", &["system"]),
+    ("ready", &["system"]),
+    ("reap", &["system"]),
+    ("release_queue", &["system"]),
+    ("scheduling", &["system"]),
+    ("sealed_file", &["system"]),
+    ("signals", &["signal_set", "system"]),
+    ("memory", &["cgroup", "system"]),
+    ("priority", &["scheduling"]),
+    ("quota", &["cgroup"]),
+    ("room_for_threads", &["cgroup"]),
+    ("limits", &["room_for_threads", "system"]),
+    ("spin_watch", &["scheduling"]),
+    ("tail", &["ready"]),
+    ("timer", &["ready"]),
+    ("procfs", &["spin_watch"]),
+    ("terminal", &["procfs", "system"]),
+    ("tree", &["cgroup", "procfs", "scheduling", "system"]),
+    ("spawn_spec", &["image", "scheduling", "signal_set", "terminal"]),
+    ("child", &["scheduling", "signal_set", "spawn_spec", "system", "terminal"]),
+    ("spawn", &["child", "spawn_spec", "system"]),
+    ("shell", &["image", "reap", "scheduling", "signal_set", "spawn", "spawn_spec", "system"]),
+];
+
+/// The same of its reports.
+const REPORT: [(&str, &[&str]); 5] =
+    [("level", &[]), ("notify", &[]), ("journald", &["level"]), ("log", &["journald", "level"]), ("notes", &["log"])];
 
 /// The same of `neli-proto`.
 const PROTOCOL: [(&str, &[&str]); 34] = [
