@@ -18,7 +18,7 @@ use harness::figures::{Figures, Row};
 use neli::program::clock;
 use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
 use neli_run::process::release_queue::ReleaseQueue;
-use neli_run::process::signals::Set;
+use neli_run::process::signal_set::Set;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd;
 

@@ -14,7 +14,7 @@ use neli_run::guard;
 use neli_run::process::{release_queue::Deliverer, sealed_file, system};
 use neli_run::release;
 use neli_run::report::journald;
-use neli_run::report::log::Level;
+use neli_run::report::level::Level;
 use neli_run::supervise::{self, AtStart};
 use neli_run::text::one_line;
 

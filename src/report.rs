@@ -2,6 +2,7 @@
 //! notes.
 
 pub mod journald;
+pub mod level;
 pub mod log;
 pub(crate) mod notes;
 pub mod notify;

@@ -10,10 +10,9 @@ use std::panic;
 use std::task::{Context, Poll};
 
 use neli::program::embedded::{self, BrokerFinder};
-use neli::program::{Timeouts, clock};
+use neli::program::{Nodes, clock};
 use neli_proto::candidate;
 use neli_proto::guard::GuardStarts;
-use neli_proto::many_roles::ManyRoles;
 use neli_proto::node::Event;
 use neli_proto::time::Time;
 
@@ -27,7 +26,7 @@ use crate::report::log::{Event as LogEvent, From, Logger};
 use crate::report::notes;
 use crate::report::notify::Notifier;
 use crate::supervise::job::GuardedJob;
-use crate::supervise::kafka::KafkaSession;
+use crate::supervise::kafka::KafkaState;
 use crate::supervise::listening::Publisher;
 use crate::supervise::role::Role;
 use crate::supervise::service_status::ServiceStatus;
@@ -56,7 +55,6 @@ mod role;
 mod service_status;
 mod settling;
 mod start;
-mod telling;
 mod terminal;
 mod translate;
 mod wall_clock;
@@ -110,20 +108,14 @@ const EVENTS_TOGETHER: usize = 1024;
 /// What there is once in a process, and its part in each election.
 struct MainLoop {
     config: Config,
-    /// By their numbers.
-    roles: Vec<Role>,
-    /// What there is besides where there are many.
-    many: Option<ManyRoles>,
-    /// Those to which something has happened since they were last asked what they want.
-    touched: BTreeSet<usize>,
-    /// When each wants to be called again.
-    timeouts: Timeouts,
+    /// The elections' nodes, with all that this process has in each election.
+    nodes: Nodes<Role>,
     job_maker: JobMaker,
     /// Where there are many roles: whose guard is started next.
     guard_starts: GuardStarts,
     /// Kafka's last refusal: each role gets it, and one logs it.
     refusal: Option<Box<str>>,
-    kafka: KafkaSession,
+    kafka: KafkaState,
     session: Session,
     service_status: ServiceStatus,
     /// Where HTTP is served.
@@ -176,31 +168,26 @@ impl MainLoop {
         for message in config.warnings.iter().cloned().chain(warning.map(|error| error.to_string())) {
             logger.warn(message);
         }
-        let kafka = KafkaSession::start(access, &config, &logger)?;
+        let kafka_session = kafka::start_session(access, &config, &logger)?;
         let elections = config.elections();
         let mut roles = Vec::new();
         for number in elections.roles.clone() {
             let member = job_maker.member.clone();
-            let mut role = Role::new(&config, elections.election(number, 1), member, &logger, started)?;
-            if kafka.is_embedded() {
-                role.topic_has_no_id();
-            }
-            roles.push(role);
+            roles.push(Role::new(&config, elections.election(number, 1), member, &logger, started)?);
         }
         if let (Some(job), Some(role)) = (job, roles.first_mut()) {
             role.job = Some(GuardedJob::new(job).map_err(cannot("the guard can't be awaited"))?);
         }
-        let publisher = bound.map(|bound| Publisher::start(bound, &config, &job_maker, &roles, &logger)).transpose()?;
+        let nodes = Nodes::new(roles, kafka_session, many_roles::of(&config, &job_maker.member));
+        let publisher =
+            bound.map(|bound| Publisher::start(bound, &config, &job_maker, &nodes.roles, &logger)).transpose()?;
         let main_loop = Self {
-            touched: (0..roles.len()).collect(),
-            timeouts: Timeouts::default(),
-            roles,
-            many: many_roles::of(&config, &job_maker.member),
+            nodes,
             guard_starts: guard::starts_of(&config),
             config,
             job_maker,
             refusal: None,
-            kafka,
+            kafka: KafkaState::default(),
             session: Session::new(has_terminal),
             service_status: ServiceStatus::to(notifier),
             publisher,
@@ -220,7 +207,7 @@ impl MainLoop {
 
     /// Warns that an embedded broker is for trials only, and has it replaced when it dies.
     fn follow_broker(&self, finder: BrokerFinder) -> Result<(), StartupError> {
-        if let Some(bootstrap) = self.kafka.session.follow_broker(finder).map_err(cannot("--embedded"))? {
+        if let Some(bootstrap) = self.nodes.session.follow_broker(finder).map_err(cannot("--embedded"))? {
             self.logger.warn(format!(
                 "--embedded is for a trial on this one machine: its broker, at {bootstrap}, keeps nothing"
             ));
@@ -230,7 +217,7 @@ impl MainLoop {
 
     /// The leader, as far as known, if there is only one role.
     fn leader(&self) -> Option<Box<str>> {
-        let [role] = self.roles.as_slice() else { return None };
+        let [role] = self.nodes.roles.as_slice() else { return None };
         role.node.status(clock::now()).leader.and_then(|leader| leader.name)
     }
 
@@ -253,22 +240,22 @@ impl MainLoop {
                 return status;
             }
             timer.set(self.next_timeout());
-            let roles = &self.roles;
+            let roles = &self.nodes.roles;
             let input = tokio::select! {
                 biased;
                 input = poll_fn(|context| poll_guards(roles, context)) => input,
                 () = signals_ready.wait() => Input::Signal,
                 () = self.session.hung_up() => Input::Hangup,
-                () = self.kafka.session.wait() => Input::Kafka,
+                () = self.nodes.session.wait() => Input::Kafka,
                 () = timer.due() => Input::Timeout,
                 input = poll_fn(|context| poll_health_output(roles, context)) => input,
             };
             match input {
                 Input::Guard(at) => self.handle_answers(at),
                 // The supervisor notices by the lack of answers whether the guard takes orders.
-                Input::GuardHasRoom(at) => self.roles[at].job.iter().for_each(|job| drop(job.guard.flush())),
+                Input::GuardHasRoom(at) => self.nodes.roles[at].job.iter().for_each(|job| drop(job.guard.flush())),
                 Input::Hangup => self.handle_hangup(),
-                Input::HealthOutput(at) => self.roles[at].commands.pass_on_health_output(&self.stderr),
+                Input::HealthOutput(at) => self.nodes.roles[at].commands.pass_on_health_output(&self.stderr),
                 Input::Kafka => self.handle_session_events(),
                 Input::Signal => self.handle_signals(&signals),
                 Input::Timeout => {}
@@ -280,7 +267,7 @@ impl MainLoop {
     /// What came together is taken together, but signals and the guard are not kept waiting for long.
     fn handle_session_events(&mut self) {
         for _ in 0..EVENTS_TOGETHER {
-            let Some(event) = self.kafka.session.poll() else { break };
+            let Some(event) = self.nodes.session.poll() else { break };
             self.perform();
             self.handle_session_event(event);
         }
@@ -290,7 +277,7 @@ impl MainLoop {
     /// before a timeout is taken for their silence. What a dead guard left is killed again.
     fn handle_pending(&mut self, due: &BTreeSet<usize>) {
         for &at in due {
-            if self.roles[at].job.as_ref().is_some_and(|job| !job.is_silent) {
+            if self.nodes.roles[at].job.as_ref().is_some_and(|job| !job.is_silent) {
                 self.handle_answers(at);
             }
         }
@@ -299,34 +286,34 @@ impl MainLoop {
     }
 
     fn next_timeout(&self) -> Option<Time> {
-        let many = self.many.as_ref().and_then(ManyRoles::poll_timeout);
+        let nodes = self.nodes.poll_timeout();
         let service = self.service_status.notifier.poll_timeout();
         let publisher = self.publisher.as_ref().map(Publisher::poll_timeout);
         let guards = self.guard_starts.poll_timeout();
         let kafka = self.kafka.poll_timeout();
         let settling = self.settling.poll_timeout();
-        [self.timeouts.first(), many, guards, kafka, settling, service, publisher].into_iter().flatten().min()
+        [nodes, guards, kafka, settling, service, publisher].into_iter().flatten().min()
     }
 
     fn handle_timeouts(&mut self) {
         self.perform();
-        let pending: BTreeSet<usize> = self.timeouts.due(clock::now()).into_iter().collect();
+        let pending: BTreeSet<usize> = self.nodes.due(clock::now()).into_iter().collect();
         if self.next_timeout().is_some_and(|due| clock::now() >= due) {
             self.handle_pending(&pending);
         }
         let now = clock::now();
         // Whatever is due since then is done in the next turn, once its guard's answers were read.
-        for at in self.timeouts.due(now).into_iter().filter(|at| pending.contains(at)) {
-            self.let_time_pass(at, now);
+        for at in self.nodes.due(now).into_iter().filter(|at| pending.contains(at)) {
+            self.nodes.let_time_pass(now, at);
             self.tell_window(at, now, false);
-            if let Some((message, _)) = self.roles[at].undecodable.poll(now) {
-                self.roles[at].logger.event(&LogEvent::Error { message });
+            if let Some((message, _)) = self.nodes.roles[at].undecodable.poll(now) {
+                self.nodes.roles[at].logger.event(&LogEvent::Error { message });
             }
         }
-        self.handle_timeout_of_many(now);
+        self.nodes.handle_timeout_of_many(now);
         self.settling.handle_timeout(now);
         if self.kafka.log_becomes_trusted(now) {
-            self.tell_all(&Event::Election(candidate::Event::LogTrusted));
+            self.nodes.tell_all(&Event::Election(candidate::Event::LogTrusted));
         }
         if let Some((error, down)) = self.kafka.outage.poll(now) {
             self.logger.event(&notes::of_outage(error, down));
@@ -336,11 +323,16 @@ impl MainLoop {
         }
     }
 
+    /// Something has happened to a role now.
+    fn tell(&mut self, at: usize, event: Event) {
+        self.nodes.tell(clock::now(), at, event);
+    }
+
     /// A role is stood for no more. With the last one the process ends, with the highest status of all.
     fn role_ended(&mut self, at: usize, status: ExitStatus) {
-        self.roles[at].ending.get_or_insert(status);
-        let endings: Vec<ExitStatus> = self.roles.iter().filter_map(|role| role.ending).collect();
-        if endings.len() == self.roles.len() {
+        self.nodes.roles[at].ending.get_or_insert(status);
+        let endings: Vec<ExitStatus> = self.nodes.roles.iter().filter_map(|role| role.ending).collect();
+        if endings.len() == self.nodes.roles.len() {
             self.ending = endings.into_iter().max_by_key(|status| status.code());
         } else {
             self.exit_role(at);
@@ -350,10 +342,10 @@ impl MainLoop {
     /// What the role still does is its last hook.
     fn exit_role(&mut self, at: usize) {
         let now = clock::now();
-        self.call(at, now, |node| node.handle(now, Event::Exiting));
+        self.nodes.tell_ended(now, at, Event::Exiting);
         self.want_no_guard(at);
         // One that owes a release waits for our death.
-        self.roles[at].job.iter().filter(|job| !job.guard.owes_release()).for_each(|job| job.guard.close());
+        self.nodes.roles[at].job.iter().filter(|job| !job.guard.owes_release()).for_each(|job| job.guard.close());
     }
 
     /// Ends the process.

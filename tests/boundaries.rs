@@ -6,6 +6,11 @@
 
 use std::path::{Path, PathBuf};
 
+use layers::{LAYERED, Layered};
+
+#[path = "boundaries/layers.rs"]
+mod layers;
+
 /// The modules of `neli-proto` that decide. The others are types that both sides use.
 const DECIDING: &[&str] = &[
     "neli_proto::candidate",
@@ -46,130 +51,6 @@ const CLOCK: &str = "crates/neli/src/clock.rs";
 /// its actions.)
 const EFFECTS: [&str; 3] = ["crates/neli/src/kafka", "src/guard", "src/process"];
 
-/// Modules of a crate, each with those that it may use.
-type Layers = [(&'static str, &'static [&'static str])];
-
-/// Each module of `neli-run`, and those that it may use.
-const LAYERS: [(&str, &[&str]); 13] = [
-    ("calendar", &[]),
-    ("text", &[]),
-    ("features", &[]),
-    ("process", &["text"]),
-    ("exit", &["text"]),
-    ("config", &["calendar", "exit", "text"]),
-    ("release", &["exit", "process", "text"]),
-    ("report", &["config", "exit", "text"]),
-    ("guard", &["config", "process", "report"]),
-    ("http", &["config", "report"]),
-    ("supervise", &["calendar", "config", "exit", "guard", "http", "process", "release", "report", "text"]),
-    ("cli", &["calendar", "config", "exit", "features", "process", "text"]),
-    ("command", &["cli", "config", "exit", "http", "process", "report", "text"]),
-];
-
-/// The same of `neli-proto`.
-const LAYERS_OF_PROTOCOL: [(&str, &[&str]); 34] = [
-    ("command", &[]),
-    ("random", &[]),
-    ("record", &[]),
-    ("terminal", &[]),
-    ("time", &[]),
-    ("topic", &[]),
-    ("window", &[]),
-    ("job", &[]),
-    ("mapping", &[]),
-    ("fact", &["record", "window"]),
-    ("timings", &["record"]),
-    ("broker_death", &["timings"]),
-    ("goodbye", &["time"]),
-    ("reminder", &["time"]),
-    ("schedule", &["window"]),
-    ("restart", &["job", "time"]),
-    ("failed_runs", &["job", "time"]),
-    ("health", &["command", "time"]),
-    ("hooks", &["command", "record", "time"]),
-    ("guard", &["command", "time", "window"]),
-    ("process_hello", &["mapping", "record"]),
-    ("journal", &["record", "time", "timings"]),
-    ("listener", &["journal", "record", "time", "timings"]),
-    ("clock_rate", &["listener"]),
-    ("status", &["listener", "record", "time"]),
-    ("precedence", &["listener", "record", "time", "timings"]),
-    ("spread", &["precedence", "record", "time", "timings"]),
-    ("introduction", &["mapping", "precedence", "process_hello", "record", "time"]),
-    ("observer", &["failed_runs", "journal", "listener", "precedence", "process_hello", "record", "time"]),
-    (
-        "supervisor",
-        &[
-            "command",
-            "failed_runs",
-            "guard",
-            "health",
-            "job",
-            "record",
-            "restart",
-            "status",
-            "terminal",
-            "time",
-            "window",
-        ],
-    ),
-    (
-        "candidate",
-        &[
-            "guard",
-            "journal",
-            "listener",
-            "precedence",
-            "random",
-            "record",
-            "spread",
-            "status",
-            "supervisor",
-            "time",
-            "timings",
-            "topic",
-        ],
-    ),
-    ("once", &["candidate", "fact", "record", "reminder", "schedule", "supervisor", "time", "window"]),
-    (
-        "node",
-        &[
-            "candidate",
-            "command",
-            "fact",
-            "guard",
-            "hooks",
-            "listener",
-            "once",
-            "random",
-            "record",
-            "spread",
-            "status",
-            "supervisor",
-            "time",
-            "window",
-        ],
-    ),
-    (
-        "many_roles",
-        &[
-            "candidate",
-            "introduction",
-            "mapping",
-            "node",
-            "precedence",
-            "process_hello",
-            "record",
-            "spread",
-            "time",
-            "timings",
-        ],
-    ),
-];
-
-/// The folders of the crates whose modules stand in layers.
-const LAYERED: [(&str, &Layers); 2] = [("src", &LAYERS), ("crates/neli-proto/src", &LAYERS_OF_PROTOCOL)];
-
 /// The crates that read the command line and describe it, and the modules that may use them: nothing depends on how the program
 /// was told what to do.
 const COMMAND_LINE: (&[&str], &[&str]) = (&["clap", "clap_complete", "clap_mangen"], &["cli", "command"]);
@@ -197,9 +78,10 @@ fn what_has_effects_never_decides() {
 #[test]
 fn modules_use_only_what_stands_below_them() {
     let files = LAYERED
-        .into_iter()
-        .flat_map(|(folder, layers)| sources(folder).into_iter().map(move |file| (folder, layers, file)));
-    for (folder, layers, file) in files.filter(|(.., file)| !file.ends_with("tests.rs")) {
+        .iter()
+        .flat_map(|layered| sources(layered.folder).into_iter().map(move |file| (layered, file)))
+        .filter(|(_, file)| !file.ends_with("tests.rs"));
+    for (Layered { folder, prefix, layers }, file) in files {
         let path = relative(&file);
         let module = module_of(&path, folder);
         if matches!(module, "lib" | "main") {
@@ -208,8 +90,8 @@ fn modules_use_only_what_stands_below_them() {
         let (_, below) = layers.iter().find(|(name, _)| *name == module).expect("every module has its layer");
         let tests = |line: &Line| line.code.contains("#[cfg(test)]");
         for line in code_of(&file).into_iter().take_while(|line| !tests(line)) {
-            assert!(!line.code.contains("crate::{"), "{line}: one line for each module");
-            let used = line.code.split("crate::").skip(1).map(|rest| {
+            assert!(!line.code.contains(&format!("{prefix}{{")), "{line}: one line for each module");
+            let used = line.code.split(prefix).skip(1).map(|rest| {
                 rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().unwrap_or_default()
             });
             for used in used {
@@ -237,7 +119,7 @@ fn the_command_line_alone_depends_on_its_parser() {
 /// Each stands above what it uses, so there is no circle.
 #[test]
 fn the_layers_have_no_circle() {
-    for (_, layers) in LAYERED {
+    for Layered { layers, .. } in LAYERED {
         for (at, (module, below)) in layers.iter().enumerate() {
             let stands_below = |used: &&str| layers.iter().take(at).any(|(name, _)| name == used);
             assert!(below.iter().all(stands_below), "{module}: {below:?}");

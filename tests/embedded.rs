@@ -12,7 +12,7 @@ use neli::program::embedded::directory::BrokerDirectory;
 use neli::program::embedded::{BrokerFinder, FoundBroker, StartedBrokers};
 use neli::program::{
     Access, ElectionId, Elections, IfMissing, KafkaEvent, Key, Producer, Properties, Reader, ReadingEvent, Source,
-    clock,
+    broker_watch, clock,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -110,7 +110,7 @@ fn a_killed_broker_is_followed_by_one_that_knows() {
     let before = found.connection.bootstrap().to_owned();
     let mut broker = only(found.started);
     let (seen, mut saw) = channel(4);
-    finder.clone().follow(found.connection, seen).unwrap();
+    broker_watch::watch(finder.clone(), found.connection, seen).unwrap();
     broker.kill().unwrap();
     broker.wait().unwrap();
 

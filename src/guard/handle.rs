@@ -20,8 +20,9 @@ use crate::guard::arguments::Arguments;
 use crate::guard::backlog;
 use crate::guard::channel::Channel;
 use crate::process::image::Image;
-use crate::process::signals::Set;
-use crate::process::spawn::{Kind, PendingChild, Progress, SpawnSpec, spawn};
+use crate::process::signal_set::Set;
+use crate::process::spawn::{PendingChild, Progress, spawn};
+use crate::process::spawn_spec::{Kind, SpawnSpec};
 use crate::process::system;
 use crate::report::notify;
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::release_queue;
 use crate::process::scheduling::Scheduling;
-use crate::process::signals::Set;
+use crate::process::signal_set::Set;
 
 /// The longest packet, in bytes.
 pub(super) const LONGEST: usize = 4096;

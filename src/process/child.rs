@@ -16,9 +16,9 @@ use nix::sys::stat::Mode;
 use nix::unistd::{self, Pid};
 
 use crate::process::scheduling::Scheduling;
-use crate::process::signals::{self, Set};
-use crate::process::spawn::{Kind, SpawnSpec};
-use crate::process::system::{self, Disposition, StringArray};
+use crate::process::signal_set::{HIGHEST, Set};
+use crate::process::spawn_spec::{Kind, SpawnSpec};
+use crate::process::system::{self, Disposition, InChild, StringArray};
 use crate::process::terminal::ForegroundHandover;
 
 /// Its exit status when it has not executed: a shell's for a command that it does not find.
@@ -71,6 +71,32 @@ pub(crate) struct Child<'a> {
     kind: Kind<'a>,
 }
 
+impl InChild for Child<'_> {
+    /// The child's whole life until it executes.
+    fn run(mut self) -> ! {
+        let foreground = if let Kind::Job { foreground, .. } = self.kind { foreground } else { None };
+        if let Kind::Command { scheduling, .. } | Kind::Job { scheduling, .. } = self.kind {
+            self.join_group(foreground, scheduling);
+        }
+        for signal in 1..=HIGHEST {
+            let disposition = if self.ignored.contains(signal) { Disposition::Ignored } else { Disposition::Default };
+            // It fails for SIGKILL, SIGSTOP and the C library's own.
+            let _ = system::set_disposition(signal, disposition);
+        }
+        if let Kind::Command { output, .. } = self.kind {
+            redirect(output);
+        }
+        for number in self.descriptors {
+            system::keep_across_exec(*number);
+        }
+        let blocked = if let Kind::Guard = self.kind { SigSet::all() } else { SigSet::empty() };
+        let _ = signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&blocked), None);
+        let report = if self.is_late() { Report::Late } else { Report::Failed(self.execute()) };
+        let _ = unistd::write(self.reporter, &report.to_bytes());
+        system::exit(NOT_EXECUTED)
+    }
+}
+
 impl<'a> Child<'a> {
     /// Makes what the child needs; `reporter` takes its [`Report`].
     pub(crate) fn prepare(spec: &SpawnSpec<'a>, reporter: BorrowedFd<'a>) -> Self {
@@ -88,30 +114,6 @@ impl<'a> Child<'a> {
             ignored: spec.ignored,
             kind: spec.kind,
         }
-    }
-
-    /// The child's whole life until it executes.
-    pub(crate) fn run(mut self) -> ! {
-        let foreground = if let Kind::Job { foreground, .. } = self.kind { foreground } else { None };
-        if let Kind::Command { scheduling, .. } | Kind::Job { scheduling, .. } = self.kind {
-            self.join_group(foreground, scheduling);
-        }
-        for signal in 1..=signals::HIGHEST {
-            let disposition = if self.ignored.contains(signal) { Disposition::Ignored } else { Disposition::Default };
-            // It fails for SIGKILL, SIGSTOP and the C library's own.
-            let _ = system::set_disposition(signal, disposition);
-        }
-        if let Kind::Command { output, .. } = self.kind {
-            redirect(output);
-        }
-        for number in self.descriptors {
-            system::keep_across_exec(*number);
-        }
-        let blocked = if let Kind::Guard = self.kind { SigSet::all() } else { SigSet::empty() };
-        let _ = signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&blocked), None);
-        let report = if self.is_late() { Report::Late } else { Report::Failed(self.execute()) };
-        let _ = unistd::write(self.reporter, &report.to_bytes());
-        system::exit(NOT_EXECUTED)
     }
 
     /// Dies with its parent from now on, and leads a process group, in the foreground if it is handed over.

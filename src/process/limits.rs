@@ -9,7 +9,8 @@ use std::thread;
 
 use nix::sys::resource::{self, Resource};
 
-use crate::process::{room_for_threads, system};
+use crate::process::room_for_threads;
+use crate::process::system;
 
 /// What a candidate with one broker has open, 43 measured, and some more.
 const OPEN_FILES: u64 = 64;

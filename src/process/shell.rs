@@ -14,8 +14,9 @@ use nix::unistd::Pid;
 use crate::process::image::Image;
 use crate::process::reap::WaitStatus;
 use crate::process::scheduling::Scheduling;
-use crate::process::signals::Set;
-use crate::process::spawn::{Kind, PendingChild, Progress, SpawnSpec, spawn};
+use crate::process::signal_set::Set;
+use crate::process::spawn::{PendingChild, Progress, spawn};
+use crate::process::spawn_spec::{Kind, SpawnSpec};
 use crate::process::system;
 use crate::text::reason;
 

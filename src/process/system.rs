@@ -18,8 +18,7 @@ use nix::unistd::Pid;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::process::child::Child;
-use crate::process::signals::{self, Set};
+use crate::process::signal_set::{HIGHEST, Set};
 
 pub(crate) mod libraries;
 mod pidfd;
@@ -36,7 +35,7 @@ static BEFORE_THE_RUNTIME: extern "C" fn() = note_ignored_signals;
 
 extern "C" fn note_ignored_signals() {
     let mut ignored = Set::EMPTY;
-    for signal in 1..=signals::HIGHEST {
+    for signal in 1..=HIGHEST {
         // SAFETY: a zeroed sigaction is a valid one, and with a null action sigaction(2) only writes to `present`.
         // A number that it refuses leaves the zeroes, which are SIG_DFL.
         let handler = unsafe {
@@ -51,7 +50,7 @@ extern "C" fn note_ignored_signals() {
     IGNORED_AT_START.store(ignored.bits(), Ordering::Relaxed);
 }
 
-/// See [`signals::ignored_at_start`].
+/// See [`signals::ignored_at_start`](crate::process::signals::ignored_at_start).
 pub(crate) fn ignored_at_start() -> Set {
     Set::from_bits(IGNORED_AT_START.load(Ordering::Relaxed))
 }
@@ -270,11 +269,17 @@ impl Drop for SharedWords {
     }
 }
 
-/// Forks, and has the child [run](Child::run). It is born into `cgroup`, or where that can't be, as where there is none: what
+/// What a child does after the fork. Its parent may have threads.
+pub(crate) trait InChild {
+    /// The child's whole life until it executes: async-signal-safe calls alone, without an allocation and without a panic.
+    fn run(self) -> !;
+}
+
+/// Forks, and has the child [run](InChild::run). It is born into `cgroup`, or where that can't be, as where there is none: what
 /// must not be lost is the job.
 ///
 /// (To be put there by a write to `cgroup.procs` takes some milliseconds; to be born there, none: both measured.)
-pub(crate) fn fork(cgroup: Option<BorrowedFd<'_>>, child: Child<'_>) -> io::Result<Pid> {
+pub(crate) fn fork(cgroup: Option<BorrowedFd<'_>>, child: impl InChild) -> io::Result<Pid> {
     // SAFETY: the child only calls `run`, which only makes calls that are allowed in the child of a process with
     // threads. The C library does not know of a child that was created in a control group, and is not asked there for
     // the thread's id.

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 
-use crate::report::log::Level;
+use crate::report::level::Level;
 
 /// Whether stderr is the journal: `$JOURNAL_STREAM` has its device and inode, and a stderr that is another since is not it.
 #[must_use]

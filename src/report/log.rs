@@ -21,6 +21,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::config::{Log, LogFormat};
 use crate::exit::StartupError;
 use crate::report::journald;
+use crate::report::level::Level;
 use crate::report::log::sink::Sink;
 use crate::text::reason;
 
@@ -31,7 +32,6 @@ mod sentence;
 mod sink;
 
 pub use event::{Event, From};
-pub use kind::Level;
 pub use line::{Due, time_of_day, timestamp, to_the_second};
 pub use sentence::{because, spoken};
 

@@ -25,23 +25,23 @@ impl MainLoop {
                 WaitStatus::Exited(_) | WaitStatus::Killed(_) => {
                     // What it answered before it died is still to be read.
                     self.handle_answers(at);
-                    self.roles[at].job.iter_mut().for_each(GuardedJob::guard_was_waited_for);
+                    self.nodes.roles[at].job.iter_mut().for_each(GuardedJob::guard_was_waited_for);
                     self.guard_starts.is_over(at);
                     self.job_event(at, Event::GuardDied);
                     self.perform();
                     with_dead_guard.insert(at);
                 }
                 // Somebody stopped it: it must go on.
-                WaitStatus::Stopped(_) => self.roles[at].job.iter().for_each(|job| drop(job.guard.cont())),
+                WaitStatus::Stopped(_) => self.nodes.roles[at].job.iter().for_each(|job| drop(job.guard.cont())),
             }
         }
-        for at in (0..self.roles.len()).filter(|at| !with_dead_guard.contains(at)) {
+        for at in (0..self.nodes.roles.len()).filter(|at| !with_dead_guard.contains(at)) {
             self.kill_orphans(at);
         }
     }
 
     fn role_of_guard(&self, pid: Pid) -> Option<usize> {
-        self.roles.iter().position(|role| role.job.as_ref().is_some_and(|job| job.guard.pid() == pid))
+        self.nodes.roles.iter().position(|role| role.job.as_ref().is_some_and(|job| job.guard.pid() == pid))
     }
 
     /// Waits for every child that has ended; what was ours alone is no longer taken for it.
@@ -49,16 +49,16 @@ impl MainLoop {
         let brokers = self.brokers_started.clone();
         // One that ends at once is on the list before it is waited for.
         let mut brokers = brokers.lock();
-        let reaped = reap::reap_all(|ended| self.roles.iter().for_each(|role| role.commands.end_group(ended)));
+        let reaped = reap::reap_all(|ended| self.nodes.roles.iter().for_each(|role| role.commands.end_group(ended)));
         for change in &reaped.changes {
             let hook = |(at, role): (usize, &mut Role)| Some((at, role.commands.hook_changed(change)?));
-            if let Some((at, event)) = self.roles.iter_mut().enumerate().find_map(hook) {
+            if let Some((at, event)) = self.nodes.roles.iter_mut().enumerate().find_map(hook) {
                 self.tell(at, event);
             }
             match change.status {
                 WaitStatus::Exited(_) | WaitStatus::Killed(_) => {
                     brokers.retain(|child| *child != change.pid);
-                    let jobs = self.roles.iter_mut().filter_map(|role| role.job.as_mut());
+                    let jobs = self.nodes.roles.iter_mut().filter_map(|role| role.job.as_mut());
                     jobs.filter(|job| job.guard.pid() == change.pid).for_each(|job| job.guard.note_waited_for());
                 }
                 WaitStatus::Stopped(_) => {}
@@ -71,7 +71,7 @@ impl MainLoop {
 
     pub(super) fn kill_hung_guard(&mut self, at: usize) {
         let lease = self.config.timings.lease();
-        if self.roles[at].job.as_mut().is_some_and(|job| job.kill_hung_guard(lease)) {
+        if self.nodes.roles[at].job.as_mut().is_some_and(|job| job.kill_hung_guard(lease)) {
             self.kill_orphans(at);
         }
     }
@@ -79,14 +79,14 @@ impl MainLoop {
     pub(super) fn inherit_orphans(&mut self, at: usize) {
         let lease = self.config.timings.lease();
         self.reserve.lend();
-        self.roles[at].job.iter_mut().for_each(|job| job.inherit_orphans(lease));
+        self.nodes.roles[at].job.iter_mut().for_each(|job| job.inherit_orphans(lease));
         self.reserve.take_back();
         self.kill_orphans(at);
     }
 
     /// To be called at each child's end, and when it is time.
     pub(super) fn kill_orphans(&mut self, at: usize) {
-        let Some(mut orphans) = self.roles[at].job.as_mut().and_then(|job| job.orphans.take()) else { return };
+        let Some(mut orphans) = self.nodes.roles[at].job.as_mut().and_then(|job| job.orphans.take()) else { return };
         // Without a descriptor /proc can't be read, and nothing be found to kill. Lent for one round at a time: meanwhile another thread
         // may take what was lent.
         self.reserve.lend();
@@ -109,10 +109,10 @@ impl MainLoop {
     }
 
     fn keep_orphans(&mut self, at: usize, orphans: Orphans) {
-        if let Some(job) = &mut self.roles[at].job {
+        if let Some(job) = &mut self.nodes.roles[at].job {
             job.orphans = Some(orphans);
         }
-        self.touched.insert(at);
+        self.nodes.touch(at);
     }
 
     fn kill_what_is_left(&mut self, at: usize, orphans: &mut Orphans) -> Left {
@@ -136,8 +136,8 @@ impl MainLoop {
     /// Our children that are no part of a role's job, and were not waited for: hooks, brokers, and the guards of other roles, which kill
     /// their own.
     fn children_of_others(&self, at: usize, brokers: &[Pid]) -> Vec<Pid> {
-        let hooks = self.roles.iter().flat_map(|role| role.commands.hook_pids());
-        let others = self.roles.iter().enumerate().filter(|(other, _)| *other != at);
+        let hooks = self.nodes.roles.iter().flat_map(|role| role.commands.hook_pids());
+        let others = self.nodes.roles.iter().enumerate().filter(|(other, _)| *other != at);
         let guards = others.filter_map(|(_, role)| role.job.as_ref()).map(|job| &job.guard);
         let guards = guards.filter(|guard| !guard.was_waited_for()).map(GuardHandle::pid);
         brokers.iter().copied().chain(hooks).chain(guards).chain(procfs::children_of_other_threads()).collect()

@@ -118,7 +118,7 @@ impl MainLoop {
     /// Has the guard run the health command. Its output comes to us, and we pass it on to stderr: of a stderr that takes nothing it
     /// notices nothing.
     pub(super) fn check_health(&mut self, at: usize, id: u32, order: &Order) {
-        let Role { job: Some(job), commands, .. } = &mut self.roles[at] else { return };
+        let Role { job: Some(job), commands, .. } = &mut self.nodes.roles[at] else { return };
         match Tail::new() {
             Ok((tail, input)) => {
                 job.send_with(order, input);
@@ -130,11 +130,11 @@ impl MainLoop {
     }
 
     pub(super) fn run_hook(&mut self, at: usize, run: HookRun) {
-        let Role { job, commands, election, .. } = &mut self.roles[at];
+        let Role { job, commands, election, .. } = &mut self.nodes.roles[at];
         let event = if let Some(job) = job {
             commands.start(run, &job.config)
         } else {
-            let access = self.kafka.session.access();
+            let access = self.nodes.session.access();
             commands.start(run, &self.job_maker.guard_config(&self.config, access, election))
         };
         if let Some(event) = event {

@@ -49,11 +49,11 @@ impl FactsTopic {
 
 impl MainLoop {
     fn facts_event(&mut self, at: usize, now: Time, event: FactsEvent) {
-        self.tell_at(at, now, Event::Facts(event));
+        self.nodes.tell(now, at, Event::Facts(event));
     }
 
     pub(super) fn read_facts(&mut self, at: usize, id: u32) {
-        let Some(facts) = &mut self.roles[at].facts else { return };
+        let Some(facts) = &mut self.nodes.roles[at].facts else { return };
         let wanted = WantedFacts {
             topic: facts.name.clone(),
             settings: facts.settings,
@@ -62,7 +62,7 @@ impl MainLoop {
         };
         // One that was given up has gone on meanwhile.
         let earlier = facts.reading.take().map(|(_, reading)| reading);
-        match self.kafka.session.read_facts(wanted, id, earlier) {
+        match self.nodes.session.read_facts(wanted, id, earlier) {
             Ok(reading) => facts.reading = Some((id, reading)),
             Err(error) => {
                 let error = format!("no thread for it: {}", reason(&error)).into();
@@ -72,10 +72,10 @@ impl MainLoop {
     }
 
     pub(super) fn append_fact(&mut self, at: usize, id: u32, fact: Fact) {
-        let Some(facts) = &self.roles[at].facts else { return };
+        let Some(facts) = &self.nodes.roles[at].facts else { return };
         let fact = Fact { at_ms: Some(clock::wall_ms()), ..fact };
         let key = facts.key_at(fact.place());
-        if let Err(error) = self.kafka.session.append_fact(id, &facts.name, key, &fact.to_bytes()) {
+        if let Err(error) = self.nodes.session.append_fact(id, &facts.name, key, &fact.to_bytes()) {
             let error = error.to_string().into();
             self.facts_event(at, clock::now(), FactsEvent::NotAppended { id, error });
         }
@@ -83,7 +83,7 @@ impl MainLoop {
 
     /// What has come of a reading, or of a fact that was sent: both have numbers of one count.
     pub(super) fn handle_facts(&mut self, at: usize, now: Time, id: u32, event: KafkaFacts) {
-        let reading = self.roles[at].facts.as_ref().and_then(|facts| facts.reading.as_ref());
+        let reading = self.nodes.roles[at].facts.as_ref().and_then(|facts| facts.reading.as_ref());
         let is_current = reading.is_some_and(|(number, _)| *number == id);
         let event = match event {
             KafkaFacts::Appended => {
@@ -92,7 +92,7 @@ impl MainLoop {
                 FactsEvent::Appended { id }
             }
             KafkaFacts::Created { replicas, brokers } => {
-                let topic = self.roles[at].facts.as_ref().map(|facts| facts.name.clone()).unwrap_or_default();
+                let topic = self.nodes.roles[at].facts.as_ref().map(|facts| facts.name.clone()).unwrap_or_default();
                 self.logger.event(&LogEvent::TopicCreated { topic, replicas, brokers });
                 FactsEvent::Created
             }
@@ -115,17 +115,17 @@ impl MainLoop {
 
     /// Once: what is only a risk is warned of.
     fn judge_topic_of_facts(&mut self, at: usize, now: Time, facts: &TopicFacts) {
-        let Some(topic) = &mut self.roles[at].facts else { return };
+        let Some(topic) = &mut self.nodes.roles[at].facts else { return };
         topic.is_judged = true;
         let name = &topic.name;
         let place =
-            topic::JudgedPartition { bootstrap: &self.kafka.session.access().bootstrap, topic: name, partition: 0 };
+            topic::JudgedPartition { bootstrap: &self.nodes.session.access().bootstrap, topic: name, partition: 0 };
         match topic::judge_topic_of_facts(facts, topic.settings.retention, place) {
             Ok(risks) if risks.is_empty() => {}
             Ok(risks) => self.logger.warn(format!("topic {name:?}: {}", topic::warning(&risks))),
             Err(refusal) => {
                 let error = format!("topic {name:?}: {refusal}").into();
-                self.tell_at(at, now, Event::TopicRefused { error });
+                self.nodes.tell(now, at, Event::TopicRefused { error });
             }
         }
     }

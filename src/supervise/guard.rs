@@ -30,7 +30,7 @@ impl MainLoop {
             Order::Spawn { .. } => {
                 self.need_guard(at);
                 self.session.terminal.forget_job();
-                if self.roles[at].job.as_ref().is_some_and(|job| job.config.foreground) {
+                if self.nodes.roles[at].job.as_ref().is_some_and(|job| job.config.foreground) {
                     self.session.terminal.about_to_hand_on();
                 }
             }
@@ -45,7 +45,7 @@ impl MainLoop {
             | Order::Stop { .. }
             | Order::TakeBack => {}
         }
-        let role = &mut self.roles[at];
+        let role = &mut self.nodes.roles[at];
         if let Some(awaited) = &mut role.awaited_guard {
             let wait = awaited.put(order);
             self.follow_wait(at, wait);
@@ -57,7 +57,7 @@ impl MainLoop {
 
     pub(super) fn handle_answers(&mut self, at: usize) {
         loop {
-            let Some(job) = &mut self.roles[at].job else { return };
+            let Some(job) = &mut self.nodes.roles[at].job else { return };
             // The job's descriptor comes with the news of its start, and must not be lost for want of a number.
             self.reserve.lend();
             let received = job.guard.receive();
@@ -80,7 +80,7 @@ impl MainLoop {
         self.note_terminal(at, &answer);
         if let Answer::Started { pid } = answer {
             let main = descriptor.map(|pidfd| MainProcess { pid: Pid::from_raw(pid), pidfd });
-            if let Some(job) = &mut self.roles[at].job
+            if let Some(job) = &mut self.nodes.roles[at].job
                 && mem::replace(&mut job.main, main).is_some()
             {
                 // The run before has lent its number.
@@ -91,10 +91,10 @@ impl MainLoop {
             }
         }
         if let Answer::LeftBehind { processes, count, killed } = &answer {
-            self.roles[at].logger.event(&notes::of_left_behind(processes, *count, *killed));
+            self.nodes.roles[at].logger.event(&notes::of_left_behind(processes, *count, *killed));
         }
         let event = if let Answer::CommandEnded { kind: CommandKind::Health, id, end } = answer {
-            self.roles[at].commands.health_ended(id, end, |line| self.stderr.pass_on(line))
+            self.nodes.roles[at].commands.health_ended(id, end, |line| self.stderr.pass_on(line))
         } else {
             node::Event::Guard(answer)
         };
@@ -115,7 +115,7 @@ impl MainLoop {
 
     /// Has a guard started for a role that has none, when it is its turn.
     pub(super) fn need_guard(&mut self, at: usize) {
-        let role = &mut self.roles[at];
+        let role = &mut self.nodes.roles[at];
         if role.job.is_none() && role.awaited_guard.is_none() {
             role.awaited_guard = Some(AwaitedGuard::default());
             self.guard_starts.want(at, clock::now());
@@ -124,20 +124,20 @@ impl MainLoop {
 
     /// A role needs no guard any more, or never did.
     pub(super) fn want_no_guard(&mut self, at: usize) {
-        self.roles[at].awaited_guard = None;
+        self.nodes.roles[at].awaited_guard = None;
         self.guard_starts.is_over(at);
     }
 
     /// Starts the guard whose turn it is, if it is one's. A single one: whatever else is due comes before the next.
     pub(super) fn start_next_guard(&mut self) {
         let Some(at) = self.guard_starts.next(clock::now()) else { return };
-        if let Some(awaited) = &self.roles[at].awaited_guard {
+        if let Some(awaited) = &self.nodes.roles[at].awaited_guard {
             let wait = awaited.turn(clock::now());
             self.follow_wait(at, wait);
         }
-        if let Some(awaited) = self.roles[at].awaited_guard.take() {
+        if let Some(awaited) = self.nodes.roles[at].awaited_guard.take() {
             self.start_first_guard(at);
-            if let Some(job) = &self.roles[at].job {
+            if let Some(job) = &self.nodes.roles[at].job {
                 awaited.into_orders().for_each(|order| job.send(&order));
             }
         }
@@ -162,28 +162,29 @@ impl MainLoop {
 
     fn start_first_guard(&mut self, at: usize) {
         let guard_config =
-            self.job_maker.guard_config(&self.config, self.kafka.session.access(), &self.roles[at].election);
+            self.job_maker.guard_config(&self.config, self.nodes.session.access(), &self.nodes.roles[at].election);
         self.reserve.lend();
         let job = PreparedJob::make(&mut self.job_maker.cgroups, guard_config, GuardHandle::begin);
         let job = job.and_then(GuardedJob::new);
         self.reserve.take_back();
         match job {
-            Ok(job) => self.roles[at].job = Some(job),
+            Ok(job) => self.nodes.roles[at].job = Some(job),
             Err(error) => self.guard_refused(at, format!("the guard can't be started: {}", reason(&error))),
         }
     }
 
     /// A new guard remembers no term, and knows the address that the embedded broker has now.
     pub(super) fn renew_guard(&mut self, at: usize) {
-        let release = start::means_of_release(&self.config, self.kafka.session.access(), &self.roles[at].election);
-        if let Some(job) = &mut self.roles[at].job {
+        let release =
+            start::means_of_release(&self.config, self.nodes.session.access(), &self.nodes.roles[at].election);
+        if let Some(job) = &mut self.nodes.roles[at].job {
             job.config.release = release;
             self.start_guard(at);
         }
     }
 
     pub(super) fn start_guard(&mut self, at: usize) {
-        let Some(job) = &mut self.roles[at].job else { return };
+        let Some(job) = &mut self.nodes.roles[at].job else { return };
         self.reserve.lend();
         let started = job.start_guard();
         self.reserve.take_back();
@@ -198,6 +199,6 @@ impl MainLoop {
     fn guard_refused(&mut self, at: usize, error: String) {
         self.job_event(at, Event::GuardNotStarted);
         let error: Box<str> = error.into();
-        self.tell_all(&node::Event::GuardRefused { error });
+        self.nodes.tell_all(&node::Event::GuardRefused { error });
     }
 }

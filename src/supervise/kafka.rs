@@ -1,13 +1,13 @@
-//! What there is once in a process of Kafka: its session, and whether Kafka answers.
+//! The session with Kafka that all elections of a process share, and whether Kafka answers.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use neli::program::embedded::FoundBroker;
-use neli::program::{Access, Session, SessionEvent, SessionSettings, clock};
+use neli::program::{Access, Session, SessionEvent, SessionSettings, Unperformed, clock};
 use neli_proto::broker_death;
 use neli_proto::candidate::Elector;
-use neli_proto::node;
+use neli_proto::node::{self, Action};
 use neli_proto::reminder::{Reminder, Reminders};
 use neli_proto::time::Time;
 
@@ -17,9 +17,9 @@ use crate::exit::StartupError;
 use crate::report::log::{Event as LogEvent, Logger};
 use crate::report::notes::Trouble;
 
-/// This process's session with Kafka, and whether Kafka answers it.
-pub(super) struct KafkaSession {
-    pub(super) session: Session,
+/// Whether Kafka answers this process, and whether its log is to be trusted.
+#[derive(Default)]
+pub(super) struct KafkaState {
     /// No broker answers.
     pub(super) outage: Reminder,
     /// Appends that Kafka refuses, by its reasons.
@@ -43,32 +43,23 @@ pub(super) enum Trust {
     },
 }
 
-impl KafkaSession {
-    pub(super) fn start(access: Access, config: &Config, logger: &Logger) -> Result<Self, StartupError> {
-        let logger = logger.clone();
-        let log_callback = Arc::new(move |message: &str| {
-            logger.event(&LogEvent::Librdkafka { facility: "client".to_owned(), message: message.to_owned() });
-        });
-        let access = Access { log_callback: Some(log_callback), ..access };
-        let settings = SessionSettings {
-            elections: config.elections(),
-            create_topic: config.create_topic,
-            joins_group: matches!(config.timings.elector(), Elector::Group(_)),
-            timeout: config.timings.lease(),
-        };
-        Ok(Self {
-            session: Session::start(access, settings).map_err(StartupError::new)?,
-            outage: Reminder::default(),
-            refused_appends: Reminders::default(),
-            trusted_from: None,
-            broker_session: None,
-        })
-    }
+/// Connects this process's producer.
+pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) -> Result<Session, StartupError> {
+    let logger = logger.clone();
+    let log_callback = Arc::new(move |message: &str| {
+        logger.event(&LogEvent::Librdkafka { facility: "client".to_owned(), message: message.to_owned() });
+    });
+    let access = Access { log_callback: Some(log_callback), ..access };
+    let settings = SessionSettings {
+        elections: config.elections(),
+        create_topic: config.create_topic,
+        joins_group: matches!(config.timings.elector(), Elector::Group(_)),
+        timeout: config.timings.lease(),
+    };
+    Session::start(access, settings).map_err(StartupError::new)
+}
 
-    pub(super) const fn is_embedded(&self) -> bool {
-        self.session.access().embedded.is_some()
-    }
-
+impl KafkaState {
     /// One line for each kind of refusal, and again every 30 s. While no broker answers, that is logged instead.
     pub(super) fn append_was_refused(&mut self, now: Time, error: String) {
         if self.outage.trouble().is_none() {
@@ -85,8 +76,8 @@ impl KafkaSession {
     }
 
     /// Whether an empty log is a new one. One of an embedded broker that follows a killed one is not for a while.
-    pub(super) fn trust_in_log(&mut self, now: Time) -> Trust {
-        let trusted_from = self.session.access().embedded.as_ref().map_or(Time::ZERO, |broker| broker.trusted_from());
+    pub(super) fn trust_in_log(&mut self, now: Time, access: &Access) -> Trust {
+        let trusted_from = access.embedded.as_ref().map_or(Time::ZERO, |broker| broker.trusted_from());
         if now >= trusted_from {
             return Trust::Full;
         }
@@ -117,11 +108,11 @@ impl MainLoop {
             SessionEvent::Debug(message) => self.logger.event(&LogEvent::Debug { message }),
             SessionEvent::Down { error } => self.kafka.outage.begin(now, error),
             SessionEvent::Facts { id, event } => self.handle_facts(ROLE_WITH_KEY, now, id, event),
-            SessionEvent::Hello { offset, value } => self.handle_hello(now, offset, &value),
+            SessionEvent::Hello { offset, value } => self.nodes.handle_hello(now, offset, &value),
             SessionEvent::HelloDelivered => self.kafka.refused_appends.end(),
             SessionEvent::Moved(found) => self.move_to(now, &found),
             SessionEvent::Refused { error } => {
-                self.tell_all(&node::Event::KafkaRefused { error: error.into() });
+                self.nodes.tell_all(&node::Event::KafkaRefused { error: error.into() });
             }
             SessionEvent::Role { role, event } => self.handle_role_event(role as usize, now, event),
             SessionEvent::Up => {
@@ -133,26 +124,31 @@ impl MainLoop {
         }
     }
 
-    pub(super) fn renew_producer(&mut self, role: u32) {
-        self.reserve_of_client.lend();
-        if let Err(error) = self.kafka.session.renew_producer(role) {
-            self.refuse(error.to_string());
+    /// Performs what a node wants of Kafka.
+    pub(super) fn perform_in_kafka(&mut self, at: usize, action: &Action) {
+        if let Action::ReadAnew = action {
+            self.nodes.roles[at].readings += 1;
         }
-    }
-
-    pub(super) fn join_group(&mut self, role: u32) {
-        if self.many.as_ref().is_some_and(|many| !many.uses_group()) {
-            return;
+        if let Action::ReadAnew | Action::RenewProducer = action {
+            // Until the log's bounds are known. At the limit of open files the client would have none to connect with.
+            self.reserve_of_client.lend();
         }
-        if let Err(error) = self.kafka.session.join_group(role) {
-            self.refuse(error.to_string());
+        let now = clock::now();
+        match self.nodes.perform(now, at, action) {
+            Ok(()) => {
+                if let (Some(publisher), Action::Send { record }) = (&mut self.publisher, action) {
+                    publisher.sent(at, now, record);
+                }
+            }
+            Err(Unperformed::Append(error)) => self.kafka.append_was_refused(now, error.to_string()),
+            Err(Unperformed::Client(error)) => drop(self.refuse(error.to_string())),
         }
     }
 
     /// The embedded broker died, and another is running: its history starts anew.
     fn move_to(&mut self, now: Time, found: &FoundBroker) {
-        let alone = self.roles.iter().all(|role| role.node.is_alone(now));
-        if let Err(error) = self.kafka.session.move_to(found, &self.config.client.properties, alone) {
+        let alone = self.nodes.are_alone(now);
+        if let Err(error) = self.nodes.session.move_to(found, &self.config.client.properties, alone) {
             self.refuse(error.to_string());
         }
     }

@@ -20,38 +20,38 @@ const GUARD_TAKES: Duration = Duration::from_millis(200);
 impl MainLoop {
     /// Leaves the group for real: a member that just goes would hold up the others for a session. And waits for hooks.
     pub(super) async fn leave(&mut self, signals: &Signals, signals_ready: &Ready, timer: &mut Timer) {
-        self.kafka.session.stop_reading();
-        self.roles.iter_mut().filter_map(|role| role.facts.as_mut()).for_each(FactsTopic::stop_reading);
+        self.nodes.session.stop_reading();
+        self.nodes.roles.iter_mut().filter_map(|role| role.facts.as_mut()).for_each(FactsTopic::stop_reading);
         // Of what could not be killed.
         self.session.terminal.take_back();
         let now = clock::now();
-        self.kafka.session.leave_group_for_good(self.roles.iter().all(|role| role.node.is_alone(now)));
-        for at in 0..self.roles.len() {
+        self.nodes.leave_group_for_good(now);
+        for at in 0..self.nodes.roles.len() {
             self.exit_role(at);
         }
-        self.say_goodbye();
+        self.nodes.say_goodbye();
         let left_by = clock::now() + LEAVING_TAKES;
         let guards_end_by = clock::now() + GUARD_TAKES;
         loop {
             let guards_end_by = (self.has_closed_guards() && clock::now() < guards_end_by).then_some(guards_end_by);
             if clock::now() >= left_by {
-                self.kafka.session.stop_waiting_for_group();
+                self.nodes.session.stop_waiting_for_group();
             }
             self.perform();
-            let is_leaving = self.kafka.session.is_leaving_group();
-            let goodbye_by = self.kafka.session.awaits_goodbye_until();
-            let has_hooks = self.roles.iter().any(|role| role.node.has_running_hooks());
+            let is_leaving = self.nodes.session.is_leaving_group();
+            let goodbye_by = self.nodes.session.awaits_goodbye_until();
+            let has_hooks = self.nodes.roles.iter().any(|role| role.node.has_running_hooks());
             if !is_leaving && !has_hooks && guards_end_by.is_none() && goodbye_by.is_none() {
                 return;
             }
             self.report();
             self.publish();
             let left_by = is_leaving.then_some(left_by);
-            let of_nodes = self.roles.iter().filter_map(|role| role.node.poll_timeout()).min();
+            let of_nodes = self.nodes.roles.iter().filter_map(|role| role.node.poll_timeout()).min();
             let timeouts = [left_by, guards_end_by, goodbye_by, of_nodes, self.service_status.notifier.poll_timeout()];
             timer.set(timeouts.into_iter().flatten().min());
             tokio::select! {
-                () = self.kafka.session.wait(), if is_leaving || goodbye_by.is_some() => self.handle_last_session_events(),
+                () = self.nodes.session.wait(), if is_leaving || goodbye_by.is_some() => self.handle_last_session_events(),
                 () = signals_ready.wait() => self.handle_last_signals(signals),
                 () = timer.due() => self.handle_last_timeouts(),
             }
@@ -60,19 +60,21 @@ impl MainLoop {
 
     /// Whether a guard that was told to exit has not done so yet.
     fn has_closed_guards(&self) -> bool {
-        let mut jobs = self.roles.iter().filter_map(|role| role.job.as_ref());
+        let mut jobs = self.nodes.roles.iter().filter_map(|role| role.job.as_ref());
         jobs.any(|job| !job.guard.owes_release() && !job.guard.was_waited_for())
     }
 
     fn handle_last_timeouts(&mut self) {
         let now = clock::now();
-        self.roles.iter_mut().for_each(|role| role.node.handle_timeout(now));
-        self.touched.extend(0..self.roles.len());
+        for at in 0..self.nodes.roles.len() {
+            self.nodes.roles[at].node.handle_timeout(now);
+            self.nodes.touch(at);
+        }
     }
 
     /// A process that exits handles no more events of Kafka.
     fn handle_last_session_events(&mut self) {
-        while let Some(event) = self.kafka.session.poll() {
+        while let Some(event) = self.nodes.session.poll() {
             if let SessionEvent::Warning(message) = event {
                 self.logger.warn(message);
             }

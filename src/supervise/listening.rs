@@ -11,7 +11,7 @@ use neli_proto::record::{Body, MemberId, Offset, Record};
 use neli_proto::time::Time;
 use nix::unistd::Pid;
 
-use super::kafka::KafkaSession;
+use super::kafka::KafkaState;
 use super::role::{self, Role};
 use super::start::JobMaker;
 use super::{MainLoop, cannot};
@@ -118,7 +118,7 @@ impl Publisher {
         }
     }
 
-    fn publish(&mut self, now: Time, roles: &[Role], kafka: &KafkaSession) {
+    fn publish(&mut self, now: Time, roles: &[Role], kafka: &KafkaState) {
         let leads = |at: &usize| roles[*at].node.leads() != self.counted[*at].leads;
         if now < self.poll_timeout() && !self.changed.iter().any(leads) {
             return;
@@ -142,7 +142,7 @@ impl Publisher {
     }
 }
 
-fn broker(was_reached: bool, kafka: &KafkaSession) -> Broker {
+fn broker(was_reached: bool, kafka: &KafkaState) -> Broker {
     let told = |(since, error): (Time, &str)| (since, error.to_owned());
     Broker { was_reached, outage: kafka.outage.trouble().map(told), refusal: kafka.refused_appends.trouble().map(told) }
 }
@@ -159,7 +159,7 @@ impl MainLoop {
     /// Publishes what has changed, where HTTP is served.
     pub(super) fn publish(&mut self) {
         if let Some(publisher) = &mut self.publisher {
-            publisher.publish(clock::now(), &self.roles, &self.kafka);
+            publisher.publish(clock::now(), &self.nodes.roles, &self.kafka);
         }
     }
 }

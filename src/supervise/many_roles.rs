@@ -1,11 +1,11 @@
-//! A process that stands in many elections: what spreads its roles and makes it known to the others is asked what to do.
+//! What spreads the roles of a process that stands in many elections, and what is logged of all roles.
 
-use neli::program::{clock, names};
-use neli_proto::many_roles::{Action, ManyRoles, Settings};
-use neli_proto::node::Event;
+use neli::program::{Report, clock, names};
+use neli_proto::many_roles::{ManyRoles, Settings};
 use neli_proto::process_hello::ProcessHello;
-use neli_proto::record::{MemberId, Offset};
+use neli_proto::record::MemberId;
 use neli_proto::time::Time;
+use neli_proto::topic::{self, Risk};
 
 use super::{MainLoop, role};
 use crate::config::Config;
@@ -36,44 +36,28 @@ pub(super) fn of(config: &Config, member: &MemberId) -> Option<ManyRoles> {
 }
 
 impl MainLoop {
-    /// A hello was read in partition 0.
-    pub(super) fn handle_hello(&mut self, now: Time, offset: Offset, value: &[u8]) {
-        if let Some(event) = self.many.as_mut().and_then(|many| many.heard(now, offset, value)) {
-            for at in 0..self.roles.len() {
-                self.call(at, now, |node| node.handle(now, event.clone()));
+    /// Logs what a person is to know of all roles.
+    pub(super) fn log_reports(&mut self) {
+        while let Some(report) = self.nodes.poll_report() {
+            match report {
+                Report::HelloNotSent { error } => self.kafka.append_was_refused(clock::now(), error.to_string()),
+                Report::Risks { at, risks } => self.warn_of_risks(at, &risks),
+                Report::SpreadWithoutGroup { partitions } => self.warn_of_partitions(partitions),
+                Report::Stranger { warning } => self.logger.warn(warning.into()),
+                Report::Wait { why, until } => self.warn_of_doubt(&why, until),
             }
-        }
-        self.follow_many();
-    }
-
-    /// Does what is due of it.
-    pub(super) fn handle_timeout_of_many(&mut self, now: Time) {
-        if let Some(many) = &mut self.many {
-            many.handle_timeout(now);
-            self.follow_many();
         }
     }
 
-    /// Does what is wanted for all roles, until nothing more is: what a role does with it may change what is wanted of another.
-    pub(super) fn follow_many(&mut self) {
-        while let Some(action) = self.many.as_mut().and_then(ManyRoles::poll_action) {
-            match action {
-                Action::Hello(hello) => self.say_hello(&hello),
-                Action::Refuse { error } => self.tell_all(&Event::KafkaRefused { error }),
-                Action::SpreadWithoutGroup { partitions } => self.warn_of_partitions(partitions),
-                Action::Stranger { warning } => self.logger.warn(warning.into()),
-                Action::Tell { role: at, event } => {
-                    let now = clock::now();
-                    self.take_passed(at, now);
-                    self.call(at, now, |node| node.handle(now, event));
-                }
-                Action::Wait { why, until } => self.warn_of_doubt(&why, until),
-            }
+    /// What is only a risk, in the first reading.
+    fn warn_of_risks(&self, at: usize, risks: &[Risk]) {
+        if at == 0 && self.nodes.roles[at].readings == 1 {
+            self.logger.warn(format!("topic {:?}: {}", self.config.election.topic, topic::warning(risks)));
         }
     }
 
     fn warn_of_partitions(&self, partitions: u32) {
-        let (topic, count) = (&self.config.election.topic, self.roles.len());
+        let (topic, count) = (&self.config.election.topic, self.nodes.roles.len());
         self.logger.warn(format!(
             "topic {topic:?} has {partitions} partitions for {count} roles: the group could not assign each candidate a fair \
              share, so the roles are spread as with --elect log"
@@ -86,19 +70,5 @@ impl MainLoop {
         let at = timestamp(clock::wall_ms().saturating_add(left_ms));
         self.logger
             .warn(format!("{why}; it may have gone: until {at} nothing is claimed, unless that is known before"));
-    }
-
-    /// Says hello for all roles.
-    fn say_hello(&mut self, hello: &ProcessHello) {
-        if let Err(error) = self.kafka.session.say_hello(hello) {
-            self.kafka.append_was_refused(clock::now(), error.to_string());
-        }
-    }
-
-    /// Says the last hello, if the process has said hello.
-    pub(super) fn say_goodbye(&mut self) {
-        if let Some(goodbye) = self.many.as_ref().and_then(ManyRoles::goodbye) {
-            self.say_hello(&goodbye);
-        }
     }
 }

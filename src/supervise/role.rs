@@ -1,18 +1,16 @@
 //! What this process has in one election.
 
-use neli::program::{ElectionId, clock, names, random};
-use neli_proto::candidate::{Elector, Event as ElectionEvent, Identity};
+use neli::program::{ElectionId, HasNode, names, new_node};
+use neli_proto::candidate::{Elector, Identity};
 use neli_proto::guard::AwaitedGuard;
 use neli_proto::listener::FIRST_SPAN;
-use neli_proto::node::{Event, Node, Settings};
+use neli_proto::node::{Node, Settings};
 use neli_proto::once;
-use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId};
 use neli_proto::reminder::Reminder;
 use neli_proto::spread::Holding;
 use neli_proto::supervisor::{Policy, StopPolicy};
 use neli_proto::time::Time;
-use neli_proto::topic::TopicIdentity;
 
 use super::commands::{self, RunningCommands};
 use super::facts::FactsTopic;
@@ -53,13 +51,13 @@ impl Role {
         logger: &Logger,
         started: Time,
     ) -> Result<Self, StartupError> {
-        let random_seed = random::bytes().map_err(StartupError::new)?;
-        let random = Random::from_seed(u64::from_le_bytes(random_seed));
+        let is_one_of_many = config.elections().are_many();
+        let node = new_node(settings(config, member, started), is_one_of_many).map_err(StartupError::new)?;
         Ok(Self {
             logger: if config.roles.is_some() { logger.of_role(&election) } else { logger.clone() },
             election,
-            node: node(config, Node::new(clock::now(), settings(config, member, started), random)),
-            is_one_of_many: config.elections().are_many(),
+            node,
+            is_one_of_many,
             readings: 0,
             undecodable: Reminder::default(),
             job: None,
@@ -68,10 +66,6 @@ impl Role {
             ending: None,
             facts: config.once.as_ref().map(|once| FactsTopic::new(&config.election, once)),
         })
-    }
-
-    pub(super) const fn number(&self) -> u32 {
-        self.election.role
     }
 
     /// When there is something to do.
@@ -107,11 +101,23 @@ impl Role {
     pub(super) fn is_suspended(&self) -> bool {
         self.ending.is_some() || self.node.is_suspended()
     }
+}
 
-    /// The embedded broker's topics have no ids.
-    pub(super) fn topic_has_no_id(&mut self) {
-        let (asked, identity) = (clock::now(), TopicIdentity::Unnamed);
-        self.node.handle(asked, Event::Election(ElectionEvent::TopicIdentified { asked, identity }));
+impl HasNode for Role {
+    fn node(&self) -> &Node {
+        &self.node
+    }
+
+    fn node_mut(&mut self) -> &mut Node {
+        &mut self.node
+    }
+
+    fn election(&self) -> &ElectionId {
+        &self.election
+    }
+
+    fn election_mut(&mut self) -> &mut ElectionId {
+        &mut self.election
     }
 }
 
@@ -130,16 +136,6 @@ fn policy_of(once: &Once) -> once::Policy {
         Occasion::Window(_, window) => (window.key.clone(), Some(window.span), None),
     };
     once::Policy { key, window, schedule, retries: once.retries, done_status: once.done_status }
-}
-
-/// With many roles nothing is claimed before the introduction allows it.
-fn node(config: &Config, node: Node) -> Node {
-    if !config.elections().are_many() {
-        return node;
-    }
-    let mut node = node.one_of_many();
-    node.handle(clock::now(), Event::SpreadBy(None));
-    node
 }
 
 fn settings(config: &Config, member: MemberId, started: Time) -> Settings {

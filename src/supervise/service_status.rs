@@ -32,7 +32,7 @@ impl MainLoop {
         }
         let now = clock::now();
         let trouble = self.kafka.trouble();
-        let (doing, is_leaving) = match self.roles.as_slice() {
+        let (doing, is_leaving) = match self.nodes.roles.as_slice() {
             [role] => {
                 let status = role.node.status(now);
                 let next = notes::of_next_window(&status, role.next_window_ms());

@@ -87,7 +87,7 @@ impl MainLoop {
     pub(super) fn handle_hangup(&mut self) {
         self.session.hangup = None;
         if self.session.terminal.was_handed_on() {
-            self.tell_all(&node::Event::JobsTerminalGone);
+            self.nodes.tell_all(&node::Event::JobsTerminalGone);
         }
     }
 
@@ -100,9 +100,9 @@ impl MainLoop {
             // The kernel's are sent to the whole group: another process in it wants the terminal from the background.
             SIGTTIN | SIGTTOU if typed => return,
             SIGTSTP => Event::SuspendSignal { continuable: terminal::is_continuable() },
-            signal => return self.tell_all(&node::Event::Signal { signal }),
+            signal => return self.nodes.tell_all(&node::Event::Signal { signal }),
         };
-        self.tell_all(&node::Event::Job(event));
+        self.nodes.tell_all(&node::Event::Job(event));
     }
 
     /// What an answer of the guard means for the terminal.
@@ -131,16 +131,16 @@ impl MainLoop {
     /// Stops the process and its whole group until SIGCONT.
     pub(super) fn suspend_if_due(&mut self) {
         // A member that just stops would hold up the others for a session. Its end turns the loop again.
-        if self.kafka.session.is_leaving_group()
+        if self.nodes.session.is_leaving_group()
             || !mem::take(&mut self.session.suspending)
-            || !self.roles.iter().all(Role::is_suspended)
+            || !self.nodes.roles.iter().all(Role::is_suspended)
         {
             return;
         }
         self.logger.flush();
         // The shell may have gone meanwhile.
         if !terminal::is_continuable() || terminal::stop_group().is_err() {
-            self.tell_all(&node::Event::Continued);
+            self.nodes.tell_all(&node::Event::Continued);
             self.perform();
         }
     }

@@ -65,10 +65,10 @@ impl WallClock {
 impl MainLoop {
     /// Tells the node of the window that the wall clock shows, where that is another one, or anyway.
     pub(super) fn tell_window(&mut self, at: usize, now: Time, anyway: bool) {
-        let wall_clock = self.roles[at].facts.as_mut().and_then(|facts| facts.wall_clock.as_mut());
+        let wall_clock = self.nodes.roles[at].facts.as_mut().and_then(|facts| facts.wall_clock.as_mut());
         let window = wall_clock.and_then(|wall_clock| wall_clock.look(now, clock::wall_ms(), anyway));
         if let Some(window) = window {
-            self.tell_at(at, now, Event::Window(window));
+            self.nodes.tell(now, at, Event::Window(window));
         }
     }
 }

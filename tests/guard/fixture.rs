@@ -13,7 +13,7 @@ use neli::program::clock;
 use neli_proto::time::Time;
 use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
 use neli_run::process::release_queue::ReleaseQueue;
-use neli_run::process::signals::Set;
+use neli_run::process::signal_set::Set;
 use neli_run::process::system;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::stat::Mode;

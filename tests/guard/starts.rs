@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use harness::program;
 use neli_run::guard::{Answer, Grant, Order, Step, Target};
-use neli_run::process::signals::Set;
+use neli_run::process::signal_set::Set;
 use nix::libc::{EACCES, ENOENT, EPERM, SIGHUP, SIGPIPE, SIGSTOP, SIGTERM, SIGUSR1};
 use nix::unistd::{Pid, getpgid};
 

@@ -6,7 +6,7 @@ use harness::kafka::{Broker, Kafka};
 use harness::rights::{Operation, Resource, Rights, Rule};
 use harness::stage::Stage;
 use harness::wait::PATIENCE;
-use neli::{Follower, Leader, Leadership};
+use neli::{Follower, Leader, Leadership, Roles, RolesFollower};
 use nix::sys::signal::Signal;
 use std::time::Duration;
 
@@ -114,4 +114,45 @@ fn a_topic_that_is_made_again_is_followed() {
         election.leave().await;
         drop(lead);
     });
+}
+
+/// The same of many roles, which stand in other partitions of the new topic.
+#[test]
+fn a_topic_that_is_made_again_with_other_partitions_is_followed() {
+    let stage = stage(Elector::Log);
+    let kafka = Kafka::shared();
+    kafka.create_partitioned_topic(&stage.topic(), 4);
+    let followers = run(async {
+        let roles = candidate(&stage).roles(4).join().await.expect("it stands");
+        let followers = Follower::builder(&stage.group).brokers(kafka.address()).roles(4).start().expect("it starts");
+        follow_leads(roles, &followers).await;
+        followers
+    });
+    kafka.delete_topic(&stage.topic());
+    run(async {
+        for (role, follower) in followers.iter() {
+            let is_gone = |leadership: &Leadership| matches!(leadership, Leadership::Unknown { .. }).then_some(());
+            until(&format!("the end of the topic, by {role}"), &mut follower.clone(), is_gone).await;
+        }
+    });
+    kafka.create_partitioned_topic(&stage.topic(), 3);
+    run(async {
+        let roles = candidate(&stage).roles(4).join().await.expect("it stands");
+        follow_leads(roles, &followers).await;
+    });
+}
+
+/// Leads each role, and follows each lead and each release.
+async fn follow_leads(roles: Roles, followers: &RolesFollower) {
+    let mut leads = Vec::new();
+    for (role, election) in roles.iter() {
+        let lead = election.lead().await.expect("it leads");
+        let mut follower = followers.get(role).expect("it is followed").clone();
+        assert_eq!(until("a leader", &mut follower, led).await.term, lead.lease().token(), "role {role}");
+        leads.push(lead);
+    }
+    roles.leave().await;
+    for (_, follower) in followers.iter() {
+        until("a release", &mut follower.clone(), vacant).await;
+    }
 }

@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 
 use crate::builder::place::PlaceOptions;
 use crate::builder::times::TimeOptions;
+use crate::clock;
 use crate::driver::{self, BeforeRelease, Callback};
 use crate::election::Elections;
 use crate::error::Error;
@@ -24,10 +25,9 @@ use crate::lease::Lease;
 use crate::names;
 use crate::random;
 use crate::reason::Reason;
-use crate::roles::RolesBuilder;
 use crate::session::SessionSettings;
 use crate::task_guard::STOP;
-use crate::{clock, text};
+use crate::text;
 
 pub(crate) mod place;
 mod times;
@@ -88,6 +88,26 @@ pub struct Builder {
     name: Option<String>,
     stop_timeout: Duration,
     before_release: Option<BeforeRelease>,
+}
+
+impl Election {
+    /// A candidate for the election of this name, the same on every machine.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// let builder = neli::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli::Election::builder("billing").embedded(&broker);
+    /// let election = builder.join().await?;
+    /// let mut lead = election.lead().await?;
+    /// lead.run(|lease| async move { println!("leading in term {}", lease.token()) }).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn builder(group: impl Into<String>) -> Builder {
+        Builder::new(group.into())
+    }
 }
 
 impl Builder {
@@ -224,41 +244,6 @@ impl Builder {
         let callback: Callback = Arc::new(move |lease, reason| Box::pin(callback(lease, reason)));
         self.before_release = Some(BeforeRelease { limit, callback });
         self
-    }
-
-    /// In place of one election so many, on one session with Kafka: the roles are called by their numbers, from 0 on.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let broker = neli::EmbeddedBroker::start()?;
-    /// let builder = neli::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
-    /// # let builder = neli::Election::builder("billing").embedded(&broker);
-    /// let roles = builder.roles(16).join().await?;
-    /// assert_eq!(roles.iter().count(), 16);
-    /// # Ok(()) }
-    /// ```
-    pub fn roles(self, count: u32) -> RolesBuilder {
-        RolesBuilder::counted(self, count)
-    }
-
-    /// The same by names; every candidate names the same ones in the same order.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let broker = neli::EmbeddedBroker::start()?;
-    /// let builder = neli::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
-    /// # let builder = neli::Election::builder("billing").embedded(&broker);
-    /// let roles = builder.named_roles(["ingest", "bill"]).join().await?;
-    /// let lead = roles.get("bill").ok_or("no such role")?.lead().await?;
-    /// assert_eq!(lead.lease().role(), Some("bill"));
-    /// # Ok(()) }
-    /// ```
-    pub fn named_roles<T: Into<String>>(self, names: impl IntoIterator<Item = T>) -> RolesBuilder {
-        RolesBuilder::named(self, names.into_iter().map(Into::into).collect())
     }
 
     /// Joins the election, and waits until this candidate has read its journal and stands. While Kafka does not answer it waits; dropped, it

@@ -4,7 +4,6 @@
 //! It is a thread and not a task of the user's runtime: a runtime whose threads are all busy would send no heartbeat
 //! and notice no deadline. It waits on `CLOCK_BOOTTIME`, and holds no lock while it waits.
 
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -20,14 +19,15 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 use crate::clock;
+use crate::command::{Command, Commands};
 use crate::error::Error;
 use crate::event::Event;
-use crate::handle::Shared;
 use crate::lease::Lease;
+use crate::nodes::Nodes;
 use crate::reason::Reason;
 use crate::session::{Session, SessionSettings};
+use crate::state::Shared;
 use crate::text::reason;
-use crate::timeouts::Timeouts;
 use crate::waiter::Waiter;
 use role::Role;
 
@@ -39,35 +39,6 @@ mod role;
 const EVENTS_TOGETHER: usize = 1024;
 /// How long the end waits for a member that leaves the group. Half of it is what that may take.
 const LEAVING_TAKES: Duration = Duration::from_secs(1);
-
-/// What handles, leads and tasks want of the thread.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Command {
-    /// The last task under a lead that ends has ended.
-    Idle { term: Offset },
-    /// Leave the election.
-    Leave,
-    /// Give this lead up.
-    Resign { term: Offset },
-}
-
-/// The way to the thread for one of its elections.
-#[derive(Clone, Debug)]
-pub(crate) struct Commands {
-    role: usize,
-    sender: UnboundedSender<(usize, Command)>,
-}
-
-impl Commands {
-    pub(crate) const fn new(role: usize, sender: UnboundedSender<(usize, Command)>) -> Self {
-        Self { role, sender }
-    }
-
-    /// Hands it over, unless the thread has gone.
-    pub(crate) fn send(&self, command: Command) {
-        let _ = self.sender.send((self.role, command));
-    }
-}
 
 /// What is awaited before a lead is released.
 #[derive(Clone)]
@@ -107,13 +78,9 @@ pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
         roles.push(role);
         shared.push(Shared { commands: Commands::new(at, command_sender.clone()), state: states, events });
     }
-    let mut driver = Driver {
+    let driver = Driver {
         standing: roles.len(),
-        touched: (0..roles.len()).collect(),
-        timeouts: Timeouts::default(),
-        roles,
-        many: many.map(ManyRoles::new),
-        session: Session::start(access, session)?,
+        nodes: Nodes::new(roles, Session::start(access, session)?, many.map(ManyRoles::new)),
         lease: node.timings.lease(),
         stop_timeout,
         before_release,
@@ -122,7 +89,6 @@ pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
         commands,
         ended: Vec::new(),
     };
-    driver.topics_have_no_ids_if_embedded();
     let waiter = Waiter::new().map_err(cannot)?;
     let thread = thread::Builder::new().name("neli-election".to_owned());
     thread.spawn(move || driver.run(waiter)).map_err(cannot)?;
@@ -131,14 +97,7 @@ pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
 
 /// A process's elections, in their thread.
 struct Driver {
-    /// By their places.
-    roles: Vec<Role>,
-    /// Those to which something has happened since they were last asked what they want.
-    touched: BTreeSet<usize>,
-    timeouts: Timeouts,
-    /// What spreads them, where there are many.
-    many: Option<ManyRoles>,
-    session: Session,
+    nodes: Nodes<Role>,
     lease: Duration,
     stop_timeout: Duration,
     before_release: Option<BeforeRelease>,
@@ -165,7 +124,7 @@ impl Driver {
                 return self.leave(&mut waiter);
             }
             self.tell_ends();
-            match self.wait(&mut waiter, self.next_timeout()) {
+            match self.wait(&mut waiter, self.nodes.poll_timeout()) {
                 Some(Input::Command(at, command)) => self.handle_command(at, command),
                 Some(Input::Kafka) => self.handle_session_events(),
                 None => {}
@@ -175,7 +134,7 @@ impl Driver {
     }
 
     fn wait(&mut self, waiter: &mut Waiter, due: Option<Time>) -> Option<Input> {
-        let (commands, session) = (&mut self.commands, &mut self.session);
+        let (commands, session) = (&mut self.commands, &mut self.nodes.session);
         waiter.wait(due, async {
             tokio::select! {
                 biased;
@@ -185,30 +144,21 @@ impl Driver {
         })
     }
 
-    fn next_timeout(&self) -> Option<Time> {
-        [self.timeouts.first(), self.many.as_ref().and_then(ManyRoles::poll_timeout)].into_iter().flatten().min()
-    }
-
     fn handle_timeouts(&mut self) {
         let now = clock::now();
-        for at in self.timeouts.due(now) {
+        for at in self.nodes.due(now) {
             self.let_time_pass(at, now);
         }
-        if let Some(many) = &mut self.many {
-            many.handle_timeout(now);
-            self.follow_many();
-        }
+        self.nodes.handle_timeout_of_many(now);
     }
 
     /// The deadline of what runs comes first.
     fn let_time_pass(&mut self, at: usize, now: Time) {
-        self.roles[at].guard.handle_timeout(now);
+        self.nodes.roles[at].guard.handle_timeout(now);
         self.perform_effects(at);
-        self.roles[at].drop_what_is_due(now);
-        self.take_passed(at, now);
-        self.call(at, now, |node| node.handle_timeout(now));
-        self.follow_many();
-        if let Some(term) = self.roles[at].term_that_nobody_took(now) {
+        self.nodes.roles[at].drop_what_is_due(now);
+        self.nodes.let_time_pass(now, at);
+        if let Some(term) = self.nodes.roles[at].term_that_nobody_took(now) {
             self.resign(at, term);
         }
     }
@@ -216,7 +166,7 @@ impl Driver {
     fn handle_command(&mut self, at: usize, command: Command) {
         match command {
             Command::Idle { term } => {
-                if self.roles[at].holds(term) {
+                if self.nodes.roles[at].holds(term) {
                     self.end_if_idle(at);
                 }
             }
@@ -228,36 +178,33 @@ impl Driver {
     /// What came together is taken together, but commands and the guard are not kept waiting for long.
     fn handle_session_events(&mut self) {
         for _ in 0..EVENTS_TOGETHER {
-            let Some(event) = self.session.poll() else { break };
+            let Some(event) = self.nodes.session.poll() else { break };
             self.perform();
             self.handle_session_event(event);
         }
     }
 
     fn resign(&mut self, at: usize, term: Offset) {
-        if self.roles[at].holds(term) && !self.roles[at].lead_ends() {
+        if self.nodes.roles[at].holds(term) && !self.nodes.roles[at].lead_ends() {
             self.stand_down(at, Why::Resigned, false);
         }
     }
 
     fn stand_down(&mut self, at: usize, why: Why, leaving: bool) {
-        let now = clock::now();
-        self.take_passed(at, now);
-        self.call(at, now, |node| node.handle(now, node::Event::StandDown { why, leaving }));
-        self.follow_many();
+        self.nodes.tell(clock::now(), at, node::Event::StandDown { why, leaving });
     }
 
     /// Wakes the subscribers of the elections' state.
     fn warn(&mut self, message: &str) {
-        self.roles.iter_mut().for_each(|role| role.tell(Event::warning(message)));
+        self.nodes.roles.iter_mut().for_each(|role| role.tell(Event::warning(message)));
     }
 
     // ---- the end ------------------------------------------------------------------------------------------------------
 
     /// It stands in this election no more.
     fn end(&mut self, at: usize, error: Error) {
-        if self.roles[at].ending.is_none() {
-            self.roles[at].ending = Some(error);
+        if self.nodes.roles[at].ending.is_none() {
+            self.nodes.roles[at].ending = Some(error);
             self.standing -= 1;
             self.ended.push(at);
         }
@@ -265,31 +212,32 @@ impl Driver {
 
     /// Nor in any other.
     fn end_all(&mut self, error: &Error) {
-        for at in 0..self.roles.len() {
+        for at in 0..self.nodes.roles.len() {
             self.end(at, error.clone());
         }
     }
 
     fn tell_ends(&mut self) {
         for at in self.ended.drain(..) {
-            self.roles[at].tell_end();
+            self.nodes.roles[at].tell_end();
         }
     }
 
     /// Leaves the group for real: a member that just goes would hold up the others for a session.
     fn leave(&mut self, waiter: &mut Waiter) {
-        self.session.stop_reading();
+        self.nodes.session.stop_reading();
         let now = clock::now();
-        self.session.leave_group_for_good(self.roles.iter().all(|role| role.node.is_alone(now)));
-        self.say_goodbye();
+        self.nodes.leave_group_for_good(now);
+        self.nodes.say_goodbye();
+        self.pass_on_reports();
         let left_by = now + LEAVING_TAKES;
         loop {
-            let left_by = (self.session.is_leaving_group() && clock::now() < left_by).then_some(left_by);
-            let waits = [left_by, self.session.awaits_goodbye_until()];
+            let left_by = (self.nodes.session.is_leaving_group() && clock::now() < left_by).then_some(left_by);
+            let waits = [left_by, self.nodes.session.awaits_goodbye_until()];
             let Some(until) = waits.into_iter().flatten().min() else { break };
             self.wait(waiter, Some(until));
             // Nothing more is taken in.
-            while self.session.poll().is_some() {}
+            while self.nodes.session.poll().is_some() {}
         }
         self.tell_ends();
     }
@@ -298,6 +246,6 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         // A fault here ends what runs too.
-        self.roles.iter().for_each(|role| role.end_lead(Reason::Expired));
+        self.nodes.roles.iter().for_each(|role| role.end_lead(Reason::Expired));
     }
 }

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::event::Leader;
 use crate::kafka::access::Access;
 use crate::kafka::embedded::in_process::EmbeddedBroker;
-use crate::kafka::reader::{IfMissing, Source};
+use crate::kafka::source::{IfMissing, Source};
 use crate::roles::RoleNames;
 use crate::text::reason;
 use crate::waiter::Waiter;
@@ -309,7 +309,7 @@ fn start(access: Access, elections: Elections) -> Result<Vec<Follower>, Error> {
     // Nothing is sent: the thread sees that the last sender is dropped.
     let (follows, followers) = mpsc::channel(1);
     let mut reading = Reading::new(source, event_sender, states);
-    reading.read_anew().map_err(cannot)?;
+    reading.start().map_err(cannot)?;
     let waiter = Waiter::new().map_err(cannot)?;
     let thread = thread::Builder::new().name("neli-follower".to_owned());
     thread.spawn(move || reading.run(waiter, events, followers)).map_err(cannot)?;

@@ -4,16 +4,15 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{broadcast, watch};
 use tokio::time;
 
-use crate::builder::Builder;
-use crate::driver::{Command, Commands};
+use crate::command::Command;
 use crate::error::Error;
-use crate::event::{Event, Leader};
+use crate::event::Leader;
 use crate::events::Events;
 use crate::lead::Lead;
-use crate::lease::{Lease, Tenure};
+use crate::lease::Lease;
+use crate::state::{Shared, State};
 
 /// A candidate that stands for election. A clone is the same candidate; when the last clone and the last [`Lead`] are dropped it
 /// leaves the election, in the background.
@@ -42,51 +41,7 @@ pub struct Election {
     shared: Arc<Shared>,
 }
 
-/// What handles and leads share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) commands: Commands,
-    pub(crate) state: watch::Receiver<State>,
-    pub(crate) events: broadcast::Receiver<Event>,
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        self.commands.send(Command::Leave);
-    }
-}
-
-/// What is known of a candidate outside of its thread.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct State {
-    /// It has read the journal, and stands.
-    pub(crate) stands: bool,
-    /// The lead that it holds.
-    pub(crate) tenure: Option<Arc<Tenure>>,
-    pub(crate) leader: Option<Leader>,
-    /// It stands no more, and why.
-    pub(crate) ended: Option<Error>,
-}
-
 impl Election {
-    /// A candidate for the election of this name, the same on every machine.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let broker = neli::EmbeddedBroker::start()?;
-    /// let builder = neli::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
-    /// # let builder = neli::Election::builder("billing").embedded(&broker);
-    /// let election = builder.join().await?;
-    /// let mut lead = election.lead().await?;
-    /// lead.run(|lease| async move { println!("leading in term {}", lease.token()) }).await?;
-    /// # Ok(()) }
-    /// ```
-    pub fn builder(group: impl Into<String>) -> Builder {
-        Builder::new(group.into())
-    }
-
     /// One that has not read its journal yet.
     pub(crate) fn joining(shared: Shared) -> Self {
         Self { shared: Arc::new(shared) }
@@ -291,27 +246,5 @@ impl Election {
     pub async fn leave(self) {
         self.begin_to_leave();
         let _ = self.shared.wait_for(|_| None::<()>).await;
-    }
-}
-
-impl Shared {
-    /// Waits until the state gives something, or the candidate stands no more.
-    async fn wait_for<T>(&self, mut what: impl FnMut(&State) -> Option<T>) -> Result<T, Error> {
-        let mut states = self.state.clone();
-        loop {
-            {
-                let state = states.borrow_and_update();
-                if let Some(error) = &state.ended {
-                    return Err(error.clone());
-                }
-                if let Some(found) = what(&state) {
-                    return Ok(found);
-                }
-            }
-            if states.changed().await.is_err() {
-                let ended = states.borrow().ended.clone();
-                return Err(ended.unwrap_or_else(|| Error::System("the election's thread has panicked".to_owned())));
-            }
-        }
     }
 }

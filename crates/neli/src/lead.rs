@@ -4,8 +4,8 @@ use std::future::Future;
 use std::sync::Arc;
 
 use crate::error::Lost;
-use crate::handle::Shared;
 use crate::lease::{Lease, Tenure};
+use crate::state::Shared;
 
 /// This process leads, for as long as the [`Lease`] is valid. Dropped, it gives the lead up: another leads first. Where there is no other
 /// candidate, nobody leads for two leases after that, and then this one may lead again: a `Lead` is kept for as long as there is work.

@@ -98,6 +98,7 @@ mod alarm;
 mod bootstrap;
 mod builder;
 mod clock;
+mod command;
 mod driver;
 mod election;
 mod error;
@@ -108,12 +109,14 @@ mod handle;
 mod lead;
 mod lease;
 mod names;
+mod nodes;
 mod properties;
 mod random;
 mod reason;
 mod roles;
 mod sealed_memfd;
 mod session;
+mod state;
 mod task_guard;
 mod text;
 mod timeouts;
@@ -124,6 +127,7 @@ mod wording;
 mod kafka {
     pub(crate) mod access;
     mod answer_limit;
+    pub mod broker_watch;
     mod context;
     pub mod embedded;
     pub(crate) mod error_class;
@@ -141,6 +145,7 @@ mod kafka {
     pub(crate) mod producer;
     pub(crate) mod reader;
     mod reading;
+    pub(crate) mod source;
     pub(crate) mod topic;
 }
 
@@ -163,6 +168,7 @@ pub mod program {
     pub use crate::kafka::access::{
         Access, HEARTBEAT_INTERVAL, LogCallback, MemberTimings, NoAddress, SESSION_TIMEOUT,
     };
+    pub use crate::kafka::broker_watch;
     pub use crate::kafka::embedded;
     pub use crate::kafka::error_class::Layer;
     pub use crate::kafka::event::{FactsEvent, KafkaEvent, Key, ReadRecord, ReadingEvent};
@@ -174,12 +180,13 @@ pub mod program {
     pub use crate::kafka::group::{GroupEvent, GroupReport, Member};
     pub use crate::kafka::librdkafka::{GroupDescription, NewTopic, Rights, topic_identity};
     pub use crate::kafka::producer::Producer;
-    pub use crate::kafka::reader::{IfMissing, Reader, Source};
+    pub use crate::kafka::reader::Reader;
+    pub use crate::kafka::source::{IfMissing, Source};
     pub use crate::kafka::topic::{has_topic, topics};
+    pub use crate::nodes::{HasNode, Nodes, Report, Unperformed, new_node};
     pub use crate::session::event::{RoleEvent, SessionEvent};
     pub use crate::session::{Session, SessionSettings};
     pub use crate::text::{ClientError, reason, shown_duration};
-    pub use crate::timeouts::Timeouts;
 
     pub mod alarm {
         //! A timer on `CLOCK_BOOTTIME`.

@@ -114,6 +114,43 @@ impl RolesBuilder {
     }
 }
 
+impl Builder {
+    /// In place of one election so many, on one session with Kafka: the roles are called by their numbers, from 0 on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// let builder = neli::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli::Election::builder("billing").embedded(&broker);
+    /// let roles = builder.roles(16).join().await?;
+    /// assert_eq!(roles.iter().count(), 16);
+    /// # Ok(()) }
+    /// ```
+    pub fn roles(self, count: u32) -> RolesBuilder {
+        RolesBuilder::counted(self, count)
+    }
+
+    /// The same by names; every candidate names the same ones in the same order.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// let builder = neli::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli::Election::builder("billing").embedded(&broker);
+    /// let roles = builder.named_roles(["ingest", "bill"]).join().await?;
+    /// let lead = roles.get("bill").ok_or("no such role")?.lead().await?;
+    /// assert_eq!(lead.lease().role(), Some("bill"));
+    /// # Ok(()) }
+    /// ```
+    pub fn named_roles<T: Into<String>>(self, names: impl IntoIterator<Item = T>) -> RolesBuilder {
+        RolesBuilder::named(self, names.into_iter().map(Into::into).collect())
+    }
+}
+
 /// How many roles there are, and how they are called.
 #[derive(Clone)]
 pub(crate) struct RoleNames {

@@ -20,11 +20,11 @@ use crate::kafka::access::Access;
 use crate::kafka::event::KafkaEvent;
 use crate::kafka::group::{GroupReport, Member};
 use crate::kafka::producer::Producer;
-use crate::kafka::reader::{IfMissing, Reader, Source};
+use crate::kafka::source::{IfMissing, Source};
 use crate::text::{ClientError, reason};
 use event::{RoleEvent, SessionEvent};
 use members::Members;
-use router::{Output, Router};
+use readers::Readers;
 
 mod embedded;
 pub(crate) mod event;
@@ -33,6 +33,7 @@ mod group;
 mod hello;
 mod members;
 mod progress;
+pub(crate) mod readers;
 mod router;
 mod topic;
 
@@ -69,11 +70,10 @@ pub struct Session {
     producers: u32,
     /// For each role the last producer that it knows.
     known_producer: BTreeMap<u32, u32>,
-    router: Router,
-    /// Which topic has as many partitions as the router counts, once that is known; and whether it has more since.
+    readers: Readers,
+    /// Which topic has as many partitions as the readers count, once that is known; and whether it has more since.
     counted: Option<TopicIdentity>,
     has_grown: bool,
-    readers: BTreeMap<u32, Reader>,
     /// Since when each role waits for the topic to be judged, and whether that has been asked for.
     unjudged: BTreeMap<u32, Time>,
     is_judging: bool,
@@ -94,6 +94,19 @@ pub struct Session {
     outputs: VecDeque<SessionEvent>,
 }
 
+/// What is read of a session's journals.
+fn source(access: &Access, settings: &SessionSettings) -> Source {
+    Source {
+        access: access.clone(),
+        elections: settings.elections.clone(),
+        partitions: None,
+        only: None,
+        if_missing: if settings.create_topic { IfMissing::Create } else { IfMissing::Refuse },
+        joins_group: settings.joins_group,
+        is_looked_at: false,
+    }
+}
+
 impl Session {
     /// Connects the producer; nothing is read before [`read_anew`](Self::read_anew).
     ///
@@ -104,15 +117,17 @@ impl Session {
         let (event_sender, events) = mpsc::channel(EVENTS_WAITING);
         let (report_sender, reports) = mpsc::channel(REPORTS_WAITING);
         let producer = Producer::start(&access, &settings.elections, settings.timeout, event_sender.clone())?;
+        // Another embedded broker may have made the topic with another number.
+        let keeps_partitions = access.embedded.is_none();
+        let readers = Readers::new(source(&access, &settings), keeps_partitions, event_sender.clone());
         Ok(Self {
             access,
             producer,
             producers: 0,
             known_producer: BTreeMap::new(),
-            router: Router::new(settings.elections.roles.clone()),
+            readers,
             counted: None,
             has_grown: false,
-            readers: BTreeMap::new(),
             unjudged: BTreeMap::new(),
             is_judging: false,
             members: Members::none(),
@@ -140,7 +155,7 @@ impl Session {
     /// The election of a role, once it is known how many partitions the topic has.
     #[must_use]
     pub fn election(&self, role: u32) -> Option<ElectionId> {
-        self.router.partitions().map(|partitions| self.settings.elections.election(role, partitions))
+        self.readers.partitions().map(|partitions| self.settings.elections.election(role, partitions))
     }
 
     /// Waits until [`poll`](Self::poll) may have something. May be dropped and called again at any time.
@@ -174,8 +189,8 @@ impl Session {
     /// [`RoleEvent::Topic`].
     pub fn read_anew(&mut self, role: u32) {
         let now = clock::now();
-        self.router.read_anew(now, role);
-        self.follow_router();
+        self.readers.read_anew(now, role);
+        self.follow_readers();
         if self.access.embedded.is_some() {
             self.tell(role, RoleEvent::Topic(None));
         } else {
@@ -186,31 +201,31 @@ impl Session {
 
     /// Reads the role's journal from this offset on.
     pub fn read_from(&mut self, role: u32, offset: i64) {
-        self.router.read_from(clock::now(), role, offset);
-        self.follow_router();
+        self.readers.read_from(clock::now(), role, offset);
+        self.follow_readers();
     }
 
     /// The role has read all that there was.
     pub fn is_caught_up(&mut self, role: u32) {
-        self.router.is_caught_up(role);
+        self.readers.is_caught_up(role);
     }
 
     /// What other elections have written since the role last learnt of it: to be passed on before the role gets a
     /// timeout or another event.
     pub fn take_passed(&mut self, role: u32) -> Option<RoleEvent> {
-        self.router.take_passed(role)
+        self.readers.take_passed(role)
     }
 
     /// Asks soon where the log ends.
     pub fn look_for_end(&mut self, role: u32) {
-        self.router.look_for_end(role);
-        self.follow_router();
+        self.readers.look_for_end(role);
+        self.follow_readers();
     }
 
     /// Reads nothing more, for any role.
     pub fn stop_reading(&mut self) {
-        self.router.stop();
-        self.follow_router();
+        self.readers.stop();
+        self.follow_readers();
     }
 
     /// Hands over a record of the role, and returns at once: its result is reported with its `seq`.
@@ -232,12 +247,12 @@ impl Session {
     /// How many partitions the topic has, once that is known.
     #[must_use]
     pub const fn partitions(&self) -> Option<i32> {
-        self.router.partitions()
+        self.readers.partitions()
     }
 
     /// Asks which topic stands under the name, until there is an answer: [`RoleEvent::Identified`], for all roles.
     pub fn identify(&self) {
-        self.producer.identify(self.router.partitions());
+        self.producer.identify(self.readers.partitions());
     }
 
     /// Makes another producer in place of the one that the role knows, unless another role has had that done.
@@ -299,8 +314,8 @@ impl Session {
             KafkaEvent::NotDelivered { role, seq, .. } => return self.tell(role, RoleEvent::NotDelivered { seq }),
             KafkaEvent::Partitions(partitions) => return self.found(partitions),
             KafkaEvent::Reading { reading, partition, event } => {
-                self.router.handle(clock::now(), reading, partition, event);
-                return self.follow_router();
+                self.readers.handle(clock::now(), reading, partition, event);
+                return self.follow_readers();
             }
             KafkaEvent::Refused { error } => SessionEvent::Refused { error },
             KafkaEvent::Topic { asked, facts } => return self.judged(asked, &facts),
@@ -310,35 +325,17 @@ impl Session {
         self.outputs.push_back(output);
     }
 
-    /// Performs the router's actions, and reports its events.
-    fn follow_router(&mut self) {
-        while let Some(output) = self.router.poll() {
-            match output {
-                Output::Close { reading } => drop(self.readers.remove(&reading)),
-                Output::Hello { offset, value } => self.outputs.push_back(SessionEvent::Hello { offset, value }),
-                Output::LookForEnd { reading } => self.readers.get(&reading).into_iter().for_each(Reader::look_for_end),
-                Output::ReadFrom { reading, partition, offset } => {
-                    self.readers.get(&reading).into_iter().for_each(|reader| reader.read_from(partition, offset));
+    /// Has done what reading takes, and reports what has come of it.
+    fn follow_readers(&mut self) {
+        while let Some(output) = self.readers.poll() {
+            let event = match output {
+                readers::Output::Hello { offset, value } => SessionEvent::Hello { offset, value },
+                readers::Output::NotStarted(error) => {
+                    SessionEvent::Refused { error: format!("the journal can't be read: {}", reason(&error)) }
                 }
-                Output::Start { reading, only } => self.start_reader(reading, only),
-                Output::Tell { role, event } => self.tell(role, event),
-            }
-        }
-    }
-
-    fn start_reader(&mut self, reading: u32, only: Option<BTreeSet<i32>>) {
-        let SessionSettings { elections, create_topic, joins_group, .. } = self.settings.clone();
-        // Another embedded broker may have made the topic with another number.
-        let partitions = self.router.partitions().filter(|_| self.access.embedded.is_none());
-        let access = self.access.clone();
-        let if_missing = if create_topic { IfMissing::Create } else { IfMissing::Refuse };
-        let source = Source { access, elections, partitions, only, if_missing, joins_group, is_looked_at: false };
-        match Reader::start(source, reading, self.event_sender.clone()) {
-            Ok(reader) => drop(self.readers.insert(reading, reader)),
-            Err(error) => {
-                let error = format!("the journal can't be read: {}", reason(&error));
-                self.outputs.push_back(SessionEvent::Refused { error });
-            }
+                readers::Output::Role { role, event } => SessionEvent::Role { role, event },
+            };
+            self.outputs.push_back(event);
         }
     }
 }

@@ -6,14 +6,14 @@ use neli_proto::time::Time;
 
 /// The timeouts, by role.
 #[derive(Debug, Default)]
-pub struct Timeouts {
+pub(crate) struct Timeouts {
     by_time: BTreeSet<(Time, usize)>,
     by_role: BTreeMap<usize, Time>,
 }
 
 impl Timeouts {
     /// Sets a role's; none is never.
-    pub fn set(&mut self, role: usize, at: Option<Time>) {
+    pub(crate) fn set(&mut self, role: usize, at: Option<Time>) {
         if let Some(before) = self.by_role.remove(&role) {
             self.by_time.remove(&(before, role));
         }
@@ -25,13 +25,13 @@ impl Timeouts {
 
     /// The earliest.
     #[must_use]
-    pub fn first(&self) -> Option<Time> {
+    pub(crate) fn first(&self) -> Option<Time> {
         self.by_time.first().map(|(at, _)| *at)
     }
 
     /// The roles that are to be called by now, the longest due first.
     #[must_use]
-    pub fn due(&self, now: Time) -> Vec<usize> {
+    pub(crate) fn due(&self, now: Time) -> Vec<usize> {
         self.by_time.iter().take_while(|(at, _)| *at <= now).map(|(_, role)| *role).collect()
     }
 }

@@ -26,9 +26,10 @@ const GLOBAL: [&str; 12] = [
     "signal_hook",
     "sigprocmask",
 ];
-/// The ways into that code, and where they stand: in itself, and in a method of the session that `neli-run` alone calls.
+/// The ways into that code, and where they stand: in itself, in what watches a broker, and in a method of the session that `neli-run` alone calls.
 const ENTRANCES: [&str; 3] = ["BrokerFinder", "BrokerDirectory", "follow_broker"];
-const WITH_ENTRANCES: [&str; 3] = ["kafka/embedded.rs", "kafka/embedded/directory.rs", "session/embedded.rs"];
+const WITH_ENTRANCES: [&str; 4] =
+    ["kafka/broker_watch.rs", "kafka/embedded.rs", "kafka/embedded/directory.rs", "session/embedded.rs"];
 
 fn sources(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());

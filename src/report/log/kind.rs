@@ -1,19 +1,7 @@
 //! What an event is called, and how much it matters.
 
 use super::event::{Event, From};
-
-/// How much it matters.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Level {
-    /// For finding faults of `neli-run`'s: with `-v`.
-    Debug,
-    /// The ordinary course.
-    Info,
-    /// Somebody should know.
-    Warning,
-    /// Somebody should act.
-    Error,
-}
+use crate::report::level::Level;
 
 impl Event {
     /// Its level.

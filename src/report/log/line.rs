@@ -9,8 +9,8 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::config::LogFormat;
+use crate::report::level::Level;
 use crate::report::log::event::Event;
-use crate::report::log::kind::Level;
 use crate::text::{cut, one_line};
 
 /// What enters a pipe in one piece, also where others write to it (`PIPE_BUF`).

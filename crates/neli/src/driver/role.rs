@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use neli_proto::node::{self, Node};
-use neli_proto::random::Random;
 use neli_proto::record::Offset;
 use neli_proto::supervisor::Ending;
 use neli_proto::time::Time;
@@ -13,10 +12,10 @@ use crate::clock;
 use crate::election::{ElectionId, Elections};
 use crate::error::Error;
 use crate::event::{Event, Leader};
-use crate::handle::State;
 use crate::lease::Tenure;
-use crate::random;
+use crate::nodes::{self, HasNode};
 use crate::reason::Reason;
+use crate::state::State;
 use crate::task_guard::TaskGuard;
 use crate::text;
 
@@ -59,6 +58,24 @@ pub(super) struct Held {
     pub(super) is_last_begun: bool,
 }
 
+impl HasNode for Role {
+    fn node(&self) -> &Node {
+        &self.node
+    }
+
+    fn node_mut(&mut self) -> &mut Node {
+        &mut self.node
+    }
+
+    fn election(&self) -> &ElectionId {
+        &self.election
+    }
+
+    fn election_mut(&mut self) -> &mut ElectionId {
+        &mut self.election
+    }
+}
+
 impl Role {
     /// With what the handles follow: the state, and the events.
     pub(super) fn new(
@@ -67,12 +84,7 @@ impl Role {
         election: ElectionId,
     ) -> Result<(Self, watch::Receiver<State>, broadcast::Receiver<Event>), Error> {
         let no_randomness = |error| Error::System(format!("no randomness: {}", text::reason(&error)));
-        let random = Random::from_seed(u64::from_le_bytes(random::bytes().map_err(no_randomness)?));
-        let mut node = Node::new(clock::now(), settings.clone(), random);
-        if elections.are_many() {
-            node = node.one_of_many();
-            node.handle(clock::now(), node::Event::SpreadBy(None));
-        }
+        let node = nodes::new_node(settings.clone(), elections.are_many()).map_err(no_randomness)?;
         let (state, states) = watch::channel(State::default());
         let kept = if elections.are_many() { EVENTS_KEPT_OF_MANY } else { EVENTS_KEPT };
         let (events, first_events) = broadcast::channel(kept);

@@ -1,8 +1,8 @@
 //! The follower's thread: it reads the journals of all roles that are followed, and publishes who leads each.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::io;
+use std::sync::Arc;
 
 use neli_proto::journal::{Verdict, View};
 use neli_proto::listener::{FIRST_SPAN, Listener, LogBounds};
@@ -16,41 +16,30 @@ use crate::clock;
 use crate::election::Elections;
 use crate::error::Error;
 use crate::event::Leader;
-use crate::kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
-use crate::kafka::reader::{Reader, Source};
-use crate::text::reason;
+use crate::kafka::embedded::Connection;
+use crate::kafka::event::{KafkaEvent, ReadingEvent};
+use crate::kafka::source::Source;
+use crate::session::event::RoleEvent;
+use crate::session::readers::{Output, Readers};
+use crate::text;
 use crate::waiter::Waiter;
 use crate::wording;
 
 /// The journals, as they are read.
 pub(super) struct Reading {
-    source: Source,
-    reader: Option<Reader>,
-    /// How many readings there have been: events of an earlier one are dropped.
-    number: u32,
-    event_sender: Sender<KafkaEvent>,
-    /// How many partitions the topic has, once that is known.
-    partitions: Option<i32>,
-    /// How far each partition is read.
-    progress: BTreeMap<i32, Progress>,
+    elections: Elections,
+    /// The embedded broker, whose log may be one that another has lost.
+    embedded: Option<Arc<Connection>>,
+    readers: Readers,
+    /// By their numbers, from the first one on.
     roles: Vec<Role>,
     /// Why no broker answers, or what else keeps the reading from going on.
     trouble: Option<String>,
 }
 
-/// One partition.
-#[derive(Clone, Copy, Default)]
-struct Progress {
-    /// Everything below was handed over.
-    position: Offset,
-    known_end: Offset,
-}
-
 /// One election that is followed.
 struct Role {
     listener: Listener,
-    /// The listener has been given everything below this offset.
-    handled_to: Offset,
     /// When the leader's last effective record was read.
     last_effective: Time,
     state: watch::Sender<State>,
@@ -59,28 +48,24 @@ struct Role {
 impl Reading {
     pub(super) fn new(source: Source, event_sender: Sender<KafkaEvent>, states: Vec<watch::Sender<State>>) -> Self {
         let now = clock::now();
-        let role =
-            |state| Role { listener: Listener::asking(now, FIRST_SPAN), handled_to: 0, last_effective: now, state };
+        let role = |state| Role { listener: Listener::asking(now, FIRST_SPAN), last_effective: now, state };
         Self {
-            // A single role 0 is always in the first partition.
-            partitions: (source.elections.roles.end == 1).then_some(1),
-            source,
-            reader: None,
-            number: 0,
-            event_sender,
-            progress: BTreeMap::new(),
+            elections: source.elections.clone(),
+            embedded: source.access.embedded.clone(),
+            // A topic that is made anew may have another number.
+            readers: Readers::new(source, false, event_sender),
             roles: states.into_iter().map(role).collect(),
             trouble: None,
         }
     }
 
-    pub(super) fn read_anew(&mut self) -> io::Result<()> {
-        self.number += 1;
-        // Of the reader before.
-        self.trouble = None;
-        self.reader = None;
-        self.reader = Some(Reader::start(self.source.clone(), self.number, self.event_sender.clone())?);
-        Ok(())
+    /// Begins to read the journal of each role.
+    pub(super) fn start(&mut self) -> io::Result<()> {
+        let now = clock::now();
+        for role in self.elections.roles.clone() {
+            self.readers.read_anew(now, role);
+        }
+        self.follow_readers(now)
     }
 
     /// Until the last follower is dropped, or Kafka refuses.
@@ -137,13 +122,21 @@ impl Reading {
 
     fn handle(&mut self, event: KafkaEvent) -> Result<(), Error> {
         match event {
-            KafkaEvent::Reading { reading, partition, event } if reading == self.number => {
-                self.handle_reading(partition, event).map_err(|error| Error::System(reason(&error)))?;
+            KafkaEvent::Reading { reading, partition, event } => {
+                if matches!(event, ReadingEvent::CaughtUp { .. } | ReadingEvent::Record(_)) && self.readers.has(reading) {
+                    // What is read goes on, so that nothing keeps it from that.
+                    self.trouble = None;
+                }
+                let now = clock::now();
+                self.readers.handle(now, reading, partition, event);
+                self.follow_readers(now).map_err(|error| Error::System(text::reason(&error)))?;
             }
             KafkaEvent::Refused { error } => return Err(Error::refused(&error)),
             KafkaEvent::Down { error } => self.trouble = Some(wording::of_library(&error)),
             KafkaEvent::Up => self.trouble = None,
-            KafkaEvent::Partitions(partitions) => self.partitions = Some(partitions),
+            KafkaEvent::Partitions(partitions) => {
+                self.found(partitions).map_err(|error| Error::System(text::reason(&error)))?;
+            }
             KafkaEvent::AppendRefused { .. }
             | KafkaEvent::BrokerSession(_)
             | KafkaEvent::Created { .. }
@@ -154,7 +147,6 @@ impl Reading {
             | KafkaEvent::Identified { .. }
             | KafkaEvent::Moved(_)
             | KafkaEvent::NotDelivered { .. }
-            | KafkaEvent::Reading { .. }
             | KafkaEvent::Topic { .. }
             // It stops nothing.
             | KafkaEvent::Warning(_) => {}
@@ -162,112 +154,81 @@ impl Reading {
         Ok(())
     }
 
-    fn handle_reading(&mut self, partition: i32, event: ReadingEvent) -> io::Result<()> {
+    /// The topic has so many partitions. With another number roles are on others, and their journals are others.
+    fn found(&mut self, partitions: i32) -> io::Result<()> {
+        let known = self.readers.partitions();
+        self.readers.found(partitions);
+        if known.is_none_or(|known| known == partitions) {
+            return Ok(());
+        }
         let now = clock::now();
+        self.readers.stop();
+        for role in self.elections.roles.clone() {
+            self.read_anew(now, role);
+        }
+        self.follow_readers(now)
+    }
+
+    /// Has done what reading takes, and passes what has come of it to the listeners.
+    fn follow_readers(&mut self, now: Time) -> io::Result<()> {
+        while let Some(output) = self.readers.poll() {
+            match output {
+                Output::Hello { .. } => {}
+                Output::NotStarted(error) => return Err(error),
+                Output::Role { role, event } => self.handle_role_event(now, role, event),
+            }
+        }
+        Ok(())
+    }
+
+    fn handle_role_event(&mut self, now: Time, number: u32, event: RoleEvent) {
+        let role = &mut self.roles[(number - self.elections.roles.start) as usize];
         match event {
-            ReadingEvent::CaughtUp { next } => {
-                // What is read goes on, so that nothing keeps it from that.
-                self.trouble = None;
-                self.pass_gap(now, partition, next);
-                for role in self.on(partition) {
-                    self.roles[role].pass(now, next);
-                    self.roles[role].listener.reached(now, next);
+            RoleEvent::CaughtUp { next } => role.listener.reached(now, next),
+            RoleEvent::Cut => self.read_anew(now, number),
+            RoleEvent::Ends { asked, start, end } => {
+                let trusted = self.embedded.as_ref().is_none_or(|broker| now >= broker.trusted_from());
+                match role.listener.answered(now, LogBounds { asked, start, end, trusted }) {
+                    Ok(Some(from)) => {
+                        // What is read is older.
+                        role.last_effective = now;
+                        self.readers.read_from(now, number, from);
+                    }
+                    Ok(None) => {}
+                    Err(_) => self.read_anew(now, number),
                 }
             }
-            ReadingEvent::Cut => return self.begin_anew(now),
-            ReadingEvent::Ends { asked, start, end } => return self.ends(now, partition, asked, (start, end)),
-            ReadingEvent::Record(record) => {
-                self.trouble = None;
-                self.read(now, partition, record);
-            }
-            ReadingEvent::Undecodable { offset, error } => {
-                let topic = &self.source.elections.topic;
+            RoleEvent::Passed { first, last } => role.listener.read_others(now, first, last),
+            RoleEvent::Read { offset, is_hello: true, .. } => role.listener.read_others(now, offset, offset),
+            RoleEvent::Read { offset, is_hello: false, value } => role.read(now, offset, value.as_deref()),
+            RoleEvent::Undecodable { offset, error } => {
+                role.listener.undecodable(now);
+                let topic = &self.elections.topic;
                 self.trouble =
                     Some(format!("topic \"{topic}\": the batch at offset {offset} can't be decoded: {error}"));
-                for role in self.on(partition) {
-                    self.roles[role].listener.undecodable(now);
-                }
             }
+            // A follower joins no group, sends nothing and does not ask which topic it is.
+            RoleEvent::Assigned
+            | RoleEvent::Delivered { .. }
+            | RoleEvent::Elsewhere
+            | RoleEvent::Identified { .. }
+            | RoleEvent::Named { .. }
+            | RoleEvent::NotDelivered { .. }
+            | RoleEvent::Revoked { .. }
+            | RoleEvent::Topic(_)
+            | RoleEvent::UnusedPartitions => {}
         }
-        Ok(())
+        if self.roles[(number - self.elections.roles.start) as usize].listener.is_caught_up() {
+            self.readers.is_caught_up(number);
+        }
     }
 
-    fn ends(&mut self, now: Time, partition: i32, asked: Time, (start, end): (Offset, Offset)) -> io::Result<()> {
-        let embedded = self.source.access.embedded.as_ref();
-        let trusted = embedded.is_none_or(|broker| now >= broker.trusted_from());
-        self.progress.entry(partition).or_default().known_end = end;
-        let mut froms = BTreeSet::new();
-        for role in self.on(partition) {
-            let role = &mut self.roles[role];
-            match role.listener.answered(now, LogBounds { asked, start, end, trusted }) {
-                Ok(Some(from)) => {
-                    // What is read is older.
-                    (role.last_effective, role.handled_to) = (now, from);
-                    froms.insert(from);
-                }
-                Ok(None) => {}
-                Err(_) => return self.begin_anew(now),
-            }
-        }
-        // Each has been asking since the same reading began, and is answered the same.
-        if let Some(from) = froms.first() {
-            self.progress.entry(partition).or_default().position = *from;
-            self.reader.iter().for_each(|reader| reader.read_from(partition, *from));
-        }
-        Ok(())
-    }
-
-    fn read(&mut self, now: Time, partition: i32, record: ReadRecord) {
-        let ReadRecord { offset, key, value, .. } = record;
-        self.pass_gap(now, partition, offset);
-        let first = self.source.elections.roles.start;
-        if let Key::Election(role) = key
-            && let Some(role) = role.checked_sub(first).and_then(|at| self.roles.get_mut(at as usize))
-        {
-            role.pass(now, offset);
-            role.read(now, offset, value.as_deref());
-        }
-        let progress = self.progress.entry(partition).or_default();
-        progress.position = offset + 1;
-        let Progress { position, known_end } = *progress;
-        if position >= known_end {
-            for role in self.on(partition).filter(|role| !self.roles[*role].listener.is_caught_up()).collect::<Vec<_>>()
-            {
-                self.roles[role].pass(now, position);
-            }
-        }
-    }
-    /// The next offset is this one. If something is missing before it, each role learns of everything before that gap first.
-    /// The next offset is this one. Where something is missing before it, each role is told of all before that.
-    fn pass_gap(&mut self, now: Time, partition: i32, offset: Offset) {
-        let position = self.progress.entry(partition).or_default().position;
-        if offset <= position {
-            return;
-        }
-        for role in self.on(partition) {
-            self.roles[role].pass(now, position);
-            self.roles[role].handled_to = offset;
-        }
-        self.progress.entry(partition).or_default().position = offset;
-    }
-
-    /// Where the roles on a partition stand in the list.
-    fn on(&self, partition: i32) -> impl Iterator<Item = usize> + use<> {
-        let first = self.source.elections.roles.start;
-        // One that is followed alone is in the partition that is read.
-        let partitions = self.partitions.unwrap_or(1);
-        let is_on = move |at: &usize| {
-            let number = first + u32::try_from(*at).unwrap_or_default();
-            Elections::partition_of(number, partitions) == partition
-        };
-        (0..self.roles.len()).filter(is_on)
-    }
-
-    /// The history is cut or made anew.
-    fn begin_anew(&mut self, now: Time) -> io::Result<()> {
-        self.progress.clear();
-        self.roles.iter_mut().for_each(|role| role.listener.history_cut(now));
-        self.read_anew()
+    /// The history of a role's journal is cut or made anew.
+    fn read_anew(&mut self, now: Time, number: u32) {
+        // Of the reading before.
+        self.trouble = None;
+        self.roles[(number - self.elections.roles.start) as usize].listener.history_cut(now);
+        self.readers.read_anew(now, number);
     }
 }
 
@@ -285,19 +246,10 @@ impl Role {
         self.listener.is_caught_up() && self.listener.is_vacant()
     }
 
-    /// Others' records stand at each offset below this one that it does not know of.
-    fn pass(&mut self, now: Time, next: Offset) {
-        if self.handled_to < next {
-            self.listener.read_others(now, self.handled_to, next - 1);
-            self.handled_to = next;
-        }
-    }
-
     fn read(&mut self, now: Time, offset: Offset, value: Option<&[u8]>) {
         let record = value.and_then(Record::parse);
         if self.listener.read(now, offset, record.as_ref(), false).verdict == Verdict::Effective {
             self.last_effective = now;
         }
-        self.handled_to = self.handled_to.max(offset + 1);
     }
 }

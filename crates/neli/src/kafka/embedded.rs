@@ -18,11 +18,9 @@ use neli_proto::record::LEASE_MS;
 use neli_proto::time::Time;
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc::Sender;
 
 use crate::clock;
 use crate::kafka::embedded::directory::BrokerDirectory;
-use crate::kafka::event::KafkaEvent;
 use crate::sealed_memfd;
 
 pub mod directory;
@@ -46,7 +44,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Between two attempts to connect.
 const CONNECT_INTERVAL: Duration = Duration::from_millis(5);
 /// A broker that was started and can't be reached after this is started again: it may have given way to one that ended.
-const START_INTERVAL: Duration = Duration::from_secs(1);
+pub(crate) const START_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How the embedded broker is found, or started.
 #[derive(Clone, Debug)]
@@ -173,34 +171,6 @@ impl BrokerFinder {
         }
     }
 
-    /// Holds `connection` in a thread of its own, and when the broker is gone finds or starts another and sends that to `events`
-    /// ([`KafkaEvent::Moved`]), again and again.
-    ///
-    /// # Errors
-    ///
-    /// The machine has no thread to spare.
-    pub fn follow(self, mut connection: Arc<Connection>, events: Sender<KafkaEvent>) -> io::Result<()> {
-        let following = move || {
-            while !events.is_closed() {
-                connection.wait_for_end();
-                let event = match self.find_or_start() {
-                    Ok(found) => {
-                        connection = Arc::clone(&found.connection);
-                        KafkaEvent::Moved(found)
-                    }
-                    Err(error) => {
-                        thread::park_timeout(START_INTERVAL);
-                        KafkaEvent::Down { error: error.to_string() }
-                    }
-                };
-                if events.blocking_send(event).is_err() {
-                    return;
-                }
-            }
-        };
-        thread::Builder::new().name("neli-embedded".to_owned()).spawn(following).map(drop)
-    }
-
     /// The new process takes nothing along: what it could not be kept from inheriting it closes itself.
     fn start(&self) -> io::Result<Child> {
         let ms = |span: Duration| span.as_millis().try_into().unwrap_or(u64::MAX);
@@ -288,7 +258,7 @@ impl Connection {
     }
 
     /// Blocks until the broker is gone.
-    fn wait_for_end(&self) {
+    pub(crate) fn wait_for_end(&self) {
         // One in this process lives for as long as this.
         let Host::Process { stream, .. } = &self.host else { return };
         let mut stream = stream;

@@ -16,8 +16,8 @@ use crate::kafka::error_class::{ErrorClass, NoToken, is_worth_another_login, of_
 use crate::kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
 use crate::kafka::group::{refusal, right_asked_for};
 use crate::kafka::partition_consumer::PartitionConsumer;
-use crate::kafka::reader::Source;
 use crate::kafka::reading::Reading;
+use crate::kafka::source::Source;
 use crate::kafka::topic::{may_not_describe, may_not_read};
 
 /// Between two tries to read what can't be decoded.

@@ -27,17 +27,14 @@ use crate::kafka::librdkafka::topic_identity;
 use crate::kafka::log_bounds;
 use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::poll_thread::PollThread;
-use crate::kafka::reading::Reading;
+use crate::kafka::reading::{Order, Reading};
+use crate::kafka::source::Source;
 use crate::kafka::topic::{self, Presence, TopicError};
 use crate::text::reason;
 use leaderless::Leaderless;
 
 mod finding;
 mod leaderless;
-
-pub use source::{IfMissing, Source};
-
-mod source;
 
 /// Between two questions where the log ends (L4).
 const ASK_INTERVAL: Duration = Duration::from_secs(20);
@@ -90,14 +87,6 @@ impl Drop for Reader {
         self.stopped.store(true, Ordering::Relaxed);
         let _ = self.orders.send(Order::Ask);
     }
-}
-
-/// To the asker.
-pub(super) enum Order {
-    /// Something changed: ask now.
-    Ask,
-    /// Read this partition from this offset on.
-    ReadFrom { partition: i32, offset: i64 },
 }
 
 /// Asks what blocks.

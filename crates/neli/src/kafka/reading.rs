@@ -11,7 +11,7 @@ use crate::kafka::context::KafkaContext;
 use crate::kafka::error_class::{self, ErrorClass, plain};
 use crate::kafka::event::{KafkaEvent, ReadingEvent};
 use crate::kafka::partition_consumer::PartitionConsumer;
-use crate::kafka::reader::{Order, Source};
+use crate::kafka::source::Source;
 
 /// Whether a broker answers.
 #[derive(Eq, PartialEq)]
@@ -19,6 +19,14 @@ enum Contact {
     Unknown,
     Down(String),
     Up,
+}
+
+/// To the asker.
+pub(super) enum Order {
+    /// Something changed: ask now.
+    Ask,
+    /// Read this partition from this offset on.
+    ReadFrom { partition: i32, offset: i64 },
 }
 
 /// One reading, as its two threads share it.

@@ -8,7 +8,7 @@ use neli_proto::time::Time;
 use tokio::sync::watch;
 
 use crate::clock;
-use crate::driver::{Command, Commands};
+use crate::command::{Command, Commands};
 use crate::error::Lost;
 use crate::reason::Reason;
 

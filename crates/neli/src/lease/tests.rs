@@ -1,7 +1,7 @@
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use super::*;
-use crate::driver::{Command, Commands};
+use crate::command::{Command, Commands};
 
 fn tenure(left: Duration) -> (Arc<Tenure>, UnboundedReceiver<(usize, Command)>) {
     let (commands, received) = mpsc::unbounded_channel();

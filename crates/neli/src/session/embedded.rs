@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{RoleEvent, Session};
 use crate::election::Properties;
 use crate::kafka::access::Access;
+use crate::kafka::broker_watch;
 use crate::kafka::embedded::{BrokerFinder, FoundBroker};
 use crate::text::ClientError;
 
@@ -17,7 +18,7 @@ impl Session {
     /// The machine has no thread to spare.
     pub fn follow_broker(&self, finder: BrokerFinder) -> io::Result<Option<String>> {
         let Some(broker) = &self.access.embedded else { return Ok(None) };
-        finder.follow(Arc::clone(broker), self.event_sender.clone())?;
+        broker_watch::watch(finder, Arc::clone(broker), self.event_sender.clone())?;
         Ok(Some(broker.bootstrap().to_owned()))
     }
 
@@ -30,6 +31,7 @@ impl Session {
     pub fn move_to(&mut self, found: &FoundBroker, properties: &Properties, alone: bool) -> Result<(), ClientError> {
         let log_callback = self.access.log_callback.clone();
         self.access = Access { log_callback, ..Access::embedded(&found.connection, properties) };
+        self.readers.reach_by(self.access.clone());
         self.stop_reading();
         for role in self.settings.elections.roles.clone() {
             self.tell(role, RoleEvent::Cut);

@@ -158,7 +158,7 @@ pub enum RoleEvent {
 impl RoleEvent {
     /// For the spread of a process's roles, before the role's candidate gets the event. `partitions`: of the topic,
     /// once that is known.
-    pub fn tell_many(&self, many: &mut ManyRoles, now: Time, role: usize, partitions: Option<i32>) {
+    pub(crate) fn tell_many(&self, many: &mut ManyRoles, now: Time, role: usize, partitions: Option<i32>) {
         match self {
             Self::Assigned => many.stand(now, role, Standing::Assigned),
             Self::Cut => many.history_cut(role),
@@ -188,7 +188,7 @@ impl RoleEvent {
     /// # Errors
     ///
     /// Facts about the topic have to be judged first (R0).
-    pub fn for_candidate(self, trusted: bool) -> Result<CandidateEvent, Box<TopicFacts>> {
+    pub(crate) fn for_candidate(self, trusted: bool) -> Result<CandidateEvent, Box<TopicFacts>> {
         Ok(match self {
             Self::Assigned => CandidateEvent::StandingChanged(Standing::Assigned),
             Self::CaughtUp { next } => CandidateEvent::ReachedEnd { next },

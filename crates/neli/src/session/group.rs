@@ -58,7 +58,7 @@ impl Session {
 
     pub(super) fn join(&mut self) -> Result<(), ClientError> {
         let Self { access, settings, report_sender, .. } = self;
-        let in_use = settings.elections.partitions_in_use(self.router.partitions().unwrap_or(1));
+        let in_use = settings.elections.partitions_in_use(self.readers.partitions().unwrap_or(1));
         (self.held, self.group_member, self.has_unused_partitions) = (None, None, false);
         self.members.join(|number| Member::join(access, &settings.elections, in_use, number, report_sender.clone()))?;
         self.tell_member_whether_it_leads();
@@ -117,7 +117,7 @@ impl Session {
 
     /// Reports to each role in the group what has changed for its partition.
     fn tell_members(&mut self, event: impl Fn(i32) -> Option<RoleEvent>) {
-        let count = self.router.partitions().unwrap_or(1);
+        let count = self.readers.partitions().unwrap_or(1);
         for role in self.in_group.clone() {
             if let Some(event) = event(Elections::partition_of(role, count)) {
                 self.tell(role, event);
@@ -127,7 +127,7 @@ impl Session {
 
     /// A role that joins a group in which others stand already gets their last report.
     fn tell_standing(&mut self, role: u32) {
-        let partition = Elections::partition_of(role, self.router.partitions().unwrap_or(1));
+        let partition = Elections::partition_of(role, self.readers.partitions().unwrap_or(1));
         let standing = self
             .held
             .as_ref()

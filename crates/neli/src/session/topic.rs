@@ -13,10 +13,10 @@ use crate::text::reason;
 impl Session {
     /// The topic has so many partitions, as a reading has found that was told no number.
     pub(super) fn found(&mut self, partitions: i32) {
-        match self.router.partitions() {
+        match self.readers.partitions() {
             Some(known) if known != partitions => self.refuse_count(known, partitions),
             Some(_) => {}
-            None => self.router.found(partitions),
+            None => self.readers.found(partitions),
         }
     }
 
@@ -34,7 +34,7 @@ impl Session {
     /// run all count as before. A topic that was made anew is counted by its number, by those that start.
     fn stays(&mut self, identity: TopicIdentity, count: i32) -> bool {
         let elections = &self.settings.elections;
-        let Some(known) = self.router.partitions().filter(|_| elections.roles.end > 1) else { return true };
+        let Some(known) = self.readers.partitions().filter(|_| elections.roles.end > 1) else { return true };
         if identity == TopicIdentity::Missing {
             return true;
         }
@@ -65,7 +65,7 @@ impl Session {
         }
         // That there is none is so for every partition.
         let concerns = |partition| identity == TopicIdentity::Missing || partitions.contains(&partition);
-        let counted = self.router.partitions().unwrap_or(1);
+        let counted = self.readers.partitions().unwrap_or(1);
         for role in self.settings.elections.roles.clone() {
             if concerns(Elections::partition_of(role, counted)) {
                 self.tell(role, RoleEvent::Identified { asked, identity });

@@ -4,7 +4,7 @@ use neli_proto::guard::Grant;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::driver::Commands;
+use crate::command::Commands;
 use crate::lease::Tenure;
 use crate::reason::Reason;
 

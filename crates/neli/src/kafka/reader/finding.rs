@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use rdkafka::consumer::Consumer;
 
-use super::{Asker, IfMissing, RETRY, Source};
+use super::{Asker, RETRY};
 use crate::clock;
 use crate::kafka::event::KafkaEvent;
+use crate::kafka::source::{IfMissing, Source};
 use crate::kafka::topic::{self, Presence, TopicError};
 
 /// A broker may not know a topic for this long after it was made.

@@ -11,6 +11,7 @@ use crate::election::Properties;
 use crate::kafka::access::Access;
 use crate::kafka::access::LogCallback;
 use crate::kafka::event::Key;
+use crate::kafka::source::IfMissing;
 
 const LONG: Duration = Duration::from_secs(10);
 

@@ -1,0 +1,38 @@
+//! Waits for the end of an embedded broker, and finds or starts the next one.
+
+use std::io;
+use std::sync::Arc;
+use std::thread;
+
+use tokio::sync::mpsc::Sender;
+
+use crate::kafka::embedded::{BrokerFinder, Connection, START_INTERVAL};
+use crate::kafka::event::KafkaEvent;
+
+/// Holds `connection` in a thread of its own, and when the broker is gone finds or starts another and sends that to `events`
+/// ([`KafkaEvent::Moved`]), again and again.
+///
+/// # Errors
+///
+/// The machine has no thread to spare.
+pub fn watch(finder: BrokerFinder, mut connection: Arc<Connection>, events: Sender<KafkaEvent>) -> io::Result<()> {
+    let following = move || {
+        while !events.is_closed() {
+            connection.wait_for_end();
+            let event = match finder.find_or_start() {
+                Ok(found) => {
+                    connection = Arc::clone(&found.connection);
+                    KafkaEvent::Moved(found)
+                }
+                Err(error) => {
+                    thread::park_timeout(START_INTERVAL);
+                    KafkaEvent::Down { error: error.to_string() }
+                }
+            };
+            if events.blocking_send(event).is_err() {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().name("neli-embedded".to_owned()).spawn(following).map(drop)
+}

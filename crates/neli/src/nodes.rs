@@ -1,0 +1,395 @@
+//! The nodes of a process's elections on their session with Kafka: what happens in the session is passed to the nodes, and what the
+//! nodes want of Kafka is done in the session. Where there are many roles, [`ManyRoles`] is asked and told between the two.
+//!
+//! The main loop of `neli-run` and the library's thread both stand on it. What only one of them does with an event (log it, give it to
+//! a guard, show it to users) stays there. Nothing here decides.
+//!
+//! The order of effects: what others wrote is passed to a node before whatever happens to it, and an action is performed before the node
+//! is asked for the next one.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io;
+
+use neli_proto::candidate;
+use neli_proto::many_roles::{self, ManyRoles};
+use neli_proto::node::{Action, Event, Node, Settings};
+use neli_proto::process_hello::ProcessHello;
+use neli_proto::random::Random;
+use neli_proto::time::Time;
+use neli_proto::topic::{self, JudgedPartition, Risk, TopicFacts, TopicIdentity};
+
+use crate::clock;
+use crate::election::ElectionId;
+use crate::random;
+use crate::session::Session;
+use crate::session::event::RoleEvent;
+use crate::text::ClientError;
+use crate::timeouts::Timeouts;
+
+/// What a loop has in one election, of which the node is a part.
+pub trait HasNode {
+    /// The node.
+    fn node(&self) -> &Node;
+    /// The same.
+    fn node_mut(&mut self) -> &mut Node;
+    /// The election. Of several roles the partition is known when the topic is.
+    fn election(&self) -> &ElectionId;
+    /// The same.
+    fn election_mut(&mut self) -> &mut ElectionId;
+}
+
+/// The nodes of a process, their session with Kafka, and what spreads the roles.
+pub struct Nodes<R> {
+    /// By the numbers of the roles.
+    pub roles: Vec<R>,
+    /// What they share.
+    pub session: Session,
+    /// Where there are many roles.
+    many: Option<ManyRoles>,
+    /// The roles to which something has happened since they were last asked what they want.
+    touched: BTreeSet<usize>,
+    /// When each role wants to be called again.
+    timeouts: Timeouts,
+    reports: VecDeque<Report>,
+}
+
+/// What users are to know of all roles.
+#[derive(Debug)]
+pub enum Report {
+    /// A hello could not be handed over: the queue is full, or the hello too large.
+    HelloNotSent {
+        /// One line.
+        error: ClientError,
+    },
+    /// The topic may carry a role's election, with these risks.
+    Risks {
+        /// Where the role stands in the list.
+        at: usize,
+        /// The risks, at least one.
+        risks: Vec<Risk>,
+    },
+    /// The roles are spread by count and not by the group, whose assignment could not give every candidate a fair share.
+    SpreadWithoutGroup {
+        /// The number of partitions of the topic.
+        partitions: u32,
+    },
+    /// Another candidate of this group stands for other roles.
+    Stranger {
+        /// The other candidate and its roles, in one line.
+        warning: Box<str>,
+    },
+    /// Nothing is claimed before `until`, unless the other candidate is known to have gone by then.
+    Wait {
+        /// One line about the other candidate, which maps a role to another partition and may have gone.
+        why: Box<str>,
+        /// The time.
+        until: Time,
+    },
+}
+
+/// Why an action was not performed.
+#[derive(Debug)]
+pub enum Unperformed {
+    /// The record could not be handed over: the queue is full, or the record too large. The node knows that it is not delivered.
+    Append(ClientError),
+    /// A client of Kafka could not be made, without which the process can't stand.
+    Client(ClientError),
+}
+
+/// A new node. One of many roles claims nothing before the process may stand.
+///
+/// # Errors
+///
+/// The kernel gives no randomness.
+pub fn new_node(settings: Settings, is_one_of_many: bool) -> io::Result<Node> {
+    let random = Random::from_seed(u64::from_le_bytes(random::bytes()?));
+    let node = Node::new(clock::now(), settings, random);
+    if !is_one_of_many {
+        return Ok(node);
+    }
+    let mut node = node.one_of_many();
+    node.handle(clock::now(), Event::SpreadBy(None));
+    Ok(node)
+}
+
+impl<R: HasNode> Nodes<R> {
+    /// Each is to be asked what it wants. The embedded broker's topics have no ids, which is known from the start.
+    #[must_use]
+    pub fn new(mut roles: Vec<R>, session: Session, many: Option<ManyRoles>) -> Self {
+        if session.access().embedded.is_some() {
+            for role in &mut roles {
+                let (asked, identity) = (clock::now(), TopicIdentity::Unnamed);
+                let event = candidate::Event::TopicIdentified { asked, identity };
+                role.node_mut().handle(asked, Event::Election(event));
+            }
+        }
+        let touched = (0..roles.len()).collect();
+        Self { roles, session, many, touched, timeouts: Timeouts::default(), reports: VecDeque::new() }
+    }
+
+    /// What users are to know next. To be asked for before the nodes' actions are performed.
+    pub fn poll_report(&mut self) -> Option<Report> {
+        self.reports.pop_front()
+    }
+
+    /// Whether no other candidate is known to any node.
+    #[must_use]
+    pub fn are_alone(&self, now: Time) -> bool {
+        self.roles.iter().all(|role| role.node().is_alone(now))
+    }
+
+    // ---- what happens -----------------------------------------------------------------------------------------------
+
+    /// Passes an event to a role's node, after what others wrote.
+    pub fn tell(&mut self, now: Time, at: usize, event: Event) {
+        self.take_passed(now, at);
+        self.call(now, at, |node| node.handle(now, event));
+        self.follow_many();
+    }
+
+    /// Passes an event of the process to each node.
+    pub fn tell_all(&mut self, event: &Event) {
+        for at in 0..self.roles.len() {
+            self.tell(clock::now(), at, event.clone());
+        }
+    }
+
+    /// Passes an event to a role's node that has no part in its election any more: what others wrote is nothing to it.
+    pub fn tell_ended(&mut self, now: Time, at: usize, event: Event) {
+        self.call(now, at, |node| node.handle(now, event));
+    }
+
+    /// Has a role's node do what is due by now.
+    pub fn let_time_pass(&mut self, now: Time, at: usize) {
+        self.take_passed(now, at);
+        self.call(now, at, |node| node.handle_timeout(now));
+        self.follow_many();
+    }
+
+    /// Does what is due of what spreads the roles.
+    pub fn handle_timeout_of_many(&mut self, now: Time) {
+        if let Some(many) = &mut self.many {
+            many.handle_timeout(now);
+            self.follow_many();
+        }
+    }
+
+    /// A hello was read in partition 0.
+    pub fn handle_hello(&mut self, now: Time, offset: i64, value: &[u8]) {
+        if let Some(event) = self.many.as_mut().and_then(|many| many.heard(now, offset, value)) {
+            for at in 0..self.roles.len() {
+                self.call(now, at, |node| node.handle(now, event.clone()));
+            }
+        }
+        self.follow_many();
+    }
+
+    /// Something has happened to a role's election in Kafka. `trusted`: whether a log that holds nothing is a new one. `look` is shown what
+    /// the node is told.
+    pub fn handle_role_event(
+        &mut self,
+        now: Time,
+        at: usize,
+        event: RoleEvent,
+        trusted: bool,
+        look: impl FnOnce(&candidate::Event),
+    ) {
+        if matches!(event, RoleEvent::Ends { .. }) {
+            // By now it is known how many partitions the topic has.
+            let role = &mut self.roles[at];
+            if let Some(election) = self.session.election(role.election().role) {
+                *role.election_mut() = election;
+            }
+        }
+        let partitions = self.session.partitions();
+        self.many.iter_mut().for_each(|many| event.tell_many(many, now, at, partitions));
+        match event.for_candidate(trusted) {
+            Ok(event) => {
+                look(&event);
+                self.election_event(now, at, event);
+            }
+            Err(facts) => self.judge_topic(now, at, &facts),
+        }
+        self.note_caught_up(at);
+    }
+
+    /// R0, once in each reading.
+    fn judge_topic(&mut self, now: Time, at: usize, facts: &TopicFacts) {
+        let ElectionId { topic: name, partition, .. } = self.roles[at].election();
+        let place = JudgedPartition { bootstrap: &self.session.access().bootstrap, topic: name, partition: *partition };
+        match topic::judge(facts, place) {
+            Ok(topic::Judgement { cut_is_harmless, gaps_are_markers, risks, .. }) => {
+                if !risks.is_empty() {
+                    self.reports.push_back(Report::Risks { at, risks });
+                }
+                self.many.iter_mut().for_each(|many| many.topic_judged(now, at));
+                self.election_event(now, at, candidate::Event::TopicJudged { cut_is_harmless, gaps_are_markers });
+            }
+            Err(refusal) => {
+                let error = format!("topic {name:?}: {refusal}").into();
+                self.tell(now, at, Event::TopicRefused { error });
+            }
+        }
+    }
+
+    /// An event of a role's election, before which the session has reported what other elections wrote.
+    fn election_event(&mut self, now: Time, at: usize, event: candidate::Event) {
+        let node = self.roles[at].node_mut();
+        match &mut self.many {
+            Some(many) => many.tell(now, at, node, event),
+            None => node.handle(now, Event::Election(event)),
+        }
+        self.touched.insert(at);
+        self.follow_many();
+    }
+
+    /// Calls the node of a role: it wants something since, and may hold another lead than before.
+    fn call(&mut self, now: Time, at: usize, call: impl FnOnce(&mut Node)) {
+        let node = self.roles[at].node_mut();
+        call(node);
+        if let Some(many) = &mut self.many {
+            many.observe(now, at, node.holding());
+        }
+        self.touched.insert(at);
+    }
+
+    /// What others wrote was read before whatever happens now.
+    fn take_passed(&mut self, now: Time, at: usize) {
+        if let Some(RoleEvent::Passed { first, last }) = self.session.take_passed(self.roles[at].election().role) {
+            self.call(now, at, |node| node.handle(now, Event::Election(candidate::Event::Passed { first, last })));
+            self.note_caught_up(at);
+        }
+    }
+
+    /// A node that has read everything learns of other elections' records only before it acts.
+    fn note_caught_up(&mut self, at: usize) {
+        let role = &self.roles[at];
+        if role.node().is_caught_up() {
+            self.session.is_caught_up(role.election().role);
+        }
+    }
+
+    // ---- what is wanted -----------------------------------------------------------------------------------------------
+
+    /// Takes a role to which something has happened: it is to be asked what its node wants.
+    pub fn next_touched(&mut self) -> Option<usize> {
+        self.touched.pop_first()
+    }
+
+    /// Has a role asked what its node wants.
+    pub fn touch(&mut self, at: usize) {
+        self.touched.insert(at);
+    }
+
+    /// What a role's node wants next, to be performed before it is asked again.
+    pub fn poll_action(&mut self, at: usize) -> Option<Action> {
+        self.roles[at].node_mut().poll_action()
+    }
+
+    /// Performs what a node wants of Kafka. Every other action is the loop's.
+    ///
+    /// # Errors
+    ///
+    /// The action was not performed.
+    pub fn perform(&mut self, now: Time, at: usize, action: &Action) -> Result<(), Unperformed> {
+        let role = self.roles[at].election().role;
+        match action {
+            Action::Identify => self.session.identify(),
+            Action::JoinGroup => {
+                if self.many.as_ref().is_none_or(ManyRoles::uses_group) {
+                    self.session.join_group(role).map_err(Unperformed::Client)?;
+                }
+            }
+            Action::LeaveGroup { alone } => self.session.leave_group(role, *alone),
+            Action::LookForEnd => self.session.look_for_end(role),
+            Action::ReadAnew => self.session.read_anew(role),
+            Action::ReadFrom(offset) => self.session.read_from(role, *offset),
+            Action::RenewProducer => self.session.renew_producer(role).map_err(Unperformed::Client)?,
+            Action::Send { record } => {
+                if let Err(error) = self.session.send(role, record) {
+                    // What can't be handed over is as good as not delivered.
+                    let seq = record.seq.unwrap_or_default();
+                    self.election_event(now, at, candidate::Event::Undelivered { seq });
+                    return Err(Unperformed::Append(error));
+                }
+            }
+            Action::AppendFact { .. }
+            | Action::DieOf { .. }
+            | Action::Exit(_)
+            | Action::KillGuard
+            | Action::KillHook { .. }
+            | Action::KillOrphans
+            | Action::LookAtForeground
+            | Action::Note(_)
+            | Action::Order(_)
+            | Action::ReadFacts { .. }
+            | Action::RenewGuard
+            | Action::RunHook(_)
+            | Action::StartGuard
+            | Action::Suspend => {}
+        }
+        Ok(())
+    }
+
+    /// Tells the session whether a role leads, once its node wants nothing more.
+    pub fn note_lead(&mut self, at: usize) {
+        let role = &self.roles[at];
+        self.session.set_leads(role.election().role, role.node().leads().is_some());
+    }
+
+    /// Sets when a role is to be called again, once its node wants nothing more.
+    pub fn set_timeout(&mut self, at: usize, timeout: Option<Time>) {
+        self.timeouts.set(at, timeout);
+    }
+
+    /// When something is due, of a role or of what spreads them.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        [self.timeouts.first(), self.many.as_ref().and_then(ManyRoles::poll_timeout)].into_iter().flatten().min()
+    }
+
+    /// The roles that are due by now.
+    #[must_use]
+    pub fn due(&self, now: Time) -> Vec<usize> {
+        self.timeouts.due(now)
+    }
+
+    /// Leaves the group with all roles: a member that just goes would hold up the others for a session.
+    pub fn leave_group_for_good(&mut self, now: Time) {
+        self.session.leave_group_for_good(self.are_alone(now));
+    }
+
+    /// Says the last hello, if the process has said hello.
+    pub fn say_goodbye(&mut self) {
+        if let Some(goodbye) = self.many.as_ref().and_then(ManyRoles::goodbye) {
+            self.say_hello(&goodbye);
+        }
+    }
+
+    /// Does what is wanted for all roles, until nothing more is: what a role does with it may change what is wanted of another.
+    fn follow_many(&mut self) {
+        while let Some(action) = self.many.as_mut().and_then(ManyRoles::poll_action) {
+            match action {
+                many_roles::Action::Hello(hello) => self.say_hello(&hello),
+                many_roles::Action::Refuse { error } => self.tell_all(&Event::KafkaRefused { error }),
+                many_roles::Action::SpreadWithoutGroup { partitions } => {
+                    self.reports.push_back(Report::SpreadWithoutGroup { partitions });
+                }
+                many_roles::Action::Stranger { warning } => self.reports.push_back(Report::Stranger { warning }),
+                many_roles::Action::Tell { role: at, event } => {
+                    let now = clock::now();
+                    self.take_passed(now, at);
+                    self.call(now, at, |node| node.handle(now, event));
+                }
+                many_roles::Action::Wait { why, until } => self.reports.push_back(Report::Wait { why, until }),
+            }
+        }
+    }
+
+    /// Says hello for all roles.
+    fn say_hello(&mut self, hello: &ProcessHello) {
+        if let Err(error) = self.session.say_hello(hello) {
+            self.reports.push_back(Report::HelloNotSent { error });
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The readers of a process's journals: started, ordered and closed as the router says, for as many elections as there are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use neli_proto::time::Time;
+use tokio::sync::mpsc::Sender;
+
+use super::event::RoleEvent;
+use super::router::{self, Router};
+use crate::kafka::access::Access;
+use crate::kafka::event::{KafkaEvent, ReadingEvent};
+use crate::kafka::reader::Reader;
+use crate::kafka::source::Source;
+
+/// What is read of elections whose records share a topic.
+pub(crate) struct Readers {
+    /// What each reader is told, but for the partitions.
+    source: Source,
+    /// Whether a later reader is told how many partitions an earlier one has found.
+    keeps_partitions: bool,
+    router: Router,
+    by_reading: BTreeMap<u32, Reader>,
+    event_sender: Sender<KafkaEvent>,
+}
+
+/// What has come of reading.
+#[derive(Debug)]
+pub(crate) enum Output {
+    /// A hello of a process with many roles.
+    Hello { offset: i64, value: Box<[u8]> },
+    /// A reader could not be started: the machine has no thread to spare.
+    NotStarted(io::Error),
+    /// Something has happened to an election.
+    Role { role: u32, event: RoleEvent },
+}
+
+impl Readers {
+    /// What the readers come to is sent to `event_sender`, and to be passed to [`handle`](Self::handle).
+    pub(crate) fn new(source: Source, keeps_partitions: bool, event_sender: Sender<KafkaEvent>) -> Self {
+        let router = Router::new(source.elections.roles.clone());
+        Self { source, keeps_partitions, router, by_reading: BTreeMap::new(), event_sender }
+    }
+
+    /// Does what the router wants, until there is something to be told.
+    pub(crate) fn poll(&mut self) -> Option<Output> {
+        while let Some(output) = self.router.poll() {
+            match output {
+                router::Output::Close { reading } => drop(self.by_reading.remove(&reading)),
+                router::Output::Hello { offset, value } => return Some(Output::Hello { offset, value }),
+                router::Output::LookForEnd { reading } => {
+                    self.by_reading.get(&reading).into_iter().for_each(Reader::look_for_end);
+                }
+                router::Output::ReadFrom { reading, partition, offset } => {
+                    self.by_reading.get(&reading).into_iter().for_each(|reader| reader.read_from(partition, offset));
+                }
+                router::Output::Start { reading, only } => match self.start(reading, only) {
+                    Ok(reader) => drop(self.by_reading.insert(reading, reader)),
+                    Err(error) => return Some(Output::NotStarted(error)),
+                },
+                router::Output::Tell { role, event } => return Some(Output::Role { role, event }),
+            }
+        }
+        None
+    }
+
+    fn start(&self, reading: u32, only: Option<BTreeSet<i32>>) -> io::Result<Reader> {
+        let partitions = self.router.partitions().filter(|_| self.keeps_partitions);
+        let source = Source { partitions, only, ..self.source.clone() };
+        Reader::start(source, reading, self.event_sender.clone())
+    }
+
+    /// Later readers reach Kafka so.
+    pub(crate) fn reach_by(&mut self, access: Access) {
+        self.source.access = access;
+    }
+
+    // ---- what happens: `poll` is to be called after each -------------------------------------------------------------
+
+    /// A reading of a partition has come to something.
+    pub(crate) fn handle(&mut self, now: Time, reading: u32, partition: i32, event: ReadingEvent) {
+        self.router.handle(now, reading, partition, event);
+    }
+
+    /// The topic has so many partitions.
+    pub(crate) const fn found(&mut self, partitions: i32) {
+        self.router.found(partitions);
+    }
+
+    /// How many partitions the topic has, once that is known.
+    pub(crate) const fn partitions(&self) -> Option<i32> {
+        self.router.partitions()
+    }
+
+    /// Whether this reading goes on.
+    pub(crate) fn has(&self, reading: u32) -> bool {
+        self.by_reading.contains_key(&reading)
+    }
+
+    // ---- what an election wants: `poll` is to be called after each -----------------------------------------------------
+
+    /// Reads the role's journal anew: [`RoleEvent::Ends`] follows, to be answered by [`read_from`](Self::read_from).
+    pub(crate) fn read_anew(&mut self, now: Time, role: u32) {
+        self.router.read_anew(now, role);
+    }
+
+    /// Reads the role's journal from this offset on.
+    pub(crate) fn read_from(&mut self, now: Time, role: u32, offset: i64) {
+        self.router.read_from(now, role, offset);
+    }
+
+    /// The role has read all that there was.
+    pub(crate) fn is_caught_up(&mut self, role: u32) {
+        self.router.is_caught_up(role);
+    }
+
+    /// What other elections have written since the role last learnt of it.
+    pub(crate) fn take_passed(&mut self, role: u32) -> Option<RoleEvent> {
+        self.router.take_passed(role)
+    }
+
+    /// Asks soon where the role's log ends.
+    pub(crate) fn look_for_end(&mut self, role: u32) {
+        self.router.look_for_end(role);
+    }
+
+    /// Reads nothing more, for any role.
+    pub(crate) fn stop(&mut self) {
+        self.router.stop();
+    }
+}

@@ -1,0 +1,58 @@
+//! What is known of a candidate outside of its thread.
+
+use std::sync::Arc;
+
+use tokio::sync::{broadcast, watch};
+
+use crate::command::{Command, Commands};
+use crate::error::Error;
+use crate::event::{Event, Leader};
+use crate::lease::Tenure;
+
+/// What handles and leads share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) commands: Commands,
+    pub(crate) state: watch::Receiver<State>,
+    pub(crate) events: broadcast::Receiver<Event>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.commands.send(Command::Leave);
+    }
+}
+
+/// What is known of a candidate outside of its thread.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State {
+    /// It has read the journal, and stands.
+    pub(crate) stands: bool,
+    /// The lead that it holds.
+    pub(crate) tenure: Option<Arc<Tenure>>,
+    pub(crate) leader: Option<Leader>,
+    /// It stands no more, and why.
+    pub(crate) ended: Option<Error>,
+}
+
+impl Shared {
+    /// Waits until the state gives something, or the candidate stands no more.
+    pub(crate) async fn wait_for<T>(&self, mut what: impl FnMut(&State) -> Option<T>) -> Result<T, Error> {
+        let mut states = self.state.clone();
+        loop {
+            {
+                let state = states.borrow_and_update();
+                if let Some(error) = &state.ended {
+                    return Err(error.clone());
+                }
+                if let Some(found) = what(&state) {
+                    return Ok(found);
+                }
+            }
+            if states.changed().await.is_err() {
+                let ended = states.borrow().ended.clone();
+                return Err(ended.unwrap_or_else(|| Error::System("the election's thread has panicked".to_owned())));
+            }
+        }
+    }
+}
