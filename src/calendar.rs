@@ -2,6 +2,7 @@
 //!
 //! The window is what machines agree on whose clocks differ: its start is the key of its run.
 
+use std::ops::Range;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -169,15 +170,16 @@ impl Calendar {
         let by_hour = (least_ms.min(day), wall_ms + 7 * day);
         [by_hour, by_day]
             .into_iter()
-            .filter_map(|(step, until)| self.longest_shown((wall_ms, until), step))
+            .filter_map(|(step, until)| self.longest_shown(wall_ms..until, step))
             .max()
             .filter(|longest| *longest >= least)
     }
 
-    fn longest_shown(&self, (mut at, until): (u64, u64), step: u64) -> Option<Duration> {
+    fn longest_shown(&self, times_ms: Range<u64>, step: u64) -> Option<Duration> {
+        let mut at = times_ms.start;
         let spans = std::iter::from_fn(|| {
             let span = self.window(at).span;
-            let is_over = at >= until;
+            let is_over = at >= times_ms.end;
             at = span.until_ms.max(at + step);
             (!is_over).then_some(span)
         });

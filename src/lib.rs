@@ -25,6 +25,7 @@ pub mod command {
     pub mod broker;
     pub mod completions;
     pub mod doctor;
+    pub mod end;
     mod facts;
     pub mod forget;
     pub mod history;
@@ -32,7 +33,8 @@ pub mod command {
     pub mod man;
     mod page;
     mod reading;
-    pub mod request;
+    mod request;
+    pub mod resign;
     mod screen;
     pub mod status;
     pub mod stdout;

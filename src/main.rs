@@ -56,7 +56,7 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, Star
         Request::End(args) => {
             let end = look::end(&args)?;
             warn(&end.look.warnings);
-            command::request::end(&end)
+            command::end::main(&end)
         }
         Request::Forget(args) => {
             let forget = look::forget(&args)?;
@@ -83,7 +83,7 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, Star
         Request::Resign(args) => {
             let resign = look::resign(&args)?;
             warn(&resign.look.warnings);
-            command::request::resign(&resign)
+            command::resign::main(&resign)
         }
         Request::Run(args) => supervise::run(validate::config(&args)?, at_start),
         Request::Watch(args) => {

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use neli::program::embedded::directory::BrokerDirectory;
 use neli::program::embedded::{DISTRUST, IDLE_TIMEOUT};
 
-use crate::command::broker::host::EmbeddedBroker;
+use crate::command::broker::host::{BrokerSettings, EmbeddedBroker};
 use crate::command::stdout;
 use crate::exit::{ExitStatus, StartupError};
 
@@ -24,7 +24,8 @@ const USAGE: &str = "neli-run: this user's candidates find this broker with --em
 /// One is running already, or it can't be started, or stdout does not take the address.
 pub fn main() -> Result<ExitStatus, StartupError> {
     let directory = BrokerDirectory::of_user().map_err(StartupError::new)?;
-    let broker = EmbeddedBroker::open(&directory, IDLE_TIMEOUT, DISTRUST).map_err(StartupError::new)?;
+    let settings = BrokerSettings { directory, idle_timeout: IDLE_TIMEOUT, distrust: DISTRUST };
+    let broker = EmbeddedBroker::open(settings).map_err(StartupError::new)?;
     stdout::written(writeln!(io::stdout(), "{}", broker.bootstrap()))?;
     // stderr may be closed: the hint is then lost.
     let _ = writeln!(io::stderr(), "{USAGE}");
@@ -37,9 +38,8 @@ pub fn main() -> Result<ExitStatus, StartupError> {
 ///
 /// One is running already, or it can't be started.
 pub fn daemon() -> Result<ExitStatus, StartupError> {
-    let refused = StartupError::new;
-    let (directory, idle_timeout, distrust) = host::detach().map_err(refused)?;
-    let broker = EmbeddedBroker::open(&directory, idle_timeout, distrust).map_err(StartupError::new)?;
+    let settings = host::detach().map_err(StartupError::new)?;
+    let broker = EmbeddedBroker::open(settings).map_err(StartupError::new)?;
     serve(broker, true)
 }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::command::facts::{self, ReadEnd};
 use crate::command::reading::{self, Seen, Unread, read_at};
-use crate::command::request::{Appended, answered, append, is_answered_yes, operator, see};
+use crate::command::request::{Appended, KeyedRecord, SeenElection, answered, append, is_answered_yes, operator, see};
 use crate::command::status::run;
 use crate::command::wording::named;
 use crate::config::Forget;
@@ -103,7 +103,7 @@ async fn answer(forget: &Forget) -> Result<Answer, StartupError> {
         key: key.clone(),
         sentence: String::new(),
     };
-    let (place, _, seen) = match see(&access, look).await {
+    let SeenElection { place, seen, .. } = match see(&access, look).await {
         Ok(seen) => seen,
         Err(Unread::Refused(refusal)) => return Err(refusal),
         Err(Unread::NoAnswer(why)) => {
@@ -145,7 +145,8 @@ async fn answer(forget: &Forget) -> Result<Answer, StartupError> {
         answer.sentence = format!("{} was not forgotten: it was not confirmed", fact.key);
         return Ok(answer);
     }
-    let appended = append(&access, &topic.election, look.timeout, (topic.key(FactPlace::Forgotten), fact.to_bytes()));
+    let record = KeyedRecord { key: topic.key(FactPlace::Forgotten), value: fact.to_bytes() };
+    let appended = append(&access, &topic.election, look.timeout, record);
     (answer.outcome, answer.sentence) = match appended.await? {
         Appended::Yes => (
             Outcome::Forgotten,

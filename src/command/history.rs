@@ -44,7 +44,7 @@ pub fn main(history: &HistoryOf) -> Result<ExitStatus, StartupError> {
     let at = read_at();
     let rows = rows(&read, at, from_ms);
     if let Some(path) = svg {
-        std::fs::write(path, svg::draw(&named(&election), &rows, (from_ms, at.wall_ms)))
+        std::fs::write(path, svg::draw(&named(&election), &rows, from_ms..at.wall_ms))
             .map_err(|error| StartupError::new(format!("--svg {}: {}", path.display(), reason(&error))))?;
     }
     let findings = if *check { read.findings(at) } else { Vec::new() };
@@ -124,7 +124,7 @@ impl Read {
             Key::AnyHello | Key::Hello(_) | Key::Other => self.history.read_other(at.now, *offset),
         }
         match other_key.as_deref().and_then(key_of_election) {
-            Some((group, ..)) if *key == Key::Other => self.others.extend([group.to_owned()]),
+            Some(election) if *key == Key::Other => self.others.extend([election.group.to_owned()]),
             _ => self.is_known |= *key != Key::Other,
         }
     }
@@ -322,7 +322,7 @@ mod tests {
         let history = died(108_000);
         let from_ms = AT.wall_ms - 100_000;
         let rows = rows(&history, AT, from_ms);
-        let drawn = svg::draw("g", &rows, (from_ms, AT.wall_ms));
+        let drawn = svg::draw("g", &rows, from_ms..AT.wall_ms);
         assert!(drawn.contains(&format!("from {} to {}", date(from_ms), date(AT.wall_ms))), "{drawn}");
         let line = "term 1: d2, 15s: silent beyond its lease (15s); last heartbeat 108s ago; nobody led for 93s, and nobody does yet";
         assert!(drawn.contains(&format!("{line}</text>")), "{drawn}");

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Write};
 
 use neli::program::{ReadRecord, topics};
-use neli_proto::journal::{Journal, Origin};
+use neli_proto::journal::Journal;
 use neli_proto::observer::{Leadership, Observer, ReadAt};
 use neli_proto::record::{Offset, Record};
 use serde::Serialize;
 
 use crate::command::page::{Style, columns};
-use crate::command::reading::{self, Reading, key_of_election, read_at, read_last};
+use crate::command::reading::{self, Begin, ElectionKey, Reading, key_of_election, read_at, read_last};
 use crate::command::stdout;
 use crate::command::wording::{self, leadership, span, state};
 use crate::config::List;
@@ -37,8 +37,17 @@ const SPAN: Offset = 100_000;
 struct Found {
     topic: String,
     partition: i32,
-    /// By group and role.
-    elections: BTreeMap<(String, String), Observer>,
+    elections: Elections,
+}
+
+/// The elections of a partition.
+type Elections = BTreeMap<Name, Observer>;
+
+/// What an election is called.
+#[derive(Eq, Ord, PartialEq, PartialOrd)]
+struct Name {
+    group: String,
+    role: String,
 }
 
 /// An election as JSON: docs/json.md describes it.
@@ -66,12 +75,12 @@ pub fn main(list: &List) -> Result<ExitStatus, StartupError> {
     let (found, unread) = reading::run(find(list))?;
     let at = read_at();
     let elections =
-        found.iter().flat_map(|found| found.elections.iter().map(move |(key, observer)| (found, key, observer)));
-    let lines = elections.map(|(found, (group, role), observer)| line(found, (group, role), observer, at));
+        found.iter().flat_map(|found| found.elections.iter().map(move |(name, observer)| (found, name, observer)));
+    let lines = elections.map(|(found, name, observer)| line(found, name, observer, at));
     let lines: Vec<Line<'_>> =
         lines.filter(|line| list.group.as_deref().is_none_or(|group| group == line.group)).collect();
     if let (Some(group), true) = (list.group.as_ref().filter(|_| lines.is_empty()), unread.is_empty()) {
-        let groups = found.iter().flat_map(|found| found.elections.keys()).map(|(group, _)| group.clone()).collect();
+        let groups = found.iter().flat_map(|found| found.elections.keys()).map(|name| name.group.clone()).collect();
         return Err(StartupError::with(VACANT, no_election(group, list.topic.as_deref(), &groups)));
     }
     let text = if list.json {
@@ -118,22 +127,17 @@ async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
     }
 }
 
-async fn read(mut reading: Reading, list: &List) -> Result<BTreeMap<(String, String), Observer>, StartupError> {
+async fn read(mut reading: Reading, list: &List) -> Result<Elections, StartupError> {
     let mut elections = BTreeMap::new();
     read_last(&mut reading, SPAN, list.timeout, |at, record, begin| take_in(&mut elections, at, record, begin)).await?;
     Ok(elections)
 }
 
-fn take_in(
-    elections: &mut BTreeMap<(String, String), Observer>,
-    at: ReadAt,
-    record: ReadRecord,
-    (from, origin): (Offset, Origin),
-) {
+fn take_in(elections: &mut Elections, at: ReadAt, record: ReadRecord, begin: Begin) {
     let ReadRecord { offset, value, other_key, written_ms, .. } = record;
-    let Some((group, role, is_hello)) = other_key.as_deref().and_then(key_of_election) else { return };
-    let key = (group.to_owned(), role.to_owned());
-    let observer = elections.entry(key).or_insert_with(|| Observer::new(Journal::read_from(from, origin)));
+    let Some(ElectionKey { group, role, is_hello }) = other_key.as_deref().and_then(key_of_election) else { return };
+    let name = Name { group: group.to_owned(), role: role.to_owned() };
+    let observer = elections.entry(name).or_insert_with(|| Observer::new(Journal::read_from(begin.from, begin.origin)));
     // What stands in between is other elections'.
     observer.read_others_up_to(at.now, offset);
     let parsed = value.as_deref().and_then(Record::parse);
@@ -144,7 +148,7 @@ fn take_in(
     }
 }
 
-fn line<'a>(found: &'a Found, (group, role): (&'a str, &'a str), observer: &'a Observer, at: ReadAt) -> Line<'a> {
+fn line<'a>(found: &'a Found, name: &'a Name, observer: &'a Observer, at: ReadAt) -> Line<'a> {
     let sight = observer.leadership(at);
     let (leader, age) = match sight {
         Leadership::Led { leader, age, .. } | Leadership::Silent { leader, age, .. } => (Some(leader), Some(age)),
@@ -154,8 +158,8 @@ fn line<'a>(found: &'a Found, (group, role): (&'a str, &'a str), observer: &'a O
     };
     Line {
         ts: timestamp(at.wall_ms),
-        group,
-        role,
+        group: &name.group,
+        role: &name.role,
         topic: &found.topic,
         partition: found.partition,
         state: state(sight),

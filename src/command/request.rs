@@ -1,23 +1,18 @@
-//! What an operator writes into the journal: `resign` and `end`.
+//! What `resign`, `end` and `forget` share: an operator's record is appended, and the answer is printed.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
 use neli::program::{Access, ElectionId, Elections, KafkaEvent, Producer, clock};
-use neli_proto::journal::View;
-use neli_proto::observer::{Leader, Leadership};
-use neli_proto::record::{Body, Offset, Record, What};
-use neli_proto::time::Time;
+use neli_proto::record::{Body, Record};
 use nix::unistd::{User, gethostname, getuid};
 use serde::Serialize;
 use tokio::sync::mpsc::channel;
 
-use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, observe, read_at};
+use crate::command::reading::{self, Place, Reading, Seen, Unread, observe};
 use crate::command::stdout;
-use crate::command::wording::{leadership, named, span};
-use crate::config::{End, Look, Resign};
+use crate::config::Look;
 use crate::exit::{ExitStatus, StartupError};
-use crate::report::log::{spoken, timestamp};
 use crate::text::one_line;
 
 /// What may wait of what becomes of one record.
@@ -25,99 +20,6 @@ const REPORTS: usize = 16;
 
 /// Which right is missing, where it is that, is known so long after the request is given up.
 const RIGHT_WITHIN: Duration = Duration::from_millis(1_500);
-
-/// How a request has ended.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Outcome {
-    /// Another leads.
-    Resigned,
-    /// Nobody else leads in time, or Kafka took no request.
-    TimedOut,
-    /// Nobody stands by, so that nobody would lead.
-    NobodyStandsBy,
-    /// Nobody leads.
-    Vacant,
-    /// Who leads can't be told.
-    Unknown,
-}
-
-impl Outcome {
-    const fn status(self) -> ExitStatus {
-        match self {
-            Self::Resigned => ExitStatus::Success,
-            Self::TimedOut => ExitStatus::Answer(1),
-            Self::NobodyStandsBy => ExitStatus::Answer(2),
-            Self::Vacant => ExitStatus::Answer(3),
-            Self::Unknown => ExitStatus::Answer(4),
-        }
-    }
-
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Resigned => "resigned",
-            Self::TimedOut => "timed-out",
-            Self::NobodyStandsBy => "nobody-stands-by",
-            Self::Vacant => "vacant",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-/// A leader, as it is printed.
-#[derive(Clone, Debug, Serialize)]
-struct Party {
-    name: String,
-    term: Offset,
-}
-
-impl Party {
-    fn of(leader: &Leader) -> Self {
-        Self { name: leader.shown().to_owned(), term: leader.term }
-    }
-}
-
-/// What has come of `resign`.
-struct Handover {
-    election: ElectionId,
-    outcome: Outcome,
-    sentence: String,
-    from: Option<Party>,
-    to: Option<Party>,
-    gap: Option<Duration>,
-}
-
-/// The same as JSON: docs/json.md describes it.
-#[derive(Serialize)]
-struct Line<'a> {
-    ts: String,
-    group: &'a str,
-    role: String,
-    outcome: &'static str,
-    why: Option<String>,
-    from: Option<Party>,
-    to: Option<Party>,
-    gap_ms: Option<u64>,
-}
-
-/// Asks the leader to stand down, and waits until another leads.
-///
-/// # Errors
-///
-/// Kafka refuses for good, the log can't be read, or stdout takes nothing more; and whatever is not success, with its own status.
-pub fn resign(resign: &Resign) -> Result<ExitStatus, StartupError> {
-    let Handover { election, outcome, sentence, from, to, gap } = reading::run(hand_over(resign))?;
-    let line = resign.look.json.then(|| Line {
-        ts: timestamp(clock::wall_ms()),
-        group: &election.group,
-        role: election.label(),
-        outcome: outcome.word(),
-        why: Some(sentence.clone()).filter(|_| outcome != Outcome::Resigned),
-        from,
-        to,
-        gap_ms: gap.map(|gap| u64::try_from(gap.as_millis()).unwrap_or(u64::MAX)),
-    });
-    answered(line, outcome.status(), sentence)
-}
 
 /// Prints the answer: the line as JSON, or without one the sentence, which is an error unless `status` is success.
 pub(super) fn answered(
@@ -135,205 +37,20 @@ pub(super) fn answered(
     Ok(status)
 }
 
-impl Handover {
-    fn none(election: &ElectionId, outcome: Outcome, from: Option<Party>, sentence: String) -> Self {
-        Self { election: election.clone(), outcome, sentence, from, to: None, gap: None }
-    }
-}
-
-async fn hand_over(resign: &Resign) -> Result<Handover, StartupError> {
-    let Resign { look, force, reason } = resign;
-    let until = clock::now() + look.timeout;
-    let access = reading::access(&look.client)?;
-    let (place, mut reading, mut seen) = match see(&access, look).await {
-        Ok(seen) => seen,
-        Err(Unread::Refused(refusal)) => return Err(refusal),
-        Err(Unread::NoAnswer(why)) => {
-            let sentence = format!("can't tell who leads: {why}");
-            return Ok(Handover::none(&look.election, Outcome::Unknown, None, sentence));
-        }
-    };
-    let (at, election) = (read_at(), &place.election);
-    let sight = seen.observer.leadership(at);
-    let from = match sight {
-        Leadership::Led { leader, .. } => Party::of(leader),
-        Leadership::Unknown => return Ok(Handover::none(election, Outcome::Unknown, None, leadership(sight))),
-        Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
-            let sentence = seen.no_record(election).unwrap_or_else(|| leadership(sight));
-            return Ok(Handover::none(election, Outcome::Vacant, None, sentence));
-        }
-    };
-    if seen.observer.standbys(at).is_empty() && !force {
-        let sentence = format!("{} leads, and nobody stands by; --force has it stand down all the same", from.name);
-        return Ok(Handover::none(election, Outcome::NobodyStandsBy, Some(from), sentence));
-    }
-    let body =
-        Body::Request { what: What::Resign, term: Some(from.term), by: Some(operator()), reason: reason.clone() };
-    if let Appended::No { why } = append(&access, election, look.timeout, record(election, body)).await? {
-        let sentence = format!("{} was not asked: {why}", from.name);
-        return Ok(Handover::none(election, Outcome::TimedOut, Some(from), sentence));
-    }
-    successor(&mut reading, &mut seen, (election, from), look.timeout, until).await
+/// An election that was found and read to its end.
+pub(super) struct SeenElection {
+    pub(super) place: Place,
+    /// It goes on.
+    pub(super) reading: Reading,
+    pub(super) seen: Seen,
 }
 
 /// Finds the election and reads it, with its candidates' hellos.
-pub(super) async fn see(access: &Access, look: &Look) -> Result<(Place, Reading, Seen), Unread> {
+pub(super) async fn see(access: &Access, look: &Look) -> Result<SeenElection, Unread> {
     let place = Place::find(access, &look.election, look.timeout).await?;
     let mut reading = Reading::with_hellos(access, &place)?;
     let seen = observe(&mut reading, look.timeout).await?;
-    Ok((place, reading, seen))
-}
-
-/// Waits until another leads, and measures for how long nobody did.
-async fn successor(
-    reading: &mut Reading,
-    seen: &mut Seen,
-    (election, from): (&ElectionId, Party),
-    timeout: Duration,
-    until: Time,
-) -> Result<Handover, StartupError> {
-    let mut released = None;
-    loop {
-        let observer = &seen.observer;
-        match (observer.journal().view(), observer.leader(), observer.leadership(read_at())) {
-            (View::Led(term), Some(leader), _) if term.offset > from.term => {
-                let gap = released.map(|released| leader.word.read.since(released));
-                let to = Party::of(leader);
-                let again = if to.name == from.name { " again" } else { "" };
-                let for_so_long = gap.map_or_else(String::new, |gap| format!("; nobody led for {}", span(gap)));
-                let sentence = format!("{} leads{again}, term {}{for_so_long}", to.name, to.term);
-                return Ok(Handover {
-                    to: Some(to),
-                    gap,
-                    ..Handover::none(election, Outcome::Resigned, Some(from), sentence)
-                });
-            }
-            (_, _, Leadership::Released { release, .. }) => {
-                released.get_or_insert(release.heard.read);
-            }
-            _ => {}
-        }
-        let is_late = clock::now() >= until;
-        let input = reading.next(Some(until)).await?;
-        if is_late || matches!(input, Input::Timeout) {
-            let within = spoken(timeout);
-            let sentence = match released {
-                Some(_) => format!("{} has stood down, and nobody leads yet, {within} after the request", from.name),
-                None => format!("{} has been asked, and has not stood down within {within}", from.name),
-            };
-            return Ok(Handover::none(election, Outcome::TimedOut, Some(from), sentence));
-        }
-        if matches!(input, Input::Cut) {
-            return Err(reading.history_cut());
-        }
-        seen.take_in(input);
-    }
-}
-
-/// What has come of `end`: why nothing was ended, where that is so.
-struct Ending {
-    election: ElectionId,
-    outcome: &'static str,
-    why: Option<String>,
-    has_more_roles: bool,
-}
-
-/// The same as JSON: docs/json.md describes it.
-#[derive(Serialize)]
-struct EndLine<'a> {
-    ts: String,
-    group: &'a str,
-    role: String,
-    outcome: &'static str,
-    why: Option<String>,
-}
-
-/// Ends the election: every candidate stops its job and exits with 0.
-///
-/// # Errors
-///
-/// Kafka refuses for good, or has not answered in time (1); nobody has confirmed it (1); nobody leads or stands by (3); or stdout takes
-/// nothing more.
-pub fn end(end: &End) -> Result<ExitStatus, StartupError> {
-    let Ending { election, outcome, why, has_more_roles } = reading::run(ending(end))?;
-    let status = match (outcome, &why) {
-        (NOBODY_TO_END, _) => ExitStatus::Answer(3),
-        (_, None) => ExitStatus::Success,
-        (_, Some(_)) => ExitStatus::Answer(1),
-    };
-    let name = named(&election);
-    let text = match why {
-        why if end.look.json => {
-            let (ts, group, role) = (timestamp(clock::wall_ms()), election.group.as_str(), election.label());
-            // Strings under string keys: nothing of that can fail.
-            serde_json::to_string(&EndLine { ts, group, role, outcome, why }).unwrap_or_default()
-        }
-        Some(why) => return Err(StartupError::with(status, format!("{name} was not ended: {why}"))),
-        None => format!("{name} is ended: {}; one that starts now stands anew", consequence(has_more_roles)),
-    };
-    stdout::written(writeln!(io::stdout(), "{text}"))?;
-    Ok(status)
-}
-
-async fn ending(end: &End) -> Result<Ending, StartupError> {
-    let End { look, is_confirmed, force, reason } = end;
-    let access = reading::access(&look.client)?;
-    let mut ending = Ending { election: look.election.clone(), outcome: "ended", why: None, has_more_roles: false };
-    // Read even where nobody is asked: a topic that does not exist has nothing to be ended in.
-    let (place, _, seen) = match see(&access, look).await {
-        Ok(seen) => seen,
-        Err(Unread::Refused(refusal)) => return Err(refusal),
-        Err(Unread::NoAnswer(why)) => return Ok(Ending { outcome: "no-answer", why: Some(why), ..ending }),
-    };
-    (ending.election, ending.has_more_roles) = (place.election, seen.mapping.is_some());
-    if !force && let Some(why) = nobody_to_end(&ending.election, &seen) {
-        return Ok(Ending { outcome: NOBODY_TO_END, why: Some(why), ..ending });
-    }
-    if !is_confirmed && io::stdin().is_terminal() && !is_wanted(&ending.election, &seen) {
-        return Ok(Ending { outcome: "not-confirmed", why: Some("it was not confirmed".to_owned()), ..ending });
-    }
-    let body = Body::Request { what: What::End, term: None, by: Some(operator()), reason: reason.clone() };
-    Ok(match append(&access, &ending.election, look.timeout, record(&ending.election, body)).await? {
-        Appended::Yes => ending,
-        Appended::No { why } => Ending { outcome: "no-answer", why: Some(why), ..ending },
-    })
-}
-
-/// An end binds those that lead or stand by: where nobody does, it would change nothing, and the name may be mistyped.
-const NOBODY_TO_END: &str = "nobody-stands";
-
-/// Why an end would bind nobody, where that is so.
-fn nobody_to_end(election: &ElectionId, seen: &Seen) -> Option<String> {
-    let at = read_at();
-    let sight = seen.observer.leadership(at);
-    if matches!(sight, Leadership::Led { .. } | Leadership::Unknown) || !seen.observer.standbys(at).is_empty() {
-        return None;
-    }
-    let why = seen.no_record(election).unwrap_or_else(|| format!("{}, and nobody stands by", leadership(sight)));
-    Some(format!("{why}; --force writes the request all the same"))
-}
-
-/// What an end has its candidates do.
-const fn consequence(has_more_roles: bool) -> &'static str {
-    if has_more_roles {
-        "its candidates stop its job, and exit with 0 when no other role is left to them"
-    } else {
-        "its candidates stop their jobs and exit with 0"
-    }
-}
-
-/// Asks at the terminal.
-fn is_wanted(election: &ElectionId, seen: &Seen) -> bool {
-    let at = read_at();
-    let standbys = seen.observer.standbys(at).len();
-    let question = format!(
-        "{}: {}; {standbys} stand by. If it is ended, {}. What starts candidates anew (systemd's Restart=always, Kubernetes) must be \
-         stopped before, or they stand again.\nEnd this election? [y/N] ",
-        one_line(&named(election)),
-        one_line(&leadership(seen.observer.leadership(at))),
-        consequence(seen.mapping.is_some())
-    );
-    is_answered_yes(&question)
+    Ok(SeenElection { place, reading, seen })
 }
 
 /// Whether the answer at the terminal is yes.
@@ -345,9 +62,16 @@ pub(super) fn is_answered_yes(question: &str) -> bool {
         && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
-/// A request of this operator as it stands in the journal: its Kafka key, and its line.
-fn record(election: &ElectionId, body: Body) -> (String, Vec<u8>) {
-    (election.key(), Record { member: None, name: Some(operator()), seq: None, body }.to_bytes())
+/// A request of this operator as it stands in the journal.
+pub(super) fn record(election: &ElectionId, body: Body) -> KeyedRecord {
+    let record = Record { member: None, name: Some(operator()), seq: None, body };
+    KeyedRecord { key: election.key(), value: record.to_bytes() }
+}
+
+/// A record as Kafka gets it.
+pub(super) struct KeyedRecord {
+    pub(super) key: String,
+    pub(super) value: Vec<u8>,
 }
 
 /// Whether Kafka has taken a record in time.
@@ -356,16 +80,16 @@ pub(super) enum Appended {
     No { why: String },
 }
 
-/// Appends a record, given by its Kafka key and its line, where this election's stand.
+/// Appends a record where this election's stand.
 pub(super) async fn append(
     access: &Access,
     election: &ElectionId,
     timeout: Duration,
-    (key, line): (String, Vec<u8>),
+    record: KeyedRecord,
 ) -> Result<Appended, StartupError> {
     let (sender, mut reports) = channel(REPORTS);
     let producer = Producer::start(access, &Elections::from(election), timeout, sender).map_err(StartupError::new)?;
-    producer.send(election, Some(0), &key, &line).map_err(StartupError::new)?;
+    producer.send(election, Some(0), &record.key, &record.value).map_err(StartupError::new)?;
     let mut timer = reading::timer()?;
     let (mut trouble, mut failed) = (None, None);
     loop {

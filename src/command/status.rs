@@ -126,9 +126,9 @@ async fn show(look: &Look, how: How) -> Result<ExitStatus, Ended> {
             return Ok(sight.status());
         }
         written?;
-        let runs = seen.runs();
+        let run = seen.run();
         pass(&mut reading, &mut seen, clock::now() + INTERVAL).await?;
-        if seen.runs() != runs {
+        if seen.run() != run {
             last_run = run::Question::ask(&access, &place.election).answer().await;
         }
         note_silence(&mut seen, &mut was_silent);

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter, ErrorKind, Write};
+use std::ops::Range;
 use std::time::Duration;
 
 use neli::program::{ElectionId, Key, ReadRecord, clock};
@@ -12,10 +13,10 @@ use neli_proto::journal::Journal;
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
-use crate::command::reading::{self, Input, Place, Reading, Unread, is_hello, key_of_election, read_at};
+use crate::command::reading::{self, ElectionKey, Input, Place, Reading, Unread, is_hello, key_of_election, read_at};
 use crate::command::screen;
 use crate::command::status::{self, How};
-use crate::command::watch::account::Account;
+use crate::command::watch::account::{Account, Position, Shown};
 use crate::command::wording::no_record;
 use crate::config::{Look, Watch, WatchFrom};
 use crate::exit::{ExitStatus, StartupError};
@@ -138,13 +139,14 @@ impl Show<'_> {
             (Input::Cut, _) => return Err(reading.history_cut()),
             (Input::Down(error), _) => say(&format!("Kafka does not answer: {error}; waiting")),
             (Input::Ends { asked, end, .. }, Some(account)) => account.answered(at.now, asked, end),
-            (Input::Ends { asked, start, end }, None) => return self.begin(reading, asked, (start, end)),
+            (Input::Ends { asked, start, end }, None) => return self.begin(reading, asked, start..end),
             (Input::Hello(record), Some(account)) => {
                 // Where the election was read from tells nothing of another partition.
                 let is_shown =
                     self.caught_up || matches!(self.watch.from, Some(WatchFrom::Since(_) | WatchFrom::Start));
                 if let Some(value) = record.value.filter(|_| is_shown) {
-                    account.hello(at, (HELLOS_ELSEWHERE, record.offset), &value, record.written_ms);
+                    let position = Position { partition: HELLOS_ELSEWHERE, offset: record.offset };
+                    account.hello(at, position, &value, record.written_ms);
                 }
             }
             (Input::Record(record), Some(account)) => {
@@ -157,7 +159,8 @@ impl Show<'_> {
                     note_other(self.election, &record, &mut self.is_known, &mut self.others);
                     let is_told = self.watch.has_hellos && is_hello(&self.election.group, &record);
                     if let Some(value) = record.value.filter(|_| is_told) {
-                        account.hello(at, (self.election.partition, offset), &value, record.written_ms);
+                        let position = Position { partition: self.election.partition, offset };
+                        account.hello(at, position, &value, record.written_ms);
                     }
                 }
                 return Ok(self.read_up_to(offset + 1));
@@ -171,8 +174,9 @@ impl Show<'_> {
         Ok(Step::On)
     }
 
-    /// The log held `start..end` when that was `asked`.
-    fn begin(&mut self, reading: &Reading, asked: Time, (start, end): (Offset, Offset)) -> Result<Step, StartupError> {
+    /// The log held these offsets when that was `asked`.
+    fn begin(&mut self, reading: &Reading, asked: Time, log: Range<Offset>) -> Result<Step, StartupError> {
+        let Range { start, end } = log;
         let first = match self.watch.from.unwrap_or(WatchFrom::End) {
             WatchFrom::End => end,
             WatchFrom::Offset(offset) if offset > end => {
@@ -191,7 +195,7 @@ impl Show<'_> {
         self.end = end;
         let mut journal = Journal::read_from(from, reading.origin(from, start));
         journal.answered(clock::now(), asked, end);
-        self.account = Some(Account::new(self.watch.json, self.election.partition, (first, since_ms), journal));
+        self.account = Some(Account::new(self.watch.json, self.election.partition, Shown { first, since_ms }, journal));
         reading.read_from(from);
         Ok(self.read_up_to(from))
     }
@@ -222,7 +226,7 @@ impl Show<'_> {
 /// Takes in a record that is not the election's: a hello of its candidates, or another election's.
 fn note_other(election: &ElectionId, record: &ReadRecord, is_known: &mut bool, others: &mut BTreeSet<String>) {
     match record.other_key.as_deref().and_then(key_of_election) {
-        Some((group, ..)) if group != election.group => others.extend([group.to_owned()]),
+        Some(ElectionKey { group, .. }) if group != election.group => others.extend([group.to_owned()]),
         _ => *is_known |= is_hello(&election.group, record),
     }
 }

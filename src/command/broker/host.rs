@@ -81,8 +81,18 @@ struct ClientConnection {
     received: Vec<u8>,
 }
 
-/// Reads on stdin where the broker is to be, for how long it waits for another candidate after the last, and for how long it
-/// distrusts what a killed one left ([`EmbeddedBroker::open`]); and closes everything inherited: a session of its own, `/` as
+/// How a broker is opened.
+#[derive(Debug)]
+pub struct BrokerSettings {
+    /// Where it is to be met.
+    pub directory: BrokerDirectory,
+    /// How long it waits for another candidate after the last has gone.
+    pub idle_timeout: Duration,
+    /// For how long one that follows a killed one tells its candidates that its empty journal is no vacancy.
+    pub distrust: Duration,
+}
+
+/// Reads on stdin how the broker is to be opened; and closes everything inherited: a session of its own, `/` as
 /// working directory, `/dev/null` on stdin, no descriptor above 2.
 ///
 /// To be called first thing, while there is one thread and nothing has been opened.
@@ -91,7 +101,7 @@ struct ClientConnection {
 ///
 /// The kernel's; what is on stdin was not written by [`BrokerFinder`](neli::program::embedded::BrokerFinder); the directory is not this
 /// user's alone.
-pub fn detach() -> io::Result<(BrokerDirectory, Duration, Duration)> {
+pub fn detach() -> io::Result<BrokerSettings> {
     // It fails for the leader of a process group, which has what this is for.
     let _ = unistd::setsid();
     unistd::chdir("/")?;
@@ -101,29 +111,29 @@ pub fn detach() -> io::Result<(BrokerDirectory, Duration, Duration)> {
     // It has got stdin's number itself, which the reading closed; else it is closed here.
     let _ = null.into_raw_fd();
     descriptors::close_all_but(&[0, 1, 2])?;
-    Ok((
-        BrokerDirectory::at(Path::new(&directory))?,
-        Duration::from_millis(idle_timeout_ms),
-        Duration::from_millis(distrust_ms),
-    ))
+    Ok(BrokerSettings {
+        directory: BrokerDirectory::at(Path::new(&directory))?,
+        idle_timeout: Duration::from_millis(idle_timeout_ms),
+        distrust: Duration::from_millis(distrust_ms),
+    })
 }
 
 impl EmbeddedBroker {
-    /// Opens a broker here. One that finds that the one before was killed tells its candidates for so long, `distrust`, that its empty journal is
-    /// no vacancy. After this TERM and INT are received by [`EmbeddedBroker::serve`] alone.
+    /// Opens a broker. After this TERM and INT are received by [`EmbeddedBroker::serve`] alone.
     ///
     /// # Errors
     ///
     /// Another broker runs here, or a system call failed, or librdkafka refused.
-    pub fn open(directory: &BrokerDirectory, idle_timeout: Duration, distrust: Duration) -> Result<Self, OpenError> {
-        let lock = lock(directory)?;
+    pub fn open(settings: BrokerSettings) -> Result<Self, OpenError> {
+        let BrokerSettings { directory, idle_timeout, distrust } = settings;
+        let lock = lock(&directory)?;
         // Before librdkafka's threads, so that none of theirs is interrupted.
         let ends: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
         ends.thread_block()?;
         let signals = SignalFd::with_flags(&ends, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         // Whoever held the lock before is gone by now: its leases are the older.
-        let trusted_from = marker::trusted_from(directory, clock::now(), distrust)?;
-        Marker::of_living().write(directory)?;
+        let trusted_from = marker::trusted_from(&directory, clock::now(), distrust)?;
+        Marker::of_living().write(&directory)?;
         let cluster = MockCluster::new(1)?;
         let info = BrokerInfo { bootstrap: cluster.bootstrap_servers(), trusted_from };
         // Whoever held the lock before is dead, and its socket with it.
@@ -131,7 +141,6 @@ impl EmbeddedBroker {
         let listener = UnixListener::bind(directory.socket())?;
         listener.set_nonblocking(true)?;
         let empty_since = Some(clock::now());
-        let directory = directory.clone();
         Ok(Self {
             directory,
             _lock: lock,

@@ -14,7 +14,7 @@ use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{MemberId, Record};
 
 use super::findings::Findings;
-use crate::command::reading::{self, Begin, Input, Reading, key_of_election, read_at, read_last};
+use crate::command::reading::{self, Begin, ElectionKey, Input, Reading, key_of_election, read_at, read_last};
 use crate::command::wording::span;
 use crate::config::{Config, Doctor};
 use crate::exit::StartupError;
@@ -49,13 +49,13 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
         let mut group = Group::default();
         let take_in = |at, record, begin| group.take_in(name, at, record, begin);
         read_last(&mut reading, FIRST_SPAN, doctor.timeout, take_in).await?;
-        let clock = if group.is_led() { broker_clock(&mut reading, doctor.timeout).await? } else { None };
-        Ok::<_, StartupError>((group, clock))
+        let clocks = if group.is_led() { broker_clock(&mut reading, doctor.timeout).await? } else { None };
+        Ok::<_, StartupError>((group, clocks))
     });
     match read {
-        Ok((group, broker)) => {
+        Ok((group, clocks)) => {
             group.tell(config, findings);
-            tell_clock(broker, findings);
+            tell_clock(clocks.as_ref(), findings);
         }
         // A topic that is missing, or a right, was told before.
         Err(why) => findings.skipped("candidates", format!("not told: {why}")),
@@ -64,14 +64,16 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
 }
 
 impl Group {
-    fn take_in(&mut self, name: &str, at: ReadAt, record: ReadRecord, (from, origin): Begin) {
+    fn take_in(&mut self, name: &str, at: ReadAt, record: ReadRecord, begin: Begin) {
         let ReadRecord { offset, value, other_key, written_ms, .. } = record;
-        let Some((group, role, is_hello)) = other_key.as_deref().and_then(key_of_election) else { return };
+        let Some(ElectionKey { group, role, is_hello }) = other_key.as_deref().and_then(key_of_election) else {
+            return;
+        };
         if group != name {
             return;
         }
         let observer = self.elections.entry(role.to_owned());
-        let observer = observer.or_insert_with(|| Observer::new(Journal::read_from(from, origin)));
+        let observer = observer.or_insert_with(|| Observer::new(Journal::read_from(begin.from, begin.origin)));
         // What stands in between is other elections'.
         observer.read_others_up_to(at.now, offset);
         let parsed = value.as_deref().and_then(Record::parse);
@@ -177,13 +179,19 @@ fn differences(config: &Config, candidate: &KnownCandidate) -> Vec<String> {
     [elector, version].into_iter().flatten().collect()
 }
 
-/// What the broker's clock shows beside this machine's, both in milliseconds since 1970; none where nothing is read as it is written.
-async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option<(u64, u64)>, StartupError> {
+/// What two clocks show at one time, in milliseconds since 1970.
+struct Clocks {
+    broker_ms: u64,
+    own_ms: u64,
+}
+
+/// What the broker's clock shows beside this machine's; none where nothing is read as it is written.
+async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option<Clocks>, StartupError> {
     let until = clock::now() + timeout.min(TWO_BEATS);
     loop {
         match reading.next(Some(until)).await? {
             Input::Record(ReadRecord { written_ms: Some(written_ms), .. }) => {
-                return Ok(Some((written_ms, clock::wall_ms())));
+                return Ok(Some(Clocks { broker_ms: written_ms, own_ms: clock::wall_ms() }));
             }
             Input::Timeout => return Ok(None),
             Input::CaughtUp(_)
@@ -198,8 +206,8 @@ async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option
     }
 }
 
-fn tell_clock(clocks: Option<(u64, u64)>, findings: &mut Findings) {
-    let Some((broker, own)) = clocks else {
+fn tell_clock(clocks: Option<&Clocks>, findings: &mut Findings) {
+    let Some(&Clocks { broker_ms: broker, own_ms: own }) = clocks else {
         return findings.skipped("clock", "the broker's is seen by a leader's heartbeats alone, and none was read");
     };
     let differ = Duration::from_millis(broker.abs_diff(own));
@@ -285,13 +293,16 @@ mod tests {
 
     #[test]
     fn a_clock_that_differs_by_more_than_a_second_is_a_warning() {
-        let told = |clocks| {
+        let told = |clocks: Option<Clocks>| {
             let mut findings = Findings::default();
-            tell_clock(clocks, &mut findings);
+            tell_clock(clocks.as_ref(), &mut findings);
             findings.text(Style { is_coloured: false, columns: None })
         };
-        assert_eq!(told(Some((5_000, 5_400))), "ok    clock  this machine's clock is 400ms ahead of the broker's\n");
-        let text = told(Some((65_000, 5_000)));
+        assert_eq!(
+            told(Some(Clocks { broker_ms: 5_000, own_ms: 5_400 })),
+            "ok    clock  this machine's clock is 400ms ahead of the broker's\n"
+        );
+        let text = told(Some(Clocks { broker_ms: 65_000, own_ms: 5_000 }));
         assert!(text.starts_with("WARN  clock  this machine's clock is 60s behind the broker's: ages, "), "{text}");
         assert!(text.contains("timedatectl set-ntp true"), "{text}");
         assert!(told(None).contains("none was read"), "{}", told(None));

@@ -55,7 +55,13 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
             look.at(&facts, findings);
         }
         let sessions = Sessions::of(&examination);
-        outlive_broker((&config.timings, &config.lease_shown), &sessions, replicas, &fixes, findings);
+        outlive_broker(
+            Lease { timings: &config.timings, shown: &config.lease_shown },
+            &sessions,
+            replicas,
+            &fixes,
+            findings,
+        );
         if matches!(config.timings.elector(), Elector::Group(_)) {
             group(config, &examination, &fixes, findings);
             let own = MemberTimings::of(&config.client.properties).session_timeout;
@@ -120,14 +126,16 @@ impl Sessions {
     }
 }
 
+/// The lease that a candidate would have.
+#[derive(Clone, Copy)]
+struct Lease<'a> {
+    timings: &'a Timings,
+    /// The option, as a person would write it.
+    shown: &'a str,
+}
+
 /// Whether the lease outlives a broker's death. That of the only replica none outlives.
-fn outlive_broker(
-    (timings, lease): (&Timings, &str),
-    sessions: &Sessions,
-    replicas: usize,
-    fixes: &Fixes,
-    findings: &mut Findings,
-) {
+fn outlive_broker(lease: Lease<'_>, sessions: &Sessions, replicas: usize, fixes: &Fixes, findings: &mut Findings) {
     let check = "broker-session";
     match (&sessions.untold, sessions.broker) {
         (Some(Untold::Forbidden), _) => {
@@ -140,11 +148,11 @@ fn outlive_broker(
             findings.ok(check, "one replica: whatever the lease, nobody leads while its broker is away");
         }
         (None, Some(session)) => {
-            let Some(warning) = broker_death::warning(timings, session) else {
+            let Some(warning) = broker_death::warning(lease.timings, session) else {
                 let session = session.as_millis();
                 return findings.ok(check, format!("the lease outlives a broker's death ({BROKER_SESSION}={session})"));
             };
-            findings.warn(check, format!("{lease}: {warning}"), None);
+            findings.warn(check, format!("{}: {warning}", lease.shown), None);
         }
     }
 }
@@ -243,7 +251,8 @@ mod tests {
         };
         let of = |seconds, replicas, sessions: &Sessions| {
             let timings = Timings::new(durations(seconds), Elector::Log).unwrap();
-            page_of(|findings| outlive_broker((&timings, "--lease 5"), sessions, replicas, &fixes, findings))
+            let lease = Lease { timings: &timings, shown: "--lease 5" };
+            page_of(|findings| outlive_broker(lease, sessions, replicas, &fixes, findings))
         };
         let known = sessions(9_000, 6_000, 60_000);
         assert!(of(5, 3, &known).starts_with("WARN  broker-session  --lease 5: "), "{}", of(5, 3, &known));

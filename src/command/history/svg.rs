@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::ops::Range;
 
 use super::{End, Row};
 use crate::command::wording::{counted, date, span};
@@ -21,8 +22,9 @@ const TICKS: u64 = 4;
 /// More terms are not listed below the axis; the last ones are.
 const LISTED: usize = 60;
 
-/// The drawing, as SVG, of what was since `from_ms`.
-pub(super) fn draw(group: &str, rows: &[Row<'_>], (from_ms, now_ms): (u64, u64)) -> String {
+/// The drawing, as SVG, of what was in this time, which ends now.
+pub(super) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64>) -> String {
+    let Range { start: from_ms, end: now_ms } = time_ms;
     let begins = rows.iter().filter_map(|row| row.past.from_ms.or(row.past.last_word_ms)).min().unwrap_or(now_ms);
     let begin = begins.max(from_ms);
     let axis = Axis { begin, end: now_ms.max(begin + 1) };

@@ -46,7 +46,7 @@ pub(in crate::command) fn is_hello(group: &str, record: &ReadRecord) -> bool {
         Key::Election(_) => false,
         Key::Other => {
             let election = record.other_key.as_deref().and_then(key_of_election);
-            election.is_some_and(|(of, _, is_hello)| is_hello && of == group)
+            election.is_some_and(|election| election.is_hello && election.group == group)
         }
     }
 }

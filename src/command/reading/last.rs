@@ -15,8 +15,13 @@ use crate::report::log::spoken;
 /// Kafka does not answer in time.
 const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 
-/// Where a reading began, and what an empty log from there on would mean.
-pub(in crate::command) type Begin = (Offset, Origin);
+/// Where a reading began.
+#[derive(Clone, Copy)]
+pub(in crate::command) struct Begin {
+    pub(in crate::command) from: Offset,
+    /// What an empty log from there on would mean.
+    pub(in crate::command) origin: Origin,
+}
 
 impl Reading {
     /// Begins to read this partition for all elections: none has this group.
@@ -49,7 +54,7 @@ pub(in crate::command) async fn read_last(
         match reading.next(Some(clock::now() + timeout)).await? {
             Input::Ends { start, end, .. } if bounds.is_none() => {
                 let from = start.max(end - span);
-                bounds = Some(((from, reading.origin(from, start)), end));
+                bounds = Some((Begin { from, origin: reading.origin(from, start) }, end));
                 next = from;
                 reading.read_from(from);
             }

@@ -1,6 +1,7 @@
 //! One election, read up to the log's end.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 use std::time::Duration;
 
 use neli::program::{ElectionId, Elections, Key, ReadRecord, clock};
@@ -102,7 +103,7 @@ async fn read_to_end(reading: &mut Reading, span: Offset, deadline: Time, timeou
                 let from = start.max(end - span);
                 let mut journal = Journal::read_from(from, reading.origin(from, start));
                 journal.answered(clock::now(), asked, end);
-                let mut begun = Seen::new(&reading.source.elections, journal, from, (start, end));
+                let mut begun = Seen::new(&reading.source.elections, journal, from, start..end);
                 for hello in early.drain(..) {
                     begun.take_in(Input::Hello(hello));
                 }
@@ -135,9 +136,17 @@ pub(super) fn no_answer(timeout: Duration, why: Option<String>) -> String {
     why.map_or_else(|| format!("no answer within {within}"), |why| format!("{why} (no answer within {within})"))
 }
 
+/// A run of the job, as far as the journal tells.
+#[derive(Eq, PartialEq)]
+pub(in crate::command) struct SeenRun {
+    term: Option<Offset>,
+    attempt: Option<u32>,
+    is_running: bool,
+}
+
 impl Seen {
-    /// Of a reading that begins at `from`, in a log that holds so much.
-    fn new(elections: &Elections, journal: Journal, from: Offset, (start, end): (Offset, Offset)) -> Self {
+    /// Of a reading that begins at `from`, in a log that holds these offsets.
+    fn new(elections: &Elections, journal: Journal, from: Offset, log: Range<Offset>) -> Self {
         Self {
             observer: Observer::new(journal),
             others: BTreeSet::new(),
@@ -147,8 +156,8 @@ impl Seen {
             group: elections.group.clone(),
             label: elections.election(elections.roles.start, 1).label(),
             from,
-            start,
-            end,
+            start: log.start,
+            end: log.end,
         }
     }
 
@@ -192,7 +201,7 @@ impl Seen {
             return self.take_in_hello(at, record);
         }
         let election = other_key.as_deref().and_then(key_of_election);
-        let group = election.map(|(group, ..)| group).filter(|group| *group != self.group);
+        let group = election.map(|election| election.group).filter(|group| *group != self.group);
         self.others.extend(group.map(str::to_owned));
     }
 
@@ -219,11 +228,11 @@ impl Seen {
     }
 
     /// The run that is under way, or was last, as far as the journal tells: when another is, something may have been recorded of it.
-    pub(in crate::command) fn runs(&self) -> (Option<Offset>, Option<u32>, bool) {
+    pub(in crate::command) fn run(&self) -> SeenRun {
         let leader = self.observer.leader();
         let attempt = leader.and_then(|leader| leader.job?.attempt);
         let is_running = leader.is_some_and(|leader| leader.job.is_some_and(|job| job.state == JobState::Running));
-        (self.observer.journal().term(), attempt, is_running)
+        SeenRun { term: self.observer.journal().term(), attempt, is_running }
     }
 
     /// Reads the current term's claim, where that lies further back than what was read: it tells since when somebody leads.
@@ -260,12 +269,20 @@ impl Seen {
     }
 }
 
-/// Group and role in the key of an election's record, `<group>/<role>`, or of a hello, `<group>/<role>/hello`; and whether it is a hello.
-pub(in crate::command) fn key_of_election(key: &[u8]) -> Option<(&str, &str, bool)> {
+/// The Kafka key of an election's record, `<group>/<role>`, or of a hello, `<group>/<role>/hello`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::command) struct ElectionKey<'a> {
+    pub(in crate::command) group: &'a str,
+    pub(in crate::command) role: &'a str,
+    pub(in crate::command) is_hello: bool,
+}
+
+/// What the Kafka key of a record tells of its election.
+pub(in crate::command) fn key_of_election(key: &[u8]) -> Option<ElectionKey<'_>> {
     let key = std::str::from_utf8(key).ok()?;
     let (label, is_hello) = key.strip_suffix("/hello").map_or((key, false), |label| (label, true));
     let (group, role) = label.rsplit_once('/')?;
-    (!group.is_empty() && !role.is_empty()).then_some((group, role, is_hello))
+    (!group.is_empty() && !role.is_empty()).then_some(ElectionKey { group, role, is_hello })
 }
 
 #[cfg(test)]
@@ -275,8 +292,8 @@ mod tests {
     #[test]
     fn a_key_names_its_election() {
         let told = ["a/0", "a/b/ingest", "a/0/hello", "a", "/0", "a/", ""].map(|key| key_of_election(key.as_bytes()));
-        let expected =
-            [Some(("a", "0", false)), Some(("a/b", "ingest", false)), Some(("a", "0", true)), None, None, None, None];
+        let key = |group, role, is_hello| Some(ElectionKey { group, role, is_hello });
+        let expected = [key("a", "0", false), key("a/b", "ingest", false), key("a", "0", true), None, None, None, None];
         assert_eq!(told, expected);
     }
 }

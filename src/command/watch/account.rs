@@ -19,16 +19,28 @@ pub(super) struct Account {
     json: bool,
     /// In which partition the election is.
     partition: i32,
-    /// The first offset that is shown.
-    first: Offset,
-    /// What was appended before that, in milliseconds since 1970, is not shown.
-    since_ms: u64,
+    shown: Shown,
     observer: Observer,
     /// All that was there at the start has been read.
     is_live: bool,
     /// It was told that the leader is silent.
     is_silent: bool,
     lines: Vec<String>,
+}
+
+/// What is shown.
+pub(super) struct Shown {
+    /// The first offset.
+    pub(super) first: Offset,
+    /// What was appended before that, in milliseconds since 1970, is not shown.
+    pub(super) since_ms: u64,
+}
+
+/// Where a record stands.
+#[derive(Clone, Copy)]
+pub(super) struct Position {
+    pub(super) partition: i32,
+    pub(super) offset: Offset,
 }
 
 /// A line of `--json`.
@@ -54,10 +66,10 @@ struct SilentLine {
 }
 
 impl Account {
-    /// Of a reading that has just begun, shown from `first` on.
-    pub(super) fn new(json: bool, partition: i32, (first, since_ms): (Offset, u64), journal: Journal) -> Self {
+    /// Of a reading that has just begun.
+    pub(super) fn new(json: bool, partition: i32, shown: Shown, journal: Journal) -> Self {
         let observer = Observer::new(journal);
-        Self { json, partition, first, since_ms, observer, is_live: false, is_silent: false, lines: Vec::new() }
+        Self { json, partition, shown, observer, is_live: false, is_silent: false, lines: Vec::new() }
     }
 
     /// What is to be shown, oldest first.
@@ -82,7 +94,8 @@ impl Account {
         }
         let record = value.and_then(Record::parse);
         let (verdict, changes) = self.observer.read(at, offset, record.as_ref(), written_ms);
-        let is_shown = offset >= self.first && written_ms.is_none_or(|written_ms| written_ms >= self.since_ms);
+        let is_shown =
+            offset >= self.shown.first && written_ms.is_none_or(|written_ms| written_ms >= self.shown.since_ms);
         let (past, changes): (Vec<Change>, Vec<Change>) =
             changes.into_iter().partition(|change| matches!(change, Change::FellSilent(_)));
         for change in past {
@@ -93,7 +106,8 @@ impl Account {
         }
         if self.json && is_shown {
             let written_ms = written_ms.unwrap_or(at.wall_ms);
-            self.print(written_ms, (self.partition, offset), word(verdict), value);
+            let position = Position { partition: self.partition, offset };
+            self.print(written_ms, position, word(verdict), value);
         }
         for change in changes {
             let was_silent = self.is_silent;
@@ -119,26 +133,22 @@ impl Account {
         }
     }
 
-    /// A hello stands at `offset` of that partition.
-    pub(super) fn hello(
-        &mut self,
-        at: ReadAt,
-        (partition, offset): (i32, Offset),
-        value: &[u8],
-        written_ms: Option<u64>,
-    ) {
+    /// A hello stands there.
+    pub(super) fn hello(&mut self, at: ReadAt, position: Position, value: &[u8], written_ms: Option<u64>) {
+        let Position { partition, offset } = position;
         let written_ms = written_ms.unwrap_or(at.wall_ms);
-        if written_ms < self.since_ms || (partition == self.partition && offset < self.first) {
+        if written_ms < self.shown.since_ms || (partition == self.partition && offset < self.shown.first) {
             return;
         }
         if self.json {
-            self.print(written_ms, (partition, offset), "hello", Some(value));
+            self.print(written_ms, position, "hello", Some(value));
         } else if let Some(hello) = ProcessHello::parse(value) {
             self.tell(Some(written_ms), &wording::hello(&hello));
         }
     }
 
-    fn print(&mut self, ms: u64, (partition, offset): (i32, Offset), verdict: &'static str, value: Option<&[u8]>) {
+    fn print(&mut self, ms: u64, position: Position, verdict: &'static str, value: Option<&[u8]>) {
+        let Position { partition, offset } = position;
         let term = self.observer.journal().term();
         let (event, offset, verdict) = ("record", Some(offset), Some(verdict));
         let record = value.and_then(as_read);

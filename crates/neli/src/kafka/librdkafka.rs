@@ -51,6 +51,17 @@ pub(crate) enum Besides {
     TryOnly,
 }
 
+/// An administrative call.
+#[derive(Clone, Copy)]
+struct AdminCall {
+    operation: RDKafkaAdminOp,
+    /// The broker that is asked, unless that is librdkafka's choice.
+    broker: Option<i32>,
+    besides: Besides,
+    /// The time limit.
+    timeout: Duration,
+}
+
 /// The values of these settings of a topic, as the broker with this id shows them (`DescribeConfigs`); a setting
 /// whose value is not shown has none. A user who may not see them gets none, without an error. Waits `timeout` for
 /// the answer.
@@ -68,7 +79,8 @@ pub(crate) fn topic_settings(
     broker: i32,
     timeout: Duration,
 ) -> Result<Vec<(String, Option<String>)>, RDKafkaErrorCode> {
-    settings(client, (RDKafkaResourceType::RD_KAFKA_RESOURCE_TOPIC, topic), names, broker, timeout)
+    let resource = Resource { kind: RDKafkaResourceType::RD_KAFKA_RESOURCE_TOPIC, name: topic };
+    settings(client, &resource, names, broker, timeout)
 }
 
 /// Those of a broker's settings with these names, as it shows them itself (`DescribeConfigs`); else as [`topic_settings`].
@@ -82,27 +94,35 @@ pub(crate) fn broker_settings(
     broker: i32,
     timeout: Duration,
 ) -> Result<Vec<(String, Option<String>)>, RDKafkaErrorCode> {
-    settings(client, (RDKafkaResourceType::RD_KAFKA_RESOURCE_BROKER, &broker.to_string()), names, broker, timeout)
+    let resource = Resource { kind: RDKafkaResourceType::RD_KAFKA_RESOURCE_BROKER, name: &broker.to_string() };
+    settings(client, &resource, names, broker, timeout)
+}
+
+/// What has settings.
+struct Resource<'a> {
+    kind: RDKafkaResourceType,
+    name: &'a str,
 }
 
 fn settings(
     client: &Client<impl ClientContext>,
-    (kind, name): (RDKafkaResourceType, &str),
+    Resource { kind, name }: &Resource<'_>,
     names: &[&str],
     broker: i32,
     timeout: Duration,
 ) -> Result<Vec<(String, Option<String>)>, RDKafkaErrorCode> {
-    let name = CString::new(name).map_err(|_| RDKafkaErrorCode::InvalidArgument)?;
+    let name = CString::new(*name).map_err(|_| RDKafkaErrorCode::InvalidArgument)?;
     // SAFETY: the name ends in a zero byte; librdkafka copies it.
-    let resource = unsafe { rd_kafka_ConfigResource_new(kind, name.as_ptr()) };
+    let resource = unsafe { rd_kafka_ConfigResource_new(*kind, name.as_ptr()) };
     let resource = Owned::new(resource, rd_kafka_ConfigResource_destroy)?;
     for name in names {
         let name = CString::new(*name).map_err(|_| RDKafkaErrorCode::InvalidArgument)?;
         // SAFETY: the resource is alive, and librdkafka copies both strings, which end in zero bytes; a question has no value.
         succeeded(unsafe { rd_kafka_ConfigResource_set_config(resource.as_ptr(), name.as_ptr(), c"".as_ptr()) })?;
     }
-    let call = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS;
-    let event = ask(client, call, (Some(broker), Besides::Nothing), timeout, |handle, options, queue| {
+    let operation = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS;
+    let call = AdminCall { operation, broker: Some(broker), besides: Besides::Nothing, timeout };
+    let event = ask(client, call, |handle, options, queue| {
         let mut resources = [resource.as_ptr()];
         // SAFETY: all are alive throughout the call, and librdkafka copies what it needs of them.
         unsafe { rd_kafka_DescribeConfigs(handle, resources.as_mut_ptr(), resources.len(), options, queue) };
@@ -179,8 +199,9 @@ fn create(
         // SAFETY: the topic is alive, and librdkafka copies both strings, which end in zero bytes.
         succeeded(unsafe { rd_kafka_NewTopic_set_config(wanted.as_ptr(), key.as_ptr(), value.as_ptr()) })?;
     }
-    let call = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_CREATETOPICS;
-    let event = ask(client, call, (None, besides), timeout, |handle, options, queue| {
+    let operation = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_CREATETOPICS;
+    let call = AdminCall { operation, broker: None, besides, timeout };
+    let event = ask(client, call, |handle, options, queue| {
         let mut topics = [wanted.as_ptr()];
         // SAFETY: all are alive throughout the call, and librdkafka copies what it needs of them.
         unsafe { rd_kafka_CreateTopics(handle, topics.as_mut_ptr(), topics.len(), options, queue) };
@@ -264,39 +285,32 @@ pub(crate) fn member_id(client: &Client<impl ClientContext>) -> Option<String> {
 /// Makes an administrative call on the client's handle, and waits for its answer.
 ///
 /// `call` is handed the handle, the options and the queue for the answer, all alive until this function returns. It makes
-/// exactly one call of the kind `operation`.
+/// exactly one call of the operation that `admin_call` names.
 ///
 /// # Errors
 ///
 /// librdkafka's code, when there is no answer in time or the answer as a whole is an error.
 fn ask(
     client: &Client<impl ClientContext>,
-    operation: RDKafkaAdminOp,
-    (broker, besides): (Option<i32>, Besides),
-    timeout: Duration,
+    admin_call: AdminCall,
     call: impl FnOnce(*mut RDKafka, *const RDKafkaAdminOptions, *mut RDKafkaQueue),
 ) -> Result<Owned<RDKafkaEvent>, RDKafkaErrorCode> {
     let handle = client.native_ptr();
-    let options = options(handle, operation, (broker, besides), timeout)?;
+    let options = options(handle, admin_call)?;
     // SAFETY: the handle is alive as long as the client is.
     let queue = Owned::new(unsafe { rd_kafka_queue_new(handle) }, rd_kafka_queue_destroy)?;
     call(handle, options.as_ptr(), queue.as_ptr());
     // SAFETY: the queue is alive; the event that comes out of it belongs to us.
-    let event = unsafe { rd_kafka_queue_poll(queue.as_ptr(), milliseconds(timeout + LATE)) };
+    let event = unsafe { rd_kafka_queue_poll(queue.as_ptr(), milliseconds(admin_call.timeout + LATE)) };
     let event = Owned::new(event, rd_kafka_event_destroy).map_err(|_| RDKafkaErrorCode::OperationTimedOut)?;
     // SAFETY: the event is alive.
     succeeded(unsafe { rd_kafka_event_error(event.as_ptr()) })?;
     Ok(event)
 }
 
-/// The options of one administrative call: its time limit, the broker that is asked, unless that is librdkafka's choice, and what it does
-/// besides.
-fn options(
-    handle: *mut RDKafka,
-    operation: RDKafkaAdminOp,
-    (broker, besides): (Option<i32>, Besides),
-    timeout: Duration,
-) -> Result<Owned<RDKafkaAdminOptions>, RDKafkaErrorCode> {
+/// The options of one administrative call.
+fn options(handle: *mut RDKafka, call: AdminCall) -> Result<Owned<RDKafkaAdminOptions>, RDKafkaErrorCode> {
+    let AdminCall { operation, broker, besides, timeout } = call;
     // SAFETY: the handle is that of a client which the caller holds.
     let options = unsafe { rd_kafka_AdminOptions_new(handle, operation) };
     let options = Owned::new(options, rd_kafka_AdminOptions_destroy)?;

@@ -5,6 +5,7 @@
 //! and twice a second while there is no answer).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -202,9 +203,9 @@ impl Asker {
         let mut unanswered: Vec<(RDKafkaErrorCode, BTreeSet<i32>)> = Vec::new();
         for (partition, answer) in log_bounds::ask(consumer, topic, partitions, limit) {
             match answer {
-                Ok(bounds) => {
+                Ok((start, end)) => {
                     let next = nexts.get(&partition).copied().flatten();
-                    next_time = next_time.min(self.answered(partition, next, asked, bounds));
+                    next_time = next_time.min(self.answered(partition, next, asked, start..end));
                 }
                 Err(code) => match unanswered.iter_mut().find(|(known, _)| *known == code) {
                     Some((_, partitions)) => drop(partitions.insert(partition)),
@@ -220,7 +221,8 @@ impl Asker {
     }
 
     /// Where a partition's log begins and ends was answered; `next` was the next offset to be read when that was asked.
-    fn answered(&mut self, partition: i32, next: Option<i64>, asked: Time, (start, end): (i64, i64)) -> Duration {
+    fn answered(&mut self, partition: i32, next: Option<i64>, asked: Time, log: Range<i64>) -> Duration {
+        let Range { start, end } = log;
         self.unknown_since = None;
         self.reading.up();
         self.reading.send_own(partition, ReadingEvent::Ends { asked, start, end });

@@ -9,7 +9,7 @@ const NOW: Time = Time::from_nanos(1_000_000_000_000);
 const AT: ReadAt = ReadAt { now: NOW, wall_ms: 1_769_860_800_123 };
 
 fn account(json: bool, first: Offset) -> Account {
-    Account::new(json, 2, (first, 0), Journal::read_from(0, Origin::Beginning))
+    Account::new(json, 2, Shown { first, since_ms: 0 }, Journal::read_from(0, Origin::Beginning))
 }
 
 fn read(account: &mut Account, offset: Offset, record: &str) {
@@ -56,12 +56,13 @@ fn json_shows_every_record_with_its_verdict() {
 
 #[test]
 fn what_is_older_than_was_asked_for_is_not_shown() {
-    let mut account = Account::new(false, 0, (0, AT.wall_ms), Journal::read_from(0, Origin::Beginning));
+    let mut account =
+        Account::new(false, 0, Shown { first: 0, since_ms: AT.wall_ms }, Journal::read_from(0, Origin::Beginning));
     account.read(AT, 0, Some(CLAIM.as_bytes()), Some(AT.wall_ms - 1));
     account.read(AT, 1, Some(beat("running", 7).as_bytes()), Some(AT.wall_ms));
     let hello = br#"{"v":1,"kind":"hello","member":"m","name":"web","host":"h","version":"1","elector":"log"}"#;
-    account.hello(AT, (0, 2), hello, Some(AT.wall_ms - 1));
-    account.hello(AT, (0, 3), hello, Some(AT.wall_ms));
+    account.hello(AT, Position { partition: 0, offset: 2 }, hello, Some(AT.wall_ms - 1));
+    account.hello(AT, Position { partition: 0, offset: 3 }, hello, Some(AT.wall_ms));
     let at = "2026-01-31T12:00:00.123Z";
     let expected =
         [format!("{at} web: the job runs, pid 7"), format!("{at} web says hello: on h, version 1, --elect log")];

@@ -20,7 +20,7 @@ use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::{IsError, RDKafkaErrorCode};
 use rdkafka::types::RDKafkaAdminOp;
 
-use super::{Besides, Owned, ask, first_part, parts, succeeded, text};
+use super::{AdminCall, Besides, Owned, ask, first_part, parts, succeeded, text};
 use crate::kafka::error_class::ErrorClass;
 
 /// A user's rights to a topic or a group, as a broker with ACLs reports them. Only these operations matter here.
@@ -94,8 +94,9 @@ pub(crate) fn describe_topic(
     // SAFETY: `names` holds as many strings as its length, which end in a zero byte; librdkafka copies them.
     let topics = unsafe { rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len()) };
     let topics = Owned::new(topics, rd_kafka_TopicCollection_destroy)?;
-    let call = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS;
-    let event = ask(client, call, (broker, besides), timeout, |handle, options, queue| {
+    let operation = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS;
+    let call = AdminCall { operation, broker, besides, timeout };
+    let event = ask(client, call, |handle, options, queue| {
         // SAFETY: all four are alive throughout the call, and librdkafka copies what it needs of them.
         unsafe { rd_kafka_DescribeTopics(handle, topics.as_ptr(), options, queue) };
     })?;
@@ -137,8 +138,9 @@ pub(crate) fn describe_group(
     timeout: Duration,
 ) -> Result<GroupDescription, RDKafkaErrorCode> {
     let name = CString::new(group).map_err(|_| RDKafkaErrorCode::InvalidGroupId)?;
-    let call = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS;
-    let event = ask(client, call, (None, Besides::TellRights), timeout, |handle, options, queue| {
+    let operation = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS;
+    let call = AdminCall { operation, broker: None, besides: Besides::TellRights, timeout };
+    let event = ask(client, call, |handle, options, queue| {
         let mut names = [name.as_ptr()];
         // SAFETY: all are alive throughout the call, and librdkafka copies what it needs of them.
         unsafe { rd_kafka_DescribeConsumerGroups(handle, names.as_mut_ptr(), names.len(), options, queue) };

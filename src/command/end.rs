@@ -1,0 +1,123 @@
+//! `end`: an election is ended.
+
+use std::io::{self, IsTerminal, Write};
+
+use neli::program::{ElectionId, clock};
+use neli_proto::observer::Leadership;
+use neli_proto::record::{Body, What};
+use serde::Serialize;
+
+use crate::command::reading::{self, Seen, Unread, read_at};
+use crate::command::request::{Appended, SeenElection, append, is_answered_yes, operator, record, see};
+use crate::command::stdout;
+use crate::command::wording::{leadership, named};
+use crate::config::End;
+use crate::exit::{ExitStatus, StartupError};
+use crate::report::log::timestamp;
+use crate::text::one_line;
+
+/// What has come of `end`: why nothing was ended, where that is so.
+struct Ending {
+    election: ElectionId,
+    outcome: &'static str,
+    why: Option<String>,
+    has_more_roles: bool,
+}
+
+/// The same as JSON: docs/json.md describes it.
+#[derive(Serialize)]
+struct EndLine<'a> {
+    ts: String,
+    group: &'a str,
+    role: String,
+    outcome: &'static str,
+    why: Option<String>,
+}
+
+/// Ends the election: every candidate stops its job and exits with 0.
+///
+/// # Errors
+///
+/// Kafka refuses for good, or has not answered in time (1); nobody has confirmed it (1); nobody leads or stands by (3); or stdout takes
+/// nothing more.
+pub fn main(end: &End) -> Result<ExitStatus, StartupError> {
+    let Ending { election, outcome, why, has_more_roles } = reading::run(ending(end))?;
+    let status = match (outcome, &why) {
+        (NOBODY_TO_END, _) => ExitStatus::Answer(3),
+        (_, None) => ExitStatus::Success,
+        (_, Some(_)) => ExitStatus::Answer(1),
+    };
+    let name = named(&election);
+    let text = match why {
+        why if end.look.json => {
+            let (ts, group, role) = (timestamp(clock::wall_ms()), election.group.as_str(), election.label());
+            // Strings under string keys: nothing of that can fail.
+            serde_json::to_string(&EndLine { ts, group, role, outcome, why }).unwrap_or_default()
+        }
+        Some(why) => return Err(StartupError::with(status, format!("{name} was not ended: {why}"))),
+        None => format!("{name} is ended: {}; one that starts now stands anew", consequence(has_more_roles)),
+    };
+    stdout::written(writeln!(io::stdout(), "{text}"))?;
+    Ok(status)
+}
+
+async fn ending(end: &End) -> Result<Ending, StartupError> {
+    let End { look, is_confirmed, force, reason } = end;
+    let access = reading::access(&look.client)?;
+    let mut ending = Ending { election: look.election.clone(), outcome: "ended", why: None, has_more_roles: false };
+    // Read even where nobody is asked: a topic that does not exist has nothing to be ended in.
+    let SeenElection { place, seen, .. } = match see(&access, look).await {
+        Ok(seen) => seen,
+        Err(Unread::Refused(refusal)) => return Err(refusal),
+        Err(Unread::NoAnswer(why)) => return Ok(Ending { outcome: "no-answer", why: Some(why), ..ending }),
+    };
+    (ending.election, ending.has_more_roles) = (place.election, seen.mapping.is_some());
+    if !force && let Some(why) = nobody_to_end(&ending.election, &seen) {
+        return Ok(Ending { outcome: NOBODY_TO_END, why: Some(why), ..ending });
+    }
+    if !is_confirmed && io::stdin().is_terminal() && !is_wanted(&ending.election, &seen) {
+        return Ok(Ending { outcome: "not-confirmed", why: Some("it was not confirmed".to_owned()), ..ending });
+    }
+    let body = Body::Request { what: What::End, term: None, by: Some(operator()), reason: reason.clone() };
+    Ok(match append(&access, &ending.election, look.timeout, record(&ending.election, body)).await? {
+        Appended::Yes => ending,
+        Appended::No { why } => Ending { outcome: "no-answer", why: Some(why), ..ending },
+    })
+}
+
+/// An end binds those that lead or stand by: where nobody does, it would change nothing, and the name may be mistyped.
+const NOBODY_TO_END: &str = "nobody-stands";
+
+/// Why an end would bind nobody, where that is so.
+fn nobody_to_end(election: &ElectionId, seen: &Seen) -> Option<String> {
+    let at = read_at();
+    let sight = seen.observer.leadership(at);
+    if matches!(sight, Leadership::Led { .. } | Leadership::Unknown) || !seen.observer.standbys(at).is_empty() {
+        return None;
+    }
+    let why = seen.no_record(election).unwrap_or_else(|| format!("{}, and nobody stands by", leadership(sight)));
+    Some(format!("{why}; --force writes the request all the same"))
+}
+
+/// What an end has its candidates do.
+const fn consequence(has_more_roles: bool) -> &'static str {
+    if has_more_roles {
+        "its candidates stop its job, and exit with 0 when no other role is left to them"
+    } else {
+        "its candidates stop their jobs and exit with 0"
+    }
+}
+
+/// Asks at the terminal.
+fn is_wanted(election: &ElectionId, seen: &Seen) -> bool {
+    let at = read_at();
+    let standbys = seen.observer.standbys(at).len();
+    let question = format!(
+        "{}: {}; {standbys} stand by. If it is ended, {}. What starts candidates anew (systemd's Restart=always, Kubernetes) must be \
+         stopped before, or they stand again.\nEnd this election? [y/N] ",
+        one_line(&named(election)),
+        one_line(&leadership(seen.observer.leadership(at))),
+        consequence(seen.mapping.is_some())
+    );
+    is_answered_yes(&question)
+}

@@ -1,0 +1,201 @@
+//! `resign`: the leader is asked to stand down.
+
+use std::time::Duration;
+
+use neli::program::{ElectionId, clock};
+use neli_proto::journal::View;
+use neli_proto::observer::{Leader, Leadership};
+use neli_proto::record::{Body, Offset, What};
+use neli_proto::time::Time;
+use serde::Serialize;
+
+use crate::command::reading::{self, Input, Reading, Seen, Unread, read_at};
+use crate::command::request::{Appended, SeenElection, answered, append, operator, record, see};
+use crate::command::wording::{leadership, span};
+use crate::config::Resign;
+use crate::exit::{ExitStatus, StartupError};
+use crate::report::log::{spoken, timestamp};
+
+/// How a request has ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Outcome {
+    /// Another leads.
+    Resigned,
+    /// Nobody else leads in time, or Kafka took no request.
+    TimedOut,
+    /// Nobody stands by, so that nobody would lead.
+    NobodyStandsBy,
+    /// Nobody leads.
+    Vacant,
+    /// Who leads can't be told.
+    Unknown,
+}
+
+impl Outcome {
+    const fn status(self) -> ExitStatus {
+        match self {
+            Self::Resigned => ExitStatus::Success,
+            Self::TimedOut => ExitStatus::Answer(1),
+            Self::NobodyStandsBy => ExitStatus::Answer(2),
+            Self::Vacant => ExitStatus::Answer(3),
+            Self::Unknown => ExitStatus::Answer(4),
+        }
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Resigned => "resigned",
+            Self::TimedOut => "timed-out",
+            Self::NobodyStandsBy => "nobody-stands-by",
+            Self::Vacant => "vacant",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A leader, as it is printed.
+#[derive(Clone, Debug, Serialize)]
+struct Party {
+    name: String,
+    term: Offset,
+}
+
+impl Party {
+    fn of(leader: &Leader) -> Self {
+        Self { name: leader.shown().to_owned(), term: leader.term }
+    }
+}
+
+/// What has come of `resign`.
+struct Handover {
+    election: ElectionId,
+    outcome: Outcome,
+    sentence: String,
+    from: Option<Party>,
+    to: Option<Party>,
+    gap: Option<Duration>,
+}
+
+/// The same as JSON: docs/json.md describes it.
+#[derive(Serialize)]
+struct Line<'a> {
+    ts: String,
+    group: &'a str,
+    role: String,
+    outcome: &'static str,
+    why: Option<String>,
+    from: Option<Party>,
+    to: Option<Party>,
+    gap_ms: Option<u64>,
+}
+
+/// Asks the leader to stand down, and waits until another leads.
+///
+/// # Errors
+///
+/// Kafka refuses for good, the log can't be read, or stdout takes nothing more; and whatever is not success, with its own status.
+pub fn main(resign: &Resign) -> Result<ExitStatus, StartupError> {
+    let Handover { election, outcome, sentence, from, to, gap } = reading::run(hand_over(resign))?;
+    let line = resign.look.json.then(|| Line {
+        ts: timestamp(clock::wall_ms()),
+        group: &election.group,
+        role: election.label(),
+        outcome: outcome.word(),
+        why: Some(sentence.clone()).filter(|_| outcome != Outcome::Resigned),
+        from,
+        to,
+        gap_ms: gap.map(|gap| u64::try_from(gap.as_millis()).unwrap_or(u64::MAX)),
+    });
+    answered(line, outcome.status(), sentence)
+}
+
+impl Handover {
+    fn none(election: &ElectionId, outcome: Outcome, from: Option<Party>, sentence: String) -> Self {
+        Self { election: election.clone(), outcome, sentence, from, to: None, gap: None }
+    }
+}
+
+async fn hand_over(resign: &Resign) -> Result<Handover, StartupError> {
+    let Resign { look, force, reason } = resign;
+    let until = clock::now() + look.timeout;
+    let access = reading::access(&look.client)?;
+    let SeenElection { place, mut reading, mut seen } = match see(&access, look).await {
+        Ok(seen) => seen,
+        Err(Unread::Refused(refusal)) => return Err(refusal),
+        Err(Unread::NoAnswer(why)) => {
+            let sentence = format!("can't tell who leads: {why}");
+            return Ok(Handover::none(&look.election, Outcome::Unknown, None, sentence));
+        }
+    };
+    let (at, election) = (read_at(), &place.election);
+    let sight = seen.observer.leadership(at);
+    let from = match sight {
+        Leadership::Led { leader, .. } => Party::of(leader),
+        Leadership::Unknown => return Ok(Handover::none(election, Outcome::Unknown, None, leadership(sight))),
+        Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
+            let sentence = seen.no_record(election).unwrap_or_else(|| leadership(sight));
+            return Ok(Handover::none(election, Outcome::Vacant, None, sentence));
+        }
+    };
+    if seen.observer.standbys(at).is_empty() && !force {
+        let sentence = format!("{} leads, and nobody stands by; --force has it stand down all the same", from.name);
+        return Ok(Handover::none(election, Outcome::NobodyStandsBy, Some(from), sentence));
+    }
+    let body =
+        Body::Request { what: What::Resign, term: Some(from.term), by: Some(operator()), reason: reason.clone() };
+    if let Appended::No { why } = append(&access, election, look.timeout, record(election, body)).await? {
+        let sentence = format!("{} was not asked: {why}", from.name);
+        return Ok(Handover::none(election, Outcome::TimedOut, Some(from), sentence));
+    }
+    successor(&mut reading, &mut seen, Asked { election, from, timeout: look.timeout, until }).await
+}
+
+/// A leader that was asked to stand down.
+struct Asked<'a> {
+    election: &'a ElectionId,
+    from: Party,
+    /// For how long another is waited for, and until when.
+    timeout: Duration,
+    until: Time,
+}
+
+/// Waits until another leads, and measures for how long nobody did.
+async fn successor(reading: &mut Reading, seen: &mut Seen, asked: Asked<'_>) -> Result<Handover, StartupError> {
+    let Asked { election, from, timeout, until } = asked;
+    let mut released = None;
+    loop {
+        let observer = &seen.observer;
+        match (observer.journal().view(), observer.leader(), observer.leadership(read_at())) {
+            (View::Led(term), Some(leader), _) if term.offset > from.term => {
+                let gap = released.map(|released| leader.word.read.since(released));
+                let to = Party::of(leader);
+                let again = if to.name == from.name { " again" } else { "" };
+                let for_so_long = gap.map_or_else(String::new, |gap| format!("; nobody led for {}", span(gap)));
+                let sentence = format!("{} leads{again}, term {}{for_so_long}", to.name, to.term);
+                return Ok(Handover {
+                    to: Some(to),
+                    gap,
+                    ..Handover::none(election, Outcome::Resigned, Some(from), sentence)
+                });
+            }
+            (_, _, Leadership::Released { release, .. }) => {
+                released.get_or_insert(release.heard.read);
+            }
+            _ => {}
+        }
+        let is_late = clock::now() >= until;
+        let input = reading.next(Some(until)).await?;
+        if is_late || matches!(input, Input::Timeout) {
+            let within = spoken(timeout);
+            let sentence = match released {
+                Some(_) => format!("{} has stood down, and nobody leads yet, {within} after the request", from.name),
+                None => format!("{} has been asked, and has not stood down within {within}", from.name),
+            };
+            return Ok(Handover::none(election, Outcome::TimedOut, Some(from), sentence));
+        }
+        if matches!(input, Input::Cut) {
+            return Err(reading.history_cut());
+        }
+        seen.take_in(input);
+    }
+}
