@@ -250,7 +250,7 @@ const LIBRARY: [(&str, &[&str]); 29] = [
 ];
 
 /// The same of what `neli` has for Kafka's clients.
-const KAFKA: [(&str, &[&str]); 21] = [
+const KAFKA: [(&str, &[&str]); 22] = [
     ("answer_limit", &[]),
     ("embedded", &[]),
     ("error_class", &[]),
@@ -265,12 +265,24 @@ const KAFKA: [(&str, &[&str]); 21] = [
     ("partition_consumer", &["librdkafka"]),
     ("source", &["access"]),
     ("group", &["access", "context", "error_class", "librdkafka", "pace"]),
+    ("group_right", &["error_class", "group", "librdkafka"]),
     ("reading", &["context", "error_class", "event", "partition_consumer", "source"]),
     ("topic", &["access", "answer_limit", "context", "error_class", "librdkafka"]),
     ("poll_thread", &["context", "error_class", "event", "group", "partition_consumer", "reading", "source", "topic"]),
     (
         "producer",
-        &["access", "answer_limit", "context", "embedded", "error_class", "event", "identity", "librdkafka", "topic"],
+        &[
+            "access",
+            "answer_limit",
+            "context",
+            "embedded",
+            "error_class",
+            "event",
+            "group_right",
+            "identity",
+            "librdkafka",
+            "topic",
+        ],
     ),
     (
         "facts",
