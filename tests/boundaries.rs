@@ -15,7 +15,7 @@ mod layers;
 const DECIDING: &[&str] = &[
     "neli_proto::candidate",
     "neli_proto::failed_runs",
-    "neli_proto::goodbye",
+    "neli_proto::last_hello",
     "neli_proto::health",
     "neli_proto::hooks",
     "neli_proto::introduction",

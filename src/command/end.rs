@@ -91,11 +91,11 @@ const NOBODY_TO_END: &str = "nobody-stands";
 /// Why an end would bind nobody, where that is so.
 fn nobody_to_end(election: &ElectionId, seen: &Seen) -> Option<String> {
     let at = read_at();
-    let sight = seen.observer.leadership(at);
-    if matches!(sight, Leadership::Led { .. } | Leadership::Unknown) || !seen.observer.standbys(at).is_empty() {
+    let current = seen.observer.leadership(at);
+    if matches!(current, Leadership::Led { .. } | Leadership::Unknown) || !seen.observer.standbys(at).is_empty() {
         return None;
     }
-    let why = seen.no_record(election).unwrap_or_else(|| format!("{}, and nobody stands by", leadership(sight)));
+    let why = seen.no_record(election).unwrap_or_else(|| format!("{}, and nobody stands by", leadership(current)));
     Some(format!("{why}; --force writes the request all the same"))
 }
 

@@ -19,7 +19,7 @@ use crate::text::one_line;
 const REPORTS: usize = 16;
 
 /// Which right is missing, where it is that, is known so long after the request is given up.
-const RIGHT_WITHIN: Duration = Duration::from_millis(1_500);
+const REFUSAL_WITHIN: Duration = Duration::from_millis(1_500);
 
 /// Prints the answer: the line as JSON, or without one the sentence, which is an error unless `status` is success.
 pub(super) fn answered(
@@ -104,7 +104,7 @@ pub(super) async fn append(
             Some(KafkaEvent::AppendRefused { error }) => trouble = Some(error),
             Some(KafkaEvent::NotDelivered { error, .. }) => {
                 failed = Some(trouble.take().unwrap_or(error));
-                timer.set(Some(clock::now() + RIGHT_WITHIN));
+                timer.set(Some(clock::now() + REFUSAL_WITHIN));
             }
             Some(_) => {}
             None => {

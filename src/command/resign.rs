@@ -42,7 +42,7 @@ impl Outcome {
         }
     }
 
-    const fn word(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Resigned => "resigned",
             Self::TimedOut => "timed-out",
@@ -100,7 +100,7 @@ pub fn main(resign: &Resign) -> Result<ExitStatus, StartupError> {
         ts: timestamp(clock::wall_ms()),
         group: &election.group,
         role: election.label(),
-        outcome: outcome.word(),
+        outcome: outcome.name(),
         why: Some(sentence.clone()).filter(|_| outcome != Outcome::Resigned),
         from,
         to,
@@ -128,12 +128,12 @@ async fn hand_over(resign: &Resign) -> Result<Handover, StartupError> {
         }
     };
     let (at, election) = (read_at(), &place.election);
-    let sight = seen.observer.leadership(at);
-    let from = match sight {
+    let current = seen.observer.leadership(at);
+    let from = match current {
         Leadership::Led { leader, .. } => Party::of(leader),
-        Leadership::Unknown => return Ok(Handover::none(election, Outcome::Unknown, None, leadership(sight))),
+        Leadership::Unknown => return Ok(Handover::none(election, Outcome::Unknown, None, leadership(current))),
         Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
-            let sentence = seen.no_record(election).unwrap_or_else(|| leadership(sight));
+            let sentence = seen.no_record(election).unwrap_or_else(|| leadership(current));
             return Ok(Handover::none(election, Outcome::Vacant, None, sentence));
         }
     };
@@ -167,7 +167,7 @@ async fn successor(reading: &mut Reading, seen: &mut Seen, asked: Asked<'_>) -> 
         let observer = &seen.observer;
         match (observer.journal().view(), observer.leader(), observer.leadership(read_at())) {
             (View::Led(term), Some(leader), _) if term.offset > from.term => {
-                let gap = released.map(|released| leader.word.read.since(released));
+                let gap = released.map(|released| leader.last_record.read.since(released));
                 let to = Party::of(leader);
                 let again = if to.name == from.name { " again" } else { "" };
                 let for_so_long = gap.map_or_else(String::new, |gap| format!("; nobody led for {}", span(gap)));
@@ -179,7 +179,7 @@ async fn successor(reading: &mut Reading, seen: &mut Seen, asked: Asked<'_>) -> 
                 });
             }
             (_, _, Leadership::Released { release, .. }) => {
-                released.get_or_insert(release.heard.read);
+                released.get_or_insert(release.received.read);
             }
             _ => {}
         }

@@ -43,7 +43,7 @@ impl MainLoop {
                 Report::HelloNotSent { error } => self.kafka.append_was_refused(clock::now(), error.to_string()),
                 Report::Risks { at, risks } => self.warn_of_risks(at, &risks),
                 Report::SpreadWithoutGroup { partitions } => self.warn_of_partitions(partitions),
-                Report::Stranger { warning } => self.logger.warn(warning.into()),
+                Report::SharesNoRole { warning } => self.logger.warn(warning.into()),
                 Report::Wait { why, until } => self.warn_of_doubt(&why, until),
             }
         }

@@ -156,7 +156,7 @@ impl Driver {
     fn let_time_pass(&mut self, at: usize, now: Time) {
         self.nodes.roles[at].guard.handle_timeout(now);
         self.perform_effects(at);
-        self.nodes.roles[at].drop_what_is_due(now);
+        self.nodes.roles[at].drop_tasks_if_due(now);
         self.nodes.let_time_pass(now, at);
         if let Some(term) = self.nodes.roles[at].term_that_nobody_took(now) {
             self.resign(at, term);
@@ -228,12 +228,12 @@ impl Driver {
         self.nodes.session.stop_reading();
         let now = clock::now();
         self.nodes.leave_group_for_good(now);
-        self.nodes.say_goodbye();
+        self.nodes.say_last_hello();
         self.pass_on_reports();
         let left_by = now + LEAVING_TAKES;
         loop {
             let left_by = (self.nodes.session.is_leaving_group() && clock::now() < left_by).then_some(left_by);
-            let waits = [left_by, self.nodes.session.awaits_goodbye_until()];
+            let waits = [left_by, self.nodes.session.awaits_last_hello_until()];
             let Some(until) = waits.into_iter().flatten().min() else { break };
             self.wait(waiter, Some(until));
             // Nothing more is taken in.

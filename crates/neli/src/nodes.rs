@@ -74,7 +74,7 @@ pub enum Report {
         partitions: u32,
     },
     /// Another candidate of this group stands for other roles.
-    Stranger {
+    SharesNoRole {
         /// The other candidate and its roles, in one line.
         warning: Box<str>,
     },
@@ -176,7 +176,7 @@ impl<R: HasNode> Nodes<R> {
 
     /// A hello was read in partition 0.
     pub fn handle_hello(&mut self, now: Time, offset: i64, value: &[u8]) {
-        if let Some(event) = self.many.as_mut().and_then(|many| many.heard(now, offset, value)) {
+        if let Some(event) = self.many.as_mut().and_then(|many| many.received(now, offset, value)) {
             for at in 0..self.roles.len() {
                 self.call(now, at, |node| node.handle(now, event.clone()));
             }
@@ -360,9 +360,9 @@ impl<R: HasNode> Nodes<R> {
     }
 
     /// Says the last hello, if the process has said hello.
-    pub fn say_goodbye(&mut self) {
-        if let Some(goodbye) = self.many.as_ref().and_then(ManyRoles::goodbye) {
-            self.say_hello(&goodbye);
+    pub fn say_last_hello(&mut self) {
+        if let Some(last_hello) = self.many.as_ref().and_then(ManyRoles::last_hello) {
+            self.say_hello(&last_hello);
         }
     }
 
@@ -375,7 +375,9 @@ impl<R: HasNode> Nodes<R> {
                 many_roles::Action::SpreadWithoutGroup { partitions } => {
                     self.reports.push_back(Report::SpreadWithoutGroup { partitions });
                 }
-                many_roles::Action::Stranger { warning } => self.reports.push_back(Report::Stranger { warning }),
+                many_roles::Action::SharesNoRole { warning } => {
+                    self.reports.push_back(Report::SharesNoRole { warning })
+                }
                 many_roles::Action::Tell { role: at, event } => {
                     let now = clock::now();
                     self.take_passed(now, at);

@@ -25,7 +25,7 @@ const LISTED: usize = 60;
 /// The drawing, as SVG, of what was in this time, which ends now.
 pub(super) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64>) -> String {
     let Range { start: from_ms, end: now_ms } = time_ms;
-    let begins = rows.iter().filter_map(|row| row.past.from_ms.or(row.past.last_word_ms)).min().unwrap_or(now_ms);
+    let begins = rows.iter().filter_map(|row| row.past.from_ms.or(row.past.last_record_ms)).min().unwrap_or(now_ms);
     let begin = begins.max(from_ms);
     let axis = Axis { begin, end: now_ms.max(begin + 1) };
     let mut lanes: BTreeMap<&str, u64> = BTreeMap::new();
@@ -137,7 +137,7 @@ fn bar(svg: &mut String, axis: &Axis, row: &Row<'_>, y: u64, now_ms: u64) {
     let to = match row.end {
         End::Leads => axis.x(now_ms),
         End::Overlapped | End::Released(_) | End::Silent | End::Unknown => {
-            axis.x(row.to_ms.or(row.past.last_word_ms).unwrap_or(now_ms))
+            axis.x(row.to_ms.or(row.past.last_record_ms).unwrap_or(now_ms))
         }
     };
     let class = class(row);

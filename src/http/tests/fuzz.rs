@@ -43,14 +43,14 @@ fn answer(bytes: &[u8]) -> Vec<u8> {
 /// The server closes a connection without an answer if the request is not there within `REQUEST_WITHIN`. A test that got no CPU time
 /// for so long between connecting and sending tries again.
 fn assert_serves() {
-    let told = loop {
+    let response = loop {
         let began = Instant::now();
-        let told = answer(b"GET /leader HTTP/1.1\r\nhost: x\r\n\r\n");
-        if !told.is_empty() || began.elapsed() < REQUEST_WITHIN {
-            break told;
+        let response = answer(b"GET /leader HTTP/1.1\r\nhost: x\r\n\r\n");
+        if !response.is_empty() || began.elapsed() < REQUEST_WITHIN {
+            break response;
         }
     };
-    assert!(told.starts_with(b"HTTP/1.1 503 "), "{}", String::from_utf8_lossy(&told));
+    assert!(response.starts_with(b"HTTP/1.1 503 "), "{}", String::from_utf8_lossy(&response));
 }
 
 fn request() -> impl Strategy<Value = Vec<u8>> {
@@ -85,8 +85,8 @@ proptest! {
     fn requests_at_random_stop_no_server(request in request()) {
         // Nobody follows the status for ever here.
         prop_assume!(!request.windows(7).any(|part| part == b"/events"));
-        let told = answer(&request);
-        prop_assert!(told.is_empty() || told.starts_with(b"HTTP/1."), "{}", String::from_utf8_lossy(&told));
+        let response = answer(&request);
+        prop_assert!(response.is_empty() || response.starts_with(b"HTTP/1."), "{}", String::from_utf8_lossy(&response));
         assert_serves();
     }
 }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::killing::Means;
+use super::killing::KillMethod;
 use super::message::{Answer, CommandKind, Grant, Target};
 use crate::time::Time;
 use crate::window::Span;
@@ -40,7 +40,7 @@ pub enum Action {
     HandOn,
     /// SIGKILL to what is left of the tree, by these methods in this order; [`Event::Killed`](super::Event::Killed)
     /// must follow.
-    Kill(&'static [Means]),
+    Kill(&'static [KillMethod]),
     /// SIGKILL to a command's group.
     KillCommand(CommandKind),
     /// SIGKILL to the main process's group: one system call, which for most jobs reaches the whole tree.

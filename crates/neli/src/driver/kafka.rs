@@ -48,7 +48,7 @@ impl Driver {
                      the roles are spread as with the elector Log",
                     self.nodes.roles.len()
                 )),
-                Report::Stranger { warning } => self.warn(&warning),
+                Report::SharesNoRole { warning } => self.warn(&warning),
                 Report::Wait { why, until } => self.warn(&format!(
                     "{why}; it may have gone: for {} s nothing is claimed, unless that is known before",
                     until.since(clock::now()).as_secs() + 1

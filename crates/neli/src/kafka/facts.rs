@@ -286,7 +286,7 @@ impl Thread {
             consumer.read_from(0, next).map_err(|code| self.failure(code, None))?;
         }
         let mut handed_over = clock::now();
-        let mut told = handed_over;
+        let mut progress_at = handed_over;
         while next < end && !self.is_over() {
             match consumer.consumer().poll(LINGER) {
                 Some(Ok(message)) => {
@@ -326,8 +326,8 @@ impl Thread {
                 }
                 None => {}
             }
-            if clock::now().since(told) >= PROGRESS {
-                told = clock::now();
+            if clock::now().since(progress_at) >= PROGRESS {
+                progress_at = clock::now();
                 self.report(FactsEvent::Reading { progress: self.progress(next - start, end - start) });
             }
             if clock::now().since(handed_over) >= NO_RECORD {

@@ -29,9 +29,9 @@ fn a_leader_that_is_not_ready_for_a_moment_is_no_failure() {
     let not_ready = [RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION; 5];
     cluster.request_errors(RDKafkaApiKey::ListOffsets, &not_ready);
     let source = source(&cluster);
-    let (events, mut heard) = mpsc::channel(8);
+    let (events, mut received) = mpsc::channel(8);
     let _reading = FactsReading::start(source, 7, events, None).unwrap();
-    let first = heard.blocking_recv().unwrap();
+    let first = received.blocking_recv().unwrap();
     assert!(matches!(first, KafkaEvent::Facts { id: 7, event: FactsEvent::Read(_) }), "{first:?}");
 }
 
@@ -40,13 +40,13 @@ fn a_leader_that_is_not_ready_for_a_moment_is_no_failure() {
 fn a_reading_that_goes_on_is_continued_under_a_later_number() {
     let cluster = MockCluster::new(1).unwrap();
     cluster.create_topic("facts", 1, 1).unwrap();
-    let (events, mut heard) = mpsc::channel(8);
+    let (events, mut received) = mpsc::channel(8);
     let mut reading = None;
     for id in 1..=20 {
         reading = Some(FactsReading::start(source(&cluster), id, events.clone(), reading).unwrap());
     }
     loop {
-        match heard.blocking_recv().unwrap() {
+        match received.blocking_recv().unwrap() {
             KafkaEvent::Facts { id: 20, event: FactsEvent::Read(_) } => return,
             KafkaEvent::Facts { id, event: FactsEvent::Read(_) } => assert!(id < 20),
             event => panic!("{event:?}"),
