@@ -35,12 +35,12 @@ pub struct ReleaseOrder {
     /// The release's sequence number.
     pub seq: u64,
     /// What the guard was started with for this.
-    pub release: Means,
+    pub release: ReleaseConfig,
 }
 
 /// What writing a release takes besides the term. The guard passes it on, and does not read it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Means {
+pub struct ReleaseConfig {
     /// How Kafka is reached: [`Brokers::At`](neli::program::Brokers::At), the embedded broker's address too.
     pub client: Client,
     /// The election.
@@ -139,8 +139,8 @@ impl Releaser {
         Ok(())
     }
 
-    fn producer(&mut self, means: &Means) -> Result<&Producer, StartupError> {
-        let Means { client, election, lease_ms, .. } = means;
+    fn producer(&mut self, config: &ReleaseConfig) -> Result<&Producer, StartupError> {
+        let ReleaseConfig { client, election, lease_ms, .. } = config;
         let known = self.producers.iter().position(|(other, _)| other == client);
         let at = if let Some(at) = known {
             at

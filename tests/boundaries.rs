@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const DECIDING: &[&str] = &[
     "neli_proto::candidate",
     "neli_proto::failed_runs",
-    "neli_proto::goodbye",
+    "neli_proto::last_hello",
     "neli_proto::health",
     "neli_proto::hooks",
     "neli_proto::introduction",
@@ -80,7 +80,7 @@ const LAYERS_OF_PROTOCOL: [(&str, &[&str]); 34] = [
     ("fact", &["record", "window"]),
     ("timings", &["record"]),
     ("broker_death", &["timings"]),
-    ("goodbye", &["time"]),
+    ("last_hello", &["time"]),
     ("reminder", &["time"]),
     ("schedule", &["window"]),
     ("restart", &["job", "time"]),

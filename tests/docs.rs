@@ -86,8 +86,8 @@ fn fish_completes_subcommands_and_their_options() {
     ] {
         let asks = format!("{script}\ncomplete -C 'neli-run {line}'");
         let Some(output) = output_of(Command::new("fish").args(["--no-config", "-c", &asks])) else { return };
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!(told.split(['\t', '\n']).next(), Some(offered), "{line}: {output:?}");
+        let output_text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output_text.split(['\t', '\n']).next(), Some(offered), "{line}: {output:?}");
     }
 }
 
@@ -128,8 +128,8 @@ fn output_of(shell: &mut Command) -> Option<Output> {
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::NotFound);
             let shell = shell.get_program().display();
-            let told = format!("docs: {shell} is not here, and its completions were not tried\n");
-            let _ = io::Write::write_all(&mut io::stderr(), told.as_bytes());
+            let output_text = format!("docs: {shell} is not here, and its completions were not tried\n");
+            let _ = io::Write::write_all(&mut io::stderr(), output_text.as_bytes());
             None
         }
     }

@@ -12,7 +12,7 @@ use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::forge::{Author, Forge};
+use crate::bulk_writer::{Author, BulkWriter};
 use crate::meter::{self, number};
 use crate::{Arguments, PROGRAM};
 
@@ -48,18 +48,18 @@ fn one_of(broker: &Broker, elections: usize, arguments: &Arguments) -> Vec<Row> 
 /// Writes the beats of so many leaders, each in its own second's time.
 fn beat_for(broker: &Broker, topic: &str, elections: usize, over: &AtomicBool) {
     // A broker takes one request of a connection at a time: one would not carry a thousand appends a second.
-    let forges: Vec<Forge> = (0..CONNECTIONS).map(|_| Forge::of_many(&broker.kafka(), topic)).collect();
+    let forges: Vec<BulkWriter> = (0..CONNECTIONS).map(|_| BulkWriter::of_many(&broker.kafka(), topic)).collect();
     let authors: Vec<(String, Author)> =
         (0..elections).map(|number| (format!("other-{number}/0"), Author::new(number))).collect();
     let began = wait::now();
     let between = 1_000_000_000 / elections as u64;
-    for ((count, (key, author)), forge) in (0_u64..).zip(authors.iter().cycle()).zip(forges.iter().cycle()) {
+    for ((count, (key, author)), bulk_writer) in (0_u64..).zip(authors.iter().cycle()).zip(forges.iter().cycle()) {
         if over.load(Ordering::Relaxed) {
             break;
         }
         let second = i64::try_from(count / elections as u64).expect("a few seconds");
-        forge.write(key, &author.beat(second + 2, 0, second));
-        forge.poll();
+        bulk_writer.write(key, &author.beat(second + 2, 0, second));
+        bulk_writer.poll();
         let due = began + (count + 1) * between;
         wait::pause(Duration::from_nanos(due.saturating_sub(wait::now())));
     }

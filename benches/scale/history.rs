@@ -11,7 +11,7 @@ use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::forge::{Author, Forge};
+use crate::bulk_writer::{Author, BulkWriter};
 use crate::meter::number;
 use crate::{Arguments, PROGRAM};
 
@@ -65,7 +65,7 @@ fn stage(broker: &Broker) -> Stage {
 
 /// Writes the history of an election among others: terms, one after the other, that end in a release.
 fn write(broker: &Broker, stage: &Stage, records: i64) {
-    let forge = Forge::of_history(&broker.kafka(), &stage.topic());
+    let bulk_writer = BulkWriter::of_history(&broker.kafka(), &stage.topic());
     let own = Author::new(0);
     let others: Vec<(String, Author)> =
         (1..10).map(|number| (format!("other-{number}/0"), Author::new(number))).collect();
@@ -77,7 +77,7 @@ fn write(broker: &Broker, stage: &Stage, records: i64) {
         let place = offset - others_first;
         if place < 0 || place % OWN != OWN - 1 {
             let (key, author) = &others[usize::try_from(offset % 9).expect("a few")];
-            forge.write(key, &author.beat(offset / 9, 0, offset - 1));
+            bulk_writer.write(key, &author.beat(offset / 9, 0, offset - 1));
         } else {
             seq += 1;
             let record = match place / OWN % TERM {
@@ -88,13 +88,13 @@ fn write(broker: &Broker, stage: &Stage, records: i64) {
                 last if last == TERM - 1 => own.release(seq, term, offset - 1),
                 _ => own.beat(seq, term, offset - 1),
             };
-            forge.write(&stage.key(), &record);
+            bulk_writer.write(&stage.key(), &record);
         }
         if offset % 1000 == 0 {
-            forge.poll();
+            bulk_writer.poll();
         }
     }
-    forge.flush();
+    bulk_writer.flush();
     assert_eq!(harness::journal::end(&broker.kafka(), &stage.topic()), records, "offsets are as they were told");
 }
 

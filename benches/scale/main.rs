@@ -6,10 +6,10 @@
 
 #![expect(clippy::expect_used, reason = "a program that gives up when it can't measure")]
 
+mod bulk_writer;
 mod crowd;
 mod elections;
 mod footprint;
-mod forge;
 mod history;
 mod meter;
 mod roles;

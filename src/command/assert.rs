@@ -118,15 +118,15 @@ fn by_journal(assert: &Assert, look: &Look) -> Result<Answer, StartupError> {
         Err(Unread::NoAnswer(why)) => return Ok(Answer { by, left: None, verdict: Verdict::Unknown(why) }),
         Err(Unread::Refused(refusal)) => return Err(refusal),
     };
-    let sight = seen.observer.leadership(read_at());
-    let verdict = match sight {
+    let current = seen.observer.leadership(read_at());
+    let verdict = match current {
         Leadership::Led { leader, left, .. } if leader.term == assert.term => {
             return Ok(Answer::left(assert, by, left));
         }
         Leadership::Led { leader, .. } => Verdict::LeadsNot(format!("{} leads, term {}", leader.shown(), leader.term)),
-        Leadership::Unknown => Verdict::Unknown(leadership(sight)),
+        Leadership::Unknown => Verdict::Unknown(leadership(current)),
         Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
-            Verdict::LeadsNot(leadership(sight))
+            Verdict::LeadsNot(leadership(current))
         }
     };
     Ok(Answer { by, left: None, verdict })

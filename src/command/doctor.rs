@@ -78,8 +78,8 @@ fn print_topic(doctor: &Doctor) -> Result<ExitStatus, StartupError> {
     };
     let fixes = Fixes::of(&config.client, &access.bootstrap);
     let mut lines = fixes.create(&journal_to_create(&elections, brokers)) + "\n";
-    if let Some((topic, kept)) = topic_of_facts(config) {
-        lines += &fixes.create(&facts_to_create(&topic.topic, kept, brokers.clamp(1, 3)));
+    if let Some((topic, facts_settings)) = topic_of_facts(config) {
+        lines += &fixes.create(&facts_to_create(&topic.topic, facts_settings, brokers.clamp(1, 3)));
         lines.push('\n');
     }
     stdout::written(io::stdout().write_all(lines.as_bytes()))

@@ -44,7 +44,7 @@ impl Outcome {
         }
     }
 
-    const fn word(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Forgotten => "forgotten",
             Self::NoAnswer => "no-answer",
@@ -88,7 +88,7 @@ pub fn main(forget: &Forget) -> Result<ExitStatus, StartupError> {
         group: &election.group,
         role: election.label(),
         key: key.as_deref(),
-        outcome: outcome.word(),
+        outcome: outcome.name(),
         why: Some(sentence.clone()).filter(|_| outcome != Outcome::Forgotten),
     });
     answered(line, outcome.status(), sentence)
@@ -179,12 +179,12 @@ const fn consequence(fact: &Fact) -> &'static str {
 
 /// Asks at the terminal.
 fn is_wanted(election: &ElectionId, fact: &Fact, recorded: Option<&Fact>) -> bool {
-    let told = recorded
+    let shown = recorded
         .map_or_else(|| format!("{}: nothing is recorded", fact.key), |fact| run::row(fact, clock::wall_ms()).1);
     is_answered_yes(&format!(
         "{}: {}. If it is forgotten, {}.\nForget it? [y/N] ",
         one_line(&named(election)),
-        one_line(&told),
+        one_line(&shown),
         consequence(fact)
     ))
 }

@@ -171,8 +171,9 @@ impl Row<'_> {
             End::Silent => {
                 let unled = self.gap.map(|gap| gap + self.past.lease);
                 let since = if self.is_open { "ago" } else { "before the next claim" };
-                let heard = unled.map_or_else(String::new, |unled| format!("; last heartbeat {} {since}", span(unled)));
-                format!("silent beyond its lease ({}){heard}", spoken(self.past.lease))
+                let last_heartbeat =
+                    unled.map_or_else(String::new, |unled| format!("; last heartbeat {} {since}", span(unled)));
+                format!("silent beyond its lease ({}){last_heartbeat}", spoken(self.past.lease))
             }
             End::Unknown => "records are missing".to_owned(),
         }
@@ -234,8 +235,8 @@ fn report(rows: &[Row<'_>], findings: &[Found], style: Style) -> String {
     let mut lines = vec![style.paint(tone, &verdict)];
     let width = style.columns.unwrap_or(usize::MAX);
     let findings = findings.iter().map(|found| &found.finding);
-    let (bad, odd): (Vec<&Finding>, Vec<&Finding>) = findings.partition(|finding| finding.is_violation());
-    for finding in bad.into_iter().chain(odd) {
+    let (bad, unusual): (Vec<&Finding>, Vec<&Finding>) = findings.partition(|finding| finding.is_violation());
+    for finding in bad.into_iter().chain(unusual) {
         lines.extend(wrapped(&sentence(finding), width));
     }
     lines.join("\n") + "\n"
@@ -304,12 +305,12 @@ mod tests {
     fn a_death_is_told_from_the_last_heartbeat_on_and_an_outage_up_to_now() {
         let history = died(108_000);
         let rows = rows(&history, AT, 0);
-        let told: Vec<(Option<Duration>, bool, String)> =
+        let expected: Vec<(Option<Duration>, bool, String)> =
             rows.iter().map(|row| (row.gap, row.is_open, row.how())).collect();
         let silent = "silent beyond its lease (15s); last heartbeat";
         let first = (Some(Duration::from_secs(25)), false, format!("{silent} 40s before the next claim"));
         let second = (Some(Duration::from_secs(93)), true, format!("{silent} 108s ago"));
-        assert_eq!(told, [first, second]);
+        assert_eq!(expected, [first, second]);
         let table = table(&rows, Style { is_coloured: false, columns: None });
         assert!(table.contains("93s, and on"), "{table}");
         let report = report(&rows, &history.findings(AT), Style { is_coloured: false, columns: None });
@@ -332,9 +333,9 @@ mod tests {
     #[test]
     fn one_is_told_as_one() {
         let one = Finding::NotEffective { claims: 1, words: 2, nonsense: 0 };
-        let told =
+        let expected =
             "not effective: 1 claim that came too late, 2 records of leaders that led no more, 0 records without sense";
-        assert_eq!(sentence(&one), told);
+        assert_eq!(sentence(&one), expected);
         assert_eq!(counted(1_u64, "term"), "1 term");
     }
 }

@@ -145,8 +145,8 @@ fn take_in(
 }
 
 fn line<'a>(found: &'a Found, (group, role): (&'a str, &'a str), observer: &'a Observer, at: ReadAt) -> Line<'a> {
-    let sight = observer.leadership(at);
-    let (leader, age) = match sight {
+    let current = observer.leadership(at);
+    let (leader, age) = match current {
         Leadership::Led { leader, age, .. } | Leadership::Silent { leader, age, .. } => (Some(leader), Some(age)),
         Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Unknown => {
             (None, None)
@@ -158,8 +158,8 @@ fn line<'a>(found: &'a Found, (group, role): (&'a str, &'a str), observer: &'a O
         role,
         topic: &found.topic,
         partition: found.partition,
-        state: state(sight),
-        why: Some(leadership(sight)).filter(|_| !matches!(sight, Leadership::Led { .. })),
+        state: state(current),
+        why: Some(leadership(current)).filter(|_| !matches!(current, Leadership::Led { .. })),
         leader: leader.map(|leader| leader.shown().to_owned()),
         term: leader.map(|leader| leader.term),
         heartbeat_age_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),

@@ -24,7 +24,7 @@ use crate::text::one_line;
 const REPORTS: usize = 16;
 
 /// Which right is missing, where it is that, is known so long after the request is given up.
-const RIGHT_WITHIN: Duration = Duration::from_millis(1_500);
+const REFUSAL_WITHIN: Duration = Duration::from_millis(1_500);
 
 /// How a request has ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -52,7 +52,7 @@ impl Outcome {
         }
     }
 
-    const fn word(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Resigned => "resigned",
             Self::TimedOut => "timed-out",
@@ -110,7 +110,7 @@ pub fn resign(resign: &Resign) -> Result<ExitStatus, StartupError> {
         ts: timestamp(clock::wall_ms()),
         group: &election.group,
         role: election.label(),
-        outcome: outcome.word(),
+        outcome: outcome.name(),
         why: Some(sentence.clone()).filter(|_| outcome != Outcome::Resigned),
         from,
         to,
@@ -154,12 +154,12 @@ async fn hand_over(resign: &Resign) -> Result<Handover, StartupError> {
         }
     };
     let (at, election) = (read_at(), &place.election);
-    let sight = seen.observer.leadership(at);
-    let from = match sight {
+    let current = seen.observer.leadership(at);
+    let from = match current {
         Leadership::Led { leader, .. } => Party::of(leader),
-        Leadership::Unknown => return Ok(Handover::none(election, Outcome::Unknown, None, leadership(sight))),
+        Leadership::Unknown => return Ok(Handover::none(election, Outcome::Unknown, None, leadership(current))),
         Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
-            let sentence = seen.no_record(election).unwrap_or_else(|| leadership(sight));
+            let sentence = seen.no_record(election).unwrap_or_else(|| leadership(current));
             return Ok(Handover::none(election, Outcome::Vacant, None, sentence));
         }
     };
@@ -197,7 +197,7 @@ async fn successor(
         let observer = &seen.observer;
         match (observer.journal().view(), observer.leader(), observer.leadership(read_at())) {
             (View::Led(term), Some(leader), _) if term.offset > from.term => {
-                let gap = released.map(|released| leader.word.read.since(released));
+                let gap = released.map(|released| leader.last_record.read.since(released));
                 let to = Party::of(leader);
                 let again = if to.name == from.name { " again" } else { "" };
                 let for_so_long = gap.map_or_else(String::new, |gap| format!("; nobody led for {}", span(gap)));
@@ -209,7 +209,7 @@ async fn successor(
                 });
             }
             (_, _, Leadership::Released { release, .. }) => {
-                released.get_or_insert(release.heard.read);
+                released.get_or_insert(release.received.read);
             }
             _ => {}
         }
@@ -305,11 +305,11 @@ const NOBODY_TO_END: &str = "nobody-stands";
 /// Why an end would bind nobody, where that is so.
 fn nobody_to_end(election: &ElectionId, seen: &Seen) -> Option<String> {
     let at = read_at();
-    let sight = seen.observer.leadership(at);
-    if matches!(sight, Leadership::Led { .. } | Leadership::Unknown) || !seen.observer.standbys(at).is_empty() {
+    let current = seen.observer.leadership(at);
+    if matches!(current, Leadership::Led { .. } | Leadership::Unknown) || !seen.observer.standbys(at).is_empty() {
         return None;
     }
-    let why = seen.no_record(election).unwrap_or_else(|| format!("{}, and nobody stands by", leadership(sight)));
+    let why = seen.no_record(election).unwrap_or_else(|| format!("{}, and nobody stands by", leadership(current)));
     Some(format!("{why}; --force writes the request all the same"))
 }
 
@@ -380,7 +380,7 @@ pub(super) async fn append(
             Some(KafkaEvent::AppendRefused { error }) => trouble = Some(error),
             Some(KafkaEvent::NotDelivered { error, .. }) => {
                 failed = Some(trouble.take().unwrap_or(error));
-                timer.set(Some(clock::now() + RIGHT_WITHIN));
+                timer.set(Some(clock::now() + REFUSAL_WITHIN));
             }
             Some(_) => {}
             None => {

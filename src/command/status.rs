@@ -111,19 +111,19 @@ async fn show(look: &Look, how: How) -> Result<ExitStatus, Ended> {
     let mut was_silent = false;
     loop {
         let at = read_at();
-        let sight = Sight::of(&place.election, &seen, last_run.as_ref(), at);
+        let snapshot = Snapshot::of(&place.election, &seen, last_run.as_ref(), at);
         // One page tells what was read to its end, whatever has happened since.
         let text = match seen.trouble.as_ref().filter(|_| how != How::Once) {
             Some(why) if look.json => Line::unknown(&place.election, at, why).text(),
-            Some(why) => sight.without_answer(why).render(Style::of_stdout()),
-            None if look.json => sight.json(),
-            None => sight.text(how),
+            Some(why) => snapshot.without_answer(why).render(Style::of_stdout()),
+            None if look.json => snapshot.json(),
+            None => snapshot.text(how),
         };
         let written = if look.json { io::stdout().write_all(text.as_bytes()) } else { screen.show(&text) };
         if how == How::Once {
             // Whether anybody reads it or not, the status tells who leads.
             stdout::written(written)?;
-            return Ok(sight.status());
+            return Ok(snapshot.status());
         }
         written?;
         let runs = seen.runs();
@@ -141,8 +141,8 @@ fn note_silence(seen: &mut Seen, was_silent: &mut bool) {
         return;
     }
     let at = read_at();
-    let sight = seen.observer.leadership(at);
-    let (is_silent, sentence) = (matches!(sight, Leadership::Silent { .. }), leadership(sight));
+    let snapshot = seen.observer.leadership(at);
+    let (is_silent, sentence) = (matches!(snapshot, Leadership::Silent { .. }), leadership(snapshot));
     if is_silent && !std::mem::replace(was_silent, is_silent) {
         seen.note(at.wall_ms, &sentence);
     }
@@ -162,7 +162,7 @@ async fn pass(reading: &mut Reading, seen: &mut Seen, until: Time) -> Result<(),
 }
 
 /// An election at one moment.
-struct Sight<'a> {
+struct Snapshot<'a> {
     election: &'a ElectionId,
     seen: &'a Seen,
     observer: &'a Observer,
@@ -175,7 +175,7 @@ struct Sight<'a> {
     no_room: Option<NoRoom>,
 }
 
-impl<'a> Sight<'a> {
+impl<'a> Snapshot<'a> {
     fn of(election: &'a ElectionId, seen: &'a Seen, last_run: Option<&'a Fact>, at: ReadAt) -> Self {
         let observer = &seen.observer;
         let (leadership, standbys) = (observer.leadership(at), observer.standbys(at));
@@ -296,7 +296,7 @@ impl<'a> Sight<'a> {
         let Some(job) = leader.job else { return "not started yet".to_owned() };
         let since = job.since_ms.map_or_else(String::new, |since_ms| {
             let since = Duration::from_millis(since_ms);
-            format!(" for {}", span(since + self.observer.age(leader.word, self.at)))
+            format!(" for {}", span(since + self.observer.age(leader.last_record, self.at)))
         });
         let pid = job.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
         let attempt = job.attempt.filter(|attempt| *attempt > 1);
@@ -323,7 +323,7 @@ impl<'a> Sight<'a> {
     fn void_claims(&self, page: &mut Page) {
         if let Some(claims) = self.observer.void_claims() {
             let by = claims.by.as_deref().unwrap_or("somebody");
-            let (count, age) = (claims.count, span(self.observer.age(claims.heard, self.at)));
+            let (count, age) = (claims.count, span(self.observer.age(claims.received, self.at)));
             page.row("claims", &format!("{count} void since then, the last by {by} {age} ago"));
         }
     }
@@ -337,19 +337,19 @@ impl<'a> Sight<'a> {
             page.row("standbys", "none");
         }
         for (at, standby) in self.standbys.iter().enumerate() {
-            let mut told = vec![format!("{}, hello {} ago", standby.candidate.shown(), span(standby.age))];
+            let mut cells = vec![format!("{}, hello {} ago", standby.candidate.shown(), span(standby.age))];
             let differs = describe(standby.candidate).into_iter();
             let leaders = leader.map(describe).unwrap_or_default();
-            told.extend(differs.filter(|fact| !leaders.contains(fact)));
+            cells.extend(differs.filter(|fact| !leaders.contains(fact)));
             if standby.failed_runs > 0 {
                 let (waits, failed) = (spoken(standby.back_off()), counted(standby.failed_runs, "run"));
-                told.push(format!("its last {failed} failed: waits {waits} before it claims"));
+                cells.push(format!("its last {failed} failed: waits {waits} before it claims"));
             }
             let waits = self.observer.waits(standby, self.at);
             if waits > Duration::ZERO {
-                told.push(format!("claims {} at the earliest", claimable::moment(self.at, waits)));
+                cells.push(format!("claims {} at the earliest", claimable::moment(self.at, waits)));
             }
-            page.row(if at == 0 { "standbys" } else { "" }, &told.join(", "));
+            page.row(if at == 0 { "standbys" } else { "" }, &cells.join(", "));
         }
     }
 
@@ -357,11 +357,11 @@ impl<'a> Sight<'a> {
     fn roles(&self, page: &mut Page) {
         let Some(mapping) = &self.seen.mapping else { return };
         let (label, roles) = (self.election.label(), mapping.roles());
-        let told = match mapping.number(&label) {
+        let cells = match mapping.number(&label) {
             Some(_) => format!("this is {label} of {roles}; --role shows another"),
             None => format!("{roles}; --role says which"),
         };
-        page.row("roles", &told);
+        page.row("roles", &cells);
     }
 }
 

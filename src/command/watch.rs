@@ -155,8 +155,8 @@ impl Show<'_> {
                 } else {
                     account.read_other(at.now, offset);
                     note_other(self.election, &record, &mut self.is_known, &mut self.others);
-                    let is_told = self.watch.has_hellos && is_hello(&self.election.group, &record);
-                    if let Some(value) = record.value.filter(|_| is_told) {
+                    let is_shown_hello = self.watch.has_hellos && is_hello(&self.election.group, &record);
+                    if let Some(value) = record.value.filter(|_| is_shown_hello) {
                         account.hello(at, (self.election.partition, offset), &value, record.written_ms);
                     }
                 }

@@ -134,7 +134,7 @@ pub(super) fn change(observer: &Observer, change: Change) -> String {
     match change {
         Change::EarlierJobGone { term } => format!("nothing is left of the job of term {term}"),
         Change::FellSilent(silence) => silent(&silence),
-        Change::HeardAgain { silent } => format!("{leader} leads on, after {} of silence", span(silent)),
+        Change::SilenceEnded { silent } => format!("{leader} leads on, after {} of silence", span(silent)),
         Change::Job(of_leader) => format!("{leader}: {}", job(of_leader)),
         Change::Led => format!("{leader} leads, term {term}"),
         Change::Missing => "records are missing: who leads can't be told before the leader's next word".to_owned(),
@@ -161,10 +161,10 @@ pub(super) fn change(observer: &Observer, change: Change) -> String {
 /// A hello, as a sentence.
 pub(super) fn hello(hello: &ProcessHello) -> String {
     let ProcessHello { member, name, host, version, elector, roles, leaves, .. } = hello;
-    let told = [("on ", host), ("version ", version), ("--elect ", elector), ("--roles ", roles)];
-    let told = told.into_iter().filter_map(|(word, value)| Some(format!("{word}{}", value.as_ref()?)));
+    let shown = [("on ", host), ("version ", version), ("--elect ", elector), ("--roles ", roles)];
+    let shown = shown.into_iter().filter_map(|(word, value)| Some(format!("{word}{}", value.as_ref()?)));
     let says = if *leaves { "says that it leaves" } else { "says hello" };
-    format!("{} {says}: {}", name.as_deref().unwrap_or(member.as_str()), told.collect::<Vec<_>>().join(", "))
+    format!("{} {says}: {}", name.as_deref().unwrap_or(member.as_str()), shown.collect::<Vec<_>>().join(", "))
 }
 
 /// What a job does, as a sentence.
@@ -195,9 +195,9 @@ mod tests {
 
     #[test]
     fn a_span_is_short_and_can_be_compared() {
-        let told =
+        let shown =
             [40, 4_250, 108_700, 843_000, 11_520_000, 442_800_000, 7_200_000].map(Duration::from_millis).map(span);
-        assert_eq!(told, ["40ms", "4.2s", "108s", "14m 3s", "3h 12m", "5d 3h", "2h"]);
+        assert_eq!(shown, ["40ms", "4.2s", "108s", "14m 3s", "3h 12m", "5d 3h", "2h"]);
     }
 
     #[test]

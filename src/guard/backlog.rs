@@ -37,7 +37,7 @@ mod tests {
     #[test]
     fn what_a_full_socket_does_not_take_is_sent_in_the_same_order_once_there_is_room() {
         const SIGNAL: Order = Order::Signal { signal: SIGUSR1, to: Target::Main };
-        let (ours, theirs) = Channel::pair().unwrap();
+        let (ours, peer) = Channel::pair().unwrap();
         while ours.send(b"filler", None).is_ok() {}
         let mut backlog = Orders::default();
         for order in [SIGNAL, stop(), Order::Kill] {
@@ -45,17 +45,17 @@ mod tests {
             flush(&mut backlog, &ours).unwrap();
         }
         assert!(!backlog.is_empty());
-        while theirs.receive().is_ok() {}
+        while peer.receive().is_ok() {}
         flush(&mut backlog, &ours).unwrap();
         assert!(backlog.is_empty());
-        let next = || theirs.receive().ok()?.map(|packet| serde_json::from_slice(&packet.bytes).unwrap());
+        let next = || peer.receive().ok()?.map(|packet| serde_json::from_slice(&packet.bytes).unwrap());
         assert_eq!(std::iter::from_fn(next).collect::<Vec<Order>>(), [stop(), Order::Kill, SIGNAL]);
     }
 
     #[test]
     fn a_guard_that_is_gone_takes_nothing_and_says_so() {
-        let (ours, theirs) = Channel::pair().unwrap();
-        drop(theirs);
+        let (ours, peer) = Channel::pair().unwrap();
+        drop(peer);
         let mut backlog = Orders::default();
         backlog.put(&stop(), None);
         assert_eq!(flush(&mut backlog, &ours).unwrap_err().kind(), io::ErrorKind::BrokenPipe);

@@ -80,12 +80,12 @@ impl GuardHandle {
     }
 
     fn fork(program: &Path, guard_config: &GuardConfig) -> io::Result<(Self, PendingChild)> {
-        let (channel, theirs) = Channel::pair()?;
+        let (channel, peer) = Channel::pair()?;
         let config_file = sealed_memfd::write(guard_config)?;
         let supervisor_pidfd = system::open_pidfd(unistd::getpid()).ok();
         let arguments = Arguments {
             supervisor: unistd::getpid().as_raw(),
-            socket: theirs.as_fd().as_raw_fd(),
+            socket: peer.as_fd().as_raw_fd(),
             guard_config: config_file.as_raw_fd(),
             supervisor_pidfd: supervisor_pidfd.as_ref().map(AsRawFd::as_raw_fd),
         };
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn the_number_of_a_guard_that_was_waited_for_is_not_killed() {
         let mut other = Command::new("sleep").arg("600").spawn().unwrap();
-        let (channel, _theirs) = Channel::pair().unwrap();
+        let (channel, _peer) = Channel::pair().unwrap();
         let mut guard = GuardHandle {
             pid: Pid::from_raw(other.id().cast_signed()),
             process: None,

@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_supervisor_that_reads_late_misses_no_end() {
-        let (ours, theirs) = Channel::pair().unwrap();
+        let (ours, peer) = Channel::pair().unwrap();
         while ours.send(b"filler", None).is_ok() {}
         let mut answers = Answers::default();
         for nanos in 0..1_000 {
@@ -56,13 +56,13 @@ mod tests {
         assert_eq!(flush(&mut answers, &ours), Some(Waiting::Full));
         assert!(!answers.is_empty());
 
-        while theirs.receive().is_ok() {}
+        while peer.receive().is_ok() {}
         assert_eq!(flush(&mut answers, &ours), None);
         assert!(answers.is_empty());
         let taken: Vec<Answer> =
-            (0..2).map(|_| serde_json::from_slice(&theirs.receive().unwrap().unwrap().bytes).unwrap()).collect();
+            (0..2).map(|_| serde_json::from_slice(&peer.receive().unwrap().unwrap().bytes).unwrap()).collect();
         assert_eq!(taken, [Answer::Extended { until: Time::from_nanos(999) }, Answer::Gone]);
-        assert!(theirs.receive().is_err());
+        assert!(peer.receive().is_err());
     }
 
     #[test]

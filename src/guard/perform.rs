@@ -59,8 +59,8 @@ impl GuardLoop {
                 Action::BeginAnew => self.begin_anew(),
                 Action::End => self.ending = Some(Ending::Done),
                 Action::HandOn => self.terminal.hand_on(),
-                Action::Kill(means) => {
-                    let has_seen_all = self.tree.kill(means);
+                Action::Kill(methods) => {
+                    let has_seen_all = self.tree.kill(methods);
                     self.guard.handle(clock::now(), Event::Killed { has_seen_all });
                 }
                 Action::KillCommand(kind) => self.commands.kill(kind),

@@ -52,13 +52,13 @@ impl Kind {
 #[derive(Debug)]
 pub(super) struct Source {
     board: Arc<Board>,
-    metrics: Kept,
-    status: Kept,
+    metrics: CachedBody,
+    status: CachedBody,
 }
 
 impl Source {
     pub(super) fn new(board: Arc<Board>) -> Self {
-        Self { board, metrics: Kept::default(), status: Kept::default() }
+        Self { board, metrics: CachedBody::default(), status: CachedBody::default() }
     }
 
     pub(super) fn look(&self) -> Arc<Snapshot> {
@@ -102,15 +102,15 @@ impl Source {
 
 /// What was rendered last, when, and of which snapshot.
 #[derive(Debug, Default)]
-struct Kept(RefCell<Option<(Time, Arc<Snapshot>, Bytes)>>);
+struct CachedBody(RefCell<Option<(Time, Arc<Snapshot>, Bytes)>>);
 
-impl Kept {
+impl CachedBody {
     fn get(&self, now: Time, snapshot: Arc<Snapshot>, render: impl FnOnce(&Snapshot) -> String) -> Bytes {
-        let mut kept = self.0.borrow_mut();
+        let mut cached = self.0.borrow_mut();
         let is_fresh =
             |(at, of, _): &(Time, Arc<Snapshot>, Bytes)| now.since(*at) < FRESH_FOR && Arc::ptr_eq(of, &snapshot);
-        let fresh = kept.take().filter(is_fresh);
-        let (_, _, bytes) = kept.insert(fresh.unwrap_or_else(|| {
+        let fresh = cached.take().filter(is_fresh);
+        let (_, _, bytes) = cached.insert(fresh.unwrap_or_else(|| {
             let bytes = render(&snapshot).into();
             (now, snapshot, bytes)
         }));

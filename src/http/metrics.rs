@@ -47,7 +47,7 @@ const OF_ROLES: [OfRole; 11] = [
         name: "neli_heartbeat_age_seconds",
         kind: "gauge",
         help: "How long ago this process read the last record of whoever leads or has fallen silent. Missing where nobody has.",
-        value: |role, now| role.status.leader.as_ref().map(|leader| now.since(leader.heard).as_secs_f64()),
+        value: |role, now| role.status.leader.as_ref().map(|leader| now.since(leader.received).as_secs_f64()),
     },
     OfRole {
         name: "neli_standbys",

@@ -137,13 +137,13 @@ fn role_part<'a>(snapshot: &'a Snapshot, role: &'a RoleSnapshot, moment: Moment)
         claims_at: claims_at(status).map(|at| moment.future(at)),
         lease_left_ms: millis(role.lease_left(moment.now)),
         leader: status.leader.as_ref().map(|leader| leader_part(role, leader, moment)),
-        void_claims: status.counts.void_since_heard,
+        void_claims: status.counts.void_in_a_row,
         standbys: standbys(snapshot, role, moment.now),
     }
 }
 
 fn leader_part<'a>(role: &'a RoleSnapshot, leader: &'a Leader, moment: Moment) -> LeaderPart<'a> {
-    let age = moment.now.since(leader.heard);
+    let age = moment.now.since(leader.received);
     // Of its own lease a leader knows better: it runs from the sending of its last heartbeat.
     let left = if leader.is_self { role.lease_left(moment.now) } else { leader.lease.saturating_sub(age) };
     LeaderPart {
@@ -210,7 +210,7 @@ fn why(status: &Status, now: Time) -> Option<String> {
         _ if status.position == Position::Listening => "the journal is being read".to_owned(),
         (Some(leader), _) if leader.is_silent(now) => {
             let name = leader.name.as_deref().unwrap_or("the leader");
-            let silent = now.since(leader.heard).as_secs();
+            let silent = now.since(leader.received).as_secs();
             format!("{name} has been silent for {silent}s (lease {})", spoken(leader.lease))
         }
         (Some(_), _) => return None,

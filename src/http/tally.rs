@@ -66,11 +66,11 @@ pub(crate) struct Echoes(VecDeque<(u64, Time)>);
 
 impl Echoes {
     /// A broker that is away has no more than that written to it, in the end.
-    const KEPT: usize = 64;
+    const MOST: usize = 64;
 
     /// A record was sent.
     pub(crate) fn sent(&mut self, now: Time, seq: u64) {
-        if self.0.len() == Self::KEPT {
+        if self.0.len() == Self::MOST {
             self.0.pop_front();
         }
         self.0.push_back((seq, now));

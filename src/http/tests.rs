@@ -31,7 +31,7 @@ fn ago(ms: u64) -> Time {
     now() - Duration::from_millis(ms)
 }
 
-fn leader(is_self: bool, heard: Time) -> Leader {
+fn leader(is_self: bool, received: Time) -> Leader {
     Leader {
         member: Some("m1".into()),
         name: Some("db1".into()),
@@ -39,14 +39,14 @@ fn leader(is_self: bool, heard: Time) -> Leader {
         since: Some(ago(60_000)),
         is_self,
         lease: Duration::from_secs(20),
-        heard,
+        received,
     }
 }
 
 fn role(position: Position, leader: Option<Leader>, vacancy: Option<Vacancy>) -> RoleSnapshot {
     let lease_end = matches!(position, Position::Leading { .. }).then(|| now() + Duration::from_millis(19_200));
     let other = OtherCandidate { member: "m2".into(), name: Some("db2".into()), age: Duration::from_secs(3) };
-    let counts = Counts { terms: 2, void_claims: 3, void_since_heard: 1 };
+    let counts = Counts { terms: 2, void_claims: 3, void_in_a_row: 1 };
     let status = Status {
         leader,
         vacancy,
@@ -68,8 +68,8 @@ fn leading() -> RoleSnapshot {
 }
 
 fn standing_by(leader: Option<Leader>, vacancy: Option<Vacancy>) -> RoleSnapshot {
-    let told = StandingFor { leader: None, term: None, why: Some(Waiting::Led) };
-    role(Position::Standby(Some(told)), leader, vacancy)
+    let standing_for = StandingFor { leader: None, term: None, why: Some(Waiting::Led) };
+    role(Position::Standby(Some(standing_for)), leader, vacancy)
 }
 
 fn snapshot(at: Time, roles: Vec<RoleSnapshot>) -> Snapshot {

@@ -59,7 +59,7 @@ pub(crate) fn lowest_free(inherited: &[RawFd]) -> RawFd {
 /// connection has lost, would be missing where that connection is made again, and without connections nothing is led.
 #[derive(Debug)]
 pub struct Reserve {
-    kept: Vec<File>,
+    held: Vec<File>,
     /// How many it has where there is room.
     size: usize,
     /// How many it had when they were lent.
@@ -89,14 +89,14 @@ impl Reserve {
     }
 
     fn of(size: usize) -> Self {
-        let mut reserve = Self { kept: Vec::new(), size, lent: 0 };
+        let mut reserve = Self { held: Vec::new(), size, lent: 0 };
         reserve.fill();
         reserve
     }
 
     /// Takes as many as are needed, where that leaves enough to others.
     fn fill(&mut self) {
-        let missing = self.size.saturating_sub(self.kept.len());
+        let missing = self.size.saturating_sub(self.held.len());
         if missing > 0 {
             let left_to_others: Vec<File> = (0..LEFT_TO_OTHERS).map_while(|_| null().ok()).collect();
             if left_to_others.len() == LEFT_TO_OTHERS {
@@ -107,8 +107,8 @@ impl Reserve {
 
     /// Gives them up, for as long as it takes to open what has to be. To be followed by [`take_back`](Self::take_back).
     pub fn lend(&mut self) {
-        self.lent = self.lent.max(self.kept.len());
-        self.kept.clear();
+        self.lent = self.lent.max(self.held.len());
+        self.held.clear();
     }
 
     /// Takes back as many as were lent, and can be had.
@@ -120,11 +120,11 @@ impl Reserve {
 
     /// Takes as many as were just closed that had been opened when it was lent.
     pub fn regain(&mut self, closed: usize) {
-        self.take(closed.min(self.size.saturating_sub(self.kept.len())));
+        self.take(closed.min(self.size.saturating_sub(self.held.len())));
     }
 
     fn take(&mut self, number: usize) {
-        self.kept.extend((0..number).map_while(|_| null().ok()));
+        self.held.extend((0..number).map_while(|_| null().ok()));
     }
 }
 

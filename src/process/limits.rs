@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_is_too_low_is_named_with_its_bound() {
-        let told = at_least(u64::MAX, Resource::RLIMIT_NOFILE, "open files", "ulimit -n").unwrap_err().to_string();
-        assert!(told.ends_with(" open files are too few (ulimit -n): neli-run needs at least 18446744073709551615"));
+        let message = at_least(u64::MAX, Resource::RLIMIT_NOFILE, "open files", "ulimit -n").unwrap_err().to_string();
+        assert!(message.ends_with(" open files are too few (ulimit -n): neli-run needs at least 18446744073709551615"));
     }
 }

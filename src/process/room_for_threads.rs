@@ -104,8 +104,8 @@ mod tests {
 
     #[test]
     fn a_limit_that_can_not_be_read_is_not_taken_for_none() {
-        let odd = [("cgroup.type", "domain\n"), ("pids.max", "many\n"), ("pids.current", "4\n")].as_slice();
-        assert!(!is_room(&[&[], odd]));
+        let unreadable = [("cgroup.type", "domain\n"), ("pids.max", "many\n"), ("pids.current", "4\n")].as_slice();
+        assert!(!is_room(&[&[], unreadable]));
         let unknown = [("cgroup.type", "domain\n"), ("pids.max", "100\n")].as_slice();
         assert!(!is_room(&[&[], unknown]));
     }

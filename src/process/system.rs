@@ -279,8 +279,8 @@ pub(crate) fn fork(cgroup: Option<BorrowedFd<'_>>, child: Child<'_>) -> io::Resu
     // threads. The C library does not know of a child that was created in a control group, and is not asked there for
     // the thread's id.
     let answer = unsafe {
-        let born = cgroup.and_then(|cgroup| clone_into(cgroup).ok());
-        born.unwrap_or_else(|| libc::fork())
+        let cloned = cgroup.and_then(|cgroup| clone_into(cgroup).ok());
+        cloned.unwrap_or_else(|| libc::fork())
     };
     match Errno::result(answer)? {
         0 => child.run(),

@@ -12,7 +12,7 @@ use nix::unistd;
 use crate::process::ready::Ready;
 
 /// What is kept of the last line, in bytes.
-const KEPT: usize = 1_000;
+const LAST_LINE: usize = 1_000;
 /// A longer line is passed on in pieces: what a pipe takes in one.
 const LONGEST: usize = 4096;
 /// How much is read at once, in bytes, before the loop goes on with everything else: what a pipe holds.
@@ -119,7 +119,7 @@ impl LastLine {
                     self.whole = line;
                 }
             }
-            let room = KEPT.saturating_sub(self.begun.len());
+            let room = LAST_LINE.saturating_sub(self.begun.len());
             self.begun.extend(part.iter().take(room));
         }
     }
@@ -156,7 +156,7 @@ mod tests {
     fn a_line_without_end_is_cut() {
         let mut line = LastLine::default();
         (0..1_000).for_each(|_| line.push(&[b'x'; 999]));
-        assert_eq!(line.text().len(), KEPT);
+        assert_eq!(line.text().len(), LAST_LINE);
         line.push(b"\nlast");
         assert_eq!(line.text(), "last");
     }

@@ -38,9 +38,9 @@ pub use sentence::{because, spoken};
 use line::{Role, Source};
 
 /// How many lines are kept while none is taken.
-const KEPT: usize = 1_000;
+const QUEUE_LINES: usize = 1_000;
 /// How many of them may be librdkafka's or a health command's, which come by the thousand.
-const KEPT_OF_DEBUG: usize = KEPT / 2;
+const QUEUE_LINES_OF_DEBUG: usize = QUEUE_LINES / 2;
 /// How long the last lines have at exit while the descriptor takes none.
 const DRAIN: Duration = Duration::from_millis(100);
 /// How long they have while they would be taken, and it is the writer that gets no processor.
@@ -210,7 +210,7 @@ impl State {
 
 impl Queue {
     fn push(&self, line: Vec<u8>, level: Level, form: &Form) {
-        let room = if level == Level::Debug { KEPT_OF_DEBUG } else { KEPT };
+        let room = if level == Level::Debug { QUEUE_LINES_OF_DEBUG } else { QUEUE_LINES };
         let mut state = self.state();
         // The writer has ended or is about to, so waiting for this last line would be in vain.
         if state.end != End::None {

@@ -325,15 +325,15 @@ fn of_standby(standby: Option<StandingFor>, claim: Option<Due>) -> Event {
     let Some(StandingFor { leader, term, why }) = standby else {
         return Event::Standby { leader: None, term: None, why: None, claim: None };
     };
-    let told = why.and_then(|why| match why {
+    let shown = why.and_then(|why| match why {
         Waiting::BackingOff => Some("nobody leads; its last runs failed, so others may claim first"),
         Waiting::CoolingOff => Some("it has stood down, and lets another lead first"),
         Waiting::Led => None,
         Waiting::Precedence => Some("nobody leads; others may claim first"),
         Waiting::Undecided => Some("leader unknown"),
     });
-    let claim = claim.filter(|_| told.is_some());
-    Event::Standby { leader: leader.map(Into::into), term, why: told.map(str::to_owned), claim }
+    let claim = claim.filter(|_| shown.is_some());
+    Event::Standby { leader: leader.map(Into::into), term, why: shown.map(str::to_owned), claim }
 }
 
 fn somebody(name: Option<Box<str>>) -> String {
@@ -364,15 +364,15 @@ mod tests {
             overlap: None,
         };
         let timings = Timings::new(durations, Elector::Log).unwrap();
-        let told = |why, timeout, left| sigkill_in(why, ms(timeout), Some(ms(left)), &timings);
+        let shown = |why, timeout, left| sigkill_in(why, ms(timeout), Some(ms(left)), &timings);
         for why in [Why::Stopped, Why::Resigned, Why::Unhealthy] {
-            assert_eq!(told(why, 8_000, 1_450), (ms(1_350), true), "{why}");
-            assert_eq!(told(why, 8_000, 2_999), (ms(2_899), true), "{why}");
-            assert_eq!(told(why, 8_000, 3_000), (ms(8_000), false), "{why}: heartbeats come back");
-            assert_eq!(told(why, 1_350, 1_450), (ms(1_350), false), "{why}: the stop timeout is over first");
-            assert_eq!(told(why, 8_000, 50), (ms(0), true), "{why}");
+            assert_eq!(shown(why, 8_000, 1_450), (ms(1_350), true), "{why}");
+            assert_eq!(shown(why, 8_000, 2_999), (ms(2_899), true), "{why}");
+            assert_eq!(shown(why, 8_000, 3_000), (ms(8_000), false), "{why}: heartbeats come back");
+            assert_eq!(shown(why, 1_350, 1_450), (ms(1_350), false), "{why}: the stop timeout is over first");
+            assert_eq!(shown(why, 8_000, 50), (ms(0), true), "{why}");
         }
-        assert_eq!(told(Why::Fenced, 8_000, 4_000), (ms(3_900), true));
+        assert_eq!(shown(Why::Fenced, 8_000, 4_000), (ms(3_900), true));
         assert_eq!(sigkill_in(Why::Fenced, ms(8_000), None, &timings), (ms(8_000), false));
     }
 
@@ -394,7 +394,7 @@ mod tests {
             counts: Counts::default(),
             is_leaving: false,
         };
-        let told = [
+        let shown = [
             (Position::Claiming, Some((Duration::from_secs(2), &refused))),
             (Position::Listening, None),
             (Position::Standby(Some(StandingFor { leader, term: Some(42), why: Some(Waiting::Led) })), None),
@@ -406,7 +406,7 @@ mod tests {
             (Position::Releasing { term: 42 }, None),
         ];
         assert_eq!(
-            told.map(|(position, trouble)| {
+            shown.map(|(position, trouble)| {
                 let trouble = trouble.map(|(lasted, trouble)| of_trouble(lasted, trouble, 1_769_860_801_123));
                 of_status(&at(position)) + &trouble.unwrap_or_default()
             }),

@@ -90,7 +90,7 @@ impl MainLoop {
         // Without a descriptor /proc can't be read, and nothing be found to kill. Lent for one round at a time: meanwhile another thread
         // may take what was lent.
         self.reserve.lend();
-        let left = self.kill_what_is_left(at, &mut orphans);
+        let left = self.kill_remaining_processes(at, &mut orphans);
         self.reserve.take_back();
         match left {
             Left::Nothing => {
@@ -115,7 +115,7 @@ impl MainLoop {
         self.touched.insert(at);
     }
 
-    fn kill_what_is_left(&mut self, at: usize, orphans: &mut Orphans) -> Left {
+    fn kill_remaining_processes(&mut self, at: usize, orphans: &mut Orphans) -> Left {
         {
             // None is started between the look at the list and the look at what there is to be killed.
             let brokers = self.brokers_started.lock();

@@ -11,7 +11,7 @@ use crate::guard::variables;
 use crate::report::notify;
 
 /// Of the variables of our own options, those that `neli-run assert` needs inside the job.
-const KEPT: [&str; 5] =
+const FOR_ASSERT: [&str; 5] =
     ["NELI_RUN_BROKERS", "NELI_RUN_EMBEDDED", "NELI_RUN_GROUP", "NELI_RUN_PROPERTIES", "NELI_RUN_TOPIC"];
 
 /// The environment of every run of the job, but for what changes from run to run.
@@ -50,7 +50,7 @@ pub(super) fn of_job(
 fn is_handed_on(name: &OsStr) -> bool {
     let bytes = name.as_bytes();
     if bytes.starts_with(VARIABLE_PREFIX.as_bytes()) {
-        return KEPT.iter().any(|kept| name == *kept);
+        return FOR_ASSERT.iter().any(|variable| name == *variable);
     }
     !notify::is_own(name)
 }

@@ -175,7 +175,7 @@ impl MainLoop {
 
     /// A new guard remembers no term, and knows the address that the embedded broker has now.
     pub(super) fn renew_guard(&mut self, at: usize) {
-        let release = start::means_of_release(&self.config, self.kafka.session.access(), &self.roles[at].election);
+        let release = start::release_config(&self.config, self.kafka.session.access(), &self.roles[at].election);
         if let Some(job) = &mut self.roles[at].job {
             job.config.release = release;
             self.start_guard(at);

@@ -29,7 +29,7 @@ impl MainLoop {
         for at in 0..self.roles.len() {
             self.exit_role(at);
         }
-        self.say_goodbye();
+        self.say_last_hello();
         let left_by = clock::now() + LEAVING_TAKES;
         let guards_end_by = clock::now() + GUARD_TAKES;
         loop {
@@ -39,19 +39,20 @@ impl MainLoop {
             }
             self.perform();
             let is_leaving = self.kafka.session.is_leaving_group();
-            let goodbye_by = self.kafka.session.awaits_goodbye_until();
+            let last_hello_by = self.kafka.session.awaits_last_hello_until();
             let has_hooks = self.roles.iter().any(|role| role.node.has_running_hooks());
-            if !is_leaving && !has_hooks && guards_end_by.is_none() && goodbye_by.is_none() {
+            if !is_leaving && !has_hooks && guards_end_by.is_none() && last_hello_by.is_none() {
                 return;
             }
             self.report();
             self.publish();
             let left_by = is_leaving.then_some(left_by);
             let of_nodes = self.roles.iter().filter_map(|role| role.node.poll_timeout()).min();
-            let timeouts = [left_by, guards_end_by, goodbye_by, of_nodes, self.service_status.notifier.poll_timeout()];
+            let timeouts =
+                [left_by, guards_end_by, last_hello_by, of_nodes, self.service_status.notifier.poll_timeout()];
             timer.set(timeouts.into_iter().flatten().min());
             tokio::select! {
-                () = self.kafka.session.wait(), if is_leaving || goodbye_by.is_some() => self.handle_last_session_events(),
+                () = self.kafka.session.wait(), if is_leaving || last_hello_by.is_some() => self.handle_last_session_events(),
                 () = signals_ready.wait() => self.handle_last_signals(signals),
                 () = timer.due() => self.handle_last_timeouts(),
             }

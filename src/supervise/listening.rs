@@ -143,8 +143,12 @@ impl Publisher {
 }
 
 fn broker(was_reached: bool, kafka: &KafkaSession) -> Broker {
-    let told = |(since, error): (Time, &str)| (since, error.to_owned());
-    Broker { was_reached, outage: kafka.outage.trouble().map(told), refusal: kafka.refused_appends.trouble().map(told) }
+    let owned = |(since, error): (Time, &str)| (since, error.to_owned());
+    Broker {
+        was_reached,
+        outage: kafka.outage.trouble().map(owned),
+        refusal: kafka.refused_appends.trouble().map(owned),
+    }
 }
 
 fn snapshot(role: &Role, now: Time, tally: Tally) -> Arc<RoleSnapshot> {

@@ -38,7 +38,7 @@ pub(super) fn of(config: &Config, member: &MemberId) -> Option<ManyRoles> {
 impl MainLoop {
     /// A hello was read in partition 0.
     pub(super) fn handle_hello(&mut self, now: Time, offset: Offset, value: &[u8]) {
-        if let Some(event) = self.many.as_mut().and_then(|many| many.heard(now, offset, value)) {
+        if let Some(event) = self.many.as_mut().and_then(|many| many.received(now, offset, value)) {
             for at in 0..self.roles.len() {
                 self.call(at, now, |node| node.handle(now, event.clone()));
             }
@@ -61,7 +61,7 @@ impl MainLoop {
                 Action::Hello(hello) => self.say_hello(&hello),
                 Action::Refuse { error } => self.tell_all(&Event::KafkaRefused { error }),
                 Action::SpreadWithoutGroup { partitions } => self.warn_of_partitions(partitions),
-                Action::Stranger { warning } => self.logger.warn(warning.into()),
+                Action::SharesNoRole { warning } => self.logger.warn(warning.into()),
                 Action::Tell { role: at, event } => {
                     let now = clock::now();
                     self.take_passed(at, now);
@@ -96,9 +96,9 @@ impl MainLoop {
     }
 
     /// Says the last hello, if the process has said hello.
-    pub(super) fn say_goodbye(&mut self) {
-        if let Some(goodbye) = self.many.as_ref().and_then(ManyRoles::goodbye) {
-            self.say_hello(&goodbye);
+    pub(super) fn say_last_hello(&mut self) {
+        if let Some(last_hello) = self.many.as_ref().and_then(ManyRoles::last_hello) {
+            self.say_hello(&last_hello);
         }
     }
 }

@@ -45,7 +45,7 @@ impl Orphans {
     #[must_use]
     pub(crate) fn new(now: Time, main: Option<MainProcess>, cgroup: Option<Rc<Cgroup>>, lease: Duration) -> Self {
         let tree = Tree::below(Pid::this()).prioritizing_killed().born_into(cgroup);
-        Self { tree, main, killing: Killing::by_all_means(now, lease), guard: None }
+        Self { tree, main, killing: Killing::with_every_method(now, lease), guard: None }
     }
 
     /// Whatever descends from a guard that hangs and was not waited for, or is in the job's control group; the guard is
@@ -59,7 +59,7 @@ impl Orphans {
         lease: Duration,
     ) -> Self {
         let tree = Tree::below(guard).prioritizing_killed().born_into(cgroup);
-        Self { tree, main, killing: Killing::by_all_means(now, lease), guard: Some(guard) }
+        Self { tree, main, killing: Killing::with_every_method(now, lease), guard: Some(guard) }
     }
 
     /// Children of ours that are no part of it, with all below them: each of them was not waited for.
@@ -72,8 +72,8 @@ impl Orphans {
         if let Some(main) = &self.main {
             main.kill();
         }
-        let means = self.killing.round(now);
-        let has_seen_all = self.tree.kill(means);
+        let methods = self.killing.round(now);
+        let has_seen_all = self.tree.kill(methods);
         self.killing.performed(clock::now(), has_seen_all);
     }
 

@@ -97,7 +97,7 @@ impl JobMaker {
             member: self.member.to_string(),
             on_lead: config.commands.on_lead.clone(),
             releaser: PROGRAM.into(),
-            release: means_of_release(config, access, election),
+            release: release_config(config, access, election),
             release_queue: self.release_queue.numbers(),
             scheduling: self.priority.of_job,
         }
@@ -163,13 +163,13 @@ fn reach_kafka(client: &Client) -> Result<(Access, Option<BrokerFinder>), Startu
 }
 
 /// What the guard passes to the process that releases for a dead supervisor.
-pub(super) fn means_of_release(config: &Config, access: &Access, election: &ElectionId) -> serde_json::Value {
-    let means = release::Means {
+pub(super) fn release_config(config: &Config, access: &Access, election: &ElectionId) -> serde_json::Value {
+    let settings = release::ReleaseConfig {
         client: Client { brokers: Brokers::At(access.bootstrap.clone()), properties: access.properties.clone() },
         election: election.clone(),
         name: config.name.clone(),
         lease_ms: u64::try_from(config.timings.lease().as_millis()).unwrap_or(u64::MAX),
     };
     // A struct of strings and numbers always has a JSON form.
-    serde_json::to_value(&means).unwrap_or_default()
+    serde_json::to_value(&settings).unwrap_or_default()
 }

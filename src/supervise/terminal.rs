@@ -32,11 +32,11 @@ pub(super) struct Session {
 impl Session {
     /// That of this process, within a runtime.
     pub(super) fn new(had_terminal: bool) -> Self {
-        let is_told = terminal::may_be_handed_on() && !signals::ignored_at_start().contains(SIGHUP);
+        let is_signaled = terminal::may_be_handed_on() && !signals::ignored_at_start().contains(SIGHUP);
         Self {
             terminal: Terminal::of(unistd::getpgrp()),
             had_terminal,
-            hangup: if is_told { Ready::of_hangup(&io::stdin()).ok() } else { None },
+            hangup: if is_signaled { Ready::of_hangup(&io::stdin()).ok() } else { None },
             dies_of: None,
             suspending: false,
         }

@@ -25,7 +25,7 @@ pub(super) struct WallClock {
     /// With a schedule: it is looked at while the node leads.
     is_followed: bool,
     /// The window that was last passed on.
-    told: Option<Window>,
+    window_shown: Option<Window>,
     /// When to look again.
     look_at: Time,
 }
@@ -38,7 +38,7 @@ impl WallClock {
     }
 
     const fn new(calendar: Calendar, is_followed: bool) -> Self {
-        Self { calendar, is_followed, told: None, look_at: Time::ZERO }
+        Self { calendar, is_followed, window_shown: None, look_at: Time::ZERO }
     }
 
     /// When to look again, while the node leads.
@@ -48,14 +48,19 @@ impl WallClock {
 
     /// When the window begins that follows, in milliseconds since 1970.
     pub(super) fn next_ms(&self) -> Option<u64> {
-        self.told.as_ref().map(|window| window.span.until_ms)
+        self.window_shown.as_ref().map(|window| window.span.until_ms)
     }
 
     /// The window that is shown now, if it has to be passed on: if it has changed, or `anyway`.
     fn look(&mut self, now: Time, wall_ms: u64, anyway: bool) -> Option<Window> {
-        let is_same = |told: &Window| told.span.from_ms <= wall_ms && wall_ms < told.span.until_ms;
-        let is_new = !self.told.as_ref().is_some_and(is_same);
-        let window = if is_new { self.told.insert(self.calendar.window(wall_ms)) } else { self.told.as_ref()? };
+        let is_same =
+            |window_shown: &Window| window_shown.span.from_ms <= wall_ms && wall_ms < window_shown.span.until_ms;
+        let is_new = !self.window_shown.as_ref().is_some_and(is_same);
+        let window = if is_new {
+            self.window_shown.insert(self.calendar.window(wall_ms))
+        } else {
+            self.window_shown.as_ref()?
+        };
         let left = Duration::from_millis(window.span.until_ms.saturating_sub(wall_ms));
         self.look_at = now + left.min(LOOK_EVERY);
         (is_new || anyway).then(|| window.clone())

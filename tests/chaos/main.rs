@@ -134,13 +134,13 @@ struct Arguments {
     #[arg(hide = true)]
     filters: Vec<String>,
     #[command(flatten)]
-    told_to_all: ToldToAll,
+    cargo_test: CargoTestOptions,
 }
 
 /// What `cargo test` says to every test.
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line that is not ours")]
 #[derive(Debug, clap::Args)]
-struct ToldToAll {
+struct CargoTestOptions {
     #[arg(long, hide = true)]
     exact: bool,
     #[arg(long, hide = true)]
@@ -165,8 +165,8 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let names_us = |filter: &String| "chaos".contains(filter);
     let is_meant = (arguments.filters.is_empty() || arguments.filters.iter().any(names_us))
-        && !arguments.told_to_all.skip.iter().any(names_us);
-    if arguments.told_to_all.list || arguments.told_to_all.ignored || !is_meant {
+        && !arguments.cargo_test.skip.iter().any(names_us);
+    if arguments.cargo_test.list || arguments.cargo_test.ignored || !is_meant {
         return ExitCode::SUCCESS;
     }
     let named = arguments.run;

@@ -118,7 +118,10 @@ fn run_behind(limit: &str, words: &[&str]) -> Output {
 
 fn assert_limited(limit: &str, expected: &str) {
     let output = run_behind(limit, WHOLE);
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(125), "{limit}: {told}");
-    assert!(told.starts_with("neli-run: ") && told.contains(expected) && told.lines().count() == 1, "{limit}: {told}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(125), "{limit}: {message}");
+    assert!(
+        message.starts_with("neli-run: ") && message.contains(expected) && message.lines().count() == 1,
+        "{limit}: {message}"
+    );
 }

@@ -35,14 +35,14 @@ fn inside_a_job_its_lease_tells() {
         "export NELI_RUN_BROKERS=127.0.0.1:1; {PROGRAM} assert; echo $?; {PROGRAM} assert --min-left 5s; echo $?; \
          {PROGRAM} assert --min-left 11s; echo $?; {PROGRAM} assert --json"
     );
-    let told = job(&stage, &script);
-    assert_eq!((told[0].as_str(), told[1].as_str()), ("0", "0"), "{told:?}");
+    let printed = job(&stage, &script);
+    assert_eq!((printed[0].as_str(), printed[1].as_str()), ("0", "0"), "{printed:?}");
     assert!(
-        told[2].starts_with("neli-run: not the leader: ") && told[2].ends_with(", and --min-left is 11s"),
-        "{told:?}"
+        printed[2].starts_with("neli-run: not the leader: ") && printed[2].ends_with(", and --min-left is 11s"),
+        "{printed:?}"
     );
-    assert_eq!(told[3], "83");
-    let object = serde_json::from_str(&told[4]).expect("JSON");
+    assert_eq!(printed[3], "83");
+    let object = serde_json::from_str(&printed[4]).expect("JSON");
     Schema::read(include_str!("../../docs/json.md"), "assert").assert_holds(&object);
     assert_eq!((object["by"].as_str(), object["leads"].as_bool()), (Some("lease"), Some(true)), "{object}");
     assert!(object["left_ms"].as_u64().is_some_and(|left| (1..=10_000).contains(&left)), "{object}");

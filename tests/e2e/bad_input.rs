@@ -54,9 +54,9 @@ pub(crate) fn assert_refused(mut run: Running, words: &[&str]) {
     assert_eq!(run.status(), 125, "{run:?}");
     let errors = run.events("error");
     assert_eq!(errors.len(), 1, "{run:?}");
-    let told = errors[0].text("message").to_lowercase();
-    assert!(words.iter().all(|word| told.contains(&word.to_lowercase())), "{words:?} are not in {told}");
-    assert!(!told.contains("correct horse"), "no secret is shown");
+    let message = errors[0].text("message").to_lowercase();
+    assert!(words.iter().all(|word| message.contains(&word.to_lowercase())), "{words:?} are not in {message}");
+    assert!(!message.contains("correct horse"), "no secret is shown");
     assert!(run.events("job_started").is_empty());
 }
 
@@ -74,9 +74,9 @@ with_both_electors! {
     fn no_credentials(elector) {
         let guarded = Guarded::new(elector);
         let mut run = guarded.candidate(elector, &[]).start();
-        let told = run.await_event("broker_down").text("error").to_owned();
+        let message = run.await_event("broker_down").text("error").to_owned();
         let words = ["closes each connection at once", "expects a login", "security.protocol"];
-        assert!(words.iter().all(|word| told.contains(word)), "{told}");
+        assert!(words.iter().all(|word| message.contains(word)), "{message}");
         run.signal(Signal::SIGTERM);
         assert_eq!(run.status(), 143);
     }

@@ -51,8 +51,8 @@ fn frozen() {
     candidate.await_event("fenced");
     stage.await_gone(term);
     let testimony = stage.testimony();
-    let told = testimony.signals().any(|line| line.event == harness::witness::Event::Signal(15));
-    assert!(told, "the stop signal is the warning");
+    let is_signaled = testimony.signals().any(|line| line.event == harness::witness::Event::Signal(15));
+    assert!(is_signaled, "the stop signal is the warning");
     let last = testimony.of(term).next_back().expect("it beat").clone();
     assert!(last.deadline == 0 || last.at < last.deadline + 20_000_000, "killed at the deadline: {last:?}");
 

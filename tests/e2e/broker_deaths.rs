@@ -95,17 +95,17 @@ fn broker_of(part: Part, cluster: &Cluster, topic: &str, group: &str) -> usize {
 /// Whether this candidate was warned of a lease that is too short for a broker's death, and what it was told.
 fn warned_of_the_lease(run: &Running) -> Option<String> {
     let warnings = run.events("warning");
-    let told = warnings.iter().map(|warning| warning.text("message"));
-    told.filter(|told| told.contains("broker.session.timeout.ms")).map(str::to_owned).next()
+    let message = warnings.iter().map(|warning| warning.text("message"));
+    message.filter(|message| message.contains("broker.session.timeout.ms")).map(str::to_owned).next()
 }
 
 /// Whoever chooses a lease that a broker's death ends is told so.
-fn is_told_of_a_short_lease(cluster: &Cluster) {
+fn is_warned_of_a_short_lease(cluster: &Cluster) {
     let stage = Stage::new(PROGRAM, &cluster.kafka(), Elector::Log);
     let run = stage.candidate().lease("5s").start();
-    let told = wait::until("a warning", || warned_of_the_lease(&run));
-    assert!(told.starts_with("--lease 5s: too short for the unclean death of a broker"), "{told}");
-    assert!(told.contains("9000 ms") && told.contains("18s is long enough"), "{told}");
+    let message = wait::until("a warning", || warned_of_the_lease(&run));
+    assert!(message.starts_with("--lease 5s: too short for the unclean death of a broker"), "{message}");
+    assert!(message.contains("9000 ms") && message.contains("18s is long enough"), "{message}");
     stage.close([run]);
 }
 
@@ -113,7 +113,7 @@ fn is_told_of_a_short_lease(cluster: &Cluster) {
 #[test]
 fn whatever_it_was_no_job_is_disturbed_at_the_defaults() {
     let mut cluster = Cluster::with_default_sessions(3, 0);
-    is_told_of_a_short_lease(&cluster);
+    is_warned_of_a_short_lease(&cluster);
     let topic = "broker-deaths";
     let scenes = Elector::ALL.map(|elector| Scene::new(&cluster, elector, topic));
     let group = scenes.iter().find(|scene| scene.stage.elector() == Elector::Group).expect("one of all");

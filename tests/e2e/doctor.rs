@@ -46,19 +46,19 @@ impl Found {
     }
 
     /// What was found of this, in this outcome: what it says, and what fixes it.
-    pub(crate) fn told(&self, check: &str, outcome: &str) -> Vec<String> {
+    pub(crate) fn texts(&self, check: &str, outcome: &str) -> Vec<String> {
         let is_it = |finding: &&Value| finding["check"] == check && finding["outcome"] == outcome;
-        let told = |finding: &Value| {
+        let texts = |finding: &Value| {
             format!("{} | {}", finding["text"].as_str().unwrap_or("?"), finding["fix"].as_str().unwrap_or("-"))
         };
-        self.findings.iter().filter(is_it).map(told).collect()
+        self.findings.iter().filter(is_it).map(texts).collect()
     }
 
     /// The one finding of this in this outcome says all these words.
-    pub(crate) fn assert_told(&self, check: &str, outcome: &str, words: &[&str]) {
-        let told = self.told(check, outcome);
+    pub(crate) fn assert_finding(&self, check: &str, outcome: &str, words: &[&str]) {
+        let texts = self.texts(check, outcome);
         assert!(
-            told.len() == 1 && words.iter().all(|word| told[0].contains(word)),
+            texts.len() == 1 && words.iter().all(|word| texts[0].contains(word)),
             "{check}: no {words:?} in {self:?}"
         );
     }
@@ -107,21 +107,21 @@ fn every_missing_right_is_reported_with_the_command_that_grants_it() {
     let (topic, group) = (tenancy.topic.as_str(), tenancy.guarded.stage.group.as_str());
     tenancy.guarded.create_topic();
     let found = tenancy.tenant(&[]);
-    found.assert_told("login", "ok", &["PLAIN as tenant"]);
+    found.assert_finding("login", "ok", &["PLAIN as tenant"]);
     let acl = |operations: &str, on: &str| format!("--add --allow-principal User:tenant {operations} {on}");
-    found.assert_told(
+    found.assert_finding(
         "topic",
         "fail",
         &["no right to DESCRIBE", &acl("--operation Read --operation Write --topic", topic)],
     );
-    found.assert_told("group", "fail", &["no right to DESCRIBE", &acl("--operation Read --group", group)]);
+    found.assert_finding("group", "fail", &["no right to DESCRIBE", &acl("--operation Read --group", group)]);
     assert_eq!(found.failures(), ["topic", "group"]);
 
     tenancy.allow(Resource::Topic(topic), &[Reads]);
     tenancy.allow(Resource::Group(group), &[Describe]);
     let found = tenancy.tenant(&[]);
-    found.assert_told("rights", "fail", &["no right to WRITE", &acl("--operation Write --topic", topic)]);
-    found.assert_told("group", "fail", &["no right to READ", &acl("--operation Read --group", group)]);
+    found.assert_finding("rights", "fail", &["no right to WRITE", &acl("--operation Write --topic", topic)]);
+    found.assert_finding("group", "fail", &["no right to READ", &acl("--operation Read --group", group)]);
     assert_eq!(found.failures(), ["rights", "group"]);
     assert_eq!(tenancy.tenant(&["--elect", "log"]).failures(), ["rights"], "no group is joined");
 
@@ -129,13 +129,13 @@ fn every_missing_right_is_reported_with_the_command_that_grants_it() {
     tenancy.allow(Resource::Group(group), &[Reads]);
     let found = tenancy.tenant(&["--", "true"]);
     assert_eq!(found.failures(), [""; 0], "{found:?}");
-    found.assert_told("settings", "warn", &["can't be read", &acl("--operation DescribeConfigs --topic", topic)]);
-    found.assert_told(
+    found.assert_finding("settings", "warn", &["can't be read", &acl("--operation DescribeConfigs --topic", topic)]);
+    found.assert_finding(
         "broker-session",
         "warn",
         &["DESCRIBE_CONFIGS", &acl("--operation DescribeConfigs", "--cluster")],
     );
-    found.assert_told("command", "ok", &[]);
+    found.assert_finding("command", "ok", &[]);
 
     tenancy.allow(Resource::Topic(topic), &[DescribeConfigs]);
     tenancy.allow(Resource::Cluster, &[DescribeConfigs]);
@@ -143,9 +143,9 @@ fn every_missing_right_is_reported_with_the_command_that_grants_it() {
     for check in
         ["settings", "broker-session", "group-session", "rights", "topic-id", "replicas", "group", "other-topics"]
     {
-        found.assert_told(check, "ok", &[]);
+        found.assert_finding(check, "ok", &[]);
     }
-    found.assert_told("command", "fail", &["no-such-command: not found in PATH"]);
+    found.assert_finding("command", "fail", &["no-such-command: not found in PATH"]);
     assert_eq!(journal::end(&tenancy.guarded.plain, topic), 0, "nothing was written");
 
     // As one would with a mistyped --topic on one machine.
@@ -154,7 +154,7 @@ fn every_missing_right_is_reported_with_the_command_that_grants_it() {
     tenancy.allow(Resource::Topic(&elsewhere), &[Reads]);
     let hello = br#"{"v":1,"kind":"hello","member":"h","name":"other","seq":1}"#;
     Pen::new(&tenancy.guarded.plain, &elsewhere, &[]).write(&format!("{group}/0/hello"), &[hello]);
-    tenancy.tenant(&[]).assert_told("other-topics", "fail", &["other of group", &elsewhere, "two jobs run"]);
+    tenancy.tenant(&[]).assert_finding("other-topics", "fail", &["other of group", &elsewhere, "two jobs run"]);
 }
 
 #[test]
@@ -165,13 +165,13 @@ fn a_missing_topic_is_not_made_by_doctor() {
     tenancy.allow(Resource::Group(group), &[Reads]);
     let create =
         format!("--create --topic {topic} --partitions 1 --replication-factor 1 --config cleanup.policy=delete");
-    tenancy.tenant(&[]).assert_told("topic", "fail", &["no right to CREATE", &create, "--command-config"]);
+    tenancy.tenant(&[]).assert_finding("topic", "fail", &["no right to CREATE", &create, "--command-config"]);
     tenancy.allow(Resource::Topic(topic), &[Create]);
-    tenancy.tenant(&[]).assert_told("topic", "ok", &["a candidate creates it"]);
-    tenancy.tenant(&["--no-create-topic"]).assert_told("topic", "fail", &["drop --no-create-topic", &create]);
+    tenancy.tenant(&[]).assert_finding("topic", "ok", &["a candidate creates it"]);
+    tenancy.tenant(&["--no-create-topic"]).assert_finding("topic", "fail", &["drop --no-create-topic", &create]);
     let once = tenancy.tenant(&["--once", "k"]);
-    let told = once.told("topic", "fail");
-    assert!(told.len() == 1 && told[0].contains(&format!("{topic}.once")), "{once:?}");
+    let texts = once.texts("topic", "fail");
+    assert!(texts.len() == 1 && texts[0].contains(&format!("{topic}.once")), "{once:?}");
     assert!(!tenancy.guarded.plain.has_topic(topic));
 }
 
@@ -179,13 +179,13 @@ fn a_missing_topic_is_not_made_by_doctor() {
 fn an_unreachable_kafka_is_reported_with_the_failing_step() {
     let tenancy = Tenancy::new();
     let found = tenancy.ask("tenant", "wrong horse", &[]);
-    found.assert_told("login", "fail", &["authentication", "sasl.password"]);
-    found.assert_told("brokers", "ok", &[]);
-    found.assert_told("topic", "skipped", &[]);
+    found.assert_finding("login", "fail", &["authentication", "sasl.password"]);
+    found.assert_finding("brokers", "ok", &[]);
+    found.assert_finding("topic", "skipped", &[]);
     let plain = Found::of(&["--group", "g", "--brokers", &tenancy.guarded.address]);
-    plain.assert_told("login", "fail", &["closes each connection at once", "expects a login", "security.protocol"]);
+    plain.assert_finding("login", "fail", &["closes each connection at once", "expects a login", "security.protocol"]);
     let away = Found::of(&["--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "2s"]);
-    away.assert_told("brokers", "fail", &["127.0.0.1:1"]);
+    away.assert_finding("brokers", "fail", &["127.0.0.1:1"]);
     assert_eq!(away.status, 1);
 }
 
@@ -196,12 +196,12 @@ fn every_setting_of_a_topic_is_judged_at_once() {
     Kafka::shared().create_topic(&stage.topic(), &settings);
     let found = Found::of(&["--group", &stage.group, "--brokers", Kafka::shared().address()]);
     assert_eq!(found.failures(), ["settings"; 3], "{found:?}");
-    let fixes = found.told("settings", "fail").join("\n");
+    let fixes = found.texts("settings", "fail").join("\n");
     for fix in ["cleanup.policy=delete", "retention.ms=86400000", "max.message.bytes=4096"] {
         let command = format!("--alter --topic {} --add-config {fix}", stage.topic());
         assert!(fixes.contains(&command), "{command} is not in {fixes}");
     }
-    found.assert_told("settings", "warn", &["CreateTime", "--add-config message.timestamp.type=LogAppendTime"]);
+    found.assert_finding("settings", "warn", &["CreateTime", "--add-config message.timestamp.type=LogAppendTime"]);
 }
 
 #[test]
@@ -212,24 +212,24 @@ fn candidates_that_differ_are_reported() {
     let ask = |words: &[&str]| {
         Found::of(&[&["--group", &stage.group, "--brokers", Kafka::shared().address()], words].concat())
     };
-    ask(&[]).assert_told("candidates", "ok", &["none is heard"]);
+    ask(&[]).assert_finding("candidates", "ok", &["none is heard"]);
     let hello = br#"{"v":1,"kind":"hello","member":"h","name":"db2","seq":1,"elector":"log","version":"9.9.9","overlap_ms":100}"#;
     pen.write(&format!("{}/hello", stage.key()), &[hello]);
     let claim = br#"{"v":1,"kind":"claim","member":"m","name":"db1","seq":1,"after":-1,"lease_ms":60000}"#;
     pen.write(&stage.key(), &[claim]);
     let found = ask(&[]);
-    found.assert_told("candidates", "fail", &["db2 stands with --overlap"]);
-    let told = found.told("candidates", "warn").join("\n");
+    found.assert_finding("candidates", "fail", &["db2 stands with --overlap"]);
+    let texts = found.texts("candidates", "warn").join("\n");
     for words in
         ["db2 stands with --elect log", "db2 has version 9.9.9", "db1 leads with --lease 1m, and here it is 20s"]
     {
-        assert!(told.contains(words), "{words} is not in {told}");
+        assert!(texts.contains(words), "{words} is not in {texts}");
     }
-    found.assert_told("clock", "skipped", &["none was read"]);
+    found.assert_finding("clock", "skipped", &["none was read"]);
     let hello =
         br#"{"v":1,"kind":"hello","member":"r","name":"db3","elector":"log","roles":"b,a","partitions":2,"joined":1}"#;
     pen.write(&format!("{}/b/hello", stage.group), &[hello]);
-    let found = ask(&["--roles", "a,b"]).told("candidates", "fail").join("\n");
+    let found = ask(&["--roles", "a,b"]).texts("candidates", "fail").join("\n");
     assert!(found.contains("role a would be in partition 0, and db3 has it in partition 1"), "{found}");
 }
 
@@ -244,8 +244,8 @@ fn beside_a_leader_nothing_fails_and_its_heartbeat_shows_the_brokers_clock() {
     let words = ["--group", &stage.group, "--brokers", Kafka::shared().address()];
     let found = Found::of(&words);
     assert_eq!(found.failures(), [""; 0], "{found:?}");
-    found.assert_told("candidates", "ok", &["1 heard, none of which differs"]);
-    found.assert_told("group", "ok", &["1 member"]);
+    found.assert_finding("candidates", "ok", &["1 heard, none of which differs"]);
+    found.assert_finding("group", "ok", &["1 member"]);
     // A machine that is ten times slower has read no heartbeat in time.
     assert!(found.findings.iter().any(|finding| finding["check"] == "clock"), "{found:?}");
 
@@ -286,10 +286,10 @@ fn a_clock_that_runs_too_fast_or_too_slowly_is_reported() {
         Found::behind(&["env", &library, &clock], &["--brokers", Kafka::shared().address()])
     };
     let found = ask("83333");
-    found.assert_told("clock-rate", "fail", &["% faster", "two jobs may run", "maxslewrate"]);
+    found.assert_finding("clock-rate", "fail", &["% faster", "two jobs may run", "maxslewrate"]);
     assert_eq!(found.failures(), ["clock-rate"], "{found:?}");
-    ask("-7000").assert_told("clock-rate", "warn", &["% slower", "maxslewrate"]);
-    ask("0").assert_told("clock-rate", "ok", &[" its hardware counts"]);
+    ask("-7000").assert_finding("clock-rate", "warn", &["% slower", "maxslewrate"]);
+    ask("0").assert_finding("clock-rate", "ok", &[" its hardware counts"]);
 }
 
 /// Without a group the machine and the brokers are looked at.
@@ -297,7 +297,7 @@ fn a_clock_that_runs_too_fast_or_too_slowly_is_reported() {
 fn without_a_group() {
     let found = Found::of(&["--brokers", Kafka::shared().address()]);
     assert_eq!(found.failures(), [""; 0], "{found:?}");
-    found.assert_told("brokers", "ok", &["1 up"]);
-    found.assert_told("topic", "skipped", &["--group is not given"]);
+    found.assert_finding("brokers", "ok", &["1 up"]);
+    found.assert_finding("topic", "skipped", &["--group is not given"]);
     assert!(found.findings.iter().all(|finding| finding["group"].is_null()));
 }

@@ -97,11 +97,11 @@ fn a_broker_that_died_leaves_silence_to_decide() {
     machine.stage.await_gone(term);
 
     let mut second = machine.candidate().lease("1s").start();
-    let told = second.await_event("warning");
+    let message = second.await_event("warning");
     second.await_event("standby");
-    let told = [vec![told], second.events("warning")].concat();
-    let why = told.iter().map(|event| event.text("message")).find(|text| text.contains("nobody leads until"));
-    let why = why.unwrap_or_else(|| panic!("nothing says how long it waits: {told:?}"));
+    let message = [vec![message], second.events("warning")].concat();
+    let why = message.iter().map(|event| event.text("message")).find(|text| text.contains("nobody leads until"));
+    let why = why.unwrap_or_else(|| panic!("nothing says how long it waits: {message:?}"));
     assert!(why.starts_with("the embedded broker before this one was killed"), "{why}");
     assert!(second.await_event_within("leading", Duration::from_secs(5)).is_none(), "60 s of silence are not over");
     second.signal(Signal::SIGTERM);

@@ -7,7 +7,7 @@ use harness::stage::Stage;
 use harness::terminal::{Shell, Terminal};
 use serde_json::Value;
 
-use crate::once::{KEY, await_run, once, runs, tell, until_told};
+use crate::once::{KEY, await_run, once, runs, tell, until_go_file};
 use crate::window::{WallClock, key, start};
 use crate::{PROGRAM, stage};
 
@@ -28,9 +28,9 @@ fn a_key_that_is_done_or_has_failed_runs_again() {
         assert_eq!(once(&stage, &job).start().status(), status);
         assert_eq!(runs(&stage), 1, "it is done, or has failed for good");
         let answer = stage.ask("forget", &["--once", KEY]);
-        let told =
+        let expected =
             format!("{}: {KEY} is forgotten: the next candidate that starts with it runs the job again", stage.group);
-        assert_eq!((answer.text.trim(), answer.errors.as_str(), answer.status), (told.as_str(), "", 0));
+        assert_eq!((answer.text.trim(), answer.errors.as_str(), answer.status), (expected.as_str(), "", 0));
         assert_eq!(once(&stage, &job).start().status(), status);
         assert_eq!(once(&stage, &job).start().status(), status);
         assert_eq!(runs(&stage), 2, "it runs once more, and no more than once");
@@ -44,7 +44,7 @@ fn a_key_that_is_done_or_has_failed_runs_again() {
 #[test]
 fn a_key_that_runs_now_is_forgotten_only_with_force() {
     let stage = stage(Elector::Log);
-    let job = until_told(&stage);
+    let job = until_go_file(&stage);
     let mut runner = once(&stage, &job).option("--name", "a").start();
     await_run(&stage, 1);
     let (object, status) = forget(&stage, &["--once", KEY]);

@@ -46,9 +46,9 @@ fn each_term_with_its_end_and_the_gap_to_the_next() {
     let term = second.await_lead();
     stage.await_witness(term);
     let (lines, status) = json(&stage, &[]);
-    let told: Vec<(&str, &str)> =
+    let shown: Vec<(&str, &str)> =
         lines.iter().map(|line| (line["name"].as_str().unwrap_or("?"), line["end"].as_str().unwrap_or("?"))).collect();
-    assert_eq!((told, status), (vec![("first", "released"), ("second", "leads")], 0));
+    assert_eq!((shown, status), (vec![("first", "released"), ("second", "leads")], 0));
     assert_eq!((lines[0]["why"].as_str(), lines[0]["exit"].as_u64()), (Some("stopped"), Some(0)));
     assert!(lines[0]["gap_ms"].is_u64() && lines[1]["gap_ms"].is_null(), "{lines:?}");
 

@@ -36,7 +36,7 @@ impl Noted {
     }
 
     /// What the nth hook of this event was told.
-    fn await_told(&self, event: &str, nth: usize) -> BTreeMap<String, String> {
+    fn await_hook(&self, event: &str, nth: usize) -> BTreeMap<String, String> {
         let file = self.directory.join(format!("{event}.{nth}"));
         let text = wait::until(&format!("hook {event} {nth}"), || fs::read_to_string(&file).ok());
         text.split_terminator('\0')
@@ -58,7 +58,7 @@ with_both_electors! {
         let first_hooks = Noted::new(&stage, "first");
         let mut first = first_hooks.candidate.start();
         let term = first.await_lead().to_string();
-        let told = first_hooks.await_told("lead", 1);
+        let variables = first_hooks.await_hook("lead", 1);
         for (name, value) in [
             ("NELI_EVENT", "lead"),
             ("NELI_WHY", ""),
@@ -67,24 +67,24 @@ with_both_electors! {
             ("NELI_NAME", "first"),
             ("NELI_GROUP", &*stage.group),
         ] {
-            assert_eq!(told.get(name).map(String::as_str), Some(value), "{name}");
+            assert_eq!(variables.get(name).map(String::as_str), Some(value), "{name}");
         }
-        assert!(!told.contains_key("NELI_LEASE_FD"));
+        assert!(!variables.contains_key("NELI_LEASE_FD"));
 
         let second_hooks = Noted::new(&stage, "second");
         let mut second = second_hooks.candidate.start();
-        let told = second_hooks.await_told("standby", 1);
-        assert_eq!((&*told["NELI_EVENT"], &*told["NELI_WHY"]), ("standby", ""));
-        assert!(!told.contains_key("NELI_EPOCH"), "it has not led");
+        let variables = second_hooks.await_hook("standby", 1);
+        assert_eq!((&*variables["NELI_EVENT"], &*variables["NELI_WHY"]), ("standby", ""));
+        assert!(!variables.contains_key("NELI_EPOCH"), "it has not led");
 
         first.signal(Signal::SIGTERM);
         assert_eq!(first.status(), 0);
         assert_eq!((first_hooks.count("lead"), first_hooks.count("fence")), (1, 0));
-        let told = first_hooks.await_told("standby", first_hooks.count("standby"));
-        assert_eq!((&*told["NELI_EVENT"], &*told["NELI_WHY"], &*told["NELI_EPOCH"]), ("standby", "stopped", &*term), "at exit");
+        let variables = first_hooks.await_hook("standby", first_hooks.count("standby"));
+        assert_eq!((&*variables["NELI_EVENT"], &*variables["NELI_WHY"], &*variables["NELI_EPOCH"]), ("standby", "stopped", &*term), "at exit");
 
         let next = second.await_lead().to_string();
-        assert_eq!(second_hooks.await_told("lead", 1)["NELI_EPOCH"], next);
+        assert_eq!(second_hooks.await_hook("lead", 1)["NELI_EPOCH"], next);
         second.signal(Signal::SIGKILL);
         second.await_silence();
         assert_eq!(second_hooks.count("standby"), 1, "who was killed runs none");
@@ -99,13 +99,16 @@ fn a_fence_runs_its_hook_and_then_the_standby_hook() {
     let hooks = Noted::new(&stage, "only");
     let mut run = hooks.candidate.clone().lease("2s").start();
     let term = run.await_lead().to_string();
-    assert_eq!(hooks.await_told("lead", 1)["NELI_EPOCH"], term);
+    assert_eq!(hooks.await_hook("lead", 1)["NELI_EPOCH"], term);
     run.guard().signal(Signal::SIGKILL);
-    let told = hooks.await_told("fence", 1);
-    assert_eq!((&*told["NELI_EVENT"], &*told["NELI_WHY"], &*told["NELI_EPOCH"]), ("fence", "guard-died", &*term));
-    assert_eq!(hooks.await_told("standby", 1)["NELI_WHY"], "guard-died");
+    let variables = hooks.await_hook("fence", 1);
+    assert_eq!(
+        (&*variables["NELI_EVENT"], &*variables["NELI_WHY"], &*variables["NELI_EPOCH"]),
+        ("fence", "guard-died", &*term)
+    );
+    assert_eq!(hooks.await_hook("standby", 1)["NELI_WHY"], "guard-died");
     let next = run.await_lead().to_string();
-    assert_eq!(hooks.await_told("lead", 2)["NELI_EPOCH"], next);
+    assert_eq!(hooks.await_hook("lead", 2)["NELI_EPOCH"], next);
     stage.close([run]);
 }
 

@@ -270,9 +270,9 @@ fn what_it_leaves_behind_is_ended_too() {
     let testimony = stage.testimony();
     let last = |role: &str| testimony.of(term).rfind(|line| line.role == role).expect("it beat").at;
     assert!(last("daemon") > last("main") + 300_000_000, "it had its stop timeout");
-    let told: Vec<String> = run.events("warning").iter().map(|event| event.text("message").to_owned()).collect();
-    let daemon = |words: &str| told.iter().any(|told| told.contains(words) && told.contains(" (witness)"));
-    assert!(daemon("asked to stop: ") && daemon("still there at the stop timeout, and killed: "), "{told:?}");
+    let message: Vec<String> = run.events("warning").iter().map(|event| event.text("message").to_owned()).collect();
+    let daemon = |words: &str| message.iter().any(|message| message.contains(words) && message.contains(" (witness)"));
+    assert!(daemon("asked to stop: ") && daemon("still there at the stop timeout, and killed: "), "{message:?}");
     stage.close([run]);
 }
 
@@ -316,15 +316,15 @@ fn a_short_job_is_not_held_up_by_the_group() {
 fn without_kafka_at_all_the_command_line_is_judged() {
     let mut run = bare().option("--group", "g").job(["true"]).start();
     assert_eq!(run.status(), 125);
-    let told = format!("{run:?}");
-    assert!(told.contains("--brokers") && told.contains("--embedded"), "both ways are said: {told}");
+    let message = format!("{run:?}");
+    assert!(message.contains("--brokers") && message.contains("--embedded"), "both ways are said: {message}");
 }
 
 /// What is closed at the start stays nobody's: neither we nor the job get somebody else's descriptor as 0, 1 or 2.
 #[test]
 fn closed_standard_streams_are_not_reused() {
     let stage = stage(Elector::Log);
-    let told = stage.directory().join("told");
+    let message = stage.directory().join("told");
     // Of the job itself, of the guard, and of the supervisor.
     // (A redirection would be the shell's own for a moment.)
     let script = format!(
@@ -333,13 +333,13 @@ fn closed_standard_streams_are_not_reused() {
 "; done
            done
            printf %s "$all" > {}"#,
-        told.display()
+        message.display()
     );
     for (closed, open) in [("<&- >&-", &[2][..]), ("<&- >&- 2>&-", &[]), ("2>&-", &[0, 1])] {
         let close = format!(r#"exec "$@" {closed}"#);
         let mut run = stage.candidate().job(["sh", "-c", &script]).start_behind(&["sh", "-c", &close, "sh"]);
         assert_eq!(run.status(), 0);
-        let text = fs::read_to_string(&told).expect("the job has told");
+        let text = fs::read_to_string(&message).expect("the job has told");
         let streams: Vec<&str> = text.lines().collect();
         assert_eq!(streams.len(), 9, "{text}");
         for (index, stream) in streams.iter().enumerate() {

@@ -46,9 +46,9 @@ fn the_elections_of_a_topic_and_those_of_all() {
         br#"{"v":1,"kind":"release","member":"m","name":"web","seq":9,"term":5,"seen":5,"why":"exited","exit":0}"#;
     pen.write("c/0", &[claim(4).as_bytes(), release]);
     let found = json(&["--topic", &topic]);
-    let told: Vec<[&str; 3]> =
+    let shown: Vec<[&str; 3]> =
         found.iter().map(|line| ["group", "role", "state"].map(|field| line[field].as_str().unwrap_or("?"))).collect();
-    assert_eq!(told, [["a/b", "ingest", "led"], ["c", "0", "released"]]);
+    assert_eq!(shown, [["a/b", "ingest", "led"], ["c", "0", "released"]]);
     assert_eq!((found[0]["leader"].as_str(), found[0]["standbys"].as_u64()), (Some("web"), Some(1)));
     assert_eq!(json(&["--topic", &topic, "--group", "c"]).len(), 1);
 

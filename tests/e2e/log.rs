@@ -190,10 +190,10 @@ fn systemds_journal_gets_the_priority_of_each_line() {
     let own = r#"$(stat -Lc %d:%i "$0")"#.replace("$0", &file.display().to_string());
     let (text, status) = run(&own, ("--name", "first"));
     assert_eq!(status, 3);
-    let told =
+    let has_line =
         |beginning: &str, words: &str| text.lines().any(|line| line.starts_with(beginning) && line.contains(words));
-    assert!(told("<6>20", " info: leading, term "), "{text}");
-    assert!(told("<4>20", " warning: the job exited with status 3 "), "{text}");
+    assert!(has_line("<6>20", " info: leading, term "), "{text}");
+    assert!(has_line("<4>20", " warning: the job exited with status 3 "), "{text}");
     assert!(text.lines().all(|line| line.starts_with('<')), "{text}");
     let (json, _) = run_with(&own, "json", ("--name", "first"));
     assert!(json.lines().all(|line| line.starts_with('<')) && json.contains("\n<4>{\"ts\":"), "{json}");

@@ -138,7 +138,7 @@ fn base64(bytes: &[u8], last: [u8; 2], padding: &str) -> String {
 }
 
 /// The endpoint by its address, and these words.
-fn assert_told(message: &str, endpoint: &Endpoint, words: &[&str]) {
+fn assert_finding(message: &str, endpoint: &Endpoint, words: &[&str]) {
     let address = endpoint.address.to_string();
     assert!(message.contains(&address), "{address} is not in {message}");
     assert!(words.iter().all(|word| message.contains(word)), "{words:?} are not in {message}");
@@ -155,12 +155,12 @@ fn a_lead_by_a_token() {
     assert!(endpoint.asked() >= 3, "reader, producer, member: {}", endpoint.asked());
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 0);
-    let told = format!("{run:?}");
+    let debug = format!("{run:?}");
     assert!(
-        told.contains("sasl.oauthbearer.client.secret"),
+        debug.contains("sasl.oauthbearer.client.secret"),
         "librdkafka says what it was configured with, and redacts it"
     );
-    assert!(!told.contains(PASSWORD), "{told}");
+    assert!(!debug.contains(PASSWORD), "{debug}");
     guarded.stage.close([run]);
 }
 
@@ -183,7 +183,7 @@ fn a_token_endpoint_that_does_not_answer() {
     endpoint.turn(Mood::HangsUp);
     let mut run = endpoint.candidate(&guarded, Elector::Log).start();
     let down = run.await_event("broker_down");
-    assert_told(down.text("error"), &endpoint, &["Empty reply", "sasl.oauthbearer.token.endpoint.url"]);
+    assert_finding(down.text("error"), &endpoint, &["Empty reply", "sasl.oauthbearer.token.endpoint.url"]);
     endpoint.turn(Mood::Gives);
     run.await_lead();
     run.await_event("broker_up");
@@ -203,7 +203,7 @@ fn a_token_endpoint_that_fails_later() {
     guarded.stage.await_witness(term);
     endpoint.turn(Mood::Refuses);
     let warning = run.await_event("warning");
-    assert_told(warning.text("message"), &endpoint, &["401", "sasl.oauthbearer.client.secret", "every 10 s"]);
+    assert_finding(warning.text("message"), &endpoint, &["401", "sasl.oauthbearer.client.secret", "every 10 s"]);
     let down = run.await_event("broker_down");
     endpoint.turn(Mood::Gives);
     run.await_event("broker_up");

@@ -31,7 +31,7 @@ pub(crate) fn once(stage: &Stage, script: &str) -> Candidate {
 }
 
 /// A job that goes on until the test lets it end.
-pub(crate) fn until_told(stage: &Stage) -> String {
+pub(crate) fn until_go_file(stage: &Stage) -> String {
     format!("until [ -e {} ]; do sleep 0.01; done", stage.directory().join("go").display())
 }
 
@@ -60,7 +60,7 @@ with_both_electors! {
     /// Three crontabs at one time, and one that is late.
     fn three_starts_run_once(elector) {
         let stage = stage(elector);
-        let job = until_told(&stage);
+        let job = until_go_file(&stage);
         let mut starts: Vec<(&str, Running)> =
             ["a", "b", "c"].map(|name| (name, once(&stage, &job).option("--name", name).start())).into();
         await_run(&stage, 1);
@@ -93,7 +93,7 @@ with_both_electors! {
 #[test]
 fn a_failure_is_tried_again_elsewhere() {
     let stage = stage(Elector::Log);
-    let job = format!("{}; [ $NELI_NAME != a ] || exit 3", until_told(&stage));
+    let job = format!("{}; [ $NELI_NAME != a ] || exit 3", until_go_file(&stage));
     let candidate = |name: &str| once(&stage, &job).option("--name", name).option("--retries", "1");
     let mut first = candidate("a").start();
     await_run(&stage, 1);
@@ -126,7 +126,7 @@ fn failures_are_counted_across_machines_and_then_everybody_has_the_status() {
 fn a_runner_that_is_gone_has_not_done_it() {
     for gone in ["supervisor", "machine", "stopped"] {
         let stage = stage(Elector::Log);
-        let job = until_told(&stage);
+        let job = until_go_file(&stage);
         let candidate = |name: &str| once(&stage, &job).lease("2s").option("--name", name);
         let mut first = candidate("a").start();
         await_run(&stage, 1);
@@ -229,7 +229,7 @@ fn an_outcome_that_can_not_be_recorded_is_waited_for() {
     let stage = stage(Elector::Log);
     let name = topic_of_facts(&stage);
     kafka.create_topic(&name, &[("cleanup.policy", "compact")]);
-    let job = until_told(&stage);
+    let job = until_go_file(&stage);
     let mut runner = once(&stage, &job).option("--name", "a").lease("2s").start();
     await_run(&stage, 1);
     let mut second = once(&stage, &job).option("--name", "b").lease("2s").start();
@@ -250,7 +250,7 @@ fn an_outcome_that_can_not_be_recorded_is_waited_for() {
 #[test]
 fn a_standby_goes_with_the_status_of_the_run_that_failed() {
     let stage = stage(Elector::Log);
-    let job = format!("{}; exit 3", until_told(&stage));
+    let job = format!("{}; exit 3", until_go_file(&stage));
     let mut runner = once(&stage, &job).option("--name", "a").start();
     await_run(&stage, 1);
     let mut second = once(&stage, &job).option("--name", "b").start();

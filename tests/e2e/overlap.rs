@@ -218,7 +218,7 @@ fn watch_tells_of_both_jobs() {
     let mut watch = Command::new(PROGRAM);
     watch.args(["watch", "--group", &stage.group, "--brokers", harness::kafka::Kafka::shared().address()]);
     watch.args(["--from", "start", "--until-end"]);
-    let told = String::from_utf8(watch.output().expect("the program is there").stdout).expect("UTF-8");
+    let printed = String::from_utf8(watch.output().expect("the program is there").stdout).expect("UTF-8");
     for sentence in [
         "old is to stop: its job runs on until another has claimed".to_owned(),
         format!("leads, term {next}"),
@@ -226,7 +226,7 @@ fn watch_tells_of_both_jobs() {
         "until it is released, for 4s at most".to_owned(),
         format!("nothing is left of the job of term {term}"),
     ] {
-        assert!(told.contains(&sentence), "{sentence} is missing in\n{told}");
+        assert!(printed.contains(&sentence), "{sentence} is missing in\n{printed}");
     }
 }
 

@@ -115,8 +115,8 @@ fn signals() {
         [(Signal::SIGHUP, 1), (Signal::SIGUSR1, 10), (Signal::SIGUSR2, 12), (Signal::SIGQUIT, 3), (Signal::SIGALRM, 14)]
     {
         container.first.signal(signal);
-        let told = || stage.testimony().signals().any(|line| line.event == Event::Signal(number));
-        wait::until_true(&format!("{signal} at the job"), told);
+        let is_signaled = || stage.testimony().signals().any(|line| line.event == Event::Signal(number));
+        wait::until_true(&format!("{signal} at the job"), is_signaled);
     }
     // Signals are taken in the order of their numbers.
     container.first.signal(Signal::SIGTSTP);

@@ -43,7 +43,7 @@ fn under_a_leader() {
     let stage = crate::stage(Elector::Log);
     let Remade { mut old, old_job, mut new, new_since, term } = remake(&stage, stage.candidate());
     assert_eq!(old.await_event("fenced").text("why"), "history-cut");
-    assert!(told_that_it_was_remade(&old, "warning"));
+    assert!(warned_that_it_was_remade(&old, "warning"));
     wait::until_true("the old leader's job to be gone", || !old_job.lives());
     let both = Duration::from_nanos(wait::now().saturating_sub(new_since));
     // A busy machine asks and kills later.
@@ -63,7 +63,7 @@ fn under_a_leader_that_makes_no_topics() {
     stage.candidate().job(["true"]).start().status();
     let Remade { mut old, mut new, .. } = remake(&stage, stage.candidate().flag("--no-create-topic"));
     assert_eq!(old.status(), 125);
-    assert!(told_that_it_was_remade(&old, "error"));
+    assert!(warned_that_it_was_remade(&old, "error"));
     end([&mut new]);
 }
 
@@ -96,7 +96,7 @@ fn remake(stage: &Stage, candidate: Candidate) -> Remade {
     Remade { old, old_job, new, new_since, term }
 }
 
-fn told_that_it_was_remade(candidate: &Running, event: &str) -> bool {
+fn warned_that_it_was_remade(candidate: &Running, event: &str) -> bool {
     wait::until_true("a word about it", || {
         candidate.events(event).iter().any(|event| event.text("message").contains("deleted and made again"))
     });

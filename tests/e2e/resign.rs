@@ -48,8 +48,8 @@ with_both_electors! {
         let (mut first, mut second) = pair(&stage);
         let answer = stage.ask("resign", &["--reason", "patching db1"]);
         let term = second.await_lead();
-        let told = format!("second leads, term {term}; nobody led for ");
-        assert!(answer.text.starts_with(&told) && answer.text.lines().count() == 1, "{answer:?}");
+        let expected = format!("second leads, term {term}; nobody led for ");
+        assert!(answer.text.starts_with(&expected) && answer.text.lines().count() == 1, "{answer:?}");
         assert_eq!((answer.errors.as_str(), answer.status), ("", 0));
         let resigned = first.await_event("resigned");
         assert_eq!(resigned.text("reason"), "patching db1");

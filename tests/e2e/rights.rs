@@ -261,8 +261,8 @@ fn assert_refused_late(run: &mut harness::candidate::Running, words: &[String]) 
     assert_eq!(run.status(), 125, "{run:?}");
     let errors = run.events("error");
     assert_eq!(errors.len(), 1, "{run:?}");
-    let told = errors[0].text("message");
-    assert!(words.iter().all(|word| told.contains(word)), "{words:?} are not in {told}");
+    let shown = errors[0].text("message");
+    assert!(words.iter().all(|word| shown.contains(word)), "{words:?} are not in {shown}");
 }
 
 /// DESCRIBE is asked for again and again, too: at the latest when the log's end is.
@@ -336,9 +336,9 @@ fn a_job_in_real_time_has_its_guard_and_supervisor_above_it() {
     let term = run.await_lead();
     stage.await_witness(term);
     for round in 0..2 {
-        let told = |process| scheduling(process);
+        let shown = |process| scheduling(process);
         let job = run.await_job();
-        assert_eq!([run.process(), run.guard(), job].map(told), [(1, 11), (1, 11), (1, 10)], "round {round}");
+        assert_eq!([run.process(), run.guard(), job].map(shown), [(1, 11), (1, 11), (1, 10)], "round {round}");
         if round == 0 {
             run.guard().signal(Signal::SIGKILL);
             run.await_event("guard_lost");

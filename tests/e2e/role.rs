@@ -89,9 +89,9 @@ fn a_role_is_resigned_and_ended_by_itself() {
     assert_eq!(resigned, 1, "of one role alone");
 
     let answer = stage.ask("end", &["--role", "report"]);
-    let told =
+    let expected =
         format!("{}/report is ended: its candidates stop its job, and exit with 0 when no other role", stage.group);
-    assert!(answer.text.starts_with(&told), "{answer:?}");
+    assert!(answer.text.starts_with(&expected), "{answer:?}");
     for candidate in &mut candidates {
         assert_eq!(candidate.await_event("ended").text("role"), "report");
     }
@@ -111,8 +111,8 @@ fn a_role_that_nobody_has_room_for_says_so() {
     let vacant = wait::until("two of three roles that are led", || {
         let states = states();
         let led = states.iter().filter(|state| state["state"] == "led").count();
-        let all_are_heard = |state: &&Value| state["standbys"].as_array().is_some_and(|standbys| standbys.len() == 2);
-        states.iter().find(all_are_heard).filter(|_| led == 2).cloned()
+        let all_have_hellos = |state: &&Value| state["standbys"].as_array().is_some_and(|standbys| standbys.len() == 2);
+        states.iter().find(all_have_hellos).filter(|_| led == 2).cloned()
     });
     let why =
         "no leader: nobody has ever led; nobody has room for it: 2 candidates may lead 2 of 3 roles (--max-roles 1)";

@@ -190,17 +190,17 @@ with_both_electors! {
         Kafka::shared().create_partitioned_topic(&stage.topic(), 3);
         let mut candidates: Vec<Running> = (0..2).map(|_| candidate(&stage, "5").start()).collect();
         wait::until_true("a lead of each", || are_all_led(&stage, &candidates, &roles) && candidates.iter().all(|it| !led(it).is_empty()));
-        let told = |candidate: &Running| {
+        let message = |candidate: &Running| {
             let has_grown = |event: &Event| event.text("message").contains("had 3 partitions and has 6 now");
             candidate.events("warning").iter().filter(|event| has_grown(event)).count()
         };
         Kafka::shared().add_partitions(&stage.topic(), 6);
-        wait::until_true("a warning of each", || candidates.iter().all(|candidate| told(candidate) == 1));
+        wait::until_true("a warning of each", || candidates.iter().all(|candidate| message(candidate) == 1));
         let mut new = candidate(&stage, "5").start();
         assert_eq!(new.status(), 125);
         stop(&mut candidates[0]);
         wait::until_true("all of them led by the other", || led(&candidates[1]).len() == 5);
-        assert_eq!(told(&candidates[1]), 1);
+        assert_eq!(message(&candidates[1]), 1);
         close(&stage, candidates, &roles);
     }
 
@@ -212,12 +212,12 @@ with_both_electors! {
         wait::until_true("a job of each number", || are_all_led(&stage, &five, &of_five));
         let named = ["ingest", "bill"].map(str::to_owned);
         let two = vec![candidate(&stage, "ingest,bill").option("--name", "web2").start()];
-        for (candidate, told) in [
+        for (candidate, message) in [
             (&two[0], "web1 stands in this group for other roles (0 to 4), and for none of those here (ingest, bill)"),
             (&five[0], "web2 stands in this group for other roles (ingest, bill), and for none of those here (0 to 4)"),
         ] {
-            let is_told = || candidate.events("warning").iter().any(|warning| warning.text("message").starts_with(told));
-            wait::until_true("a warning of the other", is_told);
+            let is_warned = || candidate.events("warning").iter().any(|warning| warning.text("message").starts_with(message));
+            wait::until_true("a warning of the other", is_warned);
         }
         wait::until_true("a job of each role", || are_all_led(&stage, &five, &of_five) && are_all_led(&stage, &two, &named));
         for candidate in [&five[0], &two[0]] {

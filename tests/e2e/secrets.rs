@@ -35,7 +35,7 @@ fn assert_hidden(processes: impl IntoIterator<Item = Process>) {
     }
 }
 
-fn assert_told_to_nobody(run: &Running) {
+fn assert_shown_to_nobody(run: &Running) {
     assert!(!hold_it(format!("{run:?}").as_bytes()), "the secret was logged");
 }
 
@@ -84,14 +84,14 @@ with_both_electors! {
         assert!(verdicts.iter().any(|verdict| verdict["record"]["why"] == "supervisor-died"));
         run.status();
         run.await_silence();
-        assert_told_to_nobody(&run);
+        assert_shown_to_nobody(&run);
         let spoken_of = |run: &Running| format!("{run:?}").contains("sasl.password");
         assert!(spoken_of(&run), "librdkafka says what it was configured with, and redacts it");
 
         let mut run = candidate.option("--log-format", "text").job(["true"]).start();
         assert_eq!(run.status(), 0);
         assert!(spoken_of(&run));
-        assert_told_to_nobody(&run);
+        assert_shown_to_nobody(&run);
     }
 }
 
@@ -116,7 +116,7 @@ fn from_the_environment() {
     assert!(environment.starts_with(b"NELI") || environment.windows(5).any(|window| window == b"\0NELI"));
     assert!(!hold_it(&environment));
     assert!(!environment.windows(17).any(|window| window == b"NELI_RUN_PROPERTY"));
-    assert_told_to_nobody(&run);
+    assert_shown_to_nobody(&run);
 }
 
 /// The embedded broker outlives whoever started it, and is told nothing that it has no use for.
@@ -129,7 +129,7 @@ fn beside_an_embedded_broker() {
     assert_hidden(run.process().descendants().into_iter().chain([broker]));
     run.signal(Signal::SIGTERM);
     run.status();
-    assert_told_to_nobody(&run);
+    assert_shown_to_nobody(&run);
 }
 
 /// Whatever is wrong with a property, one line says so, and not its value.
@@ -144,11 +144,11 @@ fn in_what_is_refused() {
             run.env("NELI_RUN_PROPERTY", std::ffi::OsStr::from_bytes(lines));
         }
         let output = run.output().expect("the program is there");
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(125), "{told}");
-        assert!(!told.is_empty() && !hold_it(told.as_bytes()), "{told}");
+        let shown = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(125), "{shown}");
+        assert!(!shown.is_empty() && !hold_it(shown.as_bytes()), "{shown}");
         assert!(output.stdout.is_empty());
-        told
+        shown
     };
     let wrong = [
         // No value, or no key.
@@ -175,8 +175,8 @@ fn in_what_is_refused() {
         assert_eq!(judge(&["--property", property], None).lines().count(), 1);
         assert_eq!(judge(&[], Some(property.as_bytes())).lines().count(), 1);
         let file = file(directory.path(), &format!("# ours\n{property}\n"), 0o600);
-        let told = judge(&["--properties", file.to_str().expect("UTF-8")], None);
-        assert!(told.contains("line 2") && told.lines().count() == 1, "{told}");
+        let shown = judge(&["--properties", file.to_str().expect("UTF-8")], None);
+        assert!(shown.contains("line 2") && shown.lines().count() == 1, "{shown}");
     }
     judge(&[], Some(b"sasl.password=correct horse\xff"));
     judge(&["--propery", "sasl.password=correct horse"], None);
@@ -204,6 +204,6 @@ fn in_a_file_that_others_may_read() {
         for word in [path.to_str().expect("UTF-8"), "every user of this machine", &format!("{mode:04o}"), "chmod o-r"] {
             assert!(warning.contains(word), "{word} is not in {warning}");
         }
-        assert_told_to_nobody(&run);
+        assert_shown_to_nobody(&run);
     }
 }

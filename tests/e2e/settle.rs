@@ -32,8 +32,8 @@ with_both_electors! {
         let verdicts = stage.verdicts();
         assert!(verdicts.iter().filter(is_starting).count() >= 3, "beats go on meanwhile");
         // The hook runs beside the job, and not before it.
-        let told = || std::fs::read_to_string(&hooks).unwrap_or_default();
-        wait::until_true("both hooks", || told() == format!("{term}\n{next}\n"));
+        let lines = || std::fs::read_to_string(&hooks).unwrap_or_default();
+        wait::until_true("both hooks", || lines() == format!("{term}\n{next}\n"));
         stage.close([second]);
     }
 

@@ -111,7 +111,7 @@ fn a_job_that_takes_all_memory() {
     assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("exited", Some(true)));
     let words = ["--brokers", "127.0.0.1:1", "--timeout", "1s"];
     let found = Found::behind(&inside.each_ref().map(String::as_str), &words);
-    found.assert_told("memory-limit", "ok", &["192 MiB"]);
+    found.assert_finding("memory-limit", "ok", &["192 MiB"]);
 }
 
 /// While somebody beside it takes all memory, again and again, the lease is kept; and the fence is.
@@ -292,11 +292,11 @@ fn a_quota_of_processor_time_without_real_time_scheduling() {
 
     let words = ["--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "1s", "--lease"];
     let found = Found::behind(&inside, &[&words[..], &["600ms"]].concat());
-    found.assert_told("cpu-quota", "fail", &["--lease 600ms: too short", "cpu.cfs_quota_us"]);
-    found.assert_told("real-time", "warn", &["LimitRTPRIO=2"]);
-    found.assert_told("brokers", "fail", &["127.0.0.1:1"]);
+    found.assert_finding("cpu-quota", "fail", &["--lease 600ms: too short", "cpu.cfs_quota_us"]);
+    found.assert_finding("real-time", "warn", &["LimitRTPRIO=2"]);
+    found.assert_finding("brokers", "fail", &["127.0.0.1:1"]);
     let found = Found::behind(&inside, &[&words[..], &["20s"]].concat());
-    found.assert_told("cpu-quota", "warn", &["cpu.cfs_quota_us", "before the lease ends"]);
+    found.assert_finding("cpu-quota", "warn", &["cpu.cfs_quota_us", "before the lease ends"]);
 
     // It is busy, with all that it has.
     let job = stage.witness().with("--ignore-stop").with("--daemon").command();
@@ -317,7 +317,7 @@ fn a_quota_of_processor_time_without_real_time_scheduling() {
     let fenced = run.await_event("fenced");
     // The lease ends a kill margin after the deadline, 300 ms here. Without real-time scheduling a machine that is busy besides may be
     // late all the same: then that is told.
-    let is_told_late = fenced.fields["late_ms"].is_number();
-    assert!(last < deadline + 300_000_000 || is_told_late, "{} ns after the deadline: {fenced:?}", last - deadline);
+    let is_reported_late = fenced.fields["late_ms"].is_number();
+    assert!(last < deadline + 300_000_000 || is_reported_late, "{} ns after the deadline: {fenced:?}", last - deadline);
     stage.close([run]);
 }

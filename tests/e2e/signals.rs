@@ -51,17 +51,17 @@ fn standing_by_other_signals_do_nothing() {
 #[test]
 fn ttin_and_ttou_from_a_process_are_passed_to_the_job() {
     let stage = stage(Elector::Log);
-    let heard = stage.directory().join("heard");
+    let signals_received = stage.directory().join("heard");
     let job =
         r#"trap 'echo in >>"$0"' TTIN; trap 'echo out >>"$0"' TTOU; echo ready >>"$0"; while :; do sleep 0.02; done"#;
-    let heard_text = || std::fs::read_to_string(&heard).unwrap_or_default();
-    let mut run = stage.candidate().job(["sh", "-c", job, heard.to_str().expect("ours")]).start();
+    let received_text = || std::fs::read_to_string(&signals_received).unwrap_or_default();
+    let mut run = stage.candidate().job(["sh", "-c", job, signals_received.to_str().expect("ours")]).start();
     run.await_lead();
-    wait::until_true("a job that listens", || heard_text() == "ready\n");
+    wait::until_true("a job that listens", || received_text() == "ready\n");
     run.signal(Signal::SIGTTIN);
-    wait::until_true("TTIN", || heard_text() == "ready\nin\n");
+    wait::until_true("TTIN", || received_text() == "ready\nin\n");
     run.signal(Signal::SIGTTOU);
-    wait::until_true("TTOU", || heard_text() == "ready\nin\nout\n");
+    wait::until_true("TTOU", || received_text() == "ready\nin\nout\n");
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 143);
     stage.close([run]);
@@ -103,9 +103,9 @@ fn the_stop_timeout_kills() {
     leader.await_event("job_killed");
 
     let testimony = stage.testimony();
-    let told = testimony.signals().find(|line| line.event == Event::Signal(15)).expect("it was told first").at;
+    let signaled_at = testimony.signals().find(|line| line.event == Event::Signal(15)).expect("it was told first").at;
     let last = testimony.of(term).next_back().expect("it beat").at;
-    let between = Duration::from_nanos(last - told);
+    let between = Duration::from_nanos(last - signaled_at);
     // On a busy machine the job hears of it a little after it was told.
     assert!(between >= Duration::from_millis(500), "killed {between:?} after it was told");
     stage.close([leader]);
@@ -133,8 +133,8 @@ fn the_stop_signal_is_what_the_job_hears() {
     stage.await_witness(term);
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 0);
-    let heard: Vec<_> = heard(&stage).into_iter().filter(|number| *number != 18).collect();
-    assert_eq!(heard, [2]);
+    let signals_received: Vec<_> = signals_received(&stage).into_iter().filter(|number| *number != 18).collect();
+    assert_eq!(signals_received, [2]);
     stage.close([leader]);
 }
 
@@ -165,7 +165,7 @@ fn other_signals_reach_the_job() {
     // Each is awaited: signals that are sent at once come in any order.
     for number in [1, 10, 12, 14, 28, 3, 40] {
         send(&leader, number);
-        wait::until_true(&format!("signal {number} at the job"), || heard(&stage).contains(&number));
+        wait::until_true(&format!("signal {number} at the job"), || signals_received(&stage).contains(&number));
     }
     assert!(leader.events("stopping").is_empty());
     stage.close([leader]);
@@ -210,7 +210,7 @@ fn a_stop_outlasts_a_guard_that_is_held_up() {
     send(&leader, 42);
     drop(hold);
     for number in [15, 40, 41, 42] {
-        wait::until_true(&format!("signal {number} at the job"), || heard(&stage).contains(&number));
+        wait::until_true(&format!("signal {number} at the job"), || signals_received(&stage).contains(&number));
     }
     // It ignores the stop; the second one kills.
     wait::pause(Duration::from_millis(600));
@@ -231,8 +231,8 @@ fn two_stops_at_once_are_one() {
     assert!(run.events("job_killed").is_empty());
     assert_eq!(run.await_release().text("why"), "stopped");
     // `timeout` sends SIGCONT too, which is the job's.
-    let heard: Vec<_> = heard(&stage).into_iter().filter(|number| *number != 18).collect();
-    assert_eq!(heard, [15]);
+    let signals_received: Vec<_> = signals_received(&stage).into_iter().filter(|number| *number != 18).collect();
+    assert_eq!(signals_received, [15]);
     stage.close([run]);
 }
 
@@ -270,7 +270,7 @@ fn a_closed_pipe_of_ours_is_not_the_jobs() {
     stage.await_witness(term);
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 4);
-    assert!(!heard(&stage).contains(&13), "SIGPIPE");
+    assert!(!signals_received(&stage).contains(&13), "SIGPIPE");
     stage.close([run]);
 }
 
@@ -373,7 +373,7 @@ fn send_often(candidate: &Running, number: i64, times: usize) {
 }
 
 /// The signals that witnesses caught.
-fn heard(stage: &Stage) -> Vec<i64> {
+fn signals_received(stage: &Stage) -> Vec<i64> {
     let numbers = stage.testimony().lines.into_iter().filter_map(|line| match line.event {
         Event::Signal(number) => Some(number),
         Event::Beat | Event::End(_) | Event::Start(_) => None,

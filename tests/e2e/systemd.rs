@@ -21,7 +21,7 @@ struct Manager {
     socket: UnixDatagram,
     name: String,
     /// Lines that were heard, and not asked for yet.
-    heard: Vec<String>,
+    received: Vec<String>,
     /// The directory of a socket that has a path.
     _directory: Option<tempfile::TempDir>,
 }
@@ -45,7 +45,7 @@ impl Manager {
 
     fn at(socket: UnixDatagram, name: String, directory: Option<tempfile::TempDir>) -> Self {
         socket.set_read_timeout(Some(wait::PATIENCE)).expect("a timeout");
-        Self { socket, name, heard: Vec::new(), _directory: directory }
+        Self { socket, name, received: Vec::new(), _directory: directory }
     }
 
     /// The candidate as a unit of this manager.
@@ -56,14 +56,14 @@ impl Manager {
     /// Waits for a line that begins so; what follows it. Lines before it are passed over.
     fn await_line(&mut self, beginning: &str) -> String {
         loop {
-            while !self.heard.is_empty() {
-                let line = self.heard.remove(0);
+            while !self.received.is_empty() {
+                let line = self.received.remove(0);
                 if let Some(rest) = line.strip_prefix(beginning) {
                     return rest.to_owned();
                 }
             }
             let message = self.receive().unwrap_or_else(|| panic!("waited {:?} in vain: {beginning}", wait::PATIENCE));
-            self.heard = message;
+            self.received = message;
         }
     }
 
@@ -79,7 +79,7 @@ impl Manager {
 
     /// Passes over all that was said so far; how many messages.
     fn forget(&mut self) -> usize {
-        self.heard.clear();
+        self.received.clear();
         self.socket.set_nonblocking(true).expect("ours");
         let count = std::iter::from_fn(|| self.receive()).count();
         self.socket.set_nonblocking(false).expect("ours");

@@ -163,8 +163,8 @@ fn a_port_that_expects_tls() {
     let stage = stage(Elector::Log);
     let words = ["closes each connection at once", "expects TLS", "security.protocol"];
     let mut run = bare().option("--group", &stage.group).option("--brokers", &addresses.plain).job(["true"]).start();
-    let told = run.await_event("broker_down").text("error").to_owned();
-    assert!(words.iter().all(|word| told.contains(word)), "{told}");
+    let message = run.await_event("broker_down").text("error").to_owned();
+    assert!(words.iter().all(|word| message.contains(word)), "{message}");
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 143);
     let status = Answer::of({
@@ -176,17 +176,17 @@ fn a_port_that_expects_tls() {
 
     let doctor =
         |address: &str, words: &[&str]| Found::of(&[&["--group", &stage.group, "--brokers", address], words].concat());
-    doctor(&addresses.plain, &[]).assert_told("tls", "fail", &words);
+    doctor(&addresses.plain, &[]).assert_finding("tls", "fail", &words);
     let trust = format!("ssl.ca.location={}", broker().authority().certificate().display());
     let stranger = Authority::new("stranger");
     let distrust = format!("ssl.ca.location={}", stranger.certificate().display());
     let over_tls = ["-X", "security.protocol=SSL", "-X"];
     let distrusted = doctor(&addresses.plain, &[&over_tls[..], &[&distrust]].concat());
-    distrusted.assert_told("tls", "fail", &["the broker's certificate is not accepted"]);
-    distrusted.assert_told("brokers", "ok", &[]);
+    distrusted.assert_finding("tls", "fail", &["the broker's certificate is not accepted"]);
+    distrusted.assert_finding("brokers", "ok", &[]);
     let unnamed = doctor(&addresses.mutual, &[&over_tls[..], &[&trust]].concat());
-    unnamed.assert_told("tls", "fail", &["does not accept our certificate"]);
-    doctor(&addresses.plain, &[&over_tls[..], &[&trust]].concat()).assert_told("tls", "ok", &["is accepted"]);
+    unnamed.assert_finding("tls", "fail", &["does not accept our certificate"]);
+    doctor(&addresses.plain, &[&over_tls[..], &[&trust]].concat()).assert_finding("tls", "ok", &["is accepted"]);
 }
 
 /// One second there and back: the login alone takes six round trips, and the first answers come later than any limit that does
@@ -253,8 +253,8 @@ fn a_key_with_a_wrong_password() {
     let mutual = broker().secure_addresses().mutual;
     let mut run = candidate(&stage, &mutual, broker().authority(), &properties).start();
     assert_eq!(run.status(), 125);
-    let told = format!("{run:?}");
-    assert!(told.contains("ssl.key.location") && !told.contains(PASSWORD), "{told}");
+    let message = format!("{run:?}");
+    assert!(message.contains("ssl.key.location") && !message.contains(PASSWORD), "{message}");
 
     allow_tenant(&stage);
     properties.push(("ssl.key.password".to_owned(), "another-horse".to_owned()));

@@ -47,7 +47,7 @@ fn watch(stage: &Stage, arguments: &[&str]) -> Command {
 }
 
 /// What it says, whole, and how it ends.
-fn told(stage: &Stage, arguments: &[&str]) -> (Vec<String>, String, i32) {
+fn watched(stage: &Stage, arguments: &[&str]) -> (Vec<String>, String, i32) {
     let output = watch(stage, arguments).output().expect("the program is there");
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     let lines = text(output.stdout).lines().map(str::to_owned).collect();
@@ -89,15 +89,16 @@ fn tells_the_verdict_on_every_record() {
 #[test]
 fn begins_at_the_given_place_and_knows_what_came_before() {
     let (stage, _) = written(&[&claim(-1), &beat(0, 0), RELEASE]);
-    let (lines, _, status) = told(&stage, &["--json", "--from", "2", "--until-end"]);
+    let (lines, _, status) = watched(&stage, &["--json", "--from", "2", "--until-end"]);
     assert_eq!((lines.len(), status), (1, 0));
     assert!(lines[0].contains(r#","partition":0,"offset":2,"verdict":"effective","term":null,"#), "{lines:?}");
-    assert_eq!(told(&stage, &["--json", "--from", "3", "--until-end"]).0.len(), 0);
-    assert_eq!(told(&stage, &["--json", "--until-end"]).0.len(), 0);
-    let (_, error, status) = told(&stage, &["--from", "4"]);
+    assert_eq!(watched(&stage, &["--json", "--from", "3", "--until-end"]).0.len(), 0);
+    assert_eq!(watched(&stage, &["--json", "--until-end"]).0.len(), 0);
+    let (_, error, status) = watched(&stage, &["--from", "4"]);
     assert_eq!((error.as_str(), status), ("neli-run: --from 4: must be at most 3, the log's end\n", 125));
-    let (lines, _, _) = told(&stage, &["--from", "start", "--until-end"]);
-    let sentences: Vec<&str> = lines.iter().filter_map(|line| line.split_once(' ')).map(|(_, told)| told).collect();
+    let (lines, _, _) = watched(&stage, &["--from", "start", "--until-end"]);
+    let sentences: Vec<&str> =
+        lines.iter().filter_map(|line| line.split_once(' ')).map(|(_, watched)| watched).collect();
     let expected = [
         "web leads, term 0",
         "web: the job runs, pid 7",
@@ -113,7 +114,7 @@ fn begins_at_a_given_age_and_shows_hellos_with_all() {
     let hello = br#"{"v":1,"kind":"hello","member":"m","name":"web","seq":1,"host":"h"}"#;
     pen.write(&format!("{}/hello", stage.key()), &[hello, b"garbage"]);
     pen.write("another/0/hello", &[hello]);
-    let (lines, _, status) = told(&stage, &["--json", "--all", "--from", "1h", "--until-end"]);
+    let (lines, _, status) = watched(&stage, &["--json", "--all", "--from", "1h", "--until-end"]);
     let schema = Schema::read(include_str!("../../docs/json.md"), "watch");
     let lines: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let verdicts: Vec<&str> = lines.iter().map(|line| line["verdict"].as_str().unwrap_or_default()).collect();
@@ -121,9 +122,11 @@ fn begins_at_a_given_age_and_shows_hellos_with_all() {
     for line in &lines {
         schema.assert_holds(line);
     }
-    let (lines, _, _) = told(&stage, &["--all", "--from", "1h", "--until-end"]);
+    let (lines, _, _) = watched(&stage, &["--all", "--from", "1h", "--until-end"]);
     assert!(lines.len() == 3 && lines[2].ends_with(" web says hello: on h"), "{lines:?}");
-    wait::until_true("a second after what was written", || told(&stage, &["--from", "1s", "--until-end"]).0.is_empty());
+    wait::until_true("a second after what was written", || {
+        watched(&stage, &["--from", "1s", "--until-end"]).0.is_empty()
+    });
 }
 
 #[test]
@@ -131,17 +134,17 @@ fn reports_changes_as_they_happen_until_its_reader_closes() {
     let (stage, pen) = written(&[&claim(-1), &beat(0, 0)]);
     let mut watch = watch(&stage, &[]).spawn().expect("the program is there");
     let lines = BufReader::new(watch.stdout.take().expect("piped")).lines();
-    let (sender, told) = sync_channel(0);
+    let (sender, watched) = sync_channel(0);
     // Ends, and closes the pipe, when nobody takes its lines any more.
     let listener = thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| sender.send(line)));
-    let next = || told.recv_timeout(wait::PATIENCE).expect("a line");
+    let next = || watched.recv_timeout(wait::PATIENCE).expect("a line");
     assert!(next().ends_with(" as of now: web leads, term 0: the job runs, pid 7"));
     // It was alive a moment ago, and says nothing more.
     let silent = next();
     assert!(silent.contains(" no leader: web has been silent for "), "{silent}");
     pen.write(&stage.key(), &[RELEASE.as_bytes()]);
     assert!(next().ends_with(" term 0 was released: the job has ended (the job's status: 3)"));
-    drop(told);
+    drop(watched);
     pen.write(&stage.key(), &[claim(2).as_bytes()]);
     assert!(listener.join().expect("no panic").is_err(), "a line that nobody takes");
     pen.write(&stage.key(), &[beat(3, 3).as_bytes()]);
@@ -191,7 +194,7 @@ fn terminal_page(terminal: &mut Terminal, line: &str) -> String {
 #[test]
 fn makes_no_topic() {
     let stage = stage(Elector::Log);
-    let (lines, error, status) = told(&stage, &[]);
+    let (lines, error, status) = watched(&stage, &[]);
     assert_eq!((lines.len(), status), (0, 125));
     let topic = stage.topic();
     assert!(error.starts_with(&format!("neli-run: topic \"{topic}\" does not exist; ")), "{error}");
@@ -204,5 +207,5 @@ fn an_empty_log_has_an_end() {
     let stage = stage(Elector::Log);
     Kafka::shared().create_topic(&stage.topic(), &[]);
     assert_eq!(end(Kafka::shared(), &stage.topic()), 0);
-    assert_eq!(told(&stage, &["--json", "--from", "start", "--until-end"]), (vec![], String::new(), 0));
+    assert_eq!(watched(&stage, &["--json", "--from", "start", "--until-end"]), (vec![], String::new(), 0));
 }

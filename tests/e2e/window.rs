@@ -90,11 +90,11 @@ with_both_electors! {
     fn clocks_that_differ_agree_on_the_window(elector) {
         let stage = stage(elector);
         let go = stage.directory().join("go");
-        let until_told = format!("until [ -e {} ]; do sleep 0.01; done", go.display());
+        let until_go_file = format!("until [ -e {} ]; do sleep 0.01; done", go.display());
         let machines = [("a", 2 * HOUR - 20), ("b", 2 * HOUR), ("c", 2 * HOUR + 20)];
         let clocks = machines.map(|(name, seconds)| (name, WallClock::new(&stage, name, seconds)));
         let mut starts: Vec<Running> =
-            clocks.iter().map(|(name, clock)| start(&stage, (name, clock), &until_told)).collect();
+            clocks.iter().map(|(name, clock)| start(&stage, (name, clock), &until_go_file)).collect();
         wait::until_true("a run", || runs(&stage).len() == 1);
         fs::write(&go, "").expect("ours");
         let runner = runs(&stage)[0].split(' ').next().expect("a name").to_owned();

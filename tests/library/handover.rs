@@ -148,8 +148,8 @@ with_both_electors! {
                     format!(r#"{{"v":1,"kind":"request","what":"resign","term":{term},"by":"me","reason":"why"}}"#);
                 Pen::new(Kafka::shared(), &stage.topic(), &[]).write(&stage.key(), &[text.as_bytes()]);
             };
-            let (told, ()) = tokio::join!(lead.run(async |lease| lease.ending().await), ask);
-            assert_eq!(told, Ok(Reason::Resigned));
+            let (outcome, ()) = tokio::join!(lead.run(async |lease| lease.ending().await), ask);
+            assert_eq!(outcome, Ok(Reason::Resigned));
             let next = soon("the next lead", PATIENCE, second.lead()).await.expect("it leads");
             assert!(next.lease().token() > term);
         });
@@ -160,12 +160,12 @@ with_both_electors! {
         let stage = stage(elector);
         run(async {
             let called = Arc::new(AtomicBool::new(false));
-            let told = Arc::clone(&called);
+            let outcome = Arc::clone(&called);
             let builder = candidate(&stage).before_release(PATIENCE, move |lease, reason| {
-                let told = Arc::clone(&told);
+                let outcome = Arc::clone(&outcome);
                 async move {
                     tokio::task::yield_now().await;
-                    told.store(lease.is_valid() && reason == Reason::Resigned, Ordering::Relaxed);
+                    outcome.store(lease.is_valid() && reason == Reason::Resigned, Ordering::Relaxed);
                 }
             });
             let election = builder.join().await.expect("it stands");
@@ -193,8 +193,8 @@ with_both_electors! {
                 let text = r#"{"v":1,"kind":"request","what":"end","term":null,"by":"me","reason":"why"}"#;
                 Pen::new(Kafka::shared(), &stage.topic(), &[]).write(&stage.key(), &[text.as_bytes()]);
             };
-            let (told, ()) = tokio::join!(lead.run(async |lease| lease.ending().await), end);
-            assert_eq!(told, Ok(Reason::Ended));
+            let (outcome, ()) = tokio::join!(lead.run(async |lease| lease.ending().await), end);
+            assert_eq!(outcome, Ok(Reason::Ended));
             assert_eq!(soon("the end", PATIENCE, election.lead()).await.map(drop), Err(Error::Ended));
         });
     }

@@ -59,13 +59,13 @@ impl Drop for Worker {
 #[test]
 fn stands_in_the_given_election() {
     let Ok(group) = env::var(GROUP) else { return };
-    let told = |name| env::var(name).expect("told with the group");
-    let elector = told(ELECTOR).parse().expect("an elector");
-    let lease = Duration::from_millis(told(LEASE_MS).parse().expect("milliseconds"));
-    let file = File::options().create(true).append(true).open(told(FILE)).expect("a file");
+    let setting = |name| env::var(name).expect("told with the group");
+    let elector = setting(ELECTOR).parse().expect("an elector");
+    let lease = Duration::from_millis(setting(LEASE_MS).parse().expect("milliseconds"));
+    let file = File::options().create(true).append(true).open(setting(FILE)).expect("a file");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let builder = Election::builder(group).brokers(told(BROKERS)).lease(lease);
+        let builder = Election::builder(group).brokers(setting(BROKERS)).lease(lease);
         let election = builder.elector(crate::elector(elector)).join().await.expect("it stands");
         loop {
             let mut lead = election.lead().await.expect("it leads");

@@ -51,7 +51,7 @@ const STOPPING: &str = "crates/neli-proto/src/supervisor/stopping.rs";
 const SUPERVISOR: &str = "crates/neli-proto/src/supervisor.rs";
 
 /// The supervisor takes a job for gone: then nobody else is told to kill it.
-const GUARD_NOT_TOLD: Edit = edit(RUNNING, "self.order(Order::Over { term: end.term() });", "");
+const GUARD_GETS_NO_END: Edit = edit(RUNNING, "self.order(Order::Over { term: end.term() });", "");
 
 /// A minute of faults shows some of the program's mutants to the chaos. For the rest the model is the proof: most take histories
 /// that are cut, or longer than a reading, at the right moment; and what a supervisor takes for done too early the guard
@@ -132,7 +132,7 @@ const MUTANTS: &[Mutant] = &[
                 }
             }",
             ),
-            GUARD_NOT_TOLD,
+            GUARD_GETS_NO_END,
         ],
         noticed_by: &[Model("a_guard_that_is_late")],
     },
@@ -147,7 +147,7 @@ const MUTANTS: &[Mutant] = &[
         breaks: "R6: the guard takes the main process's end for that of the whole tree",
         edits: &[
             edit(GUARD, "match ‹remains› {", "if run.has_main() { remains } else { Remains::seen(false, || false) }"),
-            edit(GUARD_RUN, "Action::Kill(‹means›)", "&[]"),
+            edit(GUARD_RUN, "Action::Kill(‹methods›)", "&[]"),
             edit(GUARD_RUN, "actions.extend(killing.map(|killing| Action::Kill(killing.round(now))));", ""),
         ],
         noticed_by: &[Model("a_daemon_that_is_left"), Chaos(&["kill-job", "kill-supervisor", "term"])],
@@ -234,7 +234,7 @@ const MUTANTS: &[Mutant] = &[
                 "self.order_stop_by(now + self.policy.stop.timeout);",
                 "return self.handle_answer(now, crate::guard::Answer::Gone);",
             ),
-            GUARD_NOT_TOLD,
+            GUARD_GETS_NO_END,
         ],
         noticed_by: &[Model("a_daemon_that_is_left")],
     },
@@ -250,7 +250,7 @@ const MUTANTS: &[Mutant] = &[
         edits: &[
             edit(GUARDED_JOB, "self.main.iter().for_each(MainProcess::kill);", ""),
             edit(GUARDED_JOB, "self.cgroup.iter().for_each(|cgroup| cgroup.kill());", ""),
-            edit(ORPHANS, "let left = ‹self.kill_what_is_left(at, &mut orphans)›;", "Left::Nothing"),
+            edit(ORPHANS, "let left = ‹self.kill_remaining_processes(at, &mut orphans)›;", "Left::Nothing"),
         ],
         noticed_by: &[Chaos(&["kill-guard", "term"])],
     },
@@ -335,7 +335,7 @@ const MUTANTS: &[Mutant] = &[
                     self.handle_answer(now, crate::guard::Answer::Gone);
                 }",
             ),
-            GUARD_NOT_TOLD,
+            GUARD_GETS_NO_END,
         ],
         noticed_by: &[Model("a_stop_behind_the_spawn")],
     },
@@ -351,14 +351,14 @@ const MUTANTS: &[Mutant] = &[
                 self.handle_answer(now, crate::guard::Answer::Gone);",
             ),
             edit(NODE, "self.actions.push_back(Action::Order(Order::Released { term }));", ""),
-            GUARD_NOT_TOLD,
+            GUARD_GETS_NO_END,
         ],
         noticed_by: &[Model("a_stop_behind_the_spawn"), Model("an_unhealthy_job"), Chaos(&["resign", "term"])],
     },
     Mutant {
         name: "UndecidedForgetsLeases",
         breaks: "R2: in an undecided view the leases heard are not waited for",
-        edits: &[edit(CLAIM_WINDOW, "longest_allowed.max(longest_heard)", "longest_allowed")],
+        edits: &[edit(CLAIM_WINDOW, "longest_allowed.max(longest_known)", "longest_allowed")],
         noticed_by: &[Model("a_late_beat_in_an_undecided_view")],
     },
     Mutant {
@@ -370,7 +370,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "UndecidedHurries",
         breaks: "R2: in an undecided view the longest lease allowed is not waited for",
-        edits: &[edit(CLAIM_WINDOW, "longest_allowed.max(longest_heard)", "longest_heard")],
+        edits: &[edit(CLAIM_WINDOW, "longest_allowed.max(longest_known)", "longest_known")],
         noticed_by: &[Model("a_head_cut_by_size")],
     },
     Mutant {

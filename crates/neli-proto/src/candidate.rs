@@ -145,7 +145,7 @@ impl Candidate {
             return self.step(now, Input::MoveOn);
         }
         self.step(now, Input::TimePassed);
-        self.common.do_what_is_due(now);
+        self.common.perform_due_actions(now);
         self.step(now, Input::TimedOut);
         self.step(now, Input::MoveOn);
         self.common.ask_identity_if_due(now, self.state.confirmation());
@@ -163,7 +163,7 @@ impl Candidate {
                 self.answered(now, LogBounds { asked, start, end, trusted });
             }
             Event::Delivered { seq } => self.delivered(now, seq),
-            Event::Heard(hello) => self.common.precedence.heard(now, hello),
+            Event::HelloReceived(hello) => self.common.precedence.received(now, hello),
             Event::HistoryCut => self.history_cut(now),
             Event::LogTrusted => self.step(now, Input::LogTrusted),
             Event::Named { id } => self.common.named(now, id),

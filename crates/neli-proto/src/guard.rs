@@ -16,7 +16,7 @@ pub use action::Action;
 pub use answers::Answers;
 pub use awaited::{AwaitedGuard, Wait};
 pub use event::{Event, Remains, TreeGone};
-pub use killing::{Killing, Means};
+pub use killing::{KillMethod, Killing};
 pub use message::{Answer, CommandKind, Grant, Named, Order, Step, Target};
 pub use orders::Orders;
 pub use starts::GuardStarts;
@@ -64,7 +64,7 @@ pub struct Guard {
     commands: Commands,
     /// Whether the deadline came while the run was alive.
     fenced: bool,
-    tree: Picture,
+    tree: KnownTree,
     /// Nothing is left to do.
     is_over: bool,
     actions: VecDeque<Action>,
@@ -74,7 +74,7 @@ pub struct Guard {
 /// after the lease was extended: at the job's memory limit a look may stall, and it must be over long before the
 /// deadline.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-struct Picture {
+struct KnownTree {
     /// The lease was extended since the last possible look.
     may_be_looked_at: bool,
     /// The earliest time of the next look.
@@ -92,7 +92,7 @@ impl Guard {
             run: None,
             commands: Commands::default(),
             fenced: false,
-            tree: Picture::default(),
+            tree: KnownTree::default(),
             is_over: false,
             actions: VecDeque::with_capacity(ACTIONS),
         }
@@ -240,7 +240,7 @@ impl Guard {
                 // ended.
                 Remains::ControlGroup if !run.is_being_killed() => self.kill(now),
                 Remains::Children | Remains::ControlGroup => {
-                    run.kill_who_was_left(now, &mut self.actions);
+                    run.kill_remaining(now, &mut self.actions);
                 }
             }
         }

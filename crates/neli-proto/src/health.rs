@@ -207,12 +207,12 @@ mod tests {
     const WELL: CommandEnd = CommandEnd::Exited(0);
 
     /// A job's health and the time, for tests.
-    struct Story {
+    struct Scenario {
         health: Health,
         now: Time,
     }
 
-    impl Story {
+    impl Scenario {
         /// A run that began at 0, checked every 10 s with a limit of 5 s, unhealthy after three failures.
         fn begin(start_seconds: u64) -> Self {
             let policy = HealthPolicy {
@@ -221,9 +221,9 @@ mod tests {
                 failures: 3,
                 start: Duration::from_secs(start_seconds),
             };
-            let mut story = Self { health: Health::new(policy), now: Time::from_nanos(0) };
-            story.health.handle(story.now, Event::RunBegan);
-            story
+            let mut scenario = Self { health: Health::new(policy), now: Time::from_nanos(0) };
+            scenario.health.handle(scenario.now, Event::RunBegan);
+            scenario
         }
 
         /// The next command: its number, and its time in seconds.
@@ -260,83 +260,83 @@ mod tests {
 
     #[test]
     fn an_interval_from_the_start_and_from_each_end() {
-        let mut story = Story::begin(0);
-        let (first, at) = story.next_command();
+        let mut scenario = Scenario::begin(0);
+        let (first, at) = scenario.next_command();
         assert_eq!(at, 10);
-        assert_eq!(story.end(first, WELL), None);
-        let (second, at) = story.next_command();
+        assert_eq!(scenario.end(first, WELL), None);
+        let (second, at) = scenario.next_command();
         assert_eq!(at, 21);
         assert_ne!(first, second);
     }
 
     #[test]
     fn so_many_failures_in_a_row_and_no_other_make_it_ill() {
-        let mut story = Story::begin(0);
-        assert_eq!(story.go_on(FAILED), Some(noted(1, FAILED)));
-        assert_eq!(story.go_on(CommandEnd::TimedOut), Some(noted(2, CommandEnd::TimedOut)));
-        assert_eq!(story.go_on(WELL), None);
-        assert_eq!(story.go_on(CommandEnd::Signaled(9)), Some(noted(1, CommandEnd::Signaled(9))));
-        assert_eq!(story.go_on(FAILED), Some(noted(2, FAILED)));
+        let mut scenario = Scenario::begin(0);
+        assert_eq!(scenario.go_on(FAILED), Some(noted(1, FAILED)));
+        assert_eq!(scenario.go_on(CommandEnd::TimedOut), Some(noted(2, CommandEnd::TimedOut)));
+        assert_eq!(scenario.go_on(WELL), None);
+        assert_eq!(scenario.go_on(CommandEnd::Signaled(9)), Some(noted(1, CommandEnd::Signaled(9))));
+        assert_eq!(scenario.go_on(FAILED), Some(noted(2, FAILED)));
         let missing = CommandEnd::NotStarted("no such file or directory".into());
-        assert_eq!(story.go_on(missing.clone()), Some(unhealthy(missing)));
-        assert_eq!(story.health.poll_timeout(), None, "said once, and no more is looked at");
+        assert_eq!(scenario.go_on(missing.clone()), Some(unhealthy(missing)));
+        assert_eq!(scenario.health.poll_timeout(), None, "said once, and no more is looked at");
     }
 
     #[test]
     fn what_fails_early_counts_only_after_a_success() {
-        let mut story = Story::begin(45);
+        let mut scenario = Scenario::begin(45);
         for _ in 0..4 {
-            assert_eq!(story.go_on(FAILED), None);
+            assert_eq!(scenario.go_on(FAILED), None);
         }
-        let (id, at) = story.next_command();
+        let (id, at) = scenario.next_command();
         assert_eq!(at, 54, "the grace is over");
-        assert_eq!(story.end(id, FAILED), Some(noted(1, FAILED)));
+        assert_eq!(scenario.end(id, FAILED), Some(noted(1, FAILED)));
 
-        let mut story = Story::begin(45);
-        assert_eq!(story.go_on(FAILED), None);
-        assert_eq!(story.go_on(WELL), None);
-        assert_eq!(story.go_on(FAILED), Some(noted(1, FAILED)));
+        let mut scenario = Scenario::begin(45);
+        assert_eq!(scenario.go_on(FAILED), None);
+        assert_eq!(scenario.go_on(WELL), None);
+        assert_eq!(scenario.go_on(FAILED), Some(noted(1, FAILED)));
     }
 
     #[test]
     fn a_command_that_began_in_the_grace_belongs_to_it() {
-        let mut story = Story::begin(11);
-        let (id, at) = story.next_command();
+        let mut scenario = Scenario::begin(11);
+        let (id, at) = scenario.next_command();
         assert_eq!(at, 10);
-        story.now = story.now + Duration::from_secs(4);
-        assert_eq!(story.end(id, CommandEnd::TimedOut), None);
+        scenario.now = scenario.now + Duration::from_secs(4);
+        assert_eq!(scenario.end(id, CommandEnd::TimedOut), None);
     }
 
     #[test]
     fn a_command_whose_end_is_not_reported_has_failed_and_the_next_one_runs() {
-        let mut story = Story::begin(0);
-        let (silent, _) = story.next_command();
-        story.now = story.health.poll_timeout().unwrap();
-        assert_eq!(story.now, Time::from_nanos(16_000_000_000), "its time, and a second for the answer");
-        story.health.handle_timeout(story.now);
-        assert_eq!(story.health.poll_action(), Some(noted(1, CommandEnd::Unanswered)));
-        assert_eq!(story.end(silent, WELL), None, "said too late");
-        let (_, at) = story.next_command();
+        let mut scenario = Scenario::begin(0);
+        let (silent, _) = scenario.next_command();
+        scenario.now = scenario.health.poll_timeout().unwrap();
+        assert_eq!(scenario.now, Time::from_nanos(16_000_000_000), "its time, and a second for the answer");
+        scenario.health.handle_timeout(scenario.now);
+        assert_eq!(scenario.health.poll_action(), Some(noted(1, CommandEnd::Unanswered)));
+        assert_eq!(scenario.end(silent, WELL), None, "said too late");
+        let (_, at) = scenario.next_command();
         assert_eq!(at, 26);
     }
 
     #[test]
     fn each_run_counts_anew() {
-        let mut story = Story::begin(0);
-        story.go_on(FAILED);
-        let (id, _) = story.next_command();
-        story.health.handle(story.now, Event::RunOver);
-        assert_eq!(story.health.poll_timeout(), None);
-        assert_eq!(story.end(id, FAILED), None, "of a run that is over");
-        story.health.handle(story.now, Event::RunBegan);
-        assert_eq!(story.end(id, FAILED), None, "of the run before");
-        assert_eq!(story.go_on(FAILED), Some(noted(1, FAILED)));
+        let mut scenario = Scenario::begin(0);
+        scenario.go_on(FAILED);
+        let (id, _) = scenario.next_command();
+        scenario.health.handle(scenario.now, Event::RunOver);
+        assert_eq!(scenario.health.poll_timeout(), None);
+        assert_eq!(scenario.end(id, FAILED), None, "of a run that is over");
+        scenario.health.handle(scenario.now, Event::RunBegan);
+        assert_eq!(scenario.end(id, FAILED), None, "of the run before");
+        assert_eq!(scenario.go_on(FAILED), Some(noted(1, FAILED)));
     }
 
     #[test]
     fn what_was_killed_with_its_run_says_nothing() {
-        let mut story = Story::begin(60);
-        assert_eq!(story.go_on(CommandEnd::Abandoned), None);
-        assert_eq!(story.go_on(FAILED), None, "it was no success either");
+        let mut scenario = Scenario::begin(60);
+        assert_eq!(scenario.go_on(CommandEnd::Abandoned), None);
+        assert_eq!(scenario.go_on(FAILED), None, "it was no success either");
     }
 }

@@ -22,7 +22,7 @@ const ANSWERS: Duration = Duration::from_millis(500);
 const SAID_AGAIN: Duration = Duration::from_secs(2);
 
 /// At most this many other lists of roles are reported.
-const MOST_STRANGERS: usize = 16;
+const MOST_REPORTED: usize = 16;
 
 /// What the process has to do.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -40,7 +40,7 @@ pub(crate) enum Action {
     /// From now on vacancies may be claimed. Given out once.
     Stand,
     /// For the log: another candidate of this group stands for other roles. Given out once for each list of roles.
-    Stranger {
+    SharesNoRole {
         /// The other candidate and its roles, in one line.
         warning: Box<str>,
     },
@@ -95,7 +95,7 @@ pub(crate) struct Introduction {
     /// Candidates that map a role to another partition, and may have gone.
     doubted: BTreeMap<MemberId, Box<str>>,
     /// The lists of roles, as typed, that were reported because they share no role with this process.
-    strangers: BTreeSet<Option<Box<str>>>,
+    reported: BTreeSet<Option<Box<str>>>,
     stage: Stage,
     actions: VecDeque<Action>,
 }
@@ -113,7 +113,7 @@ impl Introduction {
             joined: None,
             answered_by: None,
             doubted: BTreeMap::new(),
-            strangers: BTreeSet::new(),
+            reported: BTreeSet::new(),
             stage: Stage::Begun,
             actions: VecDeque::new(),
         }
@@ -182,7 +182,7 @@ impl Introduction {
     }
 
     /// A hello was read in partition 0.
-    pub(crate) fn heard(&mut self, now: Time, offset: Offset, hello: &ProcessHello) -> Whose {
+    pub(crate) fn received(&mut self, now: Time, offset: Offset, hello: &ProcessHello) -> Whose {
         if hello.member == self.member {
             self.came_back(now, offset);
             return Whose::Own;
@@ -190,15 +190,15 @@ impl Introduction {
         let name = hello.name.as_deref().unwrap_or("a candidate without a name");
         match self.mapping.refusal(&hello.mapping(), name).filter(|_| !hello.leaves) {
             None => drop(self.doubted.remove(&hello.member)),
-            Some(refusal) => self.heard_conflict(now, offset, hello, refusal.into()),
+            Some(refusal) => self.conflicting_hello_received(now, offset, hello, refusal.into()),
         }
         // A hello from before this process began to read may be of a candidate that has gone. One that is alive says
         // another.
         if !hello.leaves
             && !self.is_history(offset)
-            && let Some(warning) = self.mapping.stranger(&hello.mapping(), name)
+            && let Some(warning) = self.mapping.warning_if_no_role_is_shared(&hello.mapping(), name)
         {
-            self.heard_stranger(now, hello, warning.into());
+            self.hello_without_shared_role_received(now, hello, warning.into());
         }
         self.handle_timeout(now);
         if self.is_history(offset) { Whose::AnotherBefore } else { Whose::Another }
@@ -226,7 +226,7 @@ impl Introduction {
         self.history.is_some_and(|(end, _)| offset < end)
     }
 
-    fn heard_conflict(&mut self, now: Time, offset: Offset, hello: &ProcessHello, refusal: Box<str>) {
+    fn conflicting_hello_received(&mut self, now: Time, offset: Offset, hello: &ProcessHello, refusal: Box<str>) {
         let is_later = self.joined.is_some_and(|own| own < hello.joined.unwrap_or(offset));
         if is_later {
             // The other process learns at once of the one that was there first.
@@ -239,14 +239,14 @@ impl Introduction {
         }
     }
 
-    fn heard_stranger(&mut self, now: Time, hello: &ProcessHello, warning: Box<str>) {
+    fn hello_without_shared_role_received(&mut self, now: Time, hello: &ProcessHello, warning: Box<str>) {
         let is_new = hello.roles.is_some() && hello.joined.is_none();
         if is_new && self.joined.is_some() {
             // So that both processes report it, whichever of the two an operator looks at.
             self.say_hello(now);
         }
-        if self.strangers.len() < MOST_STRANGERS && self.strangers.insert(hello.roles.clone()) {
-            self.actions.push_back(Action::Stranger { warning });
+        if self.reported.len() < MOST_REPORTED && self.reported.insert(hello.roles.clone()) {
+            self.actions.push_back(Action::SharesNoRole { warning });
         }
     }
 

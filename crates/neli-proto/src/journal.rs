@@ -254,9 +254,9 @@ impl Journal {
             return Verdict::Nonsense;
         };
         let verdict = match &record.body {
-            Body::Beat { term, seen, .. } => self.judge_word_of_leader(*term, *seen, record, false),
+            Body::Beat { term, seen, .. } => self.judge_leader_record(*term, *seen, record, false),
             Body::Claim { after, .. } => self.judge_claim(offset, *after, record),
-            Body::Release { term, seen, .. } => self.judge_word_of_leader(*term, *seen, record, true),
+            Body::Release { term, seen, .. } => self.judge_leader_record(*term, *seen, record, true),
             Body::Request { what, term, .. } => match (&self.view, what) {
                 (View::Undecided(_), _) => Verdict::Undecided,
                 (_, What::End) => Verdict::Effective,
@@ -265,7 +265,7 @@ impl Journal {
             },
             Body::Hello { .. } => Verdict::Nonsense,
         };
-        self.earlier_job.heard(verdict, record);
+        self.earlier_job.received(verdict, record);
         verdict
     }
 
@@ -290,7 +290,7 @@ impl Journal {
     }
 
     /// L3 for a beat or a release; in an undecided view, whether it decides (L4).
-    fn judge_word_of_leader(&mut self, term: Offset, seen: Offset, record: &Record, is_release: bool) -> Verdict {
+    fn judge_leader_record(&mut self, term: Offset, seen: Offset, record: &Record, is_release: bool) -> Verdict {
         let window = self.window;
         match &mut self.view {
             View::Led(current) if current.offset == term && current.member == record.member => {

@@ -62,7 +62,7 @@ pub struct Listener {
     /// Since when the view has been vacant, with everything read.
     vacant_since: Option<Time>,
     /// Another leader's record was received as effective since listening began.
-    heard_leader: bool,
+    has_read_other_leader: bool,
     /// R0: whatever was cut from the log's head is older than every lease in it.
     cut_is_harmless: bool,
     /// The history was cut or made anew: an empty log proves nothing.
@@ -121,7 +121,7 @@ impl Listener {
             last_effective: Time::ZERO,
             longest_lease: Duration::ZERO,
             vacant_since: None,
-            heard_leader: false,
+            has_read_other_leader: false,
             cut_is_harmless: false,
             history_cut: false,
             distrusted: false,
@@ -166,7 +166,7 @@ impl Listener {
 
     /// Records of other keys stand at each offset from `first` to `last`.
     pub fn read_others(&mut self, now: Time, first: Offset, last: Offset) {
-        self.miss_what_is_undecodable(first);
+        self.count_undecodable_as_missing(first);
         self.journal.read_others(now, first, last);
         self.frontier = self.frontier.max(last + 1);
         self.passed(now, last);
@@ -174,7 +174,7 @@ impl Listener {
 
     /// What could not be decoded before this record was passed and counts as missing (L4): no answer about the log's
     /// end makes it a marker.
-    fn miss_what_is_undecodable(&mut self, offset: Offset) {
+    fn count_undecodable_as_missing(&mut self, offset: Offset) {
         if core::mem::take(&mut self.undecodable) {
             self.journal.miss_below(offset);
         }
@@ -192,7 +192,7 @@ impl Listener {
     /// A record of the election stands at `offset`; `own` when this candidate wrote it.
     pub fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>, own: bool) -> Received {
         let fresh = offset >= self.frontier;
-        self.miss_what_is_undecodable(offset);
+        self.count_undecodable_as_missing(offset);
         let verdict = self.journal.read(now, offset, record);
         let body = record.filter(|_| verdict != Verdict::Nonsense).map(|record| &record.body);
         if let Some(lease) = body.and_then(Body::lease) {
@@ -207,7 +207,7 @@ impl Listener {
             });
             if verdict == Verdict::Effective && of_leader {
                 self.last_effective = now;
-                self.heard_leader |= !own;
+                self.has_read_other_leader |= !own;
             }
         }
         self.note_overlap(now);
@@ -285,8 +285,8 @@ impl Listener {
 
     /// Whether another leader's record was received as effective since listening began.
     #[must_use]
-    pub(crate) const fn heard_leader(&self) -> bool {
-        self.heard_leader
+    pub(crate) const fn has_read_other_leader(&self) -> bool {
+        self.has_read_other_leader
     }
 
     /// Whether the leader is unknown only because an empty log was not trusted.

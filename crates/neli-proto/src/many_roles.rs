@@ -48,7 +48,7 @@ pub enum Action {
         partitions: u32,
     },
     /// For the log: another candidate of this group stands for other roles.
-    Stranger {
+    SharesNoRole {
         /// The other candidate and its roles, in one line.
         warning: Box<str>,
     },
@@ -131,7 +131,7 @@ impl ManyRoles {
                 introduction::Action::Hello { joined } => return Some(Action::Hello(Box::new(self.hello(joined)))),
                 introduction::Action::Refuse { error } => return Some(Action::Refuse { error }),
                 introduction::Action::Stand => self.known.as_mut()?.stands = true,
-                introduction::Action::Stranger { warning } => return Some(Action::Stranger { warning }),
+                introduction::Action::SharesNoRole { warning } => return Some(Action::SharesNoRole { warning }),
                 introduction::Action::Wait { why, until } => return Some(Action::Wait { why, until }),
             }
         }
@@ -170,7 +170,7 @@ impl ManyRoles {
 
     /// The last hello, if the process has said any: it leads nothing any more, and will lead nothing.
     #[must_use]
-    pub fn goodbye(&self) -> Option<ProcessHello> {
+    pub fn last_hello(&self) -> Option<ProcessHello> {
         let joined = self.known.as_ref()?.introduction.joined()?;
         Some(ProcessHello { leaves: true, ..self.hello(Some(joined)) })
     }
@@ -209,12 +209,12 @@ impl ManyRoles {
     }
 
     /// A hello was read in partition 0. Returns the event for each node.
-    pub fn heard(&mut self, now: Time, offset: Offset, value: &[u8]) -> Option<Event> {
+    pub fn received(&mut self, now: Time, offset: Offset, value: &[u8]) -> Option<Event> {
         let (known, hello) = self.known.as_mut().zip(ProcessHello::parse(value))?;
         if known.has_read(offset) {
             return None;
         }
-        let whose = known.introduction.heard(now, offset, &hello);
+        let whose = known.introduction.received(now, offset, &hello);
         let (takes_roles, shares_role) = (hello.takes_roles(), known.introduction.shares_role(&hello));
         let ProcessHello { member, name, roles, max_roles, leaves, .. } = hello;
         // A candidate without `--roles` stands in one election at most, which may be none of these; one with other
@@ -227,11 +227,11 @@ impl ManyRoles {
                 return None;
             }
             _ if !takes_roles => {}
-            Whose::Another => known.spread.heard(now, &member, max_roles),
+            Whose::Another => known.spread.received(now, &member, max_roles),
             Whose::AnotherBefore => known.spread.may_be_there(now, &member, max_roles),
         }
-        let heard = Hello { member, group_member: None, name, priority: 0, overlaps: false, leaves: false };
-        Some(Event::Election(candidate::Event::Heard(heard)))
+        let received = Hello { member, group_member: None, name, priority: 0, overlaps: false, leaves: false };
+        Some(Event::Election(candidate::Event::HelloReceived(received)))
     }
 
     /// Who holds a role now. To be called after each input of that role's node; most calls change nothing.

@@ -96,9 +96,9 @@ impl Mapping {
 
     /// A warning about the candidate `name`, which shares no role with this mapping; none if it shares one.
     #[must_use]
-    pub fn stranger(&self, other: &Self, name: &str) -> Option<String> {
-        let is_stranger = !self.shares_role(other);
-        is_stranger.then(|| {
+    pub fn warning_if_no_role_is_shared(&self, other: &Self, name: &str) -> Option<String> {
+        let shares_none = !self.shares_role(other);
+        shares_none.then(|| {
             format!(
                 "{name} stands in this group for other roles ({}), and for none of those here ({}): these are other elections, and what \
                  was meant as one may run twice; give all candidates the same --roles, or these a --group of their own",
@@ -196,19 +196,19 @@ mod tests {
 
     #[test]
     fn a_number_and_names_share_the_roles_that_are_called_the_same() {
-        let is_stranger = |own: &str, other: &str| {
+        let shares_none = |own: &str, other: &str| {
             let (own, other) = (Mapping::new(own, 2), Mapping::new(other, 2));
-            let is_stranger = own.stranger(&other, "web2").is_some();
-            assert_eq!(is_stranger, other.stranger(&own, "web1").is_some());
-            is_stranger
+            let shares_none = own.warning_if_no_role_is_shared(&other, "web2").is_some();
+            assert_eq!(shares_none, other.warning_if_no_role_is_shared(&own, "web1").is_some());
+            shares_none
         };
-        assert!(!is_stranger("5", "2") && !is_stranger("a,b,c", "c,d,e"));
-        assert!(!is_stranger("x,1", "2"), "a name like a number");
-        assert!(is_stranger("5", "a,b") && is_stranger("a,b", "c,d") && is_stranger("2", "01,7"));
-        assert!(is_stranger("a", "1"), "a candidate of one role, too");
-        assert!(is_stranger("5", "0"), "it stands for none");
+        assert!(!shares_none("5", "2") && !shares_none("a,b,c", "c,d,e"));
+        assert!(!shares_none("x,1", "2"), "a name like a number");
+        assert!(shares_none("5", "a,b") && shares_none("a,b", "c,d") && shares_none("2", "01,7"));
+        assert!(shares_none("a", "1"), "a candidate of one role, too");
+        assert!(shares_none("5", "0"), "it stands for none");
         assert_eq!(
-            Mapping::new("5", 5).stranger(&Mapping::new("a,b", 5), "web2").as_deref(),
+            Mapping::new("5", 5).warning_if_no_role_is_shared(&Mapping::new("a,b", 5), "web2").as_deref(),
             Some(
                 "web2 stands in this group for other roles (a, b), and for none of those here (0 to 4): these are other elections, and what \
                  was meant as one may run twice; give all candidates the same --roles, or these a --group of their own"

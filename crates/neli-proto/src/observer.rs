@@ -14,24 +14,24 @@ use crate::precedence::HELLO_HOLDS;
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, MemberId, Offset, Record, What};
 use crate::time::Time;
-use heard::millis;
 use lost::Lost;
+use receipt::millis;
 use side_by_side::SideBySide;
 
-pub use heard::{AgeBy, Heard, ReadAt};
 pub use history::{Finding, Found, History, PastTerm, TermEnd};
-pub use room::NoRoom;
-pub use side_by_side::OverlappedJob;
-pub use sight::{
+pub use known::{
     Change, Job, KnownCandidate, Leader, Leadership, Release, ResignRequest, Silence, Standby, VoidClaims,
 };
+pub use receipt::{AgeBy, ReadAt, Receipt};
+pub use room::NoRoom;
+pub use side_by_side::OverlappedJob;
 
-mod heard;
 mod history;
+mod known;
 mod lost;
+mod receipt;
 mod room;
 mod side_by_side;
-mod sight;
 mod waits;
 
 /// What tells its age by a timestamp may be as much younger than the clock says before the clocks are taken to differ.
@@ -117,13 +117,13 @@ impl Observer {
     pub fn read_hello(&mut self, at: ReadAt, offset: Offset, record: Option<Record>, written_ms: Option<u64>) {
         self.read_other(at.now, offset);
         if let Some(record) = record {
-            self.heard(at, record, written_ms);
+            self.record_received(at, record, written_ms);
         }
     }
 
     /// A hello was read, wherever it stands.
-    pub fn heard(&mut self, at: ReadAt, record: Record, written_ms: Option<u64>) {
-        let heard = self.hear(at, written_ms);
+    pub fn record_received(&mut self, at: ReadAt, record: Record, written_ms: Option<u64>) {
+        let received = self.receipt(at, written_ms);
         let Record { member: Some(member), name, body, .. } = record else { return };
         let Body::Hello { host, pid, version, elector, priority, overlap_ms, leaves, .. } = body else { return };
         if leaves {
@@ -142,27 +142,27 @@ impl Observer {
             has_many_roles,
             max_roles,
             overlaps,
-            heard,
+            received,
         };
         self.is_there(at, candidate);
     }
 
     /// The hello of a process with many roles, this one among them, was read, wherever it stands.
-    pub fn heard_process(&mut self, at: ReadAt, hello: ProcessHello, written_ms: Option<u64>) {
-        let heard = self.hear(at, written_ms);
+    pub fn process_hello_received(&mut self, at: ReadAt, hello: ProcessHello, written_ms: Option<u64>) {
+        let received = self.receipt(at, written_ms);
         if hello.leaves {
             self.candidates.remove(&hello.member);
         } else {
-            self.is_there(at, KnownCandidate::of_process(hello, heard));
+            self.is_there(at, KnownCandidate::of_process(hello, received));
         }
     }
 
     fn is_there(&mut self, at: ReadAt, candidate: KnownCandidate) {
-        if self.lost.is_dead(&candidate.member, candidate.heard) {
+        if self.lost.is_dead(&candidate.member, candidate.received) {
             return;
         }
         let broker_now = self.broker_now(at);
-        self.candidates.retain(|_, candidate| candidate.heard.age(at.now, broker_now) < HELLO_HOLDS);
+        self.candidates.retain(|_, candidate| candidate.received.age(at.now, broker_now) < HELLO_HOLDS);
         self.candidates.insert(candidate.member.clone(), candidate);
     }
 
@@ -180,22 +180,23 @@ impl Observer {
         let jobs_before = SideBySide::of(&self.journal);
         let led_before = lost::leads(&self.journal, self.leader.as_ref()).cloned();
         // By the clock as it was known before: what was told of the leader until now was told by that.
-        let silent = self.leader.as_ref().map(|leader| self.age(leader.word, at)).unwrap_or_default();
+        let silent = self.leader.as_ref().map(|leader| self.age(leader.last_record, at)).unwrap_or_default();
         let verdict = self.journal.read(at.now, offset, record);
-        let heard = self.hear(at, written_ms);
+        let received = self.receipt(at, written_ms);
         let past = led_before.as_ref().filter(|_| verdict == Verdict::Effective);
-        let past = past.and_then(|leader| lost::past_silence(leader, heard));
+        let past = past.and_then(|leader| lost::past_silence(leader, received));
         let silent = past.as_ref().map_or(silent, |past| past.silent);
         let mut changes: Vec<Change> = past.map(Change::FellSilent).into_iter().collect();
         match self.journal.view() {
             View::Led(term) if term_before != Some(term.offset) => {
                 let claimed_ms = written_ms.filter(|_| term.offset == offset);
-                self.leader = Some(Leader::of(term, heard, claimed_ms));
+                self.leader = Some(Leader::of(term, received, claimed_ms));
                 (self.release, self.void_claims) = (None, None);
                 changes.push(Change::Led);
             }
             View::Released { term, why } if self.release.as_ref().is_none_or(|release| release.term != *term) => {
-                let release = Release::of(*term, why.clone(), record.filter(|_| verdict == Verdict::Effective), heard);
+                let release =
+                    Release::of(*term, why.clone(), record.filter(|_| verdict == Verdict::Effective), received);
                 self.release = Some(release.clone());
                 changes.push(Change::Released(release));
             }
@@ -207,15 +208,15 @@ impl Observer {
         }
         changes.extend(jobs_before.change_to(&self.journal));
         if let Some(leader) = led_before.filter(|leader| lost::is_lost(leader, &self.journal, &changes)) {
-            self.lost.insert(&leader, heard);
-            self.candidates.retain(|member, known| !self.lost.is_dead(member, known.heard));
+            self.lost.insert(&leader, received);
+            self.candidates.retain(|member, known| !self.lost.is_dead(member, known.received));
         }
         match (verdict, record) {
-            (Verdict::Effective, Some(record)) => self.effective(record, heard, silent, &mut changes),
+            (Verdict::Effective, Some(record)) => self.effective(record, received, silent, &mut changes),
             (Verdict::Void, Some(Record { body: Body::Claim { .. }, name, member, .. })) => {
                 let count = self.void_claims.as_ref().map_or(0, |claims| claims.count) + 1;
                 let by = name.clone().or_else(|| member.as_ref().map(|member| member.as_str().into()));
-                self.void_claims = Some(VoidClaims { count, by, heard });
+                self.void_claims = Some(VoidClaims { count, by, received });
             }
             _ => {}
         }
@@ -230,11 +231,11 @@ impl Observer {
     }
 
     /// What an effective record tells beyond who leads.
-    fn effective(&mut self, record: &Record, heard: Heard, silent: Duration, changes: &mut Vec<Change>) {
+    fn effective(&mut self, record: &Record, received: Receipt, silent: Duration, changes: &mut Vec<Change>) {
         match &record.body {
             Body::Beat { state, pid, attempt, since_ms, .. } => {
                 let job = state.map(|state| Job { state, pid: *pid, attempt: *attempt, since_ms: *since_ms });
-                self.beat(job, heard, silent, changes);
+                self.beat(job, received, silent, changes);
             }
             Body::Release { exit, why, .. } => {
                 let Some(member) = &record.member else { return };
@@ -264,16 +265,16 @@ impl Observer {
     }
 
     /// The leader is alive, and was `silent` for so long.
-    fn beat(&mut self, job: Option<Job>, heard: Heard, silent: Duration, changes: &mut Vec<Change>) {
+    fn beat(&mut self, job: Option<Job>, received: Receipt, silent: Duration, changes: &mut Vec<Change>) {
         let (View::Led(term), Some(leader)) = (self.journal.view(), &mut self.leader) else { return };
         self.void_claims = None;
-        if leader.word != heard {
+        if leader.last_record != received {
             let is_past = changes.iter().any(|change| matches!(change, Change::FellSilent(_)));
             if is_past || (self.is_live && silent >= silence(leader.lease)) {
-                changes.push(Change::HeardAgain { silent });
+                changes.push(Change::SilenceEnded { silent });
             }
-            leader.interval = leader.word.written_before(heard);
-            leader.word = heard;
+            leader.interval = leader.last_record.written_before(received);
+            leader.last_record = received;
         }
         leader.lease = term.lease;
         if let Some(job) = job {
@@ -289,7 +290,7 @@ impl Observer {
     pub fn leadership(&self, at: ReadAt) -> Leadership<'_> {
         match (self.journal.view(), &self.leader, &self.release) {
             (View::Led(_), Some(leader), _) => {
-                let age = self.age(leader.word, at);
+                let age = self.age(leader.last_record, at);
                 let over = silence(leader.lease);
                 let left = leader.lease.saturating_sub(age);
                 if age < over {
@@ -301,7 +302,7 @@ impl Observer {
             (View::NeverLed, ..) => Leadership::NeverLed,
             (View::Undecided(undecided), ..) if undecided.empty_since_cut_head => Leadership::Forgotten,
             (View::Released { .. }, _, Some(release)) => {
-                Leadership::Released { release, age: self.age(release.heard, at) }
+                Leadership::Released { release, age: self.age(release.received, at) }
             }
             _ => Leadership::Unknown,
         }
@@ -309,8 +310,8 @@ impl Observer {
 
     /// How long ago something was said.
     #[must_use]
-    pub fn age(&self, heard: Heard, at: ReadAt) -> Duration {
-        heard.age(at.now, self.broker_now(at))
+    pub fn age(&self, received: Receipt, at: ReadAt) -> Duration {
+        received.age(at.now, self.broker_now(at))
     }
 
     /// When the leader will have been silent beyond its lease, unless it is heard before; none where nobody leads.
@@ -333,7 +334,7 @@ impl Observer {
         let (View::Led(_), None, Some(leader)) = (self.journal.view(), self.broker_clock, &self.leader) else {
             return None;
         };
-        let is_ahead = leader.word.written_ms.is_some_and(|written| {
+        let is_ahead = leader.last_record.written_ms.is_some_and(|written| {
             written.saturating_sub(at.wall_ms) > u64::try_from(CLOCKS_DIFFER.as_millis()).unwrap_or(u64::MAX)
         });
         let is_silent = matches!(self.leadership(at), Leadership::Silent { .. });
@@ -349,7 +350,7 @@ impl Observer {
         let others = self.candidates.values().filter(|candidate| Some(&candidate.member) != leader);
         let standbys = others.map(|candidate| Standby {
             candidate,
-            age: candidate.heard.age(at.now, broker_now),
+            age: candidate.received.age(at.now, broker_now),
             failed_runs: self.failed_runs.get(&candidate.member).copied().unwrap_or_default(),
         });
         let mut standbys: Vec<Standby<'_>> = standbys.filter(|standby| standby.age < HELLO_HOLDS).collect();
@@ -382,11 +383,11 @@ impl Observer {
         self.broker_clock.map_or(at.wall_ms, |(read, written_ms)| written_ms.saturating_add(millis(at.now.since(read))))
     }
 
-    fn hear(&mut self, at: ReadAt, written_ms: Option<u64>) -> Heard {
+    fn receipt(&mut self, at: ReadAt, written_ms: Option<u64>) -> Receipt {
         if let (true, Some(written_ms)) = (self.is_live, written_ms) {
             self.broker_clock = Some((at.now, written_ms));
         }
-        Heard { read: at.now, written_ms, is_live: self.is_live }
+        Receipt { read: at.now, written_ms, is_live: self.is_live }
     }
 }
 

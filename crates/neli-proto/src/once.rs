@@ -48,7 +48,7 @@ pub(crate) struct Once {
     /// The number of the last reading or append.
     last_id: u32,
     /// When it was said last that something is not recorded yet, until it is.
-    told_at: Option<Time>,
+    reported_at: Option<Time>,
     /// Why the facts could not be read or written lately.
     trouble: Option<Box<str>>,
     actions: VecDeque<Action>,
@@ -90,7 +90,7 @@ impl Once {
             history: History::default(),
             phase: Phase::StandingBy,
             last_id: 0,
-            told_at: None,
+            reported_at: None,
             trouble: None,
             actions: VecDeque::new(),
         };
@@ -167,7 +167,7 @@ impl Once {
                     return self.give_up();
                 }
                 self.learn(facts);
-                self.note_what_is_not_believed();
+                self.note_disbelieved_facts();
                 if self.scheduled.is_some() {
                     self.phase = Phase::Waiting { term };
                     self.begin_schedule(now);
@@ -225,7 +225,7 @@ impl Once {
             }
             Phase::Recording { id: awaited, again_at, .. } if *awaited == id => {
                 *again_at = Some(now + RETRY);
-                self.tell_that_it_is_not_recorded(now, Note::NotRecorded(error));
+                self.note_if_not_recorded(now, Note::NotRecorded(error));
             }
             Phase::Waiting { .. } => self.skip_was_not_recorded(now, id, error),
             Phase::Announcing { .. }
@@ -245,11 +245,11 @@ impl Once {
         let outcome = if end.status == 0 { Outcome::Done } else { Outcome::Failed };
         let ran_ms = u64::try_from(end.ran.as_millis()).ok();
         let fact = Fact { outcome, exit: Some(end.status), ran_ms, ..fact.clone() };
-        let told = Some(fact.clone());
+        let fact_recorded = Some(fact.clone());
         self.learn(match outcome {
-            Outcome::Done => Facts { done: told, ..Facts::default() },
+            Outcome::Done => Facts { done: fact_recorded, ..Facts::default() },
             Outcome::Failed | Outcome::Forgotten | Outcome::Running | Outcome::Skipped => {
-                Facts { attempt: told, ..Facts::default() }
+                Facts { attempt: fact_recorded, ..Facts::default() }
             }
         });
         let id = self.next_id();
@@ -279,7 +279,7 @@ impl Once {
     }
 
     /// What another's release tells of the key's run.
-    pub(crate) fn is_told_by(&self, event: &candidate::Event) -> Option<Fact> {
+    pub(crate) fn fact_released_by(&self, event: &candidate::Event) -> Option<Fact> {
         let candidate::Event::Read { record: Some(record), .. } = event else { return None };
         let Body::Release { term, exit: Some(exit), once: Some(key), .. } = &record.body else { return None };
         let is_anothers = record.member.as_ref() != Some(&self.member);
@@ -302,7 +302,7 @@ impl Once {
     /// That release is effective. What is recorded of the run is read before anything is claimed.
     pub(crate) fn was_released(&mut self, fact: Fact) {
         if let Some(scheduled) = &mut self.scheduled {
-            return scheduled.is_told(&fact.key);
+            return scheduled.was_released_elsewhere(&fact.key);
         }
         if fact.outcome == Outcome::Done {
             self.learn(Facts { done: Some(fact), ..Facts::default() });
@@ -345,7 +345,7 @@ impl Once {
     /// The outcome is recorded, or is not waited for any longer.
     fn finish(&mut self, now: Time) {
         let Phase::Recording { fact, .. } = &self.phase else { return };
-        self.told_at = None;
+        self.reported_at = None;
         if self.scheduled.is_some() {
             return self.run_is_recorded(now);
         }

@@ -83,14 +83,14 @@ pub struct Precedence {
     /// The leader, or the last leader if it fell silent: it does not stand by.
     leader: Option<MemberId>,
     /// The other candidates, by their last hello.
-    heard: BTreeMap<MemberId, HeardHello>,
+    received: BTreeMap<MemberId, ReceivedHello>,
     /// This candidate's first hello has been read back: a candidate whose first hello is read from now on came later.
     is_introduced: bool,
 }
 
 /// The content of another candidate's last hello.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-struct HeardHello {
+struct ReceivedHello {
     at: Time,
     group_member: Option<Box<str>>,
     name: Option<Box<str>>,
@@ -99,7 +99,7 @@ struct HeardHello {
     came_before: bool,
 }
 
-impl HeardHello {
+impl ReceivedHello {
     fn holds(&self, now: Time) -> bool {
         now.since(self.at) < HELLO_HOLDS
     }
@@ -120,7 +120,7 @@ impl Precedence {
             group_member: None,
             foreseen: false,
             leader: None,
-            heard: BTreeMap::new(),
+            received: BTreeMap::new(),
             is_introduced: false,
         }
     }
@@ -191,16 +191,16 @@ impl Precedence {
     /// with the fewest partitions (all that have none), and among those the one with the least id
     /// (`maybeAssignPartition` in librdkafka's sticky assignor). A member whose hello carries no id is left out.
     fn is_next(&self, now: Time, left: &str) -> bool {
-        let others = self.heard.values().filter(|heard| heard.holds(now));
-        let mut others = others.filter_map(|heard| heard.group_member.as_ref());
+        let others = self.received.values().filter(|received| received.holds(now));
+        let mut others = others.filter_map(|received| received.group_member.as_ref());
         self.group_member.as_ref().is_some_and(|own| others.all(|other| own < other || **other == *left))
     }
 
     /// The leader fell silent while it held the partition, as far as is known: whether the group has assigned the
     /// partition to this member, or will once the leader's session is over.
     fn is_next_to_leader(&self, now: Time) -> bool {
-        let leader = self.leader.as_ref().and_then(|leader| self.heard.get(leader));
-        let left = leader.and_then(|heard| heard.group_member.as_ref());
+        let leader = self.leader.as_ref().and_then(|leader| self.received.get(leader));
+        let left = leader.and_then(|received| received.group_member.as_ref());
         self.standing == Standing::Elsewhere && left.is_some_and(|left| self.is_next(now, left))
     }
 
@@ -216,16 +216,16 @@ impl Precedence {
     }
 
     /// Another candidate's hello was read.
-    pub fn heard(&mut self, now: Time, hello: Hello) {
+    pub fn received(&mut self, now: Time, hello: Hello) {
         let Hello { member, group_member, name, priority, overlaps: _, leaves } = hello;
         if leaves {
-            self.heard.remove(&member);
+            self.received.remove(&member);
             return;
         }
-        self.heard.retain(|_, heard| heard.holds(now));
-        if self.heard.len() < STANDBYS_COUNTED || self.heard.contains_key(&member) {
-            let came_before = self.heard.get(&member).map_or(!self.is_introduced, |heard| heard.came_before);
-            self.heard.insert(member, HeardHello { at: now, group_member, name, priority, came_before });
+        self.received.retain(|_, received| received.holds(now));
+        if self.received.len() < STANDBYS_COUNTED || self.received.contains_key(&member) {
+            let came_before = self.received.get(&member).map_or(!self.is_introduced, |received| received.came_before);
+            self.received.insert(member, ReceivedHello { at: now, group_member, name, priority, came_before });
         }
     }
 
@@ -236,26 +236,26 @@ impl Precedence {
 
     /// Whether the first hello of another living candidate stands before this candidate's own.
     pub(crate) fn came_before(&self, member: &MemberId) -> bool {
-        self.is_introduced && self.heard.get(member).is_some_and(|heard| heard.came_before)
+        self.is_introduced && self.received.get(member).is_some_and(|received| received.came_before)
     }
 
     /// Another candidate released a term. Most do so because they leave, and one that stays says hello again. Returns
     /// the group's member id from its last hello.
     pub(crate) fn released(&mut self, member: &MemberId) -> Option<Box<str>> {
-        self.heard.remove(member)?.group_member
+        self.received.remove(member)?.group_member
     }
 
     /// The number of other candidates known by their hellos, up to a thousand.
     #[must_use]
     pub(crate) fn standbys(&self, now: Time) -> u32 {
-        let standbys = self.heard.values().filter(|heard| heard.holds(now)).count();
+        let standbys = self.received.values().filter(|received| received.holds(now)).count();
         u32::try_from(standbys).unwrap_or(u32::MAX)
     }
 
     /// The other candidates known by their hellos: member id, name, and when the last hello was read.
     pub(crate) fn others(&self, now: Time) -> impl Iterator<Item = (&MemberId, Option<&str>, Time)> {
-        let held = self.heard.iter().filter(move |(_, heard)| heard.holds(now));
-        held.map(|(member, heard)| (member, heard.name.as_deref(), heard.at))
+        let held = self.received.iter().filter(move |(_, received)| received.holds(now));
+        held.map(|(member, received)| (member, received.name.as_deref(), received.at))
     }
 
     /// This member's `--priority`.
@@ -265,7 +265,7 @@ impl Precedence {
 
     /// The `--priority` of another candidate by its last hello; none if that is too old.
     pub(crate) fn priority_of(&self, now: Time, member: &MemberId) -> Option<u16> {
-        self.heard.get(member).filter(|heard| heard.holds(now)).map(|heard| heard.priority)
+        self.received.get(member).filter(|received| received.holds(now)).map(|received| received.priority)
     }
 
     /// The leader by the journal.
@@ -278,13 +278,13 @@ impl Precedence {
     /// Another leads, and the leader before has released nothing: that one is taken for gone until it says hello again.
     pub(crate) fn lost_to(&mut self, successor: Option<&MemberId>) {
         if let Some(lost) = self.leader.as_ref().filter(|leader| Some(*leader) != successor) {
-            self.heard.remove(lost);
+            self.received.remove(lost);
         }
     }
 
     /// Whether no other candidate is known to stand by, so that a claim needs no random delay.
     fn is_alone(&self, now: Time) -> bool {
-        self.heard.iter().all(|(member, heard)| Some(member) == self.leader.as_ref() || !heard.holds(now))
+        self.received.iter().all(|(member, received)| Some(member) == self.leader.as_ref() || !received.holds(now))
     }
 
     /// Whether a candidate of a higher priority stands by.
@@ -294,9 +294,9 @@ impl Precedence {
 
     /// The priorities of standbys that are higher than this candidate's.
     fn higher_priorities(&self, now: Time) -> impl Iterator<Item = u16> {
-        let others = self.heard.iter().filter(|(member, _)| Some(*member) != self.leader.as_ref());
-        let higher = others.filter(move |(_, heard)| heard.priority > self.priority && heard.holds(now));
-        higher.map(|(_, heard)| heard.priority)
+        let others = self.received.iter().filter(|(member, _)| Some(*member) != self.leader.as_ref());
+        let higher = others.filter(move |(_, received)| received.priority > self.priority && received.holds(now));
+        higher.map(|(_, received)| received.priority)
     }
 
     /// The addition to the claim delay for standbys of a higher priority: one step for each such priority, long

@@ -272,7 +272,7 @@ impl Body {
                 term: fields.offset("term")?,
                 seen: fields.offset("seen")?,
                 lease_ms: fields.number("lease_ms")?,
-                state: fields.word("state"),
+                state: fields.enum_value("state"),
                 pid: fields.number("pid"),
                 attempt: fields.number("attempt"),
                 since_ms: fields.number("since_ms"),
@@ -304,7 +304,7 @@ impl Body {
                 successor: fields.text("successor").map(MemberId),
             },
             "request" => Self::Request {
-                what: fields.word("what")?,
+                what: fields.enum_value("what")?,
                 term: fields.offset("term"),
                 by: fields.text("by"),
                 reason: fields.text("reason"),

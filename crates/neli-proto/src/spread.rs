@@ -14,18 +14,18 @@ use core::time::Duration;
 use crate::precedence::{HELLO_HOLDS, HELLO_INTERVAL, Standing};
 use crate::record::{MemberId, Why};
 use crate::time::Time;
-use kept::Kept;
 use members::{Member, Members};
+use withheld::Withheld;
 
 pub(crate) use members::goes_for_good;
 
 pub use crate::timings::PATIENCE;
 
 mod hand_over;
-mod kept;
 mod members;
 mod plan;
 mod share;
+mod withheld;
 
 /// After a partition is revoked from a leader, the member that the group has chosen instead knows its assignment
 /// within this time.
@@ -168,14 +168,14 @@ struct Role {
     /// The role is vacant because the group revoked its partition and is giving it to another member.
     is_handed_on: bool,
     /// Whether the role is withheld from the member that the group has chosen.
-    kept: Kept,
+    withheld: Withheld,
     /// The claim delay that was last given out.
-    told: Told,
+    last_delay: LastDelay,
 }
 
 /// The claim delay of a role that was last given out.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Told {
+enum LastDelay {
     Nothing,
     Extra(Option<Duration>),
 }
@@ -203,8 +203,8 @@ impl Spread {
             standing: Standing::Unknown,
             standing_since: now,
             is_handed_on: false,
-            kept: Kept::not(now),
-            told: Told::Nothing,
+            withheld: Withheld::not(now),
+            last_delay: LastDelay::Nothing,
         };
         Self {
             members: Members::of_one(Member::new(member.clone(), None, max_roles)),
@@ -258,9 +258,9 @@ impl Spread {
     }
 
     /// Another candidate's hello was read, in any role.
-    pub fn heard(&mut self, now: Time, member: &MemberId, max_roles: Option<u32>) {
+    pub fn received(&mut self, now: Time, member: &MemberId, max_roles: Option<u32>) {
         if *member != self.member {
-            self.members.known(member).heard(now, max_roles);
+            self.members.known(member).received(now, max_roles);
             self.changed(now);
         }
     }
@@ -270,7 +270,7 @@ impl Spread {
     pub fn may_be_there(&mut self, now: Time, member: &MemberId, max_roles: Option<u32>) {
         if *member != self.member {
             let age = HELLO_HOLDS.saturating_sub(HELLO_INTERVAL + LATE_HELLO);
-            self.members.known(member).heard(now - age, max_roles);
+            self.members.known(member).received(now - age, max_roles);
             self.changed(now);
         }
     }
@@ -282,7 +282,7 @@ impl Spread {
             role.is_handed_on = why == Some(Why::Revoked);
             role.given_up_by = why.is_some_and(Why::lets_another_lead).then(|| member.clone());
             if !is_own {
-                role.kept.released(now, why);
+                role.withheld.released(now, why);
             }
         }
         if !is_own {
@@ -316,7 +316,7 @@ impl Spread {
             self.taken += 1;
             role.taken = self.taken;
             if role.standing != Standing::Assigned {
-                role.kept.taken(now, silent.is_some());
+                role.withheld.taken(now, silent.is_some());
             }
         }
         if let Some(member) = silent.and_then(|silent| self.members.by_id(&silent)) {

@@ -24,14 +24,14 @@ pub struct Leader {
     /// The longest lease that its records name.
     pub lease: Duration,
     /// When its last effective record was read; where that was written before the node began to listen, when it did.
-    pub heard: Time,
+    pub received: Time,
 }
 
 impl Leader {
     /// Whether it has been silent for so long that it leads no more (R2).
     #[must_use]
     pub fn is_silent(&self, now: Time) -> bool {
-        now.since(self.heard) >= silence(self.lease)
+        now.since(self.received) >= silence(self.lease)
     }
 }
 
@@ -61,7 +61,7 @@ pub struct Counts {
     /// Claims that were void.
     pub void_claims: u64,
     /// Those of them that came after the last effective record of a leader's.
-    pub void_since_heard: u32,
+    pub void_in_a_row: u32,
 }
 
 /// Another candidate of the election.

@@ -213,7 +213,7 @@ impl Supervisor {
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        let dues = [
+        let due_times = [
             self.failed_runs_forgotten_at(),
             self.guard_due(),
             self.health_due(),
@@ -221,7 +221,7 @@ impl Supervisor {
             self.next_guard_due(),
             self.run_due(),
         ];
-        dues.into_iter().flatten().min()
+        due_times.into_iter().flatten().min()
     }
 
     /// Does what is due by now. Early calls do nothing.
@@ -266,10 +266,10 @@ impl Supervisor {
     pub fn handle_lead(&mut self, now: Time, event: LeadEvent) {
         match event {
             LeadEvent::Departed(departure) => self.exit(departure),
-            LeadEvent::Extended(right) => self.extended(now, right),
-            LeadEvent::Held(right) => self.held(now, right),
+            LeadEvent::Extended(grant) => self.extended(now, grant),
+            LeadEvent::Held(grant) => self.held(now, grant),
             LeadEvent::Killed(_) => self.lose(now),
-            LeadEvent::Led(right) => self.led(now, right),
+            LeadEvent::Led(grant) => self.led(now, grant),
             LeadEvent::MayRun(window) => self.may_run(now, window),
             LeadEvent::StoppedFor(why) => self.stop(now, why),
             LeadEvent::StoppedWithin { why, within } => self.stop_within(now, why, within),

@@ -117,7 +117,7 @@ pub fn judge(facts: &TopicFacts, place: JudgedPartition<'_>) -> Result<Judgement
         return Err(refusal);
     }
     let gaps_are_markers = settings.cleanup_policy.is_some();
-    Ok(Judgement { cut_is_harmless: settings.keep_what_is_young(), gaps_are_markers, risks: risks(facts, place) })
+    Ok(Judgement { cut_is_harmless: settings.keep_recent_records(), gaps_are_markers, risks: risks(facts, place) })
 }
 
 /// The settings for which a topic is refused: each with its value, and what would be right.
@@ -185,8 +185,8 @@ pub fn judge_topic_of_facts(
     let mut risks = Vec::new();
     let wanted = i64::try_from(retention.as_millis()).unwrap_or(i64::MAX);
     let forgets = policy.is_some_and(|policy| policy.contains("delete"));
-    if let Some(kept) = settings.retention_ms.filter(|kept| forgets && (0..wanted).contains(kept)) {
-        risks.push(Risk::RetentionOfFacts { kept, wanted });
+    if let Some(actual) = settings.retention_ms.filter(|actual| forgets && (0..wanted).contains(actual)) {
+        risks.push(Risk::RetentionOfFacts { actual, wanted });
     }
     if settings.unclean_leader_election == Some(true) {
         risks.push(Risk::UncleanLeaderElectionOfFacts);
@@ -211,7 +211,7 @@ impl TopicSettings {
 
     /// Whether what was cut from the log's head is certainly older than the least retention: each setting that decides it was
     /// shown, and is right.
-    fn keep_what_is_young(&self) -> bool {
+    fn keep_recent_records(&self) -> bool {
         self.cleanup_policy.is_some()
             && self.retention_ms.is_some()
             && self.retention_bytes == Some(-1)

@@ -92,7 +92,7 @@ impl World {
             let offset = i64::try_from(self.read).unwrap_or(i64::MAX);
             self.read += 1;
             for member in &mut self.members {
-                member.candidate.handle(self.now, told(offset, &record));
+                member.candidate.handle(self.now, read_event(offset, &record));
             }
         }
     }
@@ -109,7 +109,7 @@ impl World {
                 Action::ReadFrom(from) => {
                     let from = usize::try_from(from).unwrap_or_default();
                     for (offset, record) in (0..).zip(&self.log[..read]).skip(from) {
-                        member.candidate.handle(now, told(offset, record));
+                        member.candidate.handle(now, read_event(offset, record));
                     }
                 }
                 Action::Depart(_) => member.departed = true,
@@ -163,7 +163,7 @@ impl World {
     }
 }
 
-fn told(offset: i64, record: &Record) -> Event {
+fn read_event(offset: i64, record: &Record) -> Event {
     match record.body {
         Body::Hello { .. } => Event::ReadOther { offset, hello: record.clone().into_hello() },
         Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {

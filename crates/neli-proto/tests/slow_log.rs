@@ -156,7 +156,7 @@ impl World {
     }
 
     /// A record as a reader is told of it.
-    fn told(&self, offset: usize) -> Event {
+    fn read_event(&self, offset: usize) -> Event {
         let record = self.log[offset].clone();
         let offset = i64::try_from(offset).expect("a few");
         match record {
@@ -179,7 +179,7 @@ impl World {
             Arrival::Appended(record) => {
                 self.log.push(record);
                 for index in 0..self.candidates.len() {
-                    let event = self.told(self.log.len() - 1);
+                    let event = self.read_event(self.log.len() - 1);
                     self.put(at + self.way, Arrival::At(index, event));
                 }
             }
@@ -187,7 +187,7 @@ impl World {
                 let end = i64::try_from(self.log.len()).expect("a few");
                 self.put(at + self.way, Arrival::At(index, Event::Answered { asked, start: 0, end, trusted: true }));
                 for offset in 0..self.log.len() {
-                    let event = self.told(offset);
+                    let event = self.read_event(offset);
                     self.put(at + self.way, Arrival::At(index, event));
                 }
                 self.put(at + self.way, Arrival::At(index, Event::ReachedEnd { next: end }));
@@ -307,7 +307,7 @@ fn of_a_crowd_some_fifteen_claim_and_the_first_does_so_at_once() {
     let mut random = Random::from_seed(1);
     for crowd in [100, 300, 1_000_u32] {
         let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
-        (0..crowd).for_each(|index| precedence.heard(now, hello_of(MemberId::from_random(index.into()))));
+        (0..crowd).for_each(|index| precedence.received(now, hello_of(MemberId::from_random(index.into()))));
         let span = precedence.delay(now, Predecessor::Gone).expect("everybody may claim").random;
         let (mut claims, mut waited) = (0, Duration::ZERO);
         for _ in 0..VACANCIES {

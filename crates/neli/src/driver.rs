@@ -204,7 +204,7 @@ impl Driver {
     fn let_time_pass(&mut self, at: usize, now: Time) {
         self.roles[at].guard.handle_timeout(now);
         self.perform_effects(at);
-        self.roles[at].drop_what_is_due(now);
+        self.roles[at].drop_tasks_if_due(now);
         self.take_passed(at, now);
         self.call(at, now, |node| node.handle_timeout(now));
         self.follow_many();
@@ -281,11 +281,11 @@ impl Driver {
         self.session.stop_reading();
         let now = clock::now();
         self.session.leave_group_for_good(self.roles.iter().all(|role| role.node.is_alone(now)));
-        self.say_goodbye();
+        self.say_last_hello();
         let left_by = now + LEAVING_TAKES;
         loop {
             let left_by = (self.session.is_leaving_group() && clock::now() < left_by).then_some(left_by);
-            let waits = [left_by, self.session.awaits_goodbye_until()];
+            let waits = [left_by, self.session.awaits_last_hello_until()];
             let Some(until) = waits.into_iter().flatten().min() else { break };
             self.wait(waiter, Some(until));
             // Nothing more is taken in.

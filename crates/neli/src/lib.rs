@@ -166,7 +166,7 @@ pub mod program {
     pub use crate::kafka::error_class::Layer;
     pub use crate::kafka::event::{FactsEvent, KafkaEvent, Key, ReadRecord, ReadingEvent};
     pub use crate::kafka::examination::{
-        Examination, NotCreated, PartitionSeen, TopicSeen, TopicSight, Unreachable, Untold, facts_to_create,
+        Examination, NotAnswered, NotCreated, PartitionSeen, TopicExamination, TopicSeen, Unreachable, facts_to_create,
         journal_to_create,
     };
     pub use crate::kafka::facts::{FactsReading, FactsSettings, WantedFacts};

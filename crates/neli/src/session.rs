@@ -8,7 +8,7 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use neli_proto::goodbye::Goodbye;
+use neli_proto::last_hello::LastHello;
 use neli_proto::record::Record;
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
@@ -86,7 +86,7 @@ pub struct Session {
     held: Option<BTreeSet<i32>>,
     group_member: Option<String>,
     has_unused_partitions: bool,
-    goodbye: Goodbye,
+    last_hello: LastHello,
     events: Receiver<KafkaEvent>,
     event_sender: Sender<KafkaEvent>,
     reports: Receiver<GroupReport>,
@@ -121,7 +121,7 @@ impl Session {
             held: None,
             group_member: None,
             has_unused_partitions: false,
-            goodbye: Goodbye::default(),
+            last_hello: LastHello::default(),
             events,
             event_sender,
             reports,
@@ -221,10 +221,10 @@ impl Session {
     /// `seq`.
     pub fn send(&mut self, role: u32, record: &Record) -> Result<(), ClientError> {
         let election = self.election(role).ok_or_else(|| ClientError("the topic is not known yet".to_owned()))?;
-        let seq = (!record.is_goodbye()).then(|| record.seq.unwrap_or_default());
+        let seq = (!record.is_last_hello()).then(|| record.seq.unwrap_or_default());
         self.producer.send(&election, seq, &election.key_of(record), &record.to_bytes())?;
-        if record.is_goodbye() {
-            self.goodbye.said(clock::now());
+        if record.is_last_hello() {
+            self.last_hello.said(clock::now());
         }
         Ok(())
     }
@@ -292,7 +292,7 @@ impl Session {
                 return self.identified(asked, identity, count, &partitions);
             }
             KafkaEvent::HelloDelivered => {
-                self.goodbye.hello_delivered();
+                self.last_hello.hello_delivered();
                 SessionEvent::HelloDelivered
             }
             KafkaEvent::Moved(found) => SessionEvent::Moved(found),

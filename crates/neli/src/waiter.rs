@@ -19,25 +19,25 @@ use crate::clock;
 #[derive(Debug)]
 pub(crate) struct Waiter {
     alarm: Alarm,
-    bell: Arc<Bell>,
+    wakeup: Arc<Wakeup>,
 }
 
 /// Becomes readable when it is rung.
 #[derive(Debug)]
-struct Bell(EventFd);
+struct Wakeup(EventFd);
 
 impl Waiter {
     /// # Errors
     ///
     /// The kernel has no descriptor to spare.
     pub(crate) fn new() -> io::Result<Self> {
-        let bell = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
-        Ok(Self { alarm: Alarm::new()?, bell: Arc::new(Bell(bell)) })
+        let wakeup = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
+        Ok(Self { alarm: Alarm::new()?, wakeup: Arc::new(Wakeup(wakeup)) })
     }
 
     /// Waits for the future, until `due` at most; `None` when that came first.
     pub(crate) fn wait<T>(&mut self, due: Option<Time>, future: impl Future<Output = T>) -> Option<T> {
-        let waker = Waker::from(Arc::clone(&self.bell));
+        let waker = Waker::from(Arc::clone(&self.wakeup));
         let mut context = Context::from_waker(&waker);
         let mut future = pin!(future);
         // It can't fail on a descriptor that is ours.
@@ -50,15 +50,16 @@ impl Waiter {
                 self.alarm.acknowledge();
                 return None;
             }
-            let mut sources = [&self.bell.0.as_fd(), &self.alarm.as_fd()].map(|fd| PollFd::new(*fd, PollFlags::POLLIN));
+            let mut sources =
+                [&self.wakeup.0.as_fd(), &self.alarm.as_fd()].map(|fd| PollFd::new(*fd, PollFlags::POLLIN));
             // A turn too many does no harm.
             let _ = poll(&mut sources, PollTimeout::NONE);
-            let _ = self.bell.0.read();
+            let _ = self.wakeup.0.read();
         }
     }
 }
 
-impl Wake for Bell {
+impl Wake for Wakeup {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }

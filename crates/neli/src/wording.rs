@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     /// What a program with the library is never told, file by file: it has no hook for it.
-    const NOT_TOLD: [(&str, &str); 8] = [
+    const NOT_OF_THE_LIBRARY: [(&str, &str); 8] = [
         // The facts of `--once`.
         ("kafka/facts.rs", "drop --no-create-topic"),
         ("kafka/facts.rs", "a longer --lease gives more time"),
@@ -77,31 +77,31 @@ mod tests {
     #[test]
     fn each_option_that_a_message_names_has_its_words_here() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let mut untold = Vec::new();
+        let mut unmapped = Vec::new();
         for file in [root.join("src"), root.join("../neli-proto/src")].iter().flat_map(|root| sources(root)) {
             let name = file.to_str().unwrap();
             let source = fs::read_to_string(&file).unwrap();
             let code = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
             for line in code.lines().map(str::trim).filter(|line| !line.starts_with("//") && line.contains('"')) {
-                let is_told = !name.ends_with("tests.rs")
-                    && !NOT_TOLD.iter().any(|(file, part)| name.ends_with(file) && line.contains(part));
-                if is_told && names_option(line) && names_option(&of_library(line)) {
-                    untold.push(format!("{name}: {line}"));
+                let is_of_the_library = !name.ends_with("tests.rs")
+                    && !NOT_OF_THE_LIBRARY.iter().any(|(file, part)| name.ends_with(file) && line.contains(part));
+                if is_of_the_library && names_option(line) && names_option(&of_library(line)) {
+                    unmapped.push(format!("{name}: {line}"));
                 }
             }
         }
-        assert!(untold.is_empty(), "{untold:#?}");
+        assert!(unmapped.is_empty(), "{unmapped:#?}");
     }
 
     #[test]
     fn a_program_is_told_of_its_own_methods() {
-        let told = of_library("topic \"t\": it does not exist; create it, or drop --no-create-topic");
-        assert_eq!(told, "topic \"t\": it does not exist; create it, or don't call create_topic(false)");
-        let told = of_library(
+        let shown = of_library("topic \"t\": it does not exist; create it, or drop --no-create-topic");
+        assert_eq!(shown, "topic \"t\": it does not exist; create it, or don't call create_topic(false)");
+        let shown = of_library(
             "--overlap is missing: web2 stands in this election with it; all its candidates need it, or none",
         );
         assert_eq!(
-            told,
+            shown,
             "web2 stands in this election with an overlap, which the library does not have; start it without that"
         );
     }

@@ -39,8 +39,8 @@ fn vacant(leadership: &Leadership) -> Option<()> {
 async fn a_topic_that_is_missing_is_waited_for() {
     let broker = EmbeddedBroker::start().unwrap();
     let mut follower = Follower::builder("billing").embedded(&broker).start().unwrap();
-    let told = until(&mut follower, trouble).await;
-    assert!(told.contains("billing.neli") && told.contains("does not exist yet"), "{told}");
+    let message = until(&mut follower, trouble).await;
+    assert!(message.contains("billing.neli") && message.contains("does not exist yet"), "{message}");
     let election = candidate(&broker).name("web1").join().await.unwrap();
     let lead = election.lead().await.unwrap();
     let leader = until(&mut follower, led).await;
@@ -56,8 +56,8 @@ async fn nobody_answers_and_that_is_told() {
     // Nothing listens there.
     let mut follower = Follower::builder("billing").brokers("127.0.0.1:9").start().unwrap();
     assert_eq!(follower.leadership(), Leadership::Unknown { trouble: None });
-    let told = until(&mut follower, trouble).await;
-    assert!(told.contains("127.0.0.1:9"), "{told}");
+    let message = until(&mut follower, trouble).await;
+    assert!(message.contains("127.0.0.1:9"), "{message}");
 }
 
 /// Each role's leader, though several share a partition.

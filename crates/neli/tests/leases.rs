@@ -64,7 +64,7 @@ async fn a_task_that_runs_is_awaited() {
 fn a_lease_that_is_over_is_not_taken_up_again() {
     let broker = EmbeddedBroker::start().unwrap();
     let (say, said) = mpsc::channel();
-    let (go_on, told) = mpsc::channel::<()>();
+    let (go_on, receiver) = mpsc::channel::<()>();
     let task = thread::spawn(move || {
         block_on(async {
             let builder = Election::builder("billing").embedded(&broker).lease(LEASE).elector(Elector::Log);
@@ -72,7 +72,7 @@ fn a_lease_that_is_over_is_not_taken_up_again() {
             let mut lead = election.lead().await.unwrap();
             let block = async |lease: Lease| {
                 say.send((lease, election.clone())).unwrap();
-                let _ = told.recv();
+                let _ = receiver.recv();
                 std::future::pending::<()>().await;
             };
             let _ = lead.run(block).await;

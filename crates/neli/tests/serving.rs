@@ -21,7 +21,7 @@ fn candidate(broker: &EmbeddedBroker) -> Builder {
 async fn serving_goes_on_from_lead_to_lead() {
     let broker = EmbeddedBroker::start().unwrap();
     let election = candidate(&broker).join().await.unwrap();
-    let (tell, mut told) = unbounded_channel();
+    let (tell, mut receiver) = unbounded_channel();
     let served = election.serve(|lease: Lease| {
         let tell = tell.clone();
         async move {
@@ -32,13 +32,13 @@ async fn serving_goes_on_from_lead_to_lead() {
         }
     });
     let steer = async {
-        let (first, _) = told.recv().await.unwrap();
+        let (first, _) = receiver.recv().await.unwrap();
         let lead_of_first = election.leader().unwrap();
         assert_eq!(lead_of_first.term, first);
         let other = candidate(&broker).join().await.unwrap();
         // An operator, or the group, would do so.
         election.clone().leave().await;
-        assert_eq!(told.recv().await, Some((first, Some(Reason::Left))));
+        assert_eq!(receiver.recv().await, Some((first, Some(Reason::Left))));
         assert!(other.lead().await.unwrap().lease().token() > first);
     };
     let (left, ()) = tokio::join!(served, steer);
@@ -51,7 +51,7 @@ async fn a_task_resigns_and_another_leads() {
     let broker = EmbeddedBroker::start().unwrap();
     let first = candidate(&broker).join().await.unwrap();
     let second = candidate(&broker).join().await.unwrap();
-    let (tell, mut told) = unbounded_channel();
+    let (tell, mut receiver) = unbounded_channel();
     let serve = |election: Election, name: &'static str| {
         let tell = tell.clone();
         tokio::spawn(async move {
@@ -67,7 +67,7 @@ async fn a_task_resigns_and_another_leads() {
     let served = [serve(first.clone(), "first"), serve(second.clone(), "second")];
     let (mut seen, mut terms) = (BTreeSet::new(), Vec::new());
     while seen.len() < 2 || terms.len() < 4 {
-        let (name, term, reason) = told.recv().await.unwrap();
+        let (name, term, reason) = receiver.recv().await.unwrap();
         assert_eq!(reason, Reason::Resigned);
         seen.insert(name);
         terms.push(term);
@@ -127,15 +127,15 @@ async fn tasks_beside_each_other_are_all_awaited() {
 async fn a_background_task_is_run_again_under_the_next_lead() {
     let broker = EmbeddedBroker::start().unwrap();
     let election = candidate(&broker).join().await.unwrap();
-    let (tell, mut told) = unbounded_channel();
+    let (tell, mut receiver) = unbounded_channel();
     let background = election.background(|lease: Lease| {
         tell.send(lease).unwrap();
         pending::<()>()
     });
     let steer = async {
-        let first = told.recv().await.unwrap();
+        let first = receiver.recv().await.unwrap();
         first.resign();
-        let second = told.recv().await.unwrap();
+        let second = receiver.recv().await.unwrap();
         assert!(second.token() > first.token() && !first.is_valid() && second.is_valid());
         election.clone().leave().await;
     };

@@ -172,29 +172,29 @@ mod tests {
     fn a_command_that_is_not_found_is_quoted_as_written() {
         let directory = tempfile::tempdir().unwrap();
         file(directory.path(), "echo", 0o755, "");
-        let told = |words: &[&str]| {
+        let message = |words: &[&str]| {
             let command: Vec<OsString> = words.iter().map(OsString::from).collect();
             let refusal = find_command(&command, Some(directory.path().as_os_str())).unwrap_err();
             assert_eq!(refusal.status.code(), 127);
             refusal.to_string()
         };
-        assert_eq!(told(&["echo hi"]), "'echo hi': not found; without the quotes it is: -- echo hi");
+        assert_eq!(message(&["echo hi"]), "'echo hi': not found; without the quotes it is: -- echo hi");
         for line in ["echo hi | cat", "ecko hi"] {
             assert_eq!(
-                told(&[line]),
+                message(&[line]),
                 format!("'{line}': not found; a line for the shell is written: -- sh -c '{line}'")
             );
         }
-        assert!(told(&["echo 'a b'"]).ends_with("-- sh -c '..'"));
+        assert!(message(&["echo 'a b'"]).ends_with("-- sh -c '..'"));
         let variable = "FOO=..: not found; to set a variable for the job: -- env FOO=..";
-        assert_eq!(told(&["FOO=hunter2", "echo", "hi"]), format!("{variable} echo"));
-        assert_eq!(told(&["FOO=hunter2"]), format!("{variable} COMMAND"));
+        assert_eq!(message(&["FOO=hunter2", "echo", "hi"]), format!("{variable} echo"));
+        assert_eq!(message(&["FOO=hunter2"]), format!("{variable} COMMAND"));
         assert_eq!(
-            told(&["FOO=hunter2 echo"]),
+            message(&["FOO=hunter2 echo"]),
             "'FOO=.. ..': not found; a line for the shell is written: -- sh -c 'FOO=.. ..'"
         );
-        assert_eq!(told(&["no-such"]), "no-such: not found in PATH");
-        assert_eq!(told(&["1=2"]), "1=2: not found in PATH");
+        assert_eq!(message(&["no-such"]), "no-such: not found in PATH");
+        assert_eq!(message(&["1=2"]), "1=2: not found in PATH");
     }
 
     #[test]

@@ -289,10 +289,10 @@ fn a_secret_is_not_in_what_a_developer_prints() {
 
 #[test]
 fn watch_begins_where_it_is_asked_to() {
-    let told = watch(&["watch", "-g", "b", "-b", "k:1", "--json", "--from", "57", "--until-end"]);
-    assert_eq!((told.json, told.from, told.until_end), (true, Some(WatchFrom::Offset(57)), true));
-    let told = watch(&["watch", "-g", "b", "-b", "k:1"]);
-    assert_eq!((told.json, told.from, told.until_end), (false, None, false));
+    let parsed = watch(&["watch", "-g", "b", "-b", "k:1", "--json", "--from", "57", "--until-end"]);
+    assert_eq!((parsed.json, parsed.from, parsed.until_end), (true, Some(WatchFrom::Offset(57)), true));
+    let parsed = watch(&["watch", "-g", "b", "-b", "k:1"]);
+    assert_eq!((parsed.json, parsed.from, parsed.until_end), (false, None, false));
     assert_eq!(watch(&["watch", "-g", "b", "-b", "k:1", "--from", "start"]).from, Some(WatchFrom::Start));
     let hour_ago = WatchFrom::Since(Duration::from_secs(3_600));
     assert_eq!(watch(&["watch", "-g", "b", "-b", "k:1", "--from", "1h"]).from, Some(hour_ago));

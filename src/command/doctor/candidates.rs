@@ -121,14 +121,15 @@ impl Group {
         let mut differ = 0;
         for (member, candidate) in &candidates {
             let mapping = self.hellos.get(member).filter(|hello| !hello.leaves).map(ProcessHello::mapping);
-            let stranger = mapping.as_ref().and_then(|other| own.stranger(other, candidate.shown()));
+            let shares_no_role =
+                mapping.as_ref().and_then(|other| own.warning_if_no_role_is_shared(other, candidate.shown()));
             let refusals =
                 [overlap(config, candidate), mapping.and_then(|other| own.refusal(&other, candidate.shown()))];
             for refusal in refusals.into_iter().flatten() {
                 findings.fail("candidates", refusal, None);
                 differ += 1;
             }
-            for difference in stranger.into_iter().chain(differences(config, candidate)) {
+            for difference in shares_no_role.into_iter().chain(differences(config, candidate)) {
                 findings.warn("candidates", difference, None);
                 differ += 1;
             }
@@ -285,15 +286,18 @@ mod tests {
 
     #[test]
     fn a_clock_that_differs_by_more_than_a_second_is_a_warning() {
-        let told = |clocks| {
+        let clock_report = |clocks| {
             let mut findings = Findings::default();
             tell_clock(clocks, &mut findings);
             findings.text(Style { is_coloured: false, columns: None })
         };
-        assert_eq!(told(Some((5_000, 5_400))), "ok    clock  this machine's clock is 400ms ahead of the broker's\n");
-        let text = told(Some((65_000, 5_000)));
+        assert_eq!(
+            clock_report(Some((5_000, 5_400))),
+            "ok    clock  this machine's clock is 400ms ahead of the broker's\n"
+        );
+        let text = clock_report(Some((65_000, 5_000)));
         assert!(text.starts_with("WARN  clock  this machine's clock is 60s behind the broker's: ages, "), "{text}");
         assert!(text.contains("timedatectl set-ntp true"), "{text}");
-        assert!(told(None).contains("none was read"), "{}", told(None));
+        assert!(clock_report(None).contains("none was read"), "{}", clock_report(None));
     }
 }

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::command::page::Style;
 
-    fn told(rate: Rate, source: &str) -> String {
+    fn report(rate: Rate, source: &str) -> String {
         let mut findings = Findings::default();
         tell(rate, source, &mut findings);
         findings.text(Style { is_coloured: false, columns: None })
@@ -88,16 +88,16 @@ mod tests {
     #[test]
     fn a_rate_is_reported_with_its_fix() {
         let ok = "ok    clock-rate  this machine's clock runs 12 ppm faster than its hardware counts (tsc)\n";
-        assert_eq!(told(Rate::Near(12), "tsc"), ok);
-        assert_eq!(told(Rate::Near(0), ""), "ok    clock-rate  this machine's clock runs as its hardware counts\n");
-        let off = told(Rate::Off(-6_789), "tsc");
+        assert_eq!(report(Rate::Near(12), "tsc"), ok);
+        assert_eq!(report(Rate::Near(0), ""), "ok    clock-rate  this machine's clock runs as its hardware counts\n");
+        let off = report(Rate::Off(-6_789), "tsc");
         assert!(off.starts_with("WARN  clock-rate  this machine's clock runs 0.7 % slower than its hardware"), "{off}");
-        let beyond = told(Rate::Beyond(83_333), "kvm-clock");
+        let beyond = report(Rate::Beyond(83_333), "kvm-clock");
         assert!(beyond.starts_with("FAIL  clock-rate  this machine's clock runs 8.3 % faster than"), "{beyond}");
         assert!(beyond.contains("two jobs may run at once\n") && beyond.contains("chronyc makestep"), "{beyond}");
         assert!(
-            told(Rate::Near(3), "refined-jiffies").starts_with("WARN  clock-rate  this machine's clock counts int")
+            report(Rate::Near(3), "refined-jiffies").starts_with("WARN  clock-rate  this machine's clock counts int")
         );
-        assert!(told(Rate::Unknown, "tsc").starts_with("--    clock-rate  not told: "));
+        assert!(report(Rate::Unknown, "tsc").starts_with("--    clock-rate  not told: "));
     }
 }

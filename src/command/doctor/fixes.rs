@@ -96,9 +96,9 @@ mod tests {
                         Write --topic g.neli";
         assert_eq!(plain, expected);
         let login = fixes(&[("security.protocol", "SASL_SSL"), ("sasl.username", "it's me")]);
-        let told = login.allow(&["Read"], Resource::Group("a b"));
+        let command = login.allow(&["Read"], Resource::Group("a b"));
         let expected = r"kafka-acls.sh --bootstrap-server a:1 --command-config admin.properties --add --allow-principal 'User:it'\''s me' --operation Read --group 'a b'";
-        assert_eq!(told, expected);
+        assert_eq!(command, expected);
         let certificate = fixes(&[("security.protocol", "ssl")]).allow(&["Read"], Resource::Cluster);
         assert!(certificate.ends_with(" User:NAME --operation Read --cluster"), "{certificate}");
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli::program::{Access, Brokers, Examination, Layer, MemberTimings, SESSION_TIMEOUT, Unreachable, Untold};
+use neli::program::{Access, Brokers, Examination, Layer, MemberTimings, NotAnswered, SESSION_TIMEOUT, Unreachable};
 use neli_proto::broker_death;
 use neli_proto::candidate::{Elector, Timings};
 
@@ -48,7 +48,7 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
     let fixes = Fixes::of(&config.client, &access.bootstrap);
     if access.embedded.is_none() {
         let journal = Subject { elections: config.elections(), kind: Kind::Journal };
-        let facts = topic_of_facts(config).map(|(elections, kept)| Subject { elections, kind: Kind::Facts(kept) });
+        let facts = topic_of_facts(config).map(|(elections, wanted)| Subject { elections, kind: Kind::Facts(wanted) });
         let look = topic::Look { examination: &examination, fixes: &fixes, config, bootstrap: &access.bootstrap };
         let replicas = look.at(&journal, findings);
         if let Some(facts) = facts {
@@ -99,7 +99,7 @@ fn not_reached(config: &Config, access: &Access, Unreachable { layer, why }: &Un
 /// The durations that a broker is set to; what is not told is none.
 struct Sessions {
     /// Why none is told.
-    untold: Option<Untold>,
+    not_answered: Option<NotAnswered>,
     broker: Option<Duration>,
     shortest: Option<Duration>,
     longest: Option<Duration>,
@@ -107,16 +107,21 @@ struct Sessions {
 
 impl Sessions {
     fn of(examination: &Examination) -> Self {
-        let (settings, untold) = match examination.broker_settings(&[BROKER_SESSION, SHORTEST_SESSION, LONGEST_SESSION])
-        {
-            Ok(settings) => (settings, None),
-            Err(untold) => (Vec::new(), Some(untold)),
-        };
+        let (settings, not_answered) =
+            match examination.broker_settings(&[BROKER_SESSION, SHORTEST_SESSION, LONGEST_SESSION]) {
+                Ok(settings) => (settings, None),
+                Err(not_answered) => (Vec::new(), Some(not_answered)),
+            };
         let find = |name: &str| {
             let (_, value) = settings.iter().find(|(setting, _)| setting == name)?;
             value.as_deref()?.parse().ok().map(Duration::from_millis)
         };
-        Self { untold, broker: find(BROKER_SESSION), shortest: find(SHORTEST_SESSION), longest: find(LONGEST_SESSION) }
+        Self {
+            not_answered,
+            broker: find(BROKER_SESSION),
+            shortest: find(SHORTEST_SESSION),
+            longest: find(LONGEST_SESSION),
+        }
     }
 }
 
@@ -129,12 +134,12 @@ fn outlive_broker(
     findings: &mut Findings,
 ) {
     let check = "broker-session";
-    match (&sessions.untold, sessions.broker) {
-        (Some(Untold::Forbidden), _) => {
+    match (&sessions.not_answered, sessions.broker) {
+        (Some(NotAnswered::Forbidden), _) => {
             let text = "this user has no right to DESCRIBE_CONFIGS on the cluster: whether the lease outlives a broker's death is not known";
             findings.warn(check, text, Some(fixes.allow(&["DescribeConfigs"], Resource::Cluster)));
         }
-        (Some(Untold::Other(why)), _) => findings.skipped(check, format!("brokers' settings are not told: {why}")),
+        (Some(NotAnswered::Other(why)), _) => findings.skipped(check, format!("brokers' settings are not told: {why}")),
         (None, None) => findings.skipped(check, format!("no broker tells its {BROKER_SESSION}")),
         (None, Some(_)) if replicas < 2 => {
             findings.ok(check, "one replica: whatever the lease, nobody leads while its broker is away");
@@ -154,13 +159,15 @@ fn group(config: &Config, examination: &Examination, fixes: &Fixes, findings: &m
     let allow = || Some(fixes.allow(&["Read"], Resource::Group(name)));
     let description = match examination.group(name) {
         Ok(description) => description,
-        Err(Untold::Forbidden) => {
+        Err(NotAnswered::Forbidden) => {
             let text = format!(
                 "group \"{name}\": this user has no right to DESCRIBE it; allow READ, which implies it, or use --elect log"
             );
             return findings.fail("group", text, allow());
         }
-        Err(Untold::Other(why)) => return findings.warn("group", format!("group \"{name}\": not told ({why})"), None),
+        Err(NotAnswered::Other(why)) => {
+            return findings.warn("group", format!("group \"{name}\": not told ({why})"), None);
+        }
     };
     if description.rights.is_some_and(|rights| !rights.read) {
         let text = format!("group \"{name}\": this user has no right to READ it; allow READ on it, or use --elect log");
@@ -211,7 +218,7 @@ mod tests {
 
     fn sessions(broker: u64, shortest: u64, longest: u64) -> Sessions {
         let [broker, shortest, longest] = [broker, shortest, longest].map(|ms| Some(Duration::from_millis(ms)));
-        Sessions { untold: None, broker, shortest, longest }
+        Sessions { not_answered: None, broker, shortest, longest }
     }
 
     #[test]
@@ -249,7 +256,7 @@ mod tests {
         assert!(of(5, 3, &known).starts_with("WARN  broker-session  --lease 5: "), "{}", of(5, 3, &known));
         assert!(of(30, 3, &known).starts_with("ok    broker-session  the lease outlives"), "{}", of(30, 3, &known));
         assert!(of(5, 1, &known).starts_with("ok    broker-session  one replica"), "{}", of(5, 1, &known));
-        let forbidden = Sessions { untold: Some(Untold::Forbidden), ..sessions(0, 0, 0) };
+        let forbidden = Sessions { not_answered: Some(NotAnswered::Forbidden), ..sessions(0, 0, 0) };
         assert!(of(5, 3, &forbidden).contains("DESCRIBE_CONFIGS"), "{}", of(5, 3, &forbidden));
     }
 

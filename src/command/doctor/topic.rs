@@ -1,8 +1,8 @@
 //! A topic: whether it is there or could be made, what this user may do to it, and whether it may carry an election.
 
 use neli::program::{
-    Elections, Examination, FactsSettings, NewTopic, PartitionSeen, Rights, TopicSeen, TopicSight, facts_to_create,
-    journal_to_create,
+    Elections, Examination, FactsSettings, NewTopic, PartitionSeen, Rights, TopicExamination, TopicSeen,
+    facts_to_create, journal_to_create,
 };
 use neli_proto::topic::{self, JudgedPartition, Risk, TopicFacts, TopicIdentity};
 
@@ -43,15 +43,15 @@ impl Look<'_> {
         let planned = self.planned(subject);
         let replicas = usize::try_from(planned.replicas).unwrap_or(1);
         match self.examination.topic(&subject.elections) {
-            TopicSight::Hidden => {
+            TopicExamination::Hidden => {
                 let text = format!(
                     "topic \"{name}\": this user has no right to DESCRIBE it; allow READ and WRITE, which imply it"
                 );
                 findings.fail("topic", text, Some(self.fixes.allow(&["Read", "Write"], Resource::Topic(name))));
             }
-            TopicSight::Missing => self.missing(subject, &planned, findings),
-            TopicSight::Unanswered(why) => findings.fail("topic", format!("topic \"{name}\": {why}"), None),
-            TopicSight::There(seen) => return self.there(subject, &seen, findings),
+            TopicExamination::Missing => self.missing(subject, &planned, findings),
+            TopicExamination::Unanswered(why) => findings.fail("topic", format!("topic \"{name}\": {why}"), None),
+            TopicExamination::There(seen) => return self.there(subject, &seen, findings),
         }
         replicas
     }
@@ -59,7 +59,7 @@ impl Look<'_> {
     fn planned<'s>(&self, Subject { elections, kind }: &'s Subject) -> NewTopic<'s> {
         let brokers = self.examination.brokers();
         match *kind {
-            Kind::Facts(kept) => facts_to_create(&elections.topic, kept, brokers.clamp(1, 3)),
+            Kind::Facts(wanted) => facts_to_create(&elections.topic, wanted, brokers.clamp(1, 3)),
             Kind::Journal => journal_to_create(elections, brokers),
         }
     }
@@ -154,7 +154,7 @@ impl Look<'_> {
                 let refusals = settings.as_ref().map(topic::refusals).unwrap_or_default();
                 (refusals, topic::risks(facts, place))
             }
-            (Kind::Facts(kept), _) => match topic::judge_topic_of_facts(facts, kept.retention, place) {
+            (Kind::Facts(wanted), _) => match topic::judge_topic_of_facts(facts, wanted.retention, place) {
                 Ok(risks) => (Vec::new(), risks),
                 Err(refusal) => (vec![refusal], Vec::new()),
             },
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn replicas_that_are_behind_are_reported_and_too_few_fail() {
-        let told = |in_sync: &[usize]| {
+        let report = |in_sync: &[usize]| {
             let partition = |(number, in_sync): (usize, &usize)| PartitionSeen {
                 number: i32::try_from(number).unwrap(),
                 is_led: true,
@@ -230,12 +230,12 @@ mod tests {
             replicas("g.neli", &partitions.iter().collect::<Vec<_>>(), 2, &mut findings);
             findings.text(Style { is_coloured: false, columns: None })
         };
-        assert_eq!(told(&[3, 3]), "ok    replicas  topic \"g.neli\": 3 replicas, all in sync\n");
+        assert_eq!(report(&[3, 3]), "ok    replicas  topic \"g.neli\": 3 replicas, all in sync\n");
         assert!(
-            told(&[3, 2]).starts_with("WARN  replicas  topic \"g.neli\": partition 1 has 2 of 3 replicas in sync\n")
+            report(&[3, 2]).starts_with("WARN  replicas  topic \"g.neli\": partition 1 has 2 of 3 replicas in sync\n")
         );
         assert!(
-            told(&[1, 2])
+            report(&[1, 2])
                 .starts_with("FAIL  replicas  topic \"g.neli\": partition 0 has 1 of 3 replicas in sync, and min.")
         );
     }

@@ -52,7 +52,7 @@ pub(super) fn lines(election: &ElectionId, at: ReadAt, rows: &[Row<'_>], finding
             group: &election.group,
             role: election.label(),
             kind: "finding",
-            finding: word(finding),
+            finding: finding_name(finding),
             violation: finding.is_violation(),
             term: finding.term(),
             at: or_null(*at_ms),
@@ -74,7 +74,7 @@ fn term<'a>(election: &'a ElectionId, at: ReadAt, row: &'a Row<'_>) -> TermLine<
         End::Leads | End::Overlapped | End::Silent | End::Unknown => None,
     };
     TermLine {
-        ts: timestamp(row.past.from_ms.or(row.past.last_word_ms).unwrap_or(at.wall_ms)),
+        ts: timestamp(row.past.from_ms.or(row.past.last_record_ms).unwrap_or(at.wall_ms)),
         group: &election.group,
         role: election.label(),
         kind: "term",
@@ -98,11 +98,11 @@ fn term<'a>(election: &'a ElectionId, at: ReadAt, row: &'a Row<'_>) -> TermLine<
         once: release.and_then(|release| release.once.as_deref()),
         gap_ms: row.gap.map(millis),
         gap_open: row.is_open,
-        last_heartbeat: or_null(row.past.last_word_ms),
+        last_heartbeat: or_null(row.past.last_record_ms),
     }
 }
 
-const fn word(finding: &Finding) -> &'static str {
+const fn finding_name(finding: &Finding) -> &'static str {
     match finding {
         Finding::Gap { .. } => "gap",
         Finding::LateFence { .. } => "late-fence",

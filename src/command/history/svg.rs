@@ -23,7 +23,7 @@ const LISTED: usize = 60;
 
 /// The drawing, as SVG, of what was since `from_ms`.
 pub(super) fn draw(group: &str, rows: &[Row<'_>], (from_ms, now_ms): (u64, u64)) -> String {
-    let begins = rows.iter().filter_map(|row| row.past.from_ms.or(row.past.last_word_ms)).min().unwrap_or(now_ms);
+    let begins = rows.iter().filter_map(|row| row.past.from_ms.or(row.past.last_record_ms)).min().unwrap_or(now_ms);
     let begin = begins.max(from_ms);
     let axis = Axis { begin, end: now_ms.max(begin + 1) };
     let mut lanes: BTreeMap<&str, u64> = BTreeMap::new();
@@ -135,7 +135,7 @@ fn bar(svg: &mut String, axis: &Axis, row: &Row<'_>, y: u64, now_ms: u64) {
     let to = match row.end {
         End::Leads => axis.x(now_ms),
         End::Overlapped | End::Released(_) | End::Silent | End::Unknown => {
-            axis.x(row.to_ms.or(row.past.last_word_ms).unwrap_or(now_ms))
+            axis.x(row.to_ms.or(row.past.last_record_ms).unwrap_or(now_ms))
         }
     };
     let class = class(row);

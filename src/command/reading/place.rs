@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn without_hellos_a_number_is_accepted() {
         assert_eq!(place("4", &[]), Ok(("g/4".into(), 1)));
-        let told = place("x", &[]).unwrap_err();
-        assert!(told.starts_with("--role x: no candidate of g has said in topic \"t\" "), "{told}");
+        let message = place("x", &[]).unwrap_err();
+        assert!(message.starts_with("--role x: no candidate of g has said in topic \"t\" "), "{message}");
     }
 }

@@ -203,9 +203,9 @@ impl Seen {
         let mapping = process.mapping();
         if mapping.number(&self.label).is_some() {
             if process.roles.is_some() {
-                self.observer.heard_process(at, process, record.written_ms);
+                self.observer.process_hello_received(at, process, record.written_ms);
             } else if let Some(hello) = Record::parse(value) {
-                self.observer.heard(at, hello, record.written_ms);
+                self.observer.record_received(at, hello, record.written_ms);
             }
         }
         if mapping != Mapping::of_one_role() {
@@ -274,9 +274,10 @@ mod tests {
 
     #[test]
     fn a_key_names_its_election() {
-        let told = ["a/0", "a/b/ingest", "a/0/hello", "a", "/0", "a/", ""].map(|key| key_of_election(key.as_bytes()));
+        let elections =
+            ["a/0", "a/b/ingest", "a/0/hello", "a", "/0", "a/", ""].map(|key| key_of_election(key.as_bytes()));
         let expected =
             [Some(("a", "0", false)), Some(("a/b", "ingest", false)), Some(("a", "0", true)), None, None, None, None];
-        assert_eq!(told, expected);
+        assert_eq!(elections, expected);
     }
 }

@@ -30,7 +30,7 @@ impl View<'_> {
     /// The rows about it.
     pub(super) fn rows(self, page: &mut Page) {
         let waits = self.standbys.iter().map(|standby| self.observer.waits(standby, self.at)).min();
-        let (told, vacant_for) = match self.observer.leadership(self.at) {
+        let (claimable, vacant_for) = match self.observer.leadership(self.at) {
             Leadership::Silent { claimable_since, .. } => {
                 let since = self.at.wall_ms.saturating_sub(millis(claimable_since));
                 (format!("since {} ({})", time_of_day(since), span(claimable_since)), claimable_since)
@@ -39,7 +39,7 @@ impl View<'_> {
                 ("now, by a candidate that starts, or has a higher --max-roles".to_owned(), Duration::ZERO)
             }
             Leadership::Released { age, .. } => {
-                let told = match waits {
+                let claimable = match waits {
                     None => "now, by a candidate that starts".to_owned(),
                     Some(Duration::ZERO) => "now, by a candidate that stands by or starts".to_owned(),
                     Some(left) => {
@@ -47,7 +47,7 @@ impl View<'_> {
                         format!("now, by a candidate that starts; {at}, by one that stands by")
                     }
                 };
-                (told, age)
+                (claimable, age)
             }
             Leadership::Unknown => {
                 let by = moment(self.at, silence(LONGEST_LEASE));
@@ -55,7 +55,7 @@ impl View<'_> {
             }
             Leadership::Forgotten | Leadership::Led { .. } | Leadership::NeverLed => return,
         };
-        page.row("claimable", &told);
+        page.row("claimable", &claimable);
         if waits == Some(Duration::ZERO) && vacant_for > CLAIMED_WITHIN {
             page.row("why", LOOK);
         }

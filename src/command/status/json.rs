@@ -8,7 +8,7 @@ use neli_proto::observer::{AgeBy, KnownCandidate, Leader, Leadership, ReadAt, Re
 use neli_proto::record::MemberId;
 use serde::Serialize;
 
-use super::Sight;
+use super::Snapshot;
 use super::run::RunLine;
 use crate::command::wording::{job_state, state};
 use crate::report::log::timestamp;
@@ -87,24 +87,24 @@ struct CandidateLine<'a> {
 }
 
 impl<'a> Line<'a> {
-    pub(super) fn of(sight: &Sight<'a>) -> Self {
-        let Sight { election, observer, at, .. } = sight;
+    pub(super) fn of(snapshot: &Snapshot<'a>) -> Self {
+        let Snapshot { election, observer, at, .. } = snapshot;
         let of_nobody = Self {
             earlier_job: EarlierJobLine::of(observer.journal().earlier_job()),
-            last_run: sight.last_run.map(RunLine::of),
+            last_run: snapshot.last_run.map(RunLine::of),
             void_claims: observer.void_claims().map_or(0, |claims| claims.count),
-            standbys: sight.standbys.iter().map(CandidateLine::of).collect(),
-            state: state(sight.leadership),
+            standbys: snapshot.standbys.iter().map(CandidateLine::of).collect(),
+            state: state(snapshot.leadership),
             ..Self::blank(election, *at)
         };
-        let why = Some(sight.sentence());
-        match sight.leadership {
+        let why = Some(snapshot.sentence());
+        match snapshot.leadership {
             Leadership::Led { leader, age, left } => {
-                Self { leader: Some(leader_line(sight, leader, age, left)), ..of_nobody }
+                Self { leader: Some(leader_line(snapshot, leader, age, left)), ..of_nobody }
             }
             Leadership::Silent { leader, age, claimable_since } => {
                 let since = at.wall_ms.saturating_sub(millis(claimable_since));
-                let leader = Some(leader_line(sight, leader, age, Duration::ZERO));
+                let leader = Some(leader_line(snapshot, leader, age, Duration::ZERO));
                 Self { why, claimable_since: Some(timestamp(since)), leader, ..of_nobody }
             }
             Leadership::Released { release, .. } => {
@@ -147,7 +147,7 @@ impl<'a> Line<'a> {
     }
 }
 
-fn leader_line<'a>(sight: &Sight<'a>, leader: &'a Leader, age: Duration, left: Duration) -> LeaderLine<'a> {
+fn leader_line<'a>(snapshot: &Snapshot<'a>, leader: &'a Leader, age: Duration, left: Duration) -> LeaderLine<'a> {
     LeaderLine {
         name: leader.name.as_deref(),
         member: leader.member.as_ref().map(MemberId::as_str),
@@ -156,7 +156,7 @@ fn leader_line<'a>(sight: &Sight<'a>, leader: &'a Leader, age: Duration, left: D
         lease_ms: millis(leader.lease),
         lease_left_ms: millis(left),
         heartbeat_age_ms: millis(age),
-        age_by: match leader.word.age_by() {
+        age_by: match leader.last_record.age_by() {
             AgeBy::Receipt => "receipt",
             AgeBy::Timestamp => "timestamp",
         },
@@ -167,10 +167,10 @@ fn leader_line<'a>(sight: &Sight<'a>, leader: &'a Leader, age: Duration, left: D
             attempt: job.attempt,
         }),
         resign_asked_by: leader.resign.as_ref().map(|resign| resign.by.as_deref().unwrap_or("somebody")),
-        hello: sight
+        hello: snapshot
             .observer
             .leaders_hello()
-            .map(|hello| CandidateLine::with(hello, sight.observer.age(hello.heard, sight.at), 0)),
+            .map(|hello| CandidateLine::with(hello, snapshot.observer.age(hello.received, snapshot.at), 0)),
     }
 }
 
@@ -194,7 +194,7 @@ impl<'a> ReleaseLine<'a> {
             exit: release.exit,
             late_ms: release.late.map(millis),
             once: release.once.as_deref(),
-            at: timestamp(release.heard.at_ms(at)),
+            at: timestamp(release.received.at_ms(at)),
         }
     }
 }

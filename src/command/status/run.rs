@@ -153,14 +153,14 @@ mod tests {
             ("once", "v1.42: done by db2 at 2026-01-31 12:00:00Z (term 57, status 0 after 3.2s)".into())
         );
         let window = Some(Span { from_ms: 1_769_817_600_000, until_ms: 1_769_904_000_000 });
-        let told = row(&Fact { exit: None, ran_ms: None, ..fact(Outcome::Running, window) }, now).1;
+        let shown = row(&Fact { exit: None, ran_ms: None, ..fact(Outcome::Running, window) }, now).1;
         assert_eq!(
-            told,
+            shown,
             "2026-01-31 00:00:00Z: begun by db2 at 2026-01-31 12:00:00Z (term 57, attempt 1); the next begins at \
              2026-02-01 00:00:00Z (in 11h 50m)"
         );
-        let told = row(&fact(Outcome::Skipped, window), 1_769_904_001_000).1;
-        assert_eq!(told, "2026-01-31 00:00:00Z: not run; the next began at 2026-02-01 00:00:00Z (1s ago)");
+        let shown = row(&fact(Outcome::Skipped, window), 1_769_904_001_000).1;
+        assert_eq!(shown, "2026-01-31 00:00:00Z: not run; the next began at 2026-02-01 00:00:00Z (1s ago)");
     }
 
     #[test]

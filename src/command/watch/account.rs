@@ -93,14 +93,14 @@ impl Account {
         }
         if self.json && is_shown {
             let written_ms = written_ms.unwrap_or(at.wall_ms);
-            self.print(written_ms, (self.partition, offset), word(verdict), value);
+            self.print(written_ms, (self.partition, offset), verdict_name(verdict), value);
         }
         for change in changes {
             let was_silent = self.is_silent;
             self.is_silent &= matches!(change, Change::EarlierJobGone { .. } | Change::Requested { .. });
             let wall_ms = match &change {
-                Change::HeardAgain { .. } if !was_silent => continue,
-                Change::HeardAgain { .. } => written_ms.filter(|_| !self.is_live).or(Some(at.wall_ms)),
+                Change::SilenceEnded { .. } if !was_silent => continue,
+                Change::SilenceEnded { .. } => written_ms.filter(|_| !self.is_live).or(Some(at.wall_ms)),
                 Change::EarlierJobGone { .. }
                 | Change::FellSilent(_)
                 | Change::Job(_)
@@ -184,8 +184,8 @@ impl Account {
 
     /// Tells that the leader is silent, where that is so and was not told.
     pub(super) fn tell_silence(&mut self, at: ReadAt) {
-        let sight = self.observer.leadership(at);
-        let Leadership::Silent { leader, age, .. } = sight else { return };
+        let current = self.observer.leadership(at);
+        let Leadership::Silent { leader, age, .. } = current else { return };
         if std::mem::replace(&mut self.is_silent, true) {
             return;
         }
@@ -195,7 +195,7 @@ impl Account {
             }
             return;
         }
-        let sentence = leadership(sight);
+        let sentence = leadership(current);
         self.tell(Some(at.wall_ms), &sentence);
     }
 
@@ -206,9 +206,9 @@ impl Account {
         if self.json {
             return self.tell_silence(at);
         }
-        let sight = self.observer.leadership(at);
-        self.is_silent = matches!(sight, Leadership::Silent { .. });
-        let more = match sight {
+        let current = self.observer.leadership(at);
+        self.is_silent = matches!(current, Leadership::Silent { .. });
+        let more = match current {
             Leadership::Led { leader, .. } => {
                 let job = leader.job.map_or_else(String::new, |of_leader| format!(": {}", job(of_leader)));
                 format!(", term {}{job}", leader.term)
@@ -219,7 +219,7 @@ impl Account {
             | Leadership::Silent { .. }
             | Leadership::Unknown => String::new(),
         };
-        let sentence = format!("as of now: {}{more}", leadership(sight));
+        let sentence = format!("as of now: {}{more}", leadership(current));
         self.tell(Some(at.wall_ms), &sentence);
     }
 
@@ -229,7 +229,7 @@ impl Account {
     }
 }
 
-const fn word(verdict: Verdict) -> &'static str {
+const fn verdict_name(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Effective => "effective",
         Verdict::Nonsense => "nonsense",

@@ -40,8 +40,8 @@ fn answer(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn assert_serves() {
-    let told = answer(b"GET /leader HTTP/1.1\r\nhost: x\r\n\r\n");
-    assert!(told.starts_with(b"HTTP/1.1 503 "), "{}", String::from_utf8_lossy(&told));
+    let response = answer(b"GET /leader HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert!(response.starts_with(b"HTTP/1.1 503 "), "{}", String::from_utf8_lossy(&response));
 }
 
 fn request() -> impl Strategy<Value = Vec<u8>> {
@@ -76,8 +76,8 @@ proptest! {
     fn requests_at_random_stop_no_server(request in request()) {
         // Nobody follows the status for ever here.
         prop_assume!(!request.windows(7).any(|part| part == b"/events"));
-        let told = answer(&request);
-        prop_assert!(told.is_empty() || told.starts_with(b"HTTP/1."), "{}", String::from_utf8_lossy(&told));
+        let response = answer(&request);
+        prop_assert!(response.is_empty() || response.starts_with(b"HTTP/1."), "{}", String::from_utf8_lossy(&response));
         assert_serves();
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::os::fd::AsFd;
 
-use neli_proto::guard::{Means, Named};
+use neli_proto::guard::{KillMethod, Named};
 use neli_proto::time::Time;
 use nix::libc::SIGKILL;
 use nix::unistd::Pid;
@@ -19,13 +19,13 @@ const LOOKS: usize = 16;
 impl Tree {
     /// SIGKILL to what is left of it, by the means that [`Killing`](neli_proto::guard::Killing) names, in this order. Whether
     /// no look has failed to see something.
-    pub fn kill(&self, means: &[Means]) -> bool {
+    pub fn kill(&self, methods: &[KillMethod]) -> bool {
         let mut has_seen_all = true;
-        for means in means {
-            match means {
-                Means::Known => self.kill_learnt(),
-                Means::Cgroup => self.kill_cgroup(),
-                Means::Found => has_seen_all = self.kill_found(),
+        for method in methods {
+            match method {
+                KillMethod::Known => self.kill_learnt(),
+                KillMethod::Cgroup => self.kill_cgroup(),
+                KillMethod::Found => has_seen_all = self.kill_found(),
             }
         }
         has_seen_all
@@ -190,9 +190,9 @@ mod tests {
     fn family() -> (Child, OwnedFd) {
         let command = "setsid sleep 600 & echo $!; wait";
         let mut root = Command::new("sh").args(["-c", command]).stdout(Stdio::piped()).spawn().unwrap();
-        let mut told = String::new();
-        BufReader::new(root.stdout.take().unwrap()).read_line(&mut told).unwrap();
-        let below = system::open_pidfd(Pid::from_raw(told.trim().parse().unwrap())).unwrap();
+        let mut line = String::new();
+        BufReader::new(root.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let below = system::open_pidfd(Pid::from_raw(line.trim().parse().unwrap())).unwrap();
         (root, below)
     }
 
@@ -202,7 +202,7 @@ mod tests {
 
     fn kill_once(tree: &Tree) {
         let now = clock::now();
-        let round = Killing::by_all_means(now, Duration::from_secs(60)).round(now);
+        let round = Killing::with_every_method(now, Duration::from_secs(60)).round(now);
         tree.kill(round);
     }
 

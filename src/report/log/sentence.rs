@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn a_sentence_says_what_happened_then_why_then_the_numbers() {
         let seconds = Duration::from_secs;
-        let told = [
+        let sentences = [
             Event::Standby { leader: Some("db2:77".to_owned()), term: Some(42), why: None, claim: None },
             Event::Standby {
                 leader: None,
@@ -317,7 +317,7 @@ mod tests {
             Event::TopicCreated { topic: "g.neli".to_owned(), replicas: 3, brokers: 4 },
         ];
         assert_eq!(
-            told.map(|event| event.sentence()),
+            sentences.map(|event| event.sentence()),
             [
                 "standing by: db2:77 leads (term 42)",
                 "standing by: leader unknown; claiming at 12:00:50 (in 58s) unless another is heard",

@@ -165,7 +165,7 @@ fn a_full_pipe_stalls_nothing_and_the_lost_lines_are_counted() {
     let mut bytes = vec![0; 64 * 1_024];
     let mut text = Vec::new();
     // Once there is room, the next line reports what was lost, and follows that report.
-    while logger.queue.state().lines.len() >= KEPT - 2 {
+    while logger.queue.state().lines.len() >= QUEUE_LINES - 2 {
         let length = reader.read(&mut bytes).unwrap();
         text.extend_from_slice(&bytes[..length]);
     }

@@ -119,9 +119,9 @@ mod tests {
             counts: Counts::default(),
             is_leaving: false,
         };
-        let told =
+        let sentence =
             |status: &Status| format!("{}{}", of_status(status), of_next_window(status, Some(1_769_825_400_000)));
-        assert_eq!(told(&status(Awaited::Window)), "leading, term 42; next window at 2026-01-31T02:10:00Z");
-        assert!(!told(&status(Awaited::JobEnd)).contains("window"));
+        assert_eq!(sentence(&status(Awaited::Window)), "leading, term 42; next window at 2026-01-31T02:10:00Z");
+        assert!(!sentence(&status(Awaited::JobEnd)).contains("window"));
     }
 }

@@ -23,7 +23,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "UnheldJob",
         breaks: "once: the job is ordered at the lead, whatever is recorded",
-        edits: &[edit(NODE, "LeadEvent::Held(right)", "LeadEvent::Led(right)")],
+        edits: &[edit(NODE, "LeadEvent::Held(grant)", "LeadEvent::Led(grant)")],
         noticed_by: &[Node(
             "once::the_job_waits_for_what_is_recorded_and_for_the_acknowledgement_of_its_beginning",
             "a job that is started before the facts were read",

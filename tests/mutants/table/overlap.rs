@@ -5,7 +5,7 @@ use crate::mutant::{Mutant, edit};
 
 use super::STOPPING;
 
-const HEARD: &str = "crates/neli-proto/src/listener/overlap.rs";
+const OVERLAP_LISTENER: &str = "crates/neli-proto/src/listener/overlap.rs";
 const LEADERS: &str = "crates/neli-proto/src/candidate/overlapping.rs";
 const OVERLAPPED: &str = "crates/neli-proto/src/candidate/overlapped.rs";
 const EARLIER_JOB: &str = "crates/neli-proto/src/journal/earlier_job.rs";
@@ -32,13 +32,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OverlapUnyielded",
         breaks: "overlap: a leader is overlapped that does not yield",
-        edits: &[edit(HEARD, "View::Led(term) if ‹term.yields› =>", "(term.yields || true)")],
+        edits: &[edit(OVERLAP_LISTENER, "View::Led(term) if ‹term.yields› =>", "(term.yields || true)")],
         noticed_by: &[Node("overlap::a_leader_that_does_not_yield_is_left_alone", "it claims")],
     },
     Mutant {
         name: "OverlapWithoutIt",
         breaks: "overlap: a candidate stands in an election of the other kind",
-        edits: &[edit(LEADERS, "if ‹is_told› && overlaps !=", "(is_told && false)")],
+        edits: &[edit(LEADERS, "if ‹is_declared› && overlaps !=", "(is_declared && false)")],
         noticed_by: &[Scenarios],
     },
     Mutant {
@@ -61,7 +61,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "EarlierJobIgnored",
         breaks: "overlap: a claim is sent while the job before the leader's may be alive",
         edits: &[edit(
-            HEARD,
+            OVERLAP_LISTENER,
             "gone_at.map_or(since, |gone_at| ‹since.max(gone_at)›)",
             "since.max(Time::ZERO.min(gone_at))",
         )],

@@ -55,7 +55,7 @@ pub use untested::not_tested;
 /// The same story under both electors: a test each, in a module of the story's name. [`Elector`](candidate::Elector) is to be in scope.
 #[macro_export]
 macro_rules! with_both_electors {
-    ($($(#[$attribute:meta])* fn $name:ident($elector:ident) $story:block)*) => {$(
+    ($($(#[$attribute:meta])* fn $name:ident($elector:ident) $scenario:block)*) => {$(
         $(#[$attribute])*
         mod $name {
             #[allow(unused_imports, reason = "what the stories of this file use")]
@@ -63,15 +63,15 @@ macro_rules! with_both_electors {
 
             #[test]
             fn group() {
-                story(Elector::Group);
+                scenario(Elector::Group);
             }
 
             #[test]
             fn log() {
-                story(Elector::Log);
+                scenario(Elector::Log);
             }
 
-            fn story($elector: Elector) $story
+            fn scenario($elector: Elector) $scenario
         }
     )*};
 }

@@ -78,22 +78,22 @@ impl Network {
     #[must_use]
     pub fn start() -> Self {
         let (end, ended) = oneshot::channel::<()>();
-        let (say, told) = mpsc::channel();
+        let (say, receiver) = mpsc::channel();
         thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
             say.send(runtime.handle().clone()).expect("the thread that started us waits");
             // An error is the end, too: the sender is gone.
             let _ = runtime.block_on(ended);
         });
-        Self { handle: told.recv().expect("a thread that has a runtime"), _end: end }
+        Self { handle: receiver.recv().expect("a thread that has a runtime"), _end: end }
     }
 
     /// A wire to a broker, in fair weather.
     #[must_use]
     pub fn wire(&self, to: SocketAddr) -> Wire {
-        let (state, told) = watch::channel(State::default());
+        let (state, receiver) = watch::channel(State::default());
         let port = free_port();
-        let _task = self.handle.spawn(serve(port, to, told));
+        let _task = self.handle.spawn(serve(port, to, receiver));
         Wire { port, state }
     }
 }
@@ -314,7 +314,7 @@ mod tests {
         connection
     }
 
-    fn hear(connection: &mut net::TcpStream) -> io::Result<u8> {
+    fn read_byte(connection: &mut net::TcpStream) -> io::Result<u8> {
         let mut byte = [0];
         connection.read_exact(&mut byte)?;
         Ok(byte[0])
@@ -338,10 +338,10 @@ mod tests {
         wire.set(Weather { back: Flow::Held, ..Weather::default() });
         connection.write_all(b"a").expect("said");
         connection.set_read_timeout(Some(Duration::from_millis(100))).expect("a time");
-        assert!(hear(&mut connection).is_err(), "nothing comes");
+        assert!(read_byte(&mut connection).is_err(), "nothing comes");
         connection.set_read_timeout(Some(wait::PATIENCE)).expect("a time");
         wire.set(Weather::default());
-        assert_eq!(hear(&mut connection).expect("heard"), b'a');
+        assert_eq!(read_byte(&mut connection).expect("heard"), b'a');
     }
 
     #[test]
@@ -349,16 +349,16 @@ mod tests {
         let (_network, wire) = wire();
         let mut connection = connect(&wire);
         connection.write_all(b"a").expect("said");
-        hear(&mut connection).expect("heard");
+        read_byte(&mut connection).expect("heard");
         wire.set(Weather { there: Flow::Lost, ..Weather::default() });
         connection.write_all(b"b").expect("said");
         // It is lost only once it was taken, and nothing here tells when.
         wait::pause(Duration::from_millis(50));
         wire.set(Weather::default());
-        assert!(hear(&mut connection).is_err());
+        assert!(read_byte(&mut connection).is_err());
         let mut anew = connect(&wire);
         anew.write_all(b"c").expect("said");
-        assert_eq!(hear(&mut anew).expect("heard"), b'c');
+        assert_eq!(read_byte(&mut anew).expect("heard"), b'c');
     }
 
     #[test]
@@ -380,9 +380,9 @@ mod tests {
         let (_network, wire) = wire();
         let mut connection = connect(&wire);
         connection.write_all(b"a").expect("said");
-        hear(&mut connection).expect("heard");
+        read_byte(&mut connection).expect("heard");
         wire.reset();
-        assert_eq!(hear(&mut connection).expect_err("reset").kind(), io::ErrorKind::ConnectionReset);
+        assert_eq!(read_byte(&mut connection).expect_err("reset").kind(), io::ErrorKind::ConnectionReset);
         wire.set(Weather { refuses: true, ..Weather::default() });
         wait::until_true("a wire that refuses", || net::TcpStream::connect(("127.0.0.1", wire.port)).is_err());
         wire.set(Weather::default());

@@ -95,16 +95,16 @@ impl Stage {
     /// The same of another program.
     #[must_use]
     pub fn candidate_of(&self, program: &Path) -> Candidate {
-        self.stranger_of(program).option("--elect", self.elector.name()).job(self.witness().command())
+        self.bare_candidate_of(program).option("--elect", self.elector.name()).job(self.witness().command())
     }
 
     /// A candidate with nothing said but where the election is.
     #[must_use]
-    pub fn stranger(&self) -> Candidate {
-        self.stranger_of(&self.program)
+    pub fn bare_candidate(&self) -> Candidate {
+        self.bare_candidate_of(&self.program)
     }
 
-    fn stranger_of(&self, program: &Path) -> Candidate {
+    fn bare_candidate_of(&self, program: &Path) -> Candidate {
         Candidate::new(program).option("--group", &self.group).option("--brokers", &self.brokers)
     }
 

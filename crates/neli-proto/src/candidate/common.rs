@@ -135,7 +135,7 @@ impl Common {
     }
 
     /// Does what is due by now in every state.
-    pub(super) fn do_what_is_due(&mut self, now: Time) {
+    pub(super) fn perform_due_actions(&mut self, now: Time) {
         if self.next_hello.is_some_and(|due| now >= due) {
             self.say_hello(now);
         }
@@ -252,12 +252,12 @@ impl Common {
         let counts = &mut self.counts.0;
         match (&record.body, received.verdict) {
             _ if !received.fresh => {}
-            (Body::Claim { .. }, Verdict::Effective) => (counts.terms, counts.void_since_heard) = (counts.terms + 1, 0),
+            (Body::Claim { .. }, Verdict::Effective) => (counts.terms, counts.void_in_a_row) = (counts.terms + 1, 0),
             (Body::Claim { .. }, Verdict::Void) => {
                 counts.void_claims += 1;
-                counts.void_since_heard = counts.void_since_heard.saturating_add(1);
+                counts.void_in_a_row = counts.void_in_a_row.saturating_add(1);
             }
-            (Body::Beat { .. } | Body::Release { .. }, Verdict::Effective) => counts.void_since_heard = 0,
+            (Body::Beat { .. } | Body::Release { .. }, Verdict::Effective) => counts.void_in_a_row = 0,
             _ => {}
         }
     }

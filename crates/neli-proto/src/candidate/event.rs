@@ -27,7 +27,7 @@ pub enum Event {
         seq: u64,
     },
     /// Another process with many roles said hello, for all of them. Where that stands is told like the records of other keys.
-    Heard(Hello),
+    HelloReceived(Hello),
     /// The partition's history was cut or made anew.
     HistoryCut,
     /// From now on an empty log is a new one, where [`Answered`](Event::Answered) said that it was not to be trusted.

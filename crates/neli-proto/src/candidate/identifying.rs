@@ -189,8 +189,8 @@ impl Common {
         match wanted {
             Confirmation::Lease => Some(again),
             Confirmation::Claim => {
-                let opening = self.listener.claim_window()?;
-                let from = opening.confirmed_from.filter(|from| !topic.is_confirmed_since(*from))?;
+                let claim_window = self.listener.claim_window()?;
+                let from = claim_window.confirmed_from.filter(|from| !topic.is_confirmed_since(*from))?;
                 Some(if topic.confirmed < topic.asked { from.max(again) } else { from })
             }
             Confirmation::Nothing => None,

@@ -58,9 +58,9 @@ impl Common {
 impl Candidate {
     /// A claim or a beat of another was read (O6). Who stands by in an election that the other leads in another way goes.
     pub(super) fn compare_with_leader(&mut self, record: &Record, received: Received) {
-        let is_told = received.fresh && received.verdict == Verdict::Effective && record.body.lease().is_some();
+        let is_declared = received.fresh && received.verdict == Verdict::Effective && record.body.lease().is_some();
         let overlaps = record.body.overlap().is_some();
-        if is_told && overlaps != self.common.timings.overlap().is_some() && self.state.holds_nothing() {
+        if is_declared && overlaps != self.common.timings.overlap().is_some() && self.state.holds_nothing() {
             self.refuse_beside(record.name.as_deref(), overlaps);
         }
     }

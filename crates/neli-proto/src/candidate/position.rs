@@ -85,7 +85,7 @@ impl Candidate {
                 since: self.common.leader_since.0.filter(|(known, _)| *known == term.offset).map(|(_, since)| since),
                 is_self: term.member.as_ref() == Some(&self.common.identity.member),
                 lease: term.lease,
-                heard: self.common.listener.last_effective(),
+                received: self.common.listener.last_effective(),
             }),
             View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
         }
@@ -116,10 +116,10 @@ impl Candidate {
             View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
         };
         let others = self.common.precedence.others(now).filter(|(member, ..)| Some(*member) != leader);
-        let other = others.map(|(member, name, heard)| OtherCandidate {
+        let other = others.map(|(member, name, received)| OtherCandidate {
             member: member.clone(),
             name: name.map(Into::into),
-            age: now.since(heard),
+            age: now.since(received),
         });
         other.collect()
     }
@@ -179,7 +179,7 @@ impl Candidate {
     }
 
     fn silent_from(&self) -> Option<Time> {
-        self.common.listener.claim_window().map(|opening| opening.since)
+        self.common.listener.claim_window().map(|claim_window| claim_window.since)
     }
 
     /// Whether the log was read up to the end that was asked for.

@@ -97,7 +97,7 @@ impl Candidate {
         match hello {
             Some(hello) if hello.member != self.common.identity.member => {
                 self.compare_with_standby(&hello);
-                self.common.precedence.heard(now, hello);
+                self.common.precedence.received(now, hello);
             }
             Some(_) => self.common.precedence.introduced(),
             None => {}

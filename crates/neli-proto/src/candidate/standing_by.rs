@@ -112,17 +112,17 @@ impl StandingBy {
         if has_claimed_unjudged || is_barred {
             return None;
         }
-        let opening = common.listener.claim_window()?;
-        if opening.confirmed_from.is_some_and(|from| !common.is_topic_confirmed_since(from)) {
+        let claim_window = common.listener.claim_window()?;
+        if claim_window.confirmed_from.is_some_and(|from| !common.is_topic_confirmed_since(from)) {
             return None;
         }
         // A term taken over from a leader that yields must be led at once.
-        if opening.over.is_some() && common.judgement != Judgement::Fit {
+        if claim_window.over.is_some() && common.judgement != Judgement::Fit {
             return None;
         }
-        let delay = common.claim_delay(opening.since, opening.predecessor)?;
+        let delay = common.claim_delay(claim_window.since, claim_window.predecessor)?;
         let draw = common.draw?;
-        let due = opening.since + delay.fixed + delay.random.mul_f64(draw.share.as_secs_f64());
+        let due = claim_window.since + delay.fixed + delay.random.mul_f64(draw.share.as_secs_f64());
         Some(due.max(self.not_before))
     }
 
@@ -178,14 +178,14 @@ impl Common {
 
     /// Draws a delay once for each vacancy or silence, and again after a void claim.
     fn draw_delay(&mut self, now: Time) {
-        let Some(opening) = self.listener.claim_window() else {
+        let Some(claim_window) = self.listener.claim_window() else {
             self.draw = None;
             return;
         };
-        if self.draw.is_none_or(|draw| draw.since != opening.since) {
-            let may_claim = self.claim_delay(now, opening.predecessor).is_some();
+        if self.draw.is_none_or(|draw| draw.since != claim_window.since) {
+            let may_claim = self.claim_delay(now, claim_window.predecessor).is_some();
             let share = self.random.up_to(Duration::from_secs(1));
-            self.draw = may_claim.then_some(Draw { since: opening.since, share });
+            self.draw = may_claim.then_some(Draw { since: claim_window.since, share });
         }
     }
 
@@ -196,7 +196,7 @@ impl Common {
         if self.claims_are_held {
             // An answer that is still awaited may be a reason to exit with another status.
             Some(if at_once { self.started + WAIT_FOR_KAFKA } else { until })
-        } else if self.listener.heard_leader() || self.claim_unanswered {
+        } else if self.listener.has_read_other_leader() || self.claim_unanswered {
             Some(until)
         } else if self.listener.is_answered() {
             None

@@ -1,6 +1,6 @@
 //! The actions of a guard.
 
-use super::killing::Means;
+use super::killing::KillMethod;
 use super::message::{Answer, CommandKind, Grant, Target};
 use crate::time::Time;
 use crate::window::Span;
@@ -38,7 +38,7 @@ pub enum Action {
     HandOn,
     /// SIGKILL to what is left of the tree, by these methods in this order; [`Event::Killed`](super::Event::Killed)
     /// must follow.
-    Kill(&'static [Means]),
+    Kill(&'static [KillMethod]),
     /// SIGKILL to a command's group.
     KillCommand(CommandKind),
     /// SIGKILL to the main process's group: one system call, which for most jobs reaches the whole tree.

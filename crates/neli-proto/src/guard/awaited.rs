@@ -13,7 +13,7 @@ use crate::time::Time;
 pub struct AwaitedGuard {
     orders: Orders<()>,
     /// The last grant.
-    right: Option<Grant>,
+    grant: Option<Grant>,
     is_job_ordered: bool,
 }
 
@@ -32,13 +32,13 @@ impl AwaitedGuard {
     pub fn put(&mut self, order: &Order) -> Wait {
         match order {
             Order::Lease(grant) => {
-                if self.right.replace(*grant).is_none() {
+                if self.grant.replace(*grant).is_none() {
                     self.orders.put(order, None);
                 }
                 return Wait::GoesOn(Some(Answer::Extended { until: grant.until }));
             }
             Order::Spawn { grant, .. } => {
-                (self.right, self.is_job_ordered) = (Some(*grant), true);
+                (self.grant, self.is_job_ordered) = (Some(*grant), true);
                 self.orders.put(order, None);
                 return Wait::GoesOn(Some(Answer::Accepted { until: grant.until }));
             }
@@ -59,12 +59,12 @@ impl AwaitedGuard {
     /// Whether no term is held.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
-        self.right.is_none()
+        self.grant.is_none()
     }
 
     /// What follows when it is the guard's turn: nothing is started after its deadline.
     pub fn turn(&self, now: Time) -> Wait {
-        match self.right {
+        match self.grant {
             Some(Grant { term, until, .. }) if now >= until => {
                 Wait::IsOver(Some(Answer::Fenced { term, gone_at: None }))
             }
@@ -74,11 +74,11 @@ impl AwaitedGuard {
 
     /// The first orders for the started guard, with the present deadline and not that of the original order.
     pub fn into_orders(self) -> impl Iterator<Item = Order> {
-        let Self { mut orders, right, .. } = self;
+        let Self { mut orders, grant, .. } = self;
         core::iter::from_fn(move || {
             let (order, _) = orders.first()?;
             orders.drop_first();
-            Some(match (order, right) {
+            Some(match (order, grant) {
                 (Order::Lease(_), Some(grant)) => Order::Lease(grant),
                 (Order::Spawn { attempt, window, .. }, Some(grant)) => Order::Spawn { grant, attempt, window },
                 (order, _) => order,

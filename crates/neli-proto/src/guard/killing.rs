@@ -13,11 +13,11 @@ const LAST_PAUSE: Duration = Duration::from_millis(100);
 /// block: the control group while another process makes or removes one; a look, which opens files, while the job is
 /// at its memory limit. In this time the known processes die, give back their memory, and leave their children to the
 /// guard, which then knows those too.
-const OTHER_MEANS_AFTER: Duration = Duration::from_millis(2);
+const OTHER_METHODS_AFTER: Duration = Duration::from_millis(2);
 
 /// A method of sending SIGKILL.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Means {
+pub enum KillMethod {
     /// To known processes: those learnt while there was time, and the guard's own children. This opens no file,
     /// allocates nothing and never blocks.
     Known,
@@ -38,7 +38,7 @@ pub struct Killing {
     /// When the present round began.
     round: Option<Time>,
     /// Processes that are not known must not wait.
-    is_by_all_means_at_once: bool,
+    uses_every_method_at_once: bool,
 }
 
 impl Killing {
@@ -46,13 +46,19 @@ impl Killing {
     /// `now`; what is left after `patience` is stuck.
     #[must_use]
     pub fn new(now: Time, patience: Duration) -> Self {
-        Self { stuck_at: Some(now + patience), again_at: now, pause: None, round: None, is_by_all_means_at_once: false }
+        Self {
+            stuck_at: Some(now + patience),
+            again_at: now,
+            pause: None,
+            round: None,
+            uses_every_method_at_once: false,
+        }
     }
 
     /// The same without any knowledge of the tree.
     #[must_use]
-    pub fn by_all_means(now: Time, patience: Duration) -> Self {
-        Self { is_by_all_means_at_once: true, ..Self::new(now, patience) }
+    pub fn with_every_method(now: Time, patience: Duration) -> Self {
+        Self { uses_every_method_at_once: true, ..Self::new(now, patience) }
     }
 
     /// The methods to kill all that is left, in this order. Known processes come first, since that never blocks; in
@@ -60,24 +66,28 @@ impl Killing {
     ///
     /// To be called again at [`again_at`](Self::again_at) at the latest, and whenever a child has ended, since it may
     /// have left children. [`performed`](Self::performed) must follow.
-    pub fn round(&mut self, now: Time) -> &'static [Means] {
+    pub fn round(&mut self, now: Time) -> &'static [KillMethod] {
         if self.pause.is_some() && now < self.again_at {
-            return &[Means::Known];
+            return &[KillMethod::Known];
         }
         self.round = Some(now);
-        if self.is_by_what_is_known() { &[Means::Known] } else { &[Means::Known, Means::Cgroup, Means::Found] }
+        if self.uses_known_processes_only() {
+            &[KillMethod::Known]
+        } else {
+            &[KillMethod::Known, KillMethod::Cgroup, KillMethod::Found]
+        }
     }
 
     /// Whether the present or next round uses known processes only.
-    const fn is_by_what_is_known(&self) -> bool {
-        self.pause.is_none() && !self.is_by_all_means_at_once
+    const fn uses_known_processes_only(&self) -> bool {
+        self.pause.is_none() && !self.uses_every_method_at_once
     }
 
     /// The round ended at `now`. `has_seen_all`: no read failed during the look.
     pub fn performed(&mut self, now: Time, has_seen_all: bool) {
         let Some(begun) = self.round.take() else { return };
-        if self.is_by_what_is_known() {
-            (self.again_at, self.pause) = (now + OTHER_MEANS_AFTER, Some(FIRST_PAUSE));
+        if self.uses_known_processes_only() {
+            (self.again_at, self.pause) = (now + OTHER_METHODS_AFTER, Some(FIRST_PAUSE));
             return;
         }
         let pause = self.pause.unwrap_or(FIRST_PAUSE);
@@ -117,8 +127,8 @@ mod tests {
 
     #[test]
     fn without_a_known_tree_every_method_is_used_at_once() {
-        let mut killing = Killing::by_all_means(at(0), PATIENCE);
-        assert_eq!(killing.round(at(0)), [Means::Known, Means::Cgroup, Means::Found]);
+        let mut killing = Killing::with_every_method(at(0), PATIENCE);
+        assert_eq!(killing.round(at(0)), [KillMethod::Known, KillMethod::Cgroup, KillMethod::Found]);
         killing.performed(at(0), true);
         assert_eq!(killing.again_at(), at(1));
     }
@@ -126,22 +136,22 @@ mod tests {
     #[test]
     fn what_may_keep_the_guard_waiting_comes_2_ms_after_what_is_known() {
         let mut killing = Killing::new(at(0), PATIENCE);
-        assert_eq!(killing.round(at(0)), [Means::Known]);
+        assert_eq!(killing.round(at(0)), [KillMethod::Known]);
         assert_eq!(killing.due(), None, "it is under way");
         killing.performed(at(0), true);
         assert_eq!(killing.again_at(), at(2));
-        assert_eq!(killing.round(at(1)), [Means::Known], "a child has ended");
+        assert_eq!(killing.round(at(1)), [KillMethod::Known], "a child has ended");
         killing.performed(at(1), true);
         assert_eq!(killing.again_at(), at(2));
-        assert_eq!(killing.round(at(2)), [Means::Known, Means::Cgroup, Means::Found]);
+        assert_eq!(killing.round(at(2)), [KillMethod::Known, KillMethod::Cgroup, KillMethod::Found]);
     }
 
     #[test]
     fn the_pause_doubles_up_to_100_ms_and_is_as_long_as_a_look_takes() {
-        let mut killing = Killing::by_all_means(at(0), PATIENCE);
+        let mut killing = Killing::with_every_method(at(0), PATIENCE);
         let mut now = at(0);
         for pause in [1, 2, 4, 8, 16, 32, 64, 100, 100] {
-            assert!(killing.round(now).contains(&Means::Found));
+            assert!(killing.round(now).contains(&KillMethod::Found));
             killing.performed(now, true);
             assert_eq!(killing.again_at().since(now), Duration::from_millis(pause));
             now = killing.again_at();
@@ -154,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_look_that_has_not_seen_all_does_not_lengthen_the_pause() {
-        let mut killing = Killing::by_all_means(at(0), PATIENCE);
+        let mut killing = Killing::with_every_method(at(0), PATIENCE);
         for millis in [0, 1, 2] {
             killing.round(at(millis));
             killing.performed(at(millis), false);

@@ -103,13 +103,13 @@ impl GuardedRun {
             actions.push_back(Action::KillMainGroup);
         }
         let killing = self.killing.get_or_insert_with(|| Killing::new(now, patience));
-        let means = killing.round(now);
-        actions.push_back(Action::Kill(means));
+        let methods = killing.round(now);
+        actions.push_back(Action::Kill(methods));
     }
 
     /// A child has ended. If it had children, they are the guard's now. If a whole round is due, the timeout begins
     /// it.
-    pub(super) fn kill_who_was_left(&mut self, now: Time, actions: &mut VecDeque<Action>) {
+    pub(super) fn kill_remaining(&mut self, now: Time, actions: &mut VecDeque<Action>) {
         let killing = self.killing.as_mut().filter(|killing| now < killing.again_at());
         actions.extend(killing.map(|killing| Action::Kill(killing.round(now))));
     }

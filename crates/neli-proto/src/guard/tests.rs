@@ -5,7 +5,7 @@ fn at(millis: u64) -> Time {
 }
 
 /// Tells it that, at that time; whether it is over then.
-fn told(guard: &mut Guard, millis: u64, event: Event) -> bool {
+fn handle_event(guard: &mut Guard, millis: u64, event: Event) -> bool {
     guard.handle(at(millis), event);
     core::iter::from_fn(|| guard.poll_action()).any(|action| matches!(action, Action::Release(_) | Action::End))
 }
@@ -22,8 +22,8 @@ fn nothing_left() -> Event {
 #[test]
 fn at_the_deadline_nothing_is_allocated() {
     let mut guard = Guard::new(Duration::from_secs(5));
-    told(&mut guard, 0, spawn(1_000));
-    told(&mut guard, 0, Event::Executed);
+    handle_event(&mut guard, 0, spawn(1_000));
+    handle_event(&mut guard, 0, Event::Executed);
     let capacity = guard.actions.capacity();
     guard.fence(at(1_000));
     assert!(guard.actions.contains(&Action::KillMainGroup));
@@ -37,21 +37,21 @@ fn it_is_over_when_the_supervisor_is_dead_all_is_read_and_nothing_is_left() {
     const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
     for order in ORDERS {
         let mut guard = Guard::new(Duration::from_secs(5));
-        told(&mut guard, 0, spawn(1_000));
-        told(&mut guard, 0, Event::Executed);
+        handle_event(&mut guard, 0, spawn(1_000));
+        handle_event(&mut guard, 0, Event::Executed);
         for (count, which) in order.into_iter().enumerate() {
             let mut is_over = false;
             match which {
-                0 => is_over |= told(&mut guard, 1, Event::SupervisorDied),
-                1 => is_over |= told(&mut guard, 1, Event::SocketClosed),
+                0 => is_over |= handle_event(&mut guard, 1, Event::SupervisorDied),
+                1 => is_over |= handle_event(&mut guard, 1, Event::SocketClosed),
                 _ => {
-                    is_over |= told(&mut guard, 1, Event::MainEnded { code: None, signal: Some(9) });
-                    is_over |= told(&mut guard, 1, nothing_left());
+                    is_over |= handle_event(&mut guard, 1, Event::MainEnded { code: None, signal: Some(9) });
+                    is_over |= handle_event(&mut guard, 1, nothing_left());
                 }
             }
             assert_eq!(is_over, count == 2, "{order:?} after {}", count + 1);
         }
-        assert!(!told(&mut guard, 2, nothing_left()), "it is over once");
+        assert!(!handle_event(&mut guard, 2, nothing_left()), "it is over once");
         assert_eq!(guard.poll_timeout(), None);
     }
 }
@@ -59,18 +59,18 @@ fn it_is_over_when_the_supervisor_is_dead_all_is_read_and_nothing_is_left() {
 /// A round by all means may keep it waiting: it is begun where the deadline was looked at first.
 #[test]
 fn an_end_when_a_whole_round_is_due_leaves_the_round_to_the_timeout() {
-    let by_all_means = Action::Kill(&[Means::Known, Means::Cgroup, Means::Found]);
+    let with_every_method = Action::Kill(&[KillMethod::Known, KillMethod::Cgroup, KillMethod::Found]);
     for remains in [Remains::seen(true, || false), Remains::seen(false, || true)] {
         let mut guard = Guard::new(Duration::from_secs(5));
-        told(&mut guard, 0, spawn(1_000));
-        told(&mut guard, 0, Event::Executed);
-        told(&mut guard, 0, Event::Ordered(Order::Kill));
-        told(&mut guard, 0, Event::Killed { has_seen_all: true });
-        told(&mut guard, 1, Event::MainEnded { code: None, signal: Some(9) });
+        handle_event(&mut guard, 0, spawn(1_000));
+        handle_event(&mut guard, 0, Event::Executed);
+        handle_event(&mut guard, 0, Event::Ordered(Order::Kill));
+        handle_event(&mut guard, 0, Event::Killed { has_seen_all: true });
+        handle_event(&mut guard, 1, Event::MainEnded { code: None, signal: Some(9) });
         assert_eq!(guard.poll_timeout(), Some(at(2)));
         guard.handle(at(2), Event::Waited(remains));
         assert_eq!(guard.poll_action(), None);
         guard.handle_timeout(at(2));
-        assert_eq!(guard.poll_action(), Some(by_all_means.clone()));
+        assert_eq!(guard.poll_action(), Some(with_every_method.clone()));
     }
 }

@@ -48,9 +48,9 @@ fn nothing_is_claimed_before_the_others_could_answer() {
     introduction.handle_timeout(START + SAID_AGAIN);
     assert_eq!(actions(&mut introduction), [Action::Hello { joined: None }], "it was lost");
     let now = START + SAID_AGAIN;
-    introduction.heard(now, 12, &hello("me", "4", 3));
-    assert_eq!(introduction.heard(now, 13, &hello("other", "9", 3)), Whose::Another, "it agrees");
-    assert_eq!(introduction.heard(now, 9, &hello("other", "9", 3)), Whose::AnotherBefore);
+    introduction.received(now, 12, &hello("me", "4", 3));
+    assert_eq!(introduction.received(now, 13, &hello("other", "9", 3)), Whose::Another, "it agrees");
+    assert_eq!(introduction.received(now, 9, &hello("other", "9", 3)), Whose::AnotherBefore);
     assert_eq!(introduction.poll_timeout(), Some(now + ANSWERS));
     introduction.handle_timeout(now + ANSWERS);
     assert_eq!(actions(&mut introduction), [Action::Stand, Action::Hello { joined: Some(12) }]);
@@ -65,27 +65,27 @@ fn of_two_that_differ_the_later_first_hello_exits() {
     for (joined, offset) in [(None, 10), (None, 11), (Some(11), 13), (Some(3), 13), (Some(12), 13)] {
         let mut introduction = introduction();
         if offset > 12 {
-            introduction.heard(START, 12, &hello("me", "4", 3));
+            introduction.received(START, 12, &hello("me", "4", 3));
         }
-        introduction.heard(START, offset, &ProcessHello { joined, ..hello("other", "4", 4) });
+        introduction.received(START, offset, &ProcessHello { joined, ..hello("other", "4", 4) });
         assert_eq!(actions(&mut introduction), [Action::Refuse { error: refusal("other", "4", 4) }], "{offset}");
         introduction.handle_timeout(START + HELLO_HOLDS);
         assert_eq!(actions(&mut introduction), [], "it does not stand");
         assert_eq!(introduction.poll_timeout(), None);
     }
     let mut introduction = introduction();
-    introduction.heard(START, 12, &hello("me", "4", 3));
-    introduction.heard(START, 13, &hello("later", "4", 4));
+    introduction.received(START, 12, &hello("me", "4", 3));
+    introduction.received(START, 13, &hello("later", "4", 4));
     assert_eq!(actions(&mut introduction), [Action::Hello { joined: Some(12) }], "the later one is told at once");
 }
 
 #[test]
 fn a_candidate_that_may_have_gone_is_waited_for() {
     let mut introduction = introduction();
-    introduction.heard(START, 3, &hello("third", "4", 4));
-    introduction.heard(START, 4, &hello("other", "4", 4));
-    introduction.heard(START, 5, &ProcessHello { leaves: true, ..hello("third", "4", 4) });
-    introduction.heard(START, 12, &hello("me", "4", 3));
+    introduction.received(START, 3, &hello("third", "4", 4));
+    introduction.received(START, 4, &hello("other", "4", 4));
+    introduction.received(START, 5, &ProcessHello { leaves: true, ..hello("third", "4", 4) });
+    introduction.received(START, 12, &hello("me", "4", 3));
     assert_eq!(actions(&mut introduction), []);
     introduction.handle_timeout(START + ANSWERS);
     let until = START + HELLO_HOLDS;
@@ -93,11 +93,11 @@ fn a_candidate_that_may_have_gone_is_waited_for() {
     assert_eq!(introduction.poll_timeout(), Some(START + HELLO_INTERVAL));
     // The other process is alive.
     let mut there = introduction.clone();
-    there.heard(START, 14, &ProcessHello { joined: Some(4), ..hello("other", "4", 4) });
+    there.received(START, 14, &ProcessHello { joined: Some(4), ..hello("other", "4", 4) });
     assert_eq!(actions(&mut there), [Action::Refuse { error: refusal("other", "4", 4) }]);
     // The other process's last hello said that it leaves.
     let mut gone = introduction.clone();
-    gone.heard(START + ANSWERS, 14, &ProcessHello { leaves: true, ..hello("other", "4", 4) });
+    gone.received(START + ANSWERS, 14, &ProcessHello { leaves: true, ..hello("other", "4", 4) });
     assert_eq!(actions(&mut gone), [Action::Stand, Action::Hello { joined: Some(12) }]);
     // The other process has gone without a last hello.
     introduction.handle_timeout(until);
@@ -107,24 +107,24 @@ fn a_candidate_that_may_have_gone_is_waited_for() {
 #[test]
 fn a_candidate_that_shares_no_role_is_reported_once_and_answered_if_it_is_new() {
     let warning = |name: &str| {
-        let warning = Mapping::new("4", 3).stranger(&Mapping::new("a,b", 3), name).unwrap();
-        Action::Stranger { warning: warning.into() }
+        let warning = Mapping::new("4", 3).warning_if_no_role_is_shared(&Mapping::new("a,b", 3), name).unwrap();
+        Action::SharesNoRole { warning: warning.into() }
     };
     let mut introduction = introduction();
-    introduction.heard(START, 9, &hello("before", "a,b", 3));
-    introduction.heard(START, 10, &ProcessHello { leaves: true, ..hello("goes", "a,b", 3) });
+    introduction.received(START, 9, &hello("before", "a,b", 3));
+    introduction.received(START, 10, &ProcessHello { leaves: true, ..hello("goes", "a,b", 3) });
     assert_eq!(actions(&mut introduction), [], "it may have gone");
-    introduction.heard(START, 11, &hello("new", "a,b", 3));
+    introduction.received(START, 11, &hello("new", "a,b", 3));
     assert_eq!(actions(&mut introduction), [warning("new")], "its own hello is under way");
-    introduction.heard(START, 12, &hello("me", "4", 3));
-    introduction.heard(START, 13, &hello("newer", "a,b", 3));
+    introduction.received(START, 12, &hello("me", "4", 3));
+    introduction.received(START, 13, &hello("newer", "a,b", 3));
     assert_eq!(actions(&mut introduction), [Action::Hello { joined: Some(12) }], "the roles were told of");
-    introduction.heard(START, 14, &ProcessHello { joined: Some(13), ..hello("newer", "a,b", 3) });
+    introduction.received(START, 14, &ProcessHello { joined: Some(13), ..hello("newer", "a,b", 3) });
     assert_eq!(actions(&mut introduction), []);
-    for number in 0..2 * MOST_STRANGERS {
-        introduction.heard(START, 15, &ProcessHello { joined: Some(1), ..hello("odd", &format!("x{number}"), 3) });
+    for number in 0..2 * MOST_REPORTED {
+        introduction.received(START, 15, &ProcessHello { joined: Some(1), ..hello("odd", &format!("x{number}"), 3) });
     }
-    assert_eq!(actions(&mut introduction).len(), MOST_STRANGERS - 1);
+    assert_eq!(actions(&mut introduction).len(), MOST_REPORTED - 1);
     introduction.handle_timeout(START + ANSWERS);
     assert!(actions(&mut introduction).contains(&Action::Stand), "it stands all the same");
 }
@@ -132,7 +132,7 @@ fn a_candidate_that_shares_no_role_is_reported_once_and_answered_if_it_is_new() 
 #[test]
 fn after_a_cut_it_is_introduced_anew() {
     let mut introduction = introduction();
-    introduction.heard(START, 12, &hello("me", "4", 3));
+    introduction.received(START, 12, &hello("me", "4", 3));
     introduction.handle_timeout(START + ANSWERS);
     assert_eq!(actions(&mut introduction), [Action::Stand, Action::Hello { joined: Some(12) }]);
     introduction.history_cut();
@@ -140,14 +140,14 @@ fn after_a_cut_it_is_introduced_anew() {
     assert_eq!(actions(&mut introduction), []);
     introduction.topic_judged(START);
     assert_eq!(actions(&mut introduction), [Action::Hello { joined: None }]);
-    introduction.heard(START, 0, &hello("me", "4", 3));
+    introduction.received(START, 0, &hello("me", "4", 3));
     assert_eq!((actions(&mut introduction), introduction.joined), (Vec::new(), Some(0)), "it stands already");
 }
 
 #[test]
 fn hello_is_said_again_soon_after_a_release() {
     let mut introduction = introduction();
-    introduction.heard(START, 12, &hello("me", "4", 3));
+    introduction.received(START, 12, &hello("me", "4", 3));
     introduction.handle_timeout(START + ANSWERS);
     assert_eq!(actions(&mut introduction), [Action::Stand, Action::Hello { joined: Some(12) }]);
     let now = START + Duration::from_secs(5);

@@ -50,7 +50,7 @@ impl EarlierJob {
 
     /// Applies a leader's record: the current leader's says whether the job before its own is gone, and the previous
     /// leader's is final about its own job.
-    pub(super) fn heard(&mut self, verdict: Verdict, record: &Record) {
+    pub(super) fn received(&mut self, verdict: Verdict, record: &Record) {
         match &record.body {
             Body::Beat { overlap, .. } if verdict == Verdict::Effective => {
                 match overlap.and_then(|overlap| overlap.over) {

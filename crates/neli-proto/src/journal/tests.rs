@@ -242,11 +242,11 @@ fn where_nothing_was_missing_nothing_is_to_be_read_again() {
 
 /// A claim or a beat that tells of the job before.
 fn over(record: Record, over: Option<Offset>) -> Record {
-    let told = Some(Overlap { within_ms: 100, over, yields: false });
+    let declared = Some(Overlap { within_ms: 100, over, yields: false });
     let body = match record.body {
-        Body::Claim { after, lease_ms, .. } => Body::Claim { after, lease_ms, overlap: told },
+        Body::Claim { after, lease_ms, .. } => Body::Claim { after, lease_ms, overlap: declared },
         Body::Beat { term, seen, lease_ms, state, pid, attempt, since_ms, .. } => {
-            Body::Beat { term, seen, lease_ms, state, pid, attempt, since_ms, overlap: told }
+            Body::Beat { term, seen, lease_ms, state, pid, attempt, since_ms, overlap: declared }
         }
         Body::Hello { .. } | Body::Release { .. } | Body::Request { .. } => panic!("it tells of no job before"),
     };

@@ -51,7 +51,7 @@ impl Listener {
                 self.last_record = now;
                 self.last_effective = now;
                 self.longest_lease = Duration::ZERO;
-                self.heard_leader = false;
+                self.has_read_other_leader = false;
                 self.span = self.first_span;
             }
             Stage::AskingFurtherBack => {

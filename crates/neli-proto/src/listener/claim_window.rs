@@ -59,7 +59,7 @@ impl Listener {
     /// Whether a reading from twice as far back, which takes as long as all before it, is likely done before silence is. One
     /// that is begun later only keeps the lead from being claimed, for as long as there is more to be read.
     fn has_time_to_read(&self, now: Time) -> bool {
-        let claim_from = self.claim_window().map(|opening| opening.since);
+        let claim_from = self.claim_window().map(|claim_window| claim_window.since);
         claim_from.is_none_or(|since| now + now.since(self.began) < since)
     }
 
@@ -87,8 +87,8 @@ impl Listener {
             }
             View::NeverLed | View::Released { .. } | View::Undecided(_) => {
                 let longest_allowed = self.began + silence(LONGEST_LEASE);
-                let longest_heard = self.last_record + silence(self.longest_lease);
-                (Predecessor::Gone, self.last_record, longest_allowed.max(longest_heard))
+                let longest_known = self.last_record + silence(self.longest_lease);
+                (Predecessor::Gone, self.last_record, longest_allowed.max(longest_known))
             }
         };
         let confirmed_from = since - (since.since(silent_since) / 2).min(CONFIRMED_WITHIN);

@@ -12,13 +12,13 @@ use crate::time::Time;
 impl Node {
     /// Something has happened in the election. A release that tells of the key's run is no vacancy before that was looked at.
     pub(super) fn election(&mut self, now: Time, event: candidate::Event) {
-        self.once.iter_mut().for_each(|once| once.hears(&event));
-        let told = self.once.as_ref().and_then(|once| once.is_told_by(&event));
-        if told.is_some() {
+        self.once.iter_mut().for_each(|once| once.observe(&event));
+        let fact_released = self.once.as_ref().and_then(|once| once.fact_released_by(&event));
+        if fact_released.is_some() {
             self.candidate.hold_claims(now, true);
         }
         self.candidate.handle(now, event);
-        let Some((fact, once)) = told.zip(self.once.as_mut()) else { return };
+        let Some((fact, once)) = fact_released.zip(self.once.as_mut()) else { return };
         if self.candidate.released_term() == Some(fact.term) {
             once.was_released(fact);
         }

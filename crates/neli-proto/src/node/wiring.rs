@@ -81,16 +81,16 @@ impl Node {
         use candidate::Action as From;
         let event = match action {
             From::Depart(departure) => LeadEvent::Departed(departure),
-            From::Extend(right) => LeadEvent::Extended(right),
+            From::Extend(grant) => LeadEvent::Extended(grant),
             From::Kill(loss) => {
                 self.supervisor.handle_lead(now, LeadEvent::Killed(loss));
                 return;
             }
-            From::Lead(right) => match &mut self.once {
-                None => LeadEvent::Led(right),
+            From::Lead(grant) => match &mut self.once {
+                None => LeadEvent::Led(grant),
                 Some(once) => {
-                    once.led(now, right.term);
-                    LeadEvent::Held(right)
+                    once.led(now, grant.term);
+                    LeadEvent::Held(grant)
                 }
             },
             From::StopJob(why) if self.once.as_mut().is_some_and(|once| once.holds_back_stop(now, why)) => return,

@@ -23,7 +23,7 @@ pub struct PastTerm {
     /// When its claim was appended, in milliseconds since 1970; none where it was not read.
     pub from_ms: Option<u64>,
     /// When its leader's last effective word was appended.
-    pub last_word_ms: Option<u64>,
+    pub last_record_ms: Option<u64>,
     /// How it ended.
     pub end: TermEnd,
 }
@@ -127,7 +127,7 @@ pub struct History {
     terms: Vec<PastTerm>,
     late: Vec<Found>,
     void_claims: u64,
-    void_words: u64,
+    void_records: u64,
     nonsense: u64,
     /// When the last record was appended that did not count.
     not_effective_ms: Option<u64>,
@@ -150,7 +150,7 @@ impl History {
             terms: Vec::new(),
             late: Vec::new(),
             void_claims: 0,
-            void_words: 0,
+            void_records: 0,
             nonsense: 0,
             not_effective_ms: None,
             missing: 0,
@@ -187,11 +187,11 @@ impl History {
             return;
         }
         let (verdict, changes) = self.observer.read(at, offset, record, written_ms);
-        let mut is_last_word = false;
+        let mut is_last_record = false;
         for change in changes {
             match change {
                 // The release that tells so is void, and as it should be.
-                Change::EarlierJobGone { .. } => is_last_word = !is_late(record),
+                Change::EarlierJobGone { .. } => is_last_record = !is_late(record),
                 Change::Led => self.led(),
                 Change::Missing => {
                     if self.is_looked_at(written_ms) {
@@ -208,16 +208,16 @@ impl History {
                     self.close(TermEnd::Released(release));
                 }
                 Change::FellSilent(_)
-                | Change::HeardAgain { .. }
+                | Change::SilenceEnded { .. }
                 | Change::Job(_)
                 | Change::Requested { .. }
                 | Change::Yields => {}
             }
         }
         match verdict {
-            Verdict::Effective => return self.word(),
+            Verdict::Effective => return self.leader_record(),
             Verdict::Undecided => return,
-            Verdict::Void if is_last_word => return,
+            Verdict::Void if is_last_record => return,
             Verdict::Nonsense | Verdict::Void if !self.is_looked_at(written_ms) => return,
             Verdict::Nonsense => self.nonsense += 1,
             Verdict::Void => self.void(record, written_ms),
@@ -276,7 +276,7 @@ impl History {
         if self.missing > 0 {
             findings.push(Found { finding: Finding::Missing { times: self.missing }, at_ms: self.missing_ms });
         }
-        let (claims, words, nonsense) = (self.void_claims, self.void_words, self.nonsense);
+        let (claims, words, nonsense) = (self.void_claims, self.void_records, self.nonsense);
         if claims + words + nonsense > 0 {
             let finding = Finding::NotEffective { claims, words, nonsense };
             findings.push(Found { finding, at_ms: self.not_effective_ms });
@@ -305,15 +305,15 @@ impl History {
 
     fn led(&mut self) {
         let Some(leader) = self.observer.leader() else { return };
-        let Leader { member, name, term, lease, claimed_ms, word, .. } = leader.clone();
+        let Leader { member, name, term, lease, claimed_ms, last_record, .. } = leader.clone();
         // It goes on, behind what is missing.
         if let Some(last) = self.terms.last_mut().filter(|last| last.term == term) {
             last.end = TermEnd::Open;
             return;
         }
         self.close(TermEnd::Silent);
-        let (from_ms, last_word_ms) = (claimed_ms, word.written_ms);
-        self.terms.push(PastTerm { term, member, name, lease, from_ms, last_word_ms, end: TermEnd::Open });
+        let (from_ms, last_record_ms) = (claimed_ms, last_record.written_ms);
+        self.terms.push(PastTerm { term, member, name, lease, from_ms, last_record_ms, end: TermEnd::Open });
     }
 
     /// The claim that was read has ended that term, and not for its leader's silence.
@@ -331,10 +331,10 @@ impl History {
     }
 
     /// The leader has said something, perhaps.
-    fn word(&mut self) {
+    fn leader_record(&mut self) {
         let (Some(leader), Some(term)) = (self.observer.leader(), self.terms.last_mut()) else { return };
         if leader.term == term.term {
-            term.last_word_ms = leader.word.written_ms;
+            term.last_record_ms = leader.last_record.written_ms;
             term.lease = leader.lease;
         }
     }
@@ -343,11 +343,11 @@ impl History {
         match record.map(|record| &record.body) {
             Some(Body::Claim { .. }) => self.void_claims += 1,
             Some(Body::Release { term, late_ms: Some(late_ms), .. }) => {
-                self.void_words += 1;
+                self.void_records += 1;
                 let late = Duration::from_millis(*late_ms);
                 self.late(Finding::LateFence { term: *term, late, overlaps: true }, written_ms);
             }
-            Some(Body::Beat { .. } | Body::Release { .. }) => self.void_words += 1,
+            Some(Body::Beat { .. } | Body::Release { .. }) => self.void_records += 1,
             Some(Body::Hello { .. } | Body::Request { .. }) | None => {}
         }
     }
@@ -365,7 +365,7 @@ impl PastTerm {
         match &self.end {
             TermEnd::Open | TermEnd::Unknown => None,
             TermEnd::Overlapped { claimed_ms } => *claimed_ms,
-            TermEnd::Released(release) => release.heard.written_ms,
+            TermEnd::Released(release) => release.received.written_ms,
             TermEnd::Silent => self.silent_ms(),
         }
     }
@@ -373,13 +373,13 @@ impl PastTerm {
     /// When its lease is over, at the latest, unless its leader says something more.
     #[must_use]
     pub fn silent_ms(&self) -> Option<u64> {
-        Some(self.last_word_ms?.saturating_add(millis(self.lease)))
+        Some(self.last_record_ms?.saturating_add(millis(self.lease)))
     }
 
     /// How the leader was called, or its member id where it had no name.
     #[must_use]
     pub fn shown(&self) -> &str {
-        super::sight::shown(self.name.as_deref(), self.member.as_ref())
+        super::known::shown(self.name.as_deref(), self.member.as_ref())
     }
 }
 

@@ -3,14 +3,14 @@
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
-use super::{Change, Heard, Leader, Silence, millis};
+use super::{Change, Leader, Receipt, Silence, millis};
 use crate::journal::{Journal, View};
 use crate::precedence::HELLO_HOLDS;
 use crate::record::MemberId;
 
 /// The last record and the lease of each such leader, for as long as a hello from before could count.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lost(BTreeMap<MemberId, (Heard, Duration)>);
+pub(super) struct Lost(BTreeMap<MemberId, (Receipt, Duration)>);
 
 impl Lost {
     /// None so far.
@@ -19,15 +19,15 @@ impl Lost {
     }
 
     /// That leader's term is over, and nobody released it.
-    pub(super) fn insert(&mut self, leader: &Leader, claim: Heard) {
-        self.0.retain(|_, (word, lease)| !is_later(claim, *word, *lease + HELLO_HOLDS));
-        self.0.extend(leader.member.clone().map(|member| (member, (leader.word, leader.lease))));
+    pub(super) fn insert(&mut self, leader: &Leader, claim: Receipt) {
+        self.0.retain(|_, (last_record, lease)| !is_later(claim, *last_record, *lease + HELLO_HOLDS));
+        self.0.extend(leader.member.clone().map(|member| (member, (leader.last_record, leader.lease))));
     }
 
     /// Whether a hello says nothing about the time after the leader's lease: the leader may have died since. A later hello shows that
     /// the member is alive.
-    pub(super) fn is_dead(&mut self, member: &MemberId, hello: Heard) -> bool {
-        let is_dead = self.0.get(member).is_some_and(|(word, lease)| !is_later(hello, *word, *lease));
+    pub(super) fn is_dead(&mut self, member: &MemberId, hello: Receipt) -> bool {
+        let is_dead = self.0.get(member).is_some_and(|(last_record, lease)| !is_later(hello, *last_record, *lease));
         if !is_dead {
             self.0.remove(member);
         }
@@ -50,15 +50,15 @@ pub(super) fn is_lost(leader: &Leader, journal: &Journal, changes: &[Change]) ->
 }
 
 /// The silence of a leader that a record ends which is read later than it was written; none where the leader was not silent.
-pub(super) fn past_silence(leader: &Leader, heard: Heard) -> Option<Silence> {
-    let silent = leader.word.written_before(heard).filter(|_| !heard.is_live)?;
-    Silence::of(leader, silent, heard.written_ms?)
+pub(super) fn past_silence(leader: &Leader, received: Receipt) -> Option<Silence> {
+    let silent = leader.last_record.written_before(received).filter(|_| !received.is_live)?;
+    Silence::of(leader, silent, received.written_ms?)
 }
 
-/// Whether `heard` was written more than `span` after `word`: by the broker's clock where both say, else as they were read.
-fn is_later(heard: Heard, word: Heard, span: Duration) -> bool {
-    match (heard.written_ms, word.written_ms) {
-        (Some(heard), Some(word)) => heard > word.saturating_add(millis(span)),
-        _ => heard.read > word.read + span,
+/// Whether `received` was written more than `span` after `last_record`: by the broker's clock where both say, else as they were read.
+fn is_later(received: Receipt, last_record: Receipt, span: Duration) -> bool {
+    match (received.written_ms, last_record.written_ms) {
+        (Some(received), Some(last_record)) => received > last_record.saturating_add(millis(span)),
+        _ => received.read > last_record.read + span,
     }
 }

@@ -33,12 +33,12 @@ impl NoRoom {
 mod tests {
     use core::time::Duration;
 
-    use super::super::{Heard, KnownCandidate};
+    use super::super::{KnownCandidate, Receipt};
     use super::*;
     use crate::time::Time;
 
-    fn told(limits: &[Option<u32>], roles: u32) -> Option<(usize, u32, Vec<u32>)> {
-        let heard = Heard { read: Time::from_nanos(1), written_ms: None, is_live: true };
+    fn room(limits: &[Option<u32>], roles: u32) -> Option<(usize, u32, Vec<u32>)> {
+        let received = Receipt { read: Time::from_nanos(1), written_ms: None, is_live: true };
         let candidate = |max_roles: &Option<u32>| KnownCandidate {
             member: "ab".into(),
             name: None,
@@ -50,7 +50,7 @@ mod tests {
             has_many_roles: true,
             max_roles: *max_roles,
             overlaps: false,
-            heard,
+            received,
         };
         let candidates: Vec<KnownCandidate> = limits.iter().map(candidate).collect();
         let standby = |candidate| Standby { candidate, age: Duration::ZERO, failed_runs: 0 };
@@ -61,11 +61,11 @@ mod tests {
 
     #[test]
     fn there_is_room_unless_all_limits_together_are_too_low() {
-        assert_eq!(told(&[Some(2), Some(2)], 5), Some((2, 4, [2].into())));
-        assert_eq!(told(&[Some(2), Some(1), Some(2)], 6), Some((3, 5, [1, 2].into())));
-        assert_eq!(told(&[Some(2), Some(2)], 4), None);
-        assert_eq!(told(&[Some(2), None], 9), None, "one without a limit");
-        assert_eq!(told(&[], 9), None, "nobody is there");
-        assert_eq!(told(&[Some(u32::MAX), Some(1)], u32::MAX), None);
+        assert_eq!(room(&[Some(2), Some(2)], 5), Some((2, 4, [2].into())));
+        assert_eq!(room(&[Some(2), Some(1), Some(2)], 6), Some((3, 5, [1, 2].into())));
+        assert_eq!(room(&[Some(2), Some(2)], 4), None);
+        assert_eq!(room(&[Some(2), None], 9), None, "one without a limit");
+        assert_eq!(room(&[], 9), None, "nobody is there");
+        assert_eq!(room(&[Some(u32::MAX), Some(1)], u32::MAX), None);
     }
 }

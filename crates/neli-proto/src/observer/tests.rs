@@ -81,12 +81,12 @@ fn what_is_read_late_is_as_old_as_its_timestamp_says() {
     read_late(&mut observer, 0, later(108_000), 0, &claim("m", -1));
     observer.caught_up();
     let Leadership::Silent { leader, age, .. } = observer.leadership(later(108_000)) else { panic!("silent") };
-    assert_eq!((leader.word.age_by(), age.as_secs()), (AgeBy::Timestamp, 108));
+    assert_eq!((leader.last_record.age_by(), age.as_secs()), (AgeBy::Timestamp, 108));
     // One that is heard again leads on, and its age is that of the reading.
     let changes = read_late(&mut observer, 1, later(109_000), 109_000, &beat("m", 0, "running"));
-    assert!(matches!(changes.as_slice(), [Change::HeardAgain { silent }, Change::Job(_)] if silent.as_secs() == 109));
+    assert!(matches!(changes.as_slice(), [Change::SilenceEnded { silent }, Change::Job(_)] if silent.as_secs() == 109));
     let Leadership::Led { leader, age, .. } = observer.leadership(later(110_000)) else { panic!("led") };
-    assert_eq!((leader.word.age_by(), age.as_secs()), (AgeBy::Receipt, 1));
+    assert_eq!((leader.last_record.age_by(), age.as_secs()), (AgeBy::Receipt, 1));
 }
 
 /// A machine whose clock is two minutes fast must not take a living leader for a dead one.
@@ -169,7 +169,7 @@ fn a_release_tells_its_writer_its_reason_and_its_time() {
         panic!("released")
     };
     assert_eq!((seen.shown(), seen.term, seen.why.as_deref(), seen.exit), ("m", 0, Some("exited"), Some(3)));
-    assert_eq!((age.as_secs(), seen.heard.at_ms(AT)), (12, AT.wall_ms + 1_000));
+    assert_eq!((age.as_secs(), seen.received.at_ms(AT)), (12, AT.wall_ms + 1_000));
     assert_eq!(changes, [Change::Released(seen.clone())]);
     // A second one, or another's claim that is void, changes nothing; the void claim is told.
     assert_eq!(read(&mut observer, 2, 1_100, &release("m", 0, "exited", "3")), []);
@@ -235,7 +235,7 @@ fn an_old_hello_that_is_read_late_makes_no_standby_of_a_dead_leader() {
     let said = |observer: &mut Observer, ms| {
         let line = r#"{"v":1,"kind":"hello","member":"p","name":"p","roles":"3","partitions":2}"#;
         let hello = ProcessHello::parse(line.as_bytes()).expect("a hello");
-        observer.heard_process(later(30_000), hello, Some(AT.wall_ms + ms));
+        observer.process_hello_received(later(30_000), hello, Some(AT.wall_ms + ms));
     };
     let mut observer = observer();
     read_late(&mut observer, 0, later(30_000), 0, &claim("p", -1));
@@ -266,7 +266,7 @@ fn a_process_with_many_roles_stands_by_until_it_leaves() {
         let leaves = if leaves { r#","leaves":true"# } else { "" };
         let line = format!(r#"{{"v":1,"kind":"hello","member":"p","name":"p","roles":"3","partitions":2{leaves}}}"#);
         let hello = ProcessHello::parse(line.as_bytes()).expect("a hello");
-        observer.heard_process(later(ms), hello, Some(AT.wall_ms + ms));
+        observer.process_hello_received(later(ms), hello, Some(AT.wall_ms + ms));
     };
     said(&mut observer, 0, false);
     assert_eq!((observer.standbys(AT).len(), observer.journal().next()), (1, 0), "it stands in another partition");

@@ -19,7 +19,7 @@ pub(super) struct History {
 
 impl Once {
     /// Something has happened in the election.
-    pub(crate) fn hears(&mut self, event: &candidate::Event) {
+    pub(crate) fn observe(&mut self, event: &candidate::Event) {
         if let candidate::Event::Answered { end, .. } = event {
             self.history.end.get_or_insert(*end);
         }

@@ -59,7 +59,7 @@ impl Once {
             || (is_of_windows && [&facts.done, &facts.attempt, &facts.forgotten].into_iter().any(is_other))
     }
 
-    pub(super) fn note_what_is_not_believed(&mut self) {
+    pub(super) fn note_disbelieved_facts(&mut self) {
         let known = [&self.known.done, &self.known.attempt].into_iter().flatten();
         if let Some(fact) = known.filter(|fact| !self.believes(fact)).max_by_key(|fact| fact.term) {
             self.actions.push_back(Action::Note(Note::NotBelieved(fact.clone())));
@@ -72,9 +72,9 @@ impl Once {
     }
 
     /// Said at once, and then every 30 s until it is recorded.
-    pub(super) fn tell_that_it_is_not_recorded(&mut self, now: Time, note: Note) {
-        if self.told_at.is_none_or(|told| now >= told + INTERVAL) {
-            self.told_at = Some(now);
+    pub(super) fn note_if_not_recorded(&mut self, now: Time, note: Note) {
+        if self.reported_at.is_none_or(|at| now >= at + INTERVAL) {
+            self.reported_at = Some(now);
             self.actions.push_back(Action::Note(note));
         }
     }
@@ -92,13 +92,13 @@ impl Once {
     /// Of a place, the fact of the later run counts; of one run's, the outcome, and of two of these the one that tells more.
     pub(super) fn learn(&mut self, facts: Facts) {
         let tells = |fact: &Fact| (fact.outcome != Outcome::Running, fact.at_ms.is_some());
-        let newest = |known: Option<Fact>, told: Option<Fact>| match (known, told) {
-            (Some(known), Some(told)) => {
-                let is_same = told.term == known.term && told.window == known.window;
-                let is_known_better = told.is_older_than(&known) || (is_same && tells(&told) < tells(&known));
-                Some(if is_known_better { known } else { told })
+        let newest = |known: Option<Fact>, new: Option<Fact>| match (known, new) {
+            (Some(known), Some(new)) => {
+                let is_same = new.term == known.term && new.window == known.window;
+                let is_known_better = new.is_older_than(&known) || (is_same && tells(&new) < tells(&known));
+                Some(if is_known_better { known } else { new })
             }
-            (known, told) => told.or(known),
+            (known, new) => new.or(known),
         };
         self.known.done = newest(self.known.done.take(), facts.done);
         self.known.attempt = newest(self.known.attempt.take(), facts.attempt);

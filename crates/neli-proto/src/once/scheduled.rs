@@ -20,7 +20,7 @@ pub(super) struct Scheduled {
     /// Why a stop is wanted that was held back.
     stop: Option<Why>,
     /// The key of the last run of which a release has told.
-    told: Option<Box<str>>,
+    released_key: Option<Box<str>>,
 }
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -32,7 +32,7 @@ struct SkipToRecord {
 
 impl Scheduled {
     pub(super) const fn new(catch_up: CatchUp) -> Self {
-        Self { schedule: Schedule::new(catch_up), skip: None, waits_until: None, stop: None, told: None }
+        Self { schedule: Schedule::new(catch_up), skip: None, waits_until: None, stop: None, released_key: None }
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Time> {
@@ -43,8 +43,8 @@ impl Scheduled {
         self.stop.get_or_insert(why);
     }
 
-    pub(super) fn is_told(&mut self, key: &str) {
-        self.told = Some(key.into());
+    pub(super) fn was_released_elsewhere(&mut self, key: &str) {
+        self.released_key = Some(key.into());
     }
 }
 
@@ -97,7 +97,7 @@ impl Once {
                 schedule::Action::Wait { until_ms } => {
                     self.actions.push_back(Action::Wait);
                     self.scheduled.iter_mut().for_each(|scheduled| scheduled.waits_until = Some(until_ms));
-                    self.tell_that_it_waits();
+                    self.note_waiting();
                 }
             }
         }
@@ -137,11 +137,11 @@ impl Once {
 
     pub(super) fn skip_was_recorded(&mut self, id: u32) {
         let skip = self.scheduled.as_mut().and_then(|scheduled| scheduled.skip.take_if(|skip| skip.id == id));
-        self.told_at.take_if(|_| skip.is_some());
-        self.tell_that_it_waits();
+        self.reported_at.take_if(|_| skip.is_some());
+        self.note_waiting();
     }
 
-    fn tell_that_it_waits(&mut self) {
+    fn note_waiting(&mut self) {
         let Some(scheduled) = self.scheduled.as_mut().filter(|scheduled| scheduled.skip.is_none()) else { return };
         if let Some(until_ms) = scheduled.waits_until.take() {
             self.actions.push_back(Action::Note(Note::Waiting { until_ms }));
@@ -152,27 +152,28 @@ impl Once {
         let skip = self.scheduled.as_mut().and_then(|scheduled| scheduled.skip.as_mut());
         if let Some(skip) = skip.filter(|skip| skip.id == id) {
             skip.again_at = Some(now + RETRY);
-            self.tell_that_it_is_not_recorded(now, Note::SkipNotRecorded(error));
+            self.note_if_not_recorded(now, Note::SkipNotRecorded(error));
         }
     }
 
     /// The newest run, where it was begun and not finished, and its window is over: it can't be run any more.
     fn unfinished(&self) -> Option<&Fact> {
-        let told = self.scheduled.as_ref().and_then(|scheduled| scheduled.told.as_ref());
+        let released_key = self.scheduled.as_ref().and_then(|scheduled| scheduled.released_key.as_ref());
         let (run, shown) = (self.known.attempt.as_ref()?, self.shown?);
         let window = run.window.filter(|window| window.until_ms <= shown.from_ms)?;
         let done = self.known.done.as_ref().and_then(|done| done.window);
         let is_newest = done.is_none_or(|done| done.from_ms < window.from_ms);
-        (run.outcome == Outcome::Running && Some(&run.key) != told && is_newest).then_some(run)
+        (run.outcome == Outcome::Running && Some(&run.key) != released_key && is_newest).then_some(run)
     }
 
     /// The newest window that has its outcome, or can have none any more, as far as the wall clock does not contradict it.
     fn recorded(&self) -> Recorded {
         let (done, attempt) = (self.known.done.as_ref(), self.known.attempt.as_ref());
-        let told = self.scheduled.as_ref().and_then(|scheduled| scheduled.told.as_ref());
+        let released_key = self.scheduled.as_ref().and_then(|scheduled| scheduled.released_key.as_ref());
         let unfinished = self.unfinished();
-        let has_outcome =
-            |fact: &&Fact| fact.outcome != Outcome::Running || Some(&fact.key) == told || Some(*fact) == unfinished;
+        let has_outcome = |fact: &&Fact| {
+            fact.outcome != Outcome::Running || Some(&fact.key) == released_key || Some(*fact) == unfinished
+        };
         // Of a window that is forgotten those before it are over.
         let span_of = |fact: &Fact| {
             let is_forgotten = self.is_forgotten(fact);

@@ -7,7 +7,7 @@ const NOW: Time = Time::from_nanos(0);
 fn delay(elector: Elector, standing: Standing, predecessor: Predecessor) -> Option<(u64, u64)> {
     let mut precedence = Precedence::new(elector, Duration::from_millis(7));
     precedence.stand(standing);
-    precedence.heard(NOW, hello(1));
+    precedence.received(NOW, hello(1));
     let delay = precedence.delay(NOW, predecessor)?;
     Some((delay.fixed.as_millis().try_into().unwrap(), delay.random.as_millis().try_into().unwrap()))
 }
@@ -38,18 +38,18 @@ fn a_candidate_alone_has_no_delay() {
     let at_once = Some(Delay { fixed: Duration::ZERO, random: Duration::ZERO });
     let spread = Some(Delay { fixed: Duration::ZERO, random: SPREAD + JITTER_PER_STANDBY });
     assert_eq!(precedence.delay(NOW, Predecessor::Gone), at_once);
-    precedence.heard(NOW, hello(1));
+    precedence.received(NOW, hello(1));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone), spread);
     // A leader that fell silent or died does not stand by.
     precedence.led_by(Some(&hello(1).member));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).map(|delay| delay.random), Some(JITTER_PER_STANDBY));
-    precedence.heard(NOW, hello(2));
+    precedence.received(NOW, hello(2));
     precedence.stand(Standing::Elsewhere);
     assert!(precedence.delay(NOW, Predecessor::Died).is_some_and(|delay| delay.random > SPREAD));
     precedence.released(&hello(1).member);
     precedence.released(&hello(2).member);
     assert_eq!(precedence.delay(NOW, Predecessor::Died), at_once);
-    precedence.heard(NOW, hello(3));
+    precedence.received(NOW, hello(3));
     assert_eq!(precedence.delay(NOW + HELLO_HOLDS, Predecessor::Died), at_once, "it has gone");
 }
 
@@ -101,7 +101,7 @@ fn each_known_higher_priority_adds_a_step() {
     let waits = |elector, others: &[u16]| {
         let mut precedence = Precedence::new(elector, Duration::ZERO).of_priority(5);
         for (index, priority) in (0..).zip(others) {
-            precedence.heard(NOW, Hello { priority: *priority, ..hello(index) });
+            precedence.received(NOW, Hello { priority: *priority, ..hello(index) });
         }
         assert_eq!(precedence.is_outranked(NOW), others.iter().any(|other| *other > 5));
         assert!(!precedence.is_outranked(NOW + HELLO_HOLDS), "it has gone");
@@ -115,7 +115,7 @@ fn each_known_higher_priority_adds_a_step() {
     assert_eq!(waits(Elector::Log, &many), 5_000);
     // A leader that fell silent does not stand by.
     let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
-    precedence.heard(NOW, Hello { priority: 10, ..hello(1) });
+    precedence.received(NOW, Hello { priority: 10, ..hello(1) });
     precedence.led_by(Some(&MemberId::from_random(1)));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::ZERO);
 }
@@ -124,8 +124,8 @@ fn each_known_higher_priority_adds_a_step() {
 fn the_jitter_grows_with_the_standbys_and_is_bounded() {
     let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
     for index in 0..1_200_u128 {
-        precedence.heard(NOW, hello(index));
-        precedence.heard(NOW, hello(0));
+        precedence.received(NOW, hello(index));
+        precedence.received(NOW, hello(0));
         let random = precedence.delay(NOW, Predecessor::Gone).unwrap().random;
         assert_eq!(random, Duration::from_micros(100 * u64::try_from(index + 1).unwrap().min(1_000)));
     }
@@ -141,9 +141,9 @@ fn the_member_with_the_least_id_is_foreseen() {
         let mut precedence = Precedence::new(Elector::Group(patience), Duration::ZERO);
         precedence.stand(Standing::Elsewhere);
         precedence.name(own.map(Into::into));
-        precedence.heard(NOW, hello(100));
+        precedence.received(NOW, hello(100));
         for (index, other) in (0..).zip(others) {
-            precedence.heard(NOW, Hello { group_member: Some((*other).into()), ..hello(index) });
+            precedence.received(NOW, Hello { group_member: Some((*other).into()), ..hello(index) });
         }
         precedence.foresee(NOW, "left");
         precedence.delay(NOW, Predecessor::Gone) == Some(Delay { fixed: Duration::ZERO, random: Duration::ZERO })
@@ -167,8 +167,8 @@ fn after_a_silence_the_least_id_but_the_leaders_is_foreseen() {
     precedence.name(Some("b".into()));
     precedence.led_by(Some(&hello(1).member));
     assert!(!claims_at_once(&precedence, Predecessor::Silent), "as whom the leader was in the group is not known");
-    precedence.heard(NOW, Hello { group_member: Some("a".into()), ..hello(1) });
-    precedence.heard(NOW, Hello { group_member: Some("c".into()), ..hello(2) });
+    precedence.received(NOW, Hello { group_member: Some("a".into()), ..hello(1) });
+    precedence.received(NOW, Hello { group_member: Some("c".into()), ..hello(2) });
     assert!(claims_at_once(&precedence, Predecessor::Silent));
     assert!(!claims_at_once(&precedence, Predecessor::Gone));
     precedence.name(Some("d".into()));

@@ -29,7 +29,7 @@ impl Fields<'_> {
         self.0.get(field)?.as_str().map(Box::from)
     }
 
-    pub(super) fn word<T: for<'de> Deserialize<'de>>(&self, field: &str) -> Option<T> {
+    pub(super) fn enum_value<T: for<'de> Deserialize<'de>>(&self, field: &str) -> Option<T> {
         T::deserialize(self.0.get(field)?).ok()
     }
 

@@ -24,7 +24,7 @@ pub struct Hello {
 impl Record {
     /// Whether it is a hello that says that its writer goes.
     #[must_use]
-    pub const fn is_goodbye(&self) -> bool {
+    pub const fn is_last_hello(&self) -> bool {
         matches!(self.body, Body::Hello { leaves: true, .. })
     }
 

@@ -87,10 +87,10 @@ fn a_hello_tells_of_a_priority_and_of_leaving_only_where_there_is_something_to_t
 }
 
 #[test]
-fn the_last_hello_alone_is_a_goodbye() {
-    assert!(record(hello(true)).is_goodbye());
-    assert!(!record(hello(false)).is_goodbye());
-    assert!(!record(Body::Claim { after: 41, lease_ms: 5000, overlap: None }).is_goodbye());
+fn only_a_hello_that_leaves_is_the_last() {
+    assert!(record(hello(true)).is_last_hello());
+    assert!(!record(hello(false)).is_last_hello());
+    assert!(!record(Body::Claim { after: 41, lease_ms: 5000, overlap: None }).is_last_hello());
 }
 
 #[test]

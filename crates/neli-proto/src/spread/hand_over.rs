@@ -42,7 +42,7 @@ impl Spread {
         let assigned = |role: &Role| {
             let is_elsewhere = role.standing == Standing::Elsewhere && role.holding == Holding::Leading;
             let known = role.standing_since + ASSIGNMENT_IS_KNOWN;
-            is_elsewhere.then(|| role.kept.ends().map(|end| end.max(known)))
+            is_elsewhere.then(|| role.withheld.ends().map(|end| end.max(known)))
         };
         let assignments = self.roles.iter().filter(|_| self.by == By::Assignment).filter_map(assigned).flatten();
         [self.not_before, counts, shares].into_iter().chain(assignments).filter(|at| *at > self.now).min()
@@ -58,7 +58,7 @@ impl Spread {
             By::Count => self.beyond_share(candidates),
         };
         if let Some(HandedOver { role, to }) = next {
-            self.roles[role].kept.offered();
+            self.roles[role].withheld.offered();
             self.actions.push_back(Action::HandOver { role, to: to.clone() });
             self.pending = Some(HandedOver { role, to });
         }
@@ -93,7 +93,7 @@ impl Spread {
             role.holding == Holding::Leading
                 && role.standing == Standing::Elsewhere
                 && self.now >= role.standing_since + ASSIGNMENT_IS_KNOWN
-                && role.kept.is_over(self.now, are_fair)
+                && role.withheld.is_over(self.now, are_fair)
         })
     }
 

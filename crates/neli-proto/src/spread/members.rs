@@ -19,7 +19,7 @@ const LONGEST_BAR: Duration = Duration::from_secs(60 * 60);
 pub(super) struct Member {
     pub(super) id: MemberId,
     /// When its last hello was read; none if it is known by its lead alone.
-    heard: Option<Time>,
+    received: Option<Time>,
     absence: Absence,
     /// The most roles that it takes.
     pub(super) max_roles: Option<u32>,
@@ -42,18 +42,18 @@ enum Absence {
 }
 
 impl Member {
-    pub(super) const fn new(id: MemberId, heard: Option<Time>, max_roles: Option<u32>) -> Self {
-        Self { id, heard, absence: Absence::None, max_roles, failures: 0, barred_until: None }
+    pub(super) const fn new(id: MemberId, received: Option<Time>, max_roles: Option<u32>) -> Self {
+        Self { id, received, absence: Absence::None, max_roles, failures: 0, barred_until: None }
     }
 
     /// Whether it takes part while it holds `held` roles. A leader is alive even if its hellos are missing.
     pub(super) fn is_there(&self, now: Time, held: u32) -> bool {
-        self.absence == Absence::None && (held > 0 || self.heard.is_some_and(|at| now.since(at) < HELLO_HOLDS))
+        self.absence == Absence::None && (held > 0 || self.received.is_some_and(|at| now.since(at) < HELLO_HOLDS))
     }
 
     /// Whether nothing is lost by forgetting it.
     fn is_forgettable(&self, now: Time) -> bool {
-        let is_old = self.heard.is_none_or(|at| now.since(at) >= HELLO_HOLDS);
+        let is_old = self.received.is_none_or(|at| now.since(at) >= HELLO_HOLDS);
         is_old && self.barred_until.is_none_or(|until| now >= until)
     }
 
@@ -64,8 +64,8 @@ impl Member {
     }
 
     /// Its hello was read.
-    pub(super) fn heard(&mut self, now: Time, max_roles: Option<u32>) {
-        self.heard = Some(now);
+    pub(super) fn received(&mut self, now: Time, max_roles: Option<u32>) {
+        self.received = Some(now);
         self.max_roles = max_roles;
         if self.absence == Absence::UntilHello {
             self.absence = Absence::None;
@@ -74,7 +74,7 @@ impl Member {
 
     /// Another process has named it as a successor, so it is alive.
     pub(super) const fn named(&mut self, now: Time) {
-        self.heard = Some(now);
+        self.received = Some(now);
     }
 
     /// Another candidate leads its former role, which it has not released.
@@ -108,7 +108,7 @@ impl Member {
 
     /// The next time at which it counts as gone, or is no longer excluded, with no further input.
     pub(super) fn changes_at(&self, now: Time) -> Option<Time> {
-        let goes = self.heard.filter(|_| self.absence == Absence::None).map(|at| at + HELLO_HOLDS);
+        let goes = self.received.filter(|_| self.absence == Absence::None).map(|at| at + HELLO_HOLDS);
         [goes, self.barred_until].into_iter().flatten().filter(|at| *at > now).min()
     }
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::share::Loads;
-use super::{ASSIGNMENT_TAKES, Action, By, DELAY_PER_ROLE, Holding, PATIENCE, ROLES_COUNTED, Role, Spread, Told};
+use super::{ASSIGNMENT_TAKES, Action, By, DELAY_PER_ROLE, Holding, LastDelay, PATIENCE, ROLES_COUNTED, Role, Spread};
 use crate::precedence::Standing;
 use crate::record::MemberId;
 use crate::time::Time;
@@ -66,7 +66,7 @@ impl Spread {
         let roles = &mut self.roles;
         self.actions.retain(|action| match action {
             Action::Delay { role, .. } => {
-                roles[*role].told = Told::Nothing;
+                roles[*role].last_delay = LastDelay::Nothing;
                 false
             }
             Action::HandOver { .. } => true,
@@ -181,7 +181,7 @@ impl Spread {
         let has_room = self.max_roles.is_none_or(|most| usize::try_from(most).is_ok_and(|most| own_held < most));
         let patience = PATIENCE + candidates.own_delay();
         for (number, role) in self.roles.iter_mut().enumerate() {
-            if role.holding == Holding::Done || role.told != Told::Nothing && role.holding.is_own() {
+            if role.holding == Holding::Done || role.last_delay != LastDelay::Nothing && role.holding.is_own() {
                 continue;
             }
             let extra = match self.by {
@@ -190,8 +190,8 @@ impl Spread {
                 By::Assignment | By::Count => Duration::ZERO,
             };
             let extra = has_room.then_some(extra);
-            if role.told != Told::Extra(extra) {
-                role.told = Told::Extra(extra);
+            if role.last_delay != LastDelay::Extra(extra) {
+                role.last_delay = LastDelay::Extra(extra);
                 self.actions.push_back(Action::Delay { role: number, extra });
             }
         }

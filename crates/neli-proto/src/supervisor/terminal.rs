@@ -199,11 +199,11 @@ mod tests {
 
     #[test]
     fn a_status_tells_of_the_terminal_s_signals_and_of_no_other() {
-        let told = |status| signal_of(status);
-        assert_eq!([told(JobStatus::Signaled(2)), told(JobStatus::Exited(130))], [Some(SIGINT); 2]);
-        assert_eq!([told(JobStatus::Signaled(3)), told(JobStatus::Exited(131))], [Some(SIGQUIT); 2]);
+        let signal_in = |status| signal_of(status);
+        assert_eq!([signal_in(JobStatus::Signaled(2)), signal_in(JobStatus::Exited(130))], [Some(SIGINT); 2]);
+        assert_eq!([signal_in(JobStatus::Signaled(3)), signal_in(JobStatus::Exited(131))], [Some(SIGQUIT); 2]);
         for other in [JobStatus::Exited(2), JobStatus::Exited(0), JobStatus::Signaled(15), JobStatus::Exited(143)] {
-            assert_eq!(told(other), None);
+            assert_eq!(signal_in(other), None);
         }
     }
 }

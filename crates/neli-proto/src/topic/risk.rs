@@ -26,7 +26,7 @@ pub enum Risk {
     /// `retention.ms` of a topic of facts.
     RetentionOfFacts {
         /// What it is, in milliseconds.
-        kept: i64,
+        actual: i64,
         /// What it should be at least, in milliseconds.
         wanted: i64,
     },
@@ -76,9 +76,9 @@ impl fmt::Display for Risk {
             Self::RetentionBytes(bytes) => {
                 write!(f, "retention.bytes={bytes}: a living leader's records may be cut; -1 is right")
             }
-            Self::RetentionOfFacts { kept, wanted } => write!(
+            Self::RetentionOfFacts { actual, wanted } => write!(
                 f,
-                "retention.ms={kept}: a key is forgotten, and runs again, earlier than --once-retention says ({wanted})"
+                "retention.ms={actual}: a key is forgotten, and runs again, earlier than --once-retention says ({wanted})"
             ),
             Self::TimestampType(clock) => write!(
                 f,

@@ -5,7 +5,7 @@ use neli_proto::restart::Restart;
 use neli_proto::supervisor::OnLoss;
 
 use crate::cases::{Cause, Kafka, Manner, OBEYING, Outcome};
-use crate::scene::Scene;
+use crate::fixture::Fixture;
 
 const CAUSES: [Cause; 11] = [
     Cause::End,
@@ -37,15 +37,15 @@ const MOMENTS: [Moment; 4] = [Moment::Ordered, Moment::Leftover, Moment::Pause, 
 
 const BY_ITSELF: u8 = 5;
 
-fn go_to(scene: &mut Scene, moment: Moment) {
+fn go_to(fixture: &mut Fixture, moment: Moment) {
     if moment == Moment::Ordered {
         return;
     }
-    scene.say_started();
+    fixture.say_started();
     match moment {
         Moment::Ordered | Moment::Running => {}
-        Moment::Leftover => scene.main_ends(BY_ITSELF, true),
-        Moment::Pause => scene.main_ends(BY_ITSELF, false),
+        Moment::Leftover => fixture.main_ends(BY_ITSELF, true),
+        Moment::Pause => fixture.main_ends(BY_ITSELF, false),
     }
 }
 
@@ -107,12 +107,12 @@ fn the_first_that_applies() {
                 }
                 for manner in [Manner::Obeys, Manner::Stubborn] {
                     for causes in tuples() {
-                        let mut scene = Scene::leading(on_loss, restart, None);
-                        go_to(&mut scene, moment);
+                        let mut fixture = Fixture::leading(on_loss, restart, None);
+                        go_to(&mut fixture, moment);
                         for cause in &causes {
-                            scene.happens(*cause);
+                            fixture.happens(*cause);
                         }
-                        let outcome = scene.finish(manner);
+                        let outcome = fixture.finish(manner);
                         let wanted = expected(&causes, moment, manner, on_loss);
                         assert_eq!(outcome, wanted, "{causes:?} {moment:?} {manner:?} {restart:?} {on_loss:?}");
                         looked_at += 1;
@@ -140,22 +140,22 @@ fn the_end_of_its_own_comes_last() {
         {
             for moment in [Moment::Running, Moment::Leftover] {
                 for manner in [Manner::Obeys, Manner::Stubborn] {
-                    let mut scene = Scene::leading(on_loss, restart, limit);
-                    go_to(&mut scene, moment);
+                    let mut fixture = Fixture::leading(on_loss, restart, limit);
+                    go_to(&mut fixture, moment);
                     if moment == Moment::Running {
-                        scene.main_ends(BY_ITSELF, false);
+                        fixture.main_ends(BY_ITSELF, false);
                     }
-                    assert_eq!(scene.finish(manner), Outcome::Exit(wanted), "{restart:?} {moment:?} {manner:?}");
+                    assert_eq!(fixture.finish(manner), Outcome::Exit(wanted), "{restart:?} {moment:?} {manner:?}");
                 }
             }
             // While the release waits for Kafka, the job is no more.
             for (cause, wanted) in [(Cause::Term, 143), (Cause::SecondTerm, 143), (Cause::LeaseOver, wanted)] {
-                let mut scene = Scene::leading(on_loss, restart, limit);
-                go_to(&mut scene, Moment::Running);
-                scene.kafka = Kafka::IsGone;
-                scene.main_ends(BY_ITSELF, false);
-                scene.happens(cause);
-                assert_eq!(scene.finish(Manner::Obeys), Outcome::Exit(wanted), "{cause:?} {restart:?}");
+                let mut fixture = Fixture::leading(on_loss, restart, limit);
+                go_to(&mut fixture, Moment::Running);
+                fixture.kafka = Kafka::IsGone;
+                fixture.main_ends(BY_ITSELF, false);
+                fixture.happens(cause);
+                assert_eq!(fixture.finish(Manner::Obeys), Outcome::Exit(wanted), "{cause:?} {restart:?}");
             }
         }
     }
@@ -165,11 +165,11 @@ fn the_end_of_its_own_comes_last() {
 #[test]
 fn after_a_loss_a_stop_has_its_own_status() {
     for cause in [Cause::Revoked, Cause::Resigned, Cause::Unhealthy, Cause::FenceWarning, Cause::LeaseOver] {
-        let mut scene = Scene::leading(OnLoss::Standby, Restart::No, None);
-        go_to(&mut scene, Moment::Running);
-        scene.happens(cause);
-        assert_eq!(scene.finish(Manner::Obeys), Outcome::StandsBy, "{cause:?}");
-        scene.happens(Cause::Term);
-        assert_eq!(scene.finish(Manner::Obeys), Outcome::Exit(143), "{cause:?}");
+        let mut fixture = Fixture::leading(OnLoss::Standby, Restart::No, None);
+        go_to(&mut fixture, Moment::Running);
+        fixture.happens(cause);
+        assert_eq!(fixture.finish(Manner::Obeys), Outcome::StandsBy, "{cause:?}");
+        fixture.happens(Cause::Term);
+        assert_eq!(fixture.finish(Manner::Obeys), Outcome::Exit(143), "{cause:?}");
     }
 }

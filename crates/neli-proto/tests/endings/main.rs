@@ -3,7 +3,7 @@
 
 mod cases;
 mod causes;
+mod fixture;
 #[path = "../records/mod.rs"]
 mod records;
-mod scene;
 mod stops;

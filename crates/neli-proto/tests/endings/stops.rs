@@ -7,52 +7,52 @@ use neli_proto::restart::Restart;
 use neli_proto::supervisor::OnLoss;
 
 use crate::cases::{Cause, Kafka, Manner, OBEYING, Outcome, Spans};
-use crate::scene::{LEASE, RESTART_DELAY, STOP_TIMEOUT, Scene};
+use crate::fixture::{Fixture, LEASE, RESTART_DELAY, STOP_TIMEOUT};
 
-type Step = (&'static str, fn(&mut Scene));
+type Step = (&'static str, fn(&mut Fixture));
 
 /// A life, from the start through two terms; Kafka lags, so that each record that comes back is a step.
 const LIFE: &[Step] = &[
-    ("the topic is judged", Scene::judge),
-    ("the log is empty", Scene::answer),
-    ("the group knows it", Scene::name),
-    ("the group has chosen", Scene::assign),
-    ("the hello is read", Scene::read),
-    ("the claim is read", Scene::read),
-    ("the job runs", Scene::say_started),
-    ("the first beat is read", Scene::read),
-    ("a second passes", |scene| scene.pass(LEASE / 5)),
-    ("the second beat is read", Scene::read),
-    ("the main process ends, and leaves a daemon", |scene| scene.main_ends(5, true)),
-    ("it takes its time", |scene| scene.pass(LEASE / 50)),
-    ("a beat says so", Scene::read),
-    ("nothing is left", Scene::gone),
-    ("state beats are a tenth of a second apart", |scene| scene.pass(LEASE / 50)),
-    ("a beat says so, too", Scene::read),
-    ("the next run", |scene| {
-        scene.kafka = Kafka::Answers;
-        scene.pass(RESTART_DELAY);
-        scene.kafka = Kafka::Lags;
+    ("the topic is judged", Fixture::judge),
+    ("the log is empty", Fixture::answer),
+    ("the group knows it", Fixture::name),
+    ("the group has chosen", Fixture::assign),
+    ("the hello is read", Fixture::read),
+    ("the claim is read", Fixture::read),
+    ("the job runs", Fixture::say_started),
+    ("the first beat is read", Fixture::read),
+    ("a second passes", |fixture| fixture.pass(LEASE / 5)),
+    ("the second beat is read", Fixture::read),
+    ("the main process ends, and leaves a daemon", |fixture| fixture.main_ends(5, true)),
+    ("it takes its time", |fixture| fixture.pass(LEASE / 50)),
+    ("a beat says so", Fixture::read),
+    ("nothing is left", Fixture::gone),
+    ("state beats are a tenth of a second apart", |fixture| fixture.pass(LEASE / 50)),
+    ("a beat says so, too", Fixture::read),
+    ("the next run", |fixture| {
+        fixture.kafka = Kafka::Answers;
+        fixture.pass(RESTART_DELAY);
+        fixture.kafka = Kafka::Lags;
     }),
-    ("it ends", |scene| scene.main_ends(0, false)),
-    ("a beat says so, as ever", Scene::read),
-    ("the partition goes to another between two runs", |scene| scene.happens(Cause::Revoked)),
-    ("the release is read", Scene::read),
-    ("it claims again, since nobody else does", |scene| scene.pass(LEASE / 5)),
-    ("that claim is read", Scene::read),
-    ("the third run goes on", |scene| scene.pass(LEASE / 50)),
+    ("it ends", |fixture| fixture.main_ends(0, false)),
+    ("a beat says so, as ever", Fixture::read),
+    ("the partition goes to another between two runs", |fixture| fixture.happens(Cause::Revoked)),
+    ("the release is read", Fixture::read),
+    ("it claims again, since nobody else does", |fixture| fixture.pass(LEASE / 5)),
+    ("that claim is read", Fixture::read),
+    ("the third run goes on", |fixture| fixture.pass(LEASE / 50)),
 ];
 
 /// The same, where the topic is judged last.
 const JUDGED_LATE: &[Step] = &[
-    ("the log is empty", Scene::answer),
-    ("the group knows it", Scene::name),
-    ("the group has chosen", Scene::assign),
-    ("the claim is read", Scene::read),
-    ("a moment passes", |scene| scene.pass(LEASE / 50)),
-    ("the topic is judged", Scene::judge),
-    ("the job runs", Scene::say_started),
-    ("the hello is read", Scene::read),
+    ("the log is empty", Fixture::answer),
+    ("the group knows it", Fixture::name),
+    ("the group has chosen", Fixture::assign),
+    ("the claim is read", Fixture::read),
+    ("a moment passes", |fixture| fixture.pass(LEASE / 50)),
+    ("the topic is judged", Fixture::judge),
+    ("the job runs", Fixture::say_started),
+    ("the hello is read", Fixture::read),
 ];
 
 /// How long the job of a settling life waits for its start.
@@ -60,43 +60,43 @@ const SETTLE: Duration = Duration::from_secs(3);
 
 /// Two terms whose jobs wait for their start.
 const SETTLING: &[Step] = &[
-    ("the topic is judged", Scene::judge),
-    ("the log is empty", Scene::answer),
-    ("the group knows it", Scene::name),
-    ("the group has chosen", Scene::assign),
-    ("the hello is read", Scene::read),
-    ("the claim is read", Scene::read),
-    ("a second passes", |scene| scene.pass(LEASE / 5)),
-    ("the first beat is read", Scene::read),
-    ("the partition goes to another before the first run", |scene| scene.happens(Cause::Revoked)),
-    ("the release is read", Scene::read),
-    ("it claims again, since nobody else does", |scene| scene.pass(LEASE / 5)),
-    ("that claim is read", Scene::read),
-    ("its job is due", |scene| {
-        scene.kafka = Kafka::Answers;
-        scene.pass(SETTLE);
-        scene.kafka = Kafka::Lags;
+    ("the topic is judged", Fixture::judge),
+    ("the log is empty", Fixture::answer),
+    ("the group knows it", Fixture::name),
+    ("the group has chosen", Fixture::assign),
+    ("the hello is read", Fixture::read),
+    ("the claim is read", Fixture::read),
+    ("a second passes", |fixture| fixture.pass(LEASE / 5)),
+    ("the first beat is read", Fixture::read),
+    ("the partition goes to another before the first run", |fixture| fixture.happens(Cause::Revoked)),
+    ("the release is read", Fixture::read),
+    ("it claims again, since nobody else does", |fixture| fixture.pass(LEASE / 5)),
+    ("that claim is read", Fixture::read),
+    ("its job is due", |fixture| {
+        fixture.kafka = Kafka::Answers;
+        fixture.pass(SETTLE);
+        fixture.kafka = Kafka::Lags;
     }),
-    ("the job runs", Scene::say_started),
+    ("the job runs", Fixture::say_started),
 ];
 
 /// A lead that another takes over while the job runs on.
 const OVERLAPPING: &[Step] = &[
-    ("the topic is judged", Scene::judge),
-    ("the log is empty", Scene::answer),
-    ("the group knows it", Scene::name),
-    ("the group has chosen", Scene::assign),
-    ("the hello is read", Scene::read),
-    ("another stands by", Scene::hear_standby),
-    ("the claim is read", Scene::read),
-    ("the job runs", Scene::say_started),
-    ("the first beat is read", Scene::read),
-    ("it is asked to resign", |scene| scene.happens(Cause::Resigned)),
-    ("the request is read", Scene::read),
-    ("its beat says that it yields", Scene::read),
-    ("another claims over its term", Scene::overlap),
-    ("that claim is read", Scene::read),
-    ("the job is asked to stop", |scene| scene.pass(LEASE / 8)),
+    ("the topic is judged", Fixture::judge),
+    ("the log is empty", Fixture::answer),
+    ("the group knows it", Fixture::name),
+    ("the group has chosen", Fixture::assign),
+    ("the hello is read", Fixture::read),
+    ("another stands by", Fixture::hear_standby),
+    ("the claim is read", Fixture::read),
+    ("the job runs", Fixture::say_started),
+    ("the first beat is read", Fixture::read),
+    ("it is asked to resign", |fixture| fixture.happens(Cause::Resigned)),
+    ("the request is read", Fixture::read),
+    ("its beat says that it yields", Fixture::read),
+    ("another claims over its term", Fixture::overlap),
+    ("that claim is read", Fixture::read),
+    ("the job is asked to stop", |fixture| fixture.pass(LEASE / 8)),
 ];
 
 #[test]
@@ -133,39 +133,39 @@ fn stop_at_every_instant_of(life: &Life) {
             for cause in [Cause::Term, Cause::SecondTerm] {
                 for steps in 0..=life.steps.len() {
                     let at = steps.checked_sub(1).map_or("the start", |last| life.steps[last].0);
-                    let told = format!("{cause:?} after {at}, {kafka:?}, {manner:?}");
-                    stop_after(life, steps, (kafka, manner, cause), &told);
+                    let label = format!("{cause:?} after {at}, {kafka:?}, {manner:?}");
+                    stop_after(life, steps, (kafka, manner, cause), &label);
                 }
             }
         }
     }
 }
 
-fn stop_after(life: &Life, steps: usize, (kafka, manner, cause): (Kafka, Manner, Cause), told: &str) {
-    let mut scene = Scene::with(life.spans, OnLoss::Standby, Restart::Always, None);
-    scene.kafka = Kafka::Lags;
+fn stop_after(life: &Life, steps: usize, (kafka, manner, cause): (Kafka, Manner, Cause), label: &str) {
+    let mut fixture = Fixture::with(life.spans, OnLoss::Standby, Restart::Always, None);
+    fixture.kafka = Kafka::Lags;
     for (_, step) in &life.steps[..steps] {
-        step(&mut scene);
+        step(&mut fixture);
     }
-    assert!(steps < life.steps.len() || scene.spawns == life.runs, "a whole life has {} runs", life.runs);
-    let (spawns, begun) = (scene.spawns, scene.now());
-    scene.kafka = kafka;
+    assert!(steps < life.steps.len() || fixture.spawns == life.runs, "a whole life has {} runs", life.runs);
+    let (spawns, begun) = (fixture.spawns, fixture.now());
+    fixture.kafka = kafka;
     if kafka == Kafka::IsGone {
-        scene.lose_unread();
+        fixture.lose_unread();
     }
-    scene.happens(cause);
-    let outcome = scene.finish(manner);
-    let Outcome::Exit(status) = outcome else { panic!("{told}: it stands by") };
-    assert!([0, 5, OBEYING, 137, 143].contains(&status), "{told}: {status}");
-    assert_eq!(scene.spawns, spawns, "{told}: nothing is started any more");
-    assert!(!scene.has_job(), "{told}: nothing is left");
-    let took = scene.exited_at().since(begun);
+    fixture.happens(cause);
+    let outcome = fixture.finish(manner);
+    let Outcome::Exit(status) = outcome else { panic!("{label}: it stands by") };
+    assert!([0, 5, OBEYING, 137, 143].contains(&status), "{label}: {status}");
+    assert_eq!(fixture.spawns, spawns, "{label}: nothing is started any more");
+    assert!(!fixture.has_job(), "{label}: nothing is left");
+    let took = fixture.exited_at().since(begun);
     // The barrier, and a lease at most for a claim and for the release's delivery.
     let barrier = if manner == Manner::Stubborn { STOP_TIMEOUT } else { Duration::ZERO };
     let allowed = barrier + LEASE * 2;
-    assert!(took <= allowed, "{told}: it took {took:?}");
+    assert!(took <= allowed, "{label}: it took {took:?}");
     if kafka == Kafka::Answers {
-        let (won, released) = scene.terms;
-        assert_eq!(won, released, "{told}: each term has its release");
+        let (won, released) = fixture.terms;
+        assert_eq!(won, released, "{label}: each term has its release");
     }
 }

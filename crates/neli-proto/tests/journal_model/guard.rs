@@ -77,7 +77,7 @@ struct MainEnd {
 
 /// What the guard tells: the supervisor, and, in the end, the world.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct GuardOutput {
     pub(crate) answers: Vec<Answer>,
     /// It has become the program that releases this for the dead.
     pub(crate) release: Option<Grant>,
@@ -157,23 +157,23 @@ impl Guard {
     }
 
     /// Does what is due, and waits for children that have ended.
-    pub(crate) fn act(&mut self, now: Time) -> Told {
-        let mut told = Told::default();
+    pub(crate) fn act(&mut self, now: Time) -> GuardOutput {
+        let mut output = GuardOutput::default();
         self.logic.handle_timeout(now);
-        self.finish_turn(now, &mut told);
-        told
+        self.finish_turn(now, &mut output);
+        output
     }
 
     /// Waits for children that have ended.
-    pub(crate) fn notice(&mut self, now: Time) -> Told {
-        let mut told = Told::default();
-        self.finish_turn(now, &mut told);
-        told
+    pub(crate) fn notice(&mut self, now: Time) -> GuardOutput {
+        let mut output = GuardOutput::default();
+        self.finish_turn(now, &mut output);
+        output
     }
 
     /// Carries out an order, as read at `now`.
-    pub(crate) fn obey(&mut self, now: Time, order: Order) -> Told {
-        let mut told = Told::default();
+    pub(crate) fn obey(&mut self, now: Time, order: Order) -> GuardOutput {
+        let mut output = GuardOutput::default();
         let mut unchecked = None;
         if let Order::Spawn { grant, .. } = order
             && is_flawed(WorldFlaw::SupervisorSpawns)
@@ -181,36 +181,36 @@ impl Guard {
             unchecked = Some(grant);
         }
         let (was_running, is_stop) = (self.job.is_some(), matches!(order, Order::Stop { .. }));
-        self.tell(now, Event::Ordered(order), &mut told);
+        self.tell(now, Event::Ordered(order), &mut output);
         if is_stop && let Some(job) = &mut self.job {
             job.is_asked = true;
         }
         if let Some(grant) = unchecked.filter(|_| self.job.is_none()) {
             let answers = [Answer::Accepted { until: grant.until }, Answer::Started { pid: 1 }];
-            told = Told { answers: answers.into(), release: None };
+            output = GuardOutput { answers: answers.into(), release: None };
             self.job = Some(Job::started(grant.term, self.jobs));
         }
         if self.jobs.have_commands && !was_running && self.job.is_some() {
             // As if it had been ordered in the same breath; its time is never up.
             let kill_at = Time::from_nanos(u64::MAX);
-            self.tell(now, Event::Ordered(Order::Command { kind: CommandKind::Lead, id: 1, kill_at }), &mut told);
+            self.tell(now, Event::Ordered(Order::Command { kind: CommandKind::Lead, id: 1, kill_at }), &mut output);
         }
-        self.finish_turn(now, &mut told);
-        told
+        self.finish_turn(now, &mut output);
+        output
     }
 
     /// The supervisor is dead, which the guard sees before it reads what there still is to be read.
-    pub(crate) fn outlive_supervisor(&mut self, now: Time) -> Told {
-        let mut told = Told::default();
+    pub(crate) fn outlive_supervisor(&mut self, now: Time) -> GuardOutput {
+        let mut output = GuardOutput::default();
         if !self.knows_death {
             self.knows_death = true;
-            self.tell(now, Event::SupervisorDied, &mut told);
+            self.tell(now, Event::SupervisorDied, &mut output);
         }
         if self.orders.is_empty() && self.life == Life::Awake {
-            self.tell(now, Event::SocketClosed, &mut told);
+            self.tell(now, Event::SocketClosed, &mut output);
         }
-        self.finish_turn(now, &mut told);
-        told
+        self.finish_turn(now, &mut output);
+        output
     }
 
     /// The main process ends by itself. What it left, if anything, goes on.
@@ -237,21 +237,21 @@ impl Guard {
     }
 
     /// The end of each turn: waits for children that have ended, and tells what is left.
-    fn finish_turn(&mut self, now: Time, told: &mut Told) {
-        self.perform(now, told);
+    fn finish_turn(&mut self, now: Time, output: &mut GuardOutput) {
+        self.perform(now, output);
         loop {
             let Some(job) = &mut self.job else { return };
             if std::mem::take(&mut job.command_ended) {
                 let (kind, end) = (CommandKind::Lead, CommandEnd::Signaled(SIGKILL));
-                self.tell(now, Event::CommandEnded { kind, end }, told);
+                self.tell(now, Event::CommandEnded { kind, end }, output);
             } else if let Some(end) = job.main_ended {
                 let (code, signal) = end.status.map_or((None, Some(SIGKILL)), |status| (Some(status.into()), None));
-                self.tell(now, Event::MainEnded { code, signal }, told);
+                self.tell(now, Event::MainEnded { code, signal }, output);
                 self.job.iter_mut().for_each(|job| job.main_ended = None);
             } else {
                 let has_command = job.command && !is_flawed(WorldFlaw::CommandForgotten);
                 let remains = Remains::seen(job.main || job.child || has_command, || false);
-                self.tell(now, Event::Waited(remains), told);
+                self.tell(now, Event::Waited(remains), output);
                 if !self.job.is_some_and(|job| job.has_ended_child()) {
                     return;
                 }
@@ -259,25 +259,25 @@ impl Guard {
         }
     }
 
-    fn tell(&mut self, now: Time, event: Event, told: &mut Told) {
+    fn tell(&mut self, now: Time, event: Event, output: &mut GuardOutput) {
         self.logic.handle(now, event);
-        self.perform(now, told);
+        self.perform(now, output);
     }
 
     /// Does what the guard has decided. Whatever is sent SIGKILL is dead at once.
-    fn perform(&mut self, now: Time, told: &mut Told) {
+    fn perform(&mut self, now: Time, output: &mut GuardOutput) {
         while let Some(action) = self.logic.poll_action() {
             match action {
-                Action::Answer(answer) => told.hear(answer),
+                Action::Answer(answer) => output.add_answer(answer),
                 Action::AnswerExited { code, signal, .. } => {
                     let left = self.job.and_then(|job| job.main_ended).is_some_and(|end| end.left);
-                    told.hear(Answer::Exited { code, signal, left, foreground: false });
+                    output.add_answer(Answer::Exited { code, signal, left, foreground: false });
                 }
-                Action::AnswerStarted => told.hear(Answer::Started { pid: 1 }),
+                Action::AnswerStarted => output.add_answer(Answer::Started { pid: 1 }),
                 Action::BeginAnew => self.job = self.job.filter(Job::is_alive),
                 Action::End => self.life = Life::Dead,
-                Action::Kill(means) => {
-                    if !means.is_empty() {
+                Action::Kill(methods) => {
+                    if !methods.is_empty() {
                         self.job.iter_mut().for_each(Job::kill_rest);
                     }
                     self.logic.handle(now, Event::Killed { has_seen_all: true });
@@ -290,7 +290,7 @@ impl Guard {
                 Action::KillMainGroup => self.job.iter_mut().for_each(Job::kill_main),
                 Action::Release(grant) => {
                     self.life = Life::Dead;
-                    told.release = Some(grant);
+                    output.release = Some(grant);
                 }
                 Action::Start { term, .. } => {
                     self.job = Some(Job::started(term, self.jobs));
@@ -313,8 +313,8 @@ impl Guard {
     }
 }
 
-impl Told {
-    fn hear(&mut self, answer: Answer) {
+impl GuardOutput {
+    fn add_answer(&mut self, answer: Answer) {
         // The command is the world's own, and no hook of the node's.
         if !matches!(answer, Answer::CommandEnded { .. }) {
             self.answers.push(answer);

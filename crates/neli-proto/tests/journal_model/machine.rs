@@ -64,7 +64,7 @@ pub(crate) struct Machine {
     /// It has asked for what is recorded of its key, under this number.
     pub(crate) facts_asked: Option<u32>,
     /// What has come of that, and of facts that it sent, and it has not heard.
-    pub(crate) facts_heard: VecDeque<FactsEvent>,
+    pub(crate) facts_events: VecDeque<FactsEvent>,
 }
 
 /// What a machine does to the world.
@@ -129,7 +129,7 @@ impl Machine {
             answers: Answers::default(),
             receipts: VecDeque::new(),
             facts_asked: None,
-            facts_heard: VecDeque::new(),
+            facts_events: VecDeque::new(),
         };
         if !setup.topic_ids {
             let (asked, identity) = (now, TopicIdentity::Unnamed);
@@ -187,7 +187,7 @@ impl Machine {
     }
 
     /// The judgement that was awaited has come.
-    pub(crate) fn be_told_of_the_judgement(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
+    pub(crate) fn learn_judgement(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
         self.judge(now, setup);
         self.perform(now, setup, actions);
     }
@@ -248,7 +248,7 @@ impl Machine {
             self.answered(now, answer);
         } else if let Some(receipt) = self.receipts.pop_front() {
             self.hear_of_election(now, receipt);
-        } else if let Some(event) = self.facts_heard.pop_front() {
+        } else if let Some(event) = self.facts_events.pop_front() {
             actions.said.push(format!("it hears of its facts: {event:?}"));
             let shown = setup.once.and_then(Occasion::shown);
             if let Some(window) = shown.filter(|_| matches!(event, FactsEvent::Read { .. })) {

@@ -38,11 +38,11 @@ use setup::Setup;
 fn look_into(setup: fn() -> Setup, wrong: &[WorldFlaw]) {
     for rule in wrong {
         let found = timed(setup, Some(*rule));
-        assert!(found.story.is_some(), "{rule:?} was not caught");
+        assert!(found.trace.is_some(), "{rule:?} was not caught");
     }
     let found = timed(setup, None);
-    if let Some(story) = found.story {
-        panic!("{}: {:?} after {} steps\n{}", setup().name, story.breach, story.steps, story.text);
+    if let Some(trace) = found.trace {
+        panic!("{}: {:?} after {} steps\n{}", setup().name, trace.breach, trace.steps, trace.text);
     }
 }
 
@@ -54,14 +54,14 @@ fn timed(setup: fn() -> Setup, rule: Option<WorldFlaw>) -> Found {
     let name = setup().name;
     let rule = rule.map_or_else(|| "the right rules".to_owned(), |rule| format!("{rule:?}"));
     let (states, depth, took) = (found.states, found.depth, begun.elapsed().as_secs_f64());
-    match &found.story {
-        Some(story) => println!("{name}: {rule}: caught in {} steps, {states} states, {took:.2} s", story.steps),
+    match &found.trace {
+        Some(trace) => println!("{name}: {rule}: caught in {} steps, {states} states, {took:.2} s", trace.steps),
         None => println!("{name}: {rule}: {states} states, {depth} deep, {took:.2} s"),
     }
-    if let Some(story) = &found.story
+    if let Some(trace) = &found.trace
         && std::env::var_os("STORIES").is_some()
     {
-        println!("{}", story.text);
+        println!("{}", trace.text);
     }
     found
 }

@@ -17,11 +17,11 @@ pub(crate) struct Found {
     /// How many steps the longest way took.
     pub(crate) depth: usize,
     /// What must never happen, and the way to it.
-    pub(crate) story: Option<Story>,
+    pub(crate) trace: Option<Trace>,
 }
 
 /// The way to a breach.
-pub(crate) struct Story {
+pub(crate) struct Trace {
     pub(crate) breach: Breach,
     pub(crate) steps: usize,
     /// One line for each thing that happened.
@@ -90,8 +90,8 @@ pub(crate) fn search(setup: Setup, rule: Option<WorldFlaw>) -> Found {
                 nodes.push(Node { parent, step });
                 let node = nodes.len() - 1;
                 if let Some(breach) = next.breach().filter(|breach| counts(*breach)) {
-                    let story = tell(&setup, breach, &nodes, node);
-                    return Found { states: seen.len(), depth, story: Some(story) };
+                    let trace = tell(&setup, breach, &nodes, node);
+                    return Found { states: seen.len(), depth, trace: Some(trace) };
                 }
                 next_level.push((node, next));
             }
@@ -100,11 +100,11 @@ pub(crate) fn search(setup: Setup, rule: Option<WorldFlaw>) -> Found {
         level = next_level;
     }
     break_only(None);
-    Found { states: seen.len(), depth, story: None }
+    Found { states: seen.len(), depth, trace: None }
 }
 
 /// Goes the way once more, and writes down what happens.
-fn tell(setup: &Rc<Setup>, breach: Breach, nodes: &[Node], last: usize) -> Story {
+fn tell(setup: &Rc<Setup>, breach: Breach, nodes: &[Node], last: usize) -> Trace {
     let mut steps = Vec::new();
     let mut node = last;
     while node != 0 {
@@ -116,8 +116,8 @@ fn tell(setup: &Rc<Setup>, breach: Breach, nodes: &[Node], last: usize) -> Story
         world.take(*step);
     }
     let mut text = String::new();
-    for line in world.story.iter().flatten() {
+    for line in world.trace.iter().flatten() {
         let _ = writeln!(text, "{line}");
     }
-    Story { breach, steps: steps.len(), text }
+    Trace { breach, steps: steps.len(), text }
 }

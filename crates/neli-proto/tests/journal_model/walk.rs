@@ -38,12 +38,12 @@ pub(crate) fn walk(setup: Setup, seed: u64, length: usize) {
     if taken < length {
         let mut world = World::new(&setup, true);
         go(&mut world, seed, length);
-        let story = world.story.take().unwrap_or_default();
-        let last = story.len().saturating_sub(300);
+        let trace = world.trace.take().unwrap_or_default();
+        let last = trace.len().saturating_sub(300);
         panic!(
             "seed {seed}: {:?} after {taken} steps; the last of them:\n{}",
             world.breach(),
-            story[last..].join("\n")
+            trace[last..].join("\n")
         );
     }
 }

@@ -26,7 +26,7 @@ mod breach;
 mod facts;
 mod overlaps;
 mod possible;
-mod story;
+mod trace;
 
 /// When the story begins: long after the boot.
 const BEGIN: Time = Time::from_nanos(1_000_000_000_000);
@@ -54,7 +54,7 @@ pub(crate) struct World {
     births: usize,
     breach: Option<Breach>,
     /// One line for each thing that happened, when somebody wants to read it.
-    pub(crate) story: Option<Vec<String>>,
+    pub(crate) trace: Option<Vec<String>>,
 }
 
 /// A part whose fingerprint is taken once.
@@ -82,7 +82,7 @@ struct Flight {
 
 impl World {
     /// The world as it is when the search begins.
-    pub(crate) fn new(setup: &Rc<Setup>, told: bool) -> Self {
+    pub(crate) fn new(setup: &Rc<Setup>, with_trace: bool) -> Self {
         let mut world = Self {
             now: BEGIN,
             machines: vec![None; setup.candidates.len()],
@@ -97,7 +97,7 @@ impl World {
             highest_started: -1,
             births: 0,
             breach: None,
-            story: told.then(Vec::new),
+            trace: with_trace.then(Vec::new),
             setup: Rc::clone(setup),
         };
         (setup.before)(&mut world);
@@ -185,7 +185,7 @@ impl World {
         if let Some(count) = self.faults.of(step) {
             *count = count.saturating_sub(1);
         }
-        if self.story.is_some() {
+        if self.trace.is_some() {
             self.say(&self.describe(step));
         }
         self.look_after_success(step);
@@ -234,7 +234,7 @@ impl World {
             Step::HookEnds(who) => self.at(who, Machine::hook_ends),
             Step::Hear(who) => self.at(who, |machine, now, (setup, actions)| machine.hear(now, setup, actions)),
             Step::Identify(who) => self.identify(who),
-            Step::Judge(who) => self.at(who, Machine::be_told_of_the_judgement),
+            Step::Judge(who) => self.at(who, Machine::learn_judgement),
             Step::KillGuard(who) => self.at(who, |machine, now, (setup, actions)| {
                 machine.kill_guard(now);
                 machine.perform_if_awake(now, setup, actions);
@@ -311,7 +311,7 @@ impl World {
     }
 
     fn done(&mut self, who: Who, actions: Actions) {
-        if self.story.is_some() {
+        if self.trace.is_some() {
             for line in &actions.said {
                 self.say(&format!("           {}: {line}", NAMES[who]));
             }
@@ -321,7 +321,7 @@ impl World {
         for record in actions.sent.into_iter().filter(|_| reaches_broker) {
             self.excuse_the_fenced(who, &record);
             let record = Sealed::new(record);
-            if self.story.is_some() {
+            if self.trace.is_some() {
                 self.say(&format!("           {}: sends {record}", NAMES[who]));
             }
             self.flying.push(Flight { from: Some(who), record, delayed: false });
@@ -362,8 +362,8 @@ impl World {
 
     fn say(&mut self, line: &str) {
         let now = self.now;
-        if let Some(story) = &mut self.story {
-            story.push(format!("{:>9.3} s  {}", now.since(BEGIN).as_secs_f64(), story::with_times_since(BEGIN, line)));
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{:>9.3} s  {}", now.since(BEGIN).as_secs_f64(), trace::with_times_since(BEGIN, line)));
         }
     }
 }

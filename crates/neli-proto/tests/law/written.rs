@@ -23,11 +23,11 @@ pub(crate) enum State {
 pub(crate) struct Law {
     from: Offset,
     origin: Origin,
-    told: Vec<Told>,
+    shown: Vec<Shown>,
 }
 
 #[derive(Clone, Debug)]
-enum Told {
+enum Shown {
     Answer { asked: Time, end: Offset },
     MissingBelow(Offset),
     Other { at: Time, offset: Offset },
@@ -45,26 +45,26 @@ enum Turn {
 
 impl Law {
     pub(crate) fn read_from(from: Offset, origin: Origin) -> Self {
-        Self { from, origin, told: Vec::new() }
+        Self { from, origin, shown: Vec::new() }
     }
 
     pub(crate) fn answered(&mut self, asked: Time, end: Offset) {
-        self.told.push(Told::Answer { asked, end });
+        self.shown.push(Shown::Answer { asked, end });
     }
 
     pub(crate) fn miss_below(&mut self, offset: Offset) {
-        self.told.push(Told::MissingBelow(offset));
+        self.shown.push(Shown::MissingBelow(offset));
     }
 
     pub(crate) fn read_other(&mut self, at: Time, offset: Offset) {
-        self.told.push(Told::Other { at, offset });
+        self.shown.push(Shown::Other { at, offset });
     }
 
     pub(crate) fn read(&mut self, at: Time, offset: Offset, record: Option<&Record>) -> Verdict {
         // The gap before it comes first; then the record itself.
-        self.told.push(Told::Record { at, offset, record: record.cloned(), verdict: Verdict::Nonsense });
+        self.shown.push(Shown::Record { at, offset, record: record.cloned(), verdict: Verdict::Nonsense });
         let judged = record.map_or(Verdict::Nonsense, |record| self.judge(offset, record));
-        if let Some(Told::Record { verdict, .. }) = self.told.last_mut() {
+        if let Some(Shown::Record { verdict, .. }) = self.shown.last_mut() {
             *verdict = judged;
         }
         judged
@@ -72,7 +72,7 @@ impl Law {
 
     /// What is known of the election, as of now.
     pub(crate) fn state(&self) -> State {
-        match self.turns(self.told.len()).last() {
+        match self.turns(self.shown.len()).last() {
             Some((_, Turn::Led(term))) => State::Led { term: *term, lease: self.lease_of(*term) },
             Some((_, Turn::NeverLed)) => State::NeverLed,
             Some((_, Turn::Released(term))) => State::Released { term: *term },
@@ -82,9 +82,9 @@ impl Law {
 
     /// The offset of the last record that was handed over, whatever its key, and `w - 1` before the first.
     pub(crate) fn last(&self) -> Offset {
-        let handed = self.told.iter().filter_map(|told| match told {
-            Told::Other { offset, .. } | Told::Record { offset, .. } => Some(*offset),
-            Told::Answer { .. } | Told::MissingBelow(_) => None,
+        let handed = self.shown.iter().filter_map(|shown| match shown {
+            Shown::Other { offset, .. } | Shown::Record { offset, .. } => Some(*offset),
+            Shown::Answer { .. } | Shown::MissingBelow(_) => None,
         });
         handed.max().unwrap_or(-1).max(self.window() - 1)
     }
@@ -159,15 +159,15 @@ impl Law {
 
     /// Whether a release of this term was read since nothing has been decided.
     fn is_remembered_as_released(&self, term: Offset) -> bool {
-        let turns = self.turns(self.told.len() - 1);
+        let turns = self.turns(self.shown.len() - 1);
         let decided = turns.iter().rev().find(|(_, turn)| *turn != Turn::Undecided).map_or(0, |(index, _)| *index);
-        let meanwhile = self.told[..self.told.len() - 1].iter().skip(decided);
-        let mut named = meanwhile.filter_map(|told| match told {
-            Told::Record { record: Some(record), verdict: Verdict::Undecided, .. } => match record.body {
+        let meanwhile = self.shown[..self.shown.len() - 1].iter().skip(decided);
+        let mut named = meanwhile.filter_map(|shown| match shown {
+            Shown::Record { record: Some(record), verdict: Verdict::Undecided, .. } => match record.body {
                 Body::Release { term, .. } => Some(term),
                 Body::Beat { .. } | Body::Claim { .. } | Body::Hello { .. } | Body::Request { .. } => None,
             },
-            Told::Answer { .. } | Told::MissingBelow(_) | Told::Other { .. } | Told::Record { .. } => None,
+            Shown::Answer { .. } | Shown::MissingBelow(_) | Shown::Other { .. } | Shown::Record { .. } => None,
         });
         named.any(|named| named == term)
     }
@@ -176,7 +176,7 @@ impl Law {
 
     /// What is known when the last record is judged: what was before it, and the gap in front of it.
     fn known(&self) -> Turn {
-        let before = self.told.len() - 1;
+        let before = self.shown.len() - 1;
         if self.window_of(before + 1) > self.window_of(before) {
             return Turn::Undecided;
         }
@@ -186,22 +186,22 @@ impl Law {
     /// The member of the claim of the current term; where that was not read, of the first beat or release that counted. All that
     /// counted since are the same member's.
     fn leader(&self) -> Option<&MemberId> {
-        let turns = self.turns(self.told.len() - 1);
+        let turns = self.turns(self.shown.len() - 1);
         let (index, _) = turns.iter().rev().find(|(_, turn)| matches!(turn, Turn::Led(_)))?;
-        match &self.told[*index] {
-            Told::Record { record, .. } => record.as_ref()?.member.as_ref(),
-            Told::Answer { .. } | Told::MissingBelow(_) | Told::Other { .. } => None,
+        match &self.shown[*index] {
+            Shown::Record { record, .. } => record.as_ref()?.member.as_ref(),
+            Shown::Answer { .. } | Shown::MissingBelow(_) | Shown::Other { .. } => None,
         }
     }
 
     /// Where what is known turned, among the first `count` things told: each with the index of what turned it.
     fn turns(&self, count: usize) -> Vec<(usize, Turn)> {
         let mut turns = vec![(0, if self.origin == Origin::Beginning { Turn::NeverLed } else { Turn::Undecided })];
-        for (index, told) in self.told[..count].iter().enumerate() {
+        for (index, shown) in self.shown[..count].iter().enumerate() {
             if self.window_of(index + 1) > self.window_of(index) {
                 turns.push((index, Turn::Undecided));
             }
-            let Told::Record { offset, record: Some(record), verdict, .. } = told else { continue };
+            let Shown::Record { offset, record: Some(record), verdict, .. } = shown else { continue };
             let turn = match (&record.body, verdict) {
                 (Body::Claim { .. }, Verdict::Effective) => Turn::Led(*offset),
                 (Body::Claim { .. }, Verdict::Undecided) => Turn::Undecided,
@@ -222,10 +222,10 @@ impl Law {
 
     /// The longest lease among the effective records of the current term, since the view was last undecided.
     fn lease_of(&self, term: Offset) -> Duration {
-        let turns = self.turns(self.told.len());
+        let turns = self.turns(self.shown.len());
         let since = turns.iter().rev().find(|(_, turn)| *turn == Turn::Undecided).map_or(0, |(index, _)| *index);
-        let leases = self.told.iter().skip(since).filter_map(|told| match told {
-            Told::Record { offset, record: Some(record), verdict: Verdict::Effective, .. } => match record.body {
+        let leases = self.shown.iter().skip(since).filter_map(|shown| match shown {
+            Shown::Record { offset, record: Some(record), verdict: Verdict::Effective, .. } => match record.body {
                 Body::Claim { lease_ms, .. } if *offset == term => Some(lease_ms),
                 Body::Beat { term: of, lease_ms, .. } if of == term => Some(lease_ms),
                 Body::Beat { .. }
@@ -234,7 +234,7 @@ impl Law {
                 | Body::Release { .. }
                 | Body::Request { .. } => None,
             },
-            Told::Answer { .. } | Told::MissingBelow(_) | Told::Other { .. } | Told::Record { .. } => None,
+            Shown::Answer { .. } | Shown::MissingBelow(_) | Shown::Other { .. } | Shown::Record { .. } => None,
         });
         Duration::from_millis(leases.max().unwrap_or(0))
     }
@@ -243,29 +243,29 @@ impl Law {
 
     /// Every record of the election.
     fn records(&self) -> impl Iterator<Item = (Offset, Option<&Record>, Verdict)> {
-        self.told.iter().filter_map(|told| match told {
-            Told::Record { offset, record, verdict, .. } => Some((*offset, record.as_ref(), *verdict)),
-            Told::Answer { .. } | Told::MissingBelow(_) | Told::Other { .. } => None,
+        self.shown.iter().filter_map(|shown| match shown {
+            Shown::Record { offset, record, verdict, .. } => Some((*offset, record.as_ref(), *verdict)),
+            Shown::Answer { .. } | Shown::MissingBelow(_) | Shown::Other { .. } => None,
         })
     }
 
     /// L4's `w`, as of now.
     fn window(&self) -> Offset {
-        self.window_of(self.told.len())
+        self.window_of(self.shown.len())
     }
 
     /// L4's `w` after the first `count` things told.
     fn window_of(&self, count: usize) -> Offset {
         let (mut window, mut next) = (self.from, self.from);
-        for (index, told) in self.told[..count].iter().enumerate() {
-            match told {
-                Told::Answer { .. } => {}
-                Told::MissingBelow(offset) => {
+        for (index, shown) in self.shown[..count].iter().enumerate() {
+            match shown {
+                Shown::Answer { .. } => {}
+                Shown::MissingBelow(offset) => {
                     if *offset > next {
                         (window, next) = (*offset, *offset);
                     }
                 }
-                Told::Other { at, offset } | Told::Record { at, offset, .. } => {
+                Shown::Other { at, offset } | Shown::Record { at, offset, .. } => {
                     let missing = (next..*offset).rev().find(|missing| !self.is_marker(index, *at, *missing));
                     window = missing.map_or(window, |missing| missing + 1);
                     next = offset + 1;
@@ -277,8 +277,8 @@ impl Law {
 
     /// Whether what is missing at `offset` is a marker, as far as was known at `at`, when `count` things had been told.
     fn is_marker(&self, count: usize, at: Time, offset: Offset) -> bool {
-        self.told[..count].iter().any(|told| {
-            matches!(told, Told::Answer { asked, end } if at.since(*asked) <= TOO_YOUNG_TO_BE_DELETED && *end <= offset)
+        self.shown[..count].iter().any(|shown| {
+            matches!(shown, Shown::Answer { asked, end } if at.since(*asked) <= TOO_YOUNG_TO_BE_DELETED && *end <= offset)
         })
     }
 }

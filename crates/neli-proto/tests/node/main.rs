@@ -50,7 +50,7 @@ fn the_status_of_a_standby_names_the_leader_and_the_others() {
     let status = host.status();
     let (member, name) = (Some(MemberId::from("db1")), Some("db1-name".into()));
     let lease = Duration::from_millis(lease_ms);
-    let leader = Leader { member, name, term: 0, since: Some(since), is_self: false, lease, heard: since };
+    let leader = Leader { member, name, term: 0, since: Some(since), is_self: false, lease, received: since };
     assert_eq!((status.leader.as_ref(), status.vacancy), (Some(&leader), None));
     // R2: 1 % and 10 ms.
     assert!(
@@ -97,7 +97,7 @@ fn the_status_counts_records_and_says_why_nobody_leads() {
     host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
     host.reads(by("db2", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
     host.reads(by("db3", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
-    assert_eq!(host.status().counts, Counts { terms: 1, void_claims: 2, void_since_heard: 2 });
+    assert_eq!(host.status().counts, Counts { terms: 1, void_claims: 2, void_in_a_row: 2 });
     let release = Body::Release {
         term: 0,
         seen: 2,
@@ -110,7 +110,7 @@ fn the_status_counts_records_and_says_why_nobody_leads() {
     };
     host.reads(by("db1", release));
     let status = host.status();
-    assert_eq!(status.counts, Counts { terms: 1, void_claims: 2, void_since_heard: 0 });
+    assert_eq!(status.counts, Counts { terms: 1, void_claims: 2, void_in_a_row: 0 });
     assert_eq!(
         (status.leader, status.vacancy),
         (None, Some(Vacancy::Released { term: 0, why: Some("stopped".into()) }))
@@ -303,10 +303,10 @@ fn the_guard_learns_of_a_release_that_was_delivered_and_of_no_other() {
         }
         let actions = host.actions();
         assert_eq!(actions.contains(&Action::Order(Order::Released { term })), delivered, "{actions:?}");
-        let told = actions.iter().any(|action| {
+        let is_noted = actions.iter().any(|action| {
             matches!(action, Action::Note(Note::Milestone(Milestone::Released { delivered: so, .. })) if *so == delivered)
         });
-        assert!(told, "{actions:?}");
+        assert!(is_noted, "{actions:?}");
     }
 }
 

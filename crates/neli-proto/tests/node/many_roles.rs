@@ -65,7 +65,7 @@ pub(super) fn introduced(elector: Elector) -> (ManyRoles, Time) {
     many.listens(now, 0, 10, 4);
     let said = wanted(&mut many);
     assert!(matches!(&said[..], [Action::Hello(hello)] if hello.partitions == Some(4)), "{said:?}");
-    assert_eq!(many.heard(now, 12, &hello("me", "4", Some(4)).to_bytes()), None);
+    assert_eq!(many.received(now, 12, &hello("me", "4", Some(4)).to_bytes()), None);
     (many, now)
 }
 
@@ -91,7 +91,7 @@ fn nothing_is_claimed_before_the_others_could_answer() {
     assert_eq!(wanted(&mut many), []);
     let actions = let_time_pass(&mut many, now);
     assert_eq!(actions.iter().filter(|action| is_claimed(action)).count(), 4, "{actions:?}");
-    assert!(many.goodbye().is_some_and(|hello| hello.leaves && hello.joined == Some(12)));
+    assert!(many.last_hello().is_some_and(|hello| hello.leaves && hello.joined == Some(12)));
 }
 
 /// Its mutant is one of the table.
@@ -99,7 +99,7 @@ fn nothing_is_claimed_before_the_others_could_answer() {
 fn nothing_is_claimed_beside_one_that_maps_a_role_elsewhere() {
     let (mut many, now) = introduced(Elector::Log);
     let other = ProcessHello { joined: Some(3), ..hello("other", "4", Some(3)) };
-    assert!(many.heard(now, 13, &other.to_bytes()).is_some());
+    assert!(many.received(now, 13, &other.to_bytes()).is_some());
     let mut actions = wanted(&mut many);
     actions.extend(let_time_pass(&mut many, now));
     let claims = actions.iter().any(is_claimed);
@@ -128,9 +128,9 @@ fn after_a_cut_of_partition_0_it_is_introduced_anew() {
     many.history_cut(1);
     many.listens(now, 1, 0, 4);
     many.topic_judged(now, 1);
-    assert_eq!((wanted(&mut many), many.goodbye().is_some()), (vec![], true), "its hello stands in partition 0");
+    assert_eq!((wanted(&mut many), many.last_hello().is_some()), (vec![], true), "its hello stands in partition 0");
     many.history_cut(0);
-    assert_eq!(many.goodbye(), None, "its hello is no longer in the log");
+    assert_eq!(many.last_hello(), None, "its hello is no longer in the log");
     many.listens(now, 0, 0, 4);
     many.topic_judged(now, 0);
     let said = wanted(&mut many);
@@ -153,8 +153,8 @@ fn roles_are_handed_to_those_that_take_some() {
         let (mut many, now) = standing(Elector::Log);
         (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
         for (offset, hello) in (20..).zip(hellos) {
-            let is_told = many.heard(now, offset, &hello.to_bytes()).is_some();
-            assert_eq!(is_told, !hello.leaves, "the nodes learn of whoever stands by: {hello:?}");
+            let is_known = many.received(now, offset, &hello.to_bytes()).is_some();
+            assert_eq!(is_known, !hello.leaves, "the nodes learn of whoever stands by: {hello:?}");
         }
         let actions = let_time_pass(&mut many, now);
         let to_other = |action: &Action| {
@@ -170,17 +170,17 @@ fn roles_are_handed_to_those_that_take_some() {
 fn a_hello_that_is_read_again_is_no_news() {
     let (mut many, now) = introduced(Elector::Log);
     let other = ProcessHello { joined: Some(13), ..hello("other", "4", Some(4)) };
-    drop(many.heard(now, 14, &other.to_bytes()));
+    drop(many.received(now, 14, &other.to_bytes()));
     // Longer than a hello holds.
     drop(let_time_pass(&mut many, now));
     let now = now + LONG;
     (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
-    assert_eq!(many.heard(now, 14, &other.to_bytes()), None);
+    assert_eq!(many.received(now, 14, &other.to_bytes()), None);
     let mut actions = wanted(&mut many);
     actions.extend(let_time_pass(&mut many, now));
     let is_handed_over = |action: &Action| matches!(action, Action::Tell { event: Event::HandOver { .. }, .. });
     assert!(!actions.iter().any(is_handed_over), "{actions:?}");
-    assert!(many.heard(now + LONG, 15, &other.to_bytes()).is_some(), "a later one is news");
+    assert!(many.received(now + LONG, 15, &other.to_bytes()).is_some(), "a later one is news");
 }
 
 /// Nothing but what is due wakes it.
@@ -193,10 +193,13 @@ fn roles_are_handed_over_in_time_where_claim_delays_have_changed_as_well() {
     assert!(matches!(wanted(&mut many)[..], [Action::Hello(_)]));
     (0..3).for_each(|role| many.observe(now, role, Holding::Leading));
     let other = ProcessHello { joined: Some(20), ..hello("other", "4", Some(4)) };
-    many.heard(now, 20, &other.to_bytes());
+    many.received(now, 20, &other.to_bytes());
     many.observe(now, 3, Holding::Vacant { successor: None });
-    let told = wanted(&mut many);
-    assert!(matches!(told[..], [Action::Tell { role: 3, event: Event::SpreadBy(Some(_)) }]), "{told:?}");
+    let wanted_actions = wanted(&mut many);
+    assert!(
+        matches!(wanted_actions[..], [Action::Tell { role: 3, event: Event::SpreadBy(Some(_)) }]),
+        "{wanted_actions:?}"
+    );
     let is_hand_over = |action: &Action| matches!(action, Action::Tell { event: Event::HandOver { .. }, .. });
     let mut handed_over_after = None;
     while let Some(due) = many.poll_timeout().filter(|due| handed_over_after.is_none() && *due < now + LONG) {

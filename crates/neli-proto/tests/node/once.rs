@@ -272,8 +272,8 @@ fn a_failed_runner_stands_by_again_while_retries_are_left() {
 #[test]
 fn facts_that_can_not_be_read_or_written_are_no_reason_to_run() {
     let unavailable = |actions: &[Action]| {
-        let is_told = |action: &Action| matches!(action, Action::Note(Note::Once(once::Note::Unavailable(_))));
-        actions.iter().any(is_told)
+        let is_noted = |action: &Action| matches!(action, Action::Note(Note::Once(once::Note::Unavailable(_))));
+        actions.iter().any(is_noted)
     };
     let (host, id) = leading(0);
     let mut late = host.clone();

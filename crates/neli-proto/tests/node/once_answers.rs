@@ -29,7 +29,7 @@ fn a_leader_that_has_not_read_all_in_time_says_how_far_it_was() {
     let (mut host, _) = leading(0);
     facts(&mut host, FactsEvent::Reading { progress: "5 of 9".into() });
     assert_eq!(host.actions(), [], "it may be done in time");
-    let told = loop {
+    let notes = loop {
         let asked = asked(&mut host);
         if asked.releases.is_some() {
             break asked.actions;
@@ -37,24 +37,24 @@ fn a_leader_that_has_not_read_all_in_time_says_how_far_it_was() {
         host.reads_what_it_sent();
         host.pass_until_due();
     };
-    assert!(told.contains(&Action::Note(Note::Once(once::Note::Unavailable("5 of 9".into())))), "{told:?}");
+    assert!(notes.contains(&Action::Note(Note::Once(once::Note::Unavailable("5 of 9".into())))), "{notes:?}");
 }
 
 #[test]
 fn a_standby_that_can_not_read_says_why_and_says_the_same_once() {
-    let told = |host: &mut Host, error: &str| {
+    let notes = |host: &mut Host, error: &str| {
         facts(host, FactsEvent::Unread { error: error.into() });
         host.actions()
     };
     let unavailable = |why: &str| Action::Note(Note::Once(once::Note::Unavailable(why.into())));
     let mut host = listening(0);
     host.actions();
-    assert_eq!(told(&mut host, "no"), [unavailable("no")]);
-    assert_eq!(told(&mut host, "no"), []);
-    assert_eq!(told(&mut host, "never"), [unavailable("never")]);
+    assert_eq!(notes(&mut host, "no"), [unavailable("no")]);
+    assert_eq!(notes(&mut host, "no"), []);
+    assert_eq!(notes(&mut host, "never"), [unavailable("never")]);
     // A leader says it when it gives up.
     let (mut host, _) = leading(0);
-    assert_eq!(told(&mut host, "no"), []);
+    assert_eq!(notes(&mut host, "no"), []);
     host.pass(LEASE / 2);
     assert!(host.actions().contains(&unavailable("no")));
 }

@@ -27,7 +27,7 @@ fn nothing_is_handed_to_a_candidate_without_many_roles() {
         drop(let_time_pass(&mut many, now));
         let now = now + LONG;
         (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
-        drop(many.heard(now, 13, &other.to_bytes()));
+        drop(many.received(now, 13, &other.to_bytes()));
         let mut actions = wanted(&mut many);
         actions.extend(let_time_pass(&mut many, now));
         let is_handed_over = |action: &Action| matches!(action, Action::Tell { event: Event::HandOver { .. }, .. });
@@ -46,14 +46,14 @@ fn happens(many: &mut ManyRoles, now: Time, random: &mut Random) {
         0 => many.listens(now, 0, offset, 4),
         1 => many.topic_judged(now, 0),
         2 if below(10) == 0 => many.history_cut(0),
-        3 => drop(many.heard(now, offset, &hello("me", "4", Some(4)).to_bytes())),
+        3 => drop(many.received(now, offset, &hello("me", "4", Some(4)).to_bytes())),
         4..7 => {
             let joined = Some(offset / 2).filter(|_| below(2) == 0);
             let max_roles = Some(1).filter(|_| below(5) == 0);
             let partitions = if below(20) == 0 { 3 } else { 4 };
             let leaves = below(10) == 0;
             let hello = ProcessHello { joined, max_roles, leaves, ..hello(other, "4", Some(partitions)) };
-            drop(many.heard(now, offset, &hello.to_bytes()));
+            drop(many.received(now, offset, &hello.to_bytes()));
         }
         7 => many.stand(now, role, Standing::Assigned),
         8 => many.stand(now, role, Standing::Elsewhere),

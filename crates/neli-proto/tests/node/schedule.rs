@@ -137,13 +137,14 @@ fn at_a_first_start_the_window_is_recorded_as_over() {
 fn that_a_skip_is_not_recorded_is_said_at_once_and_every_30_s() {
     let (mut host, first) = leads(5, Facts::default());
     let (mut id, _) = first.appended.unwrap();
-    let mut told = 0;
+    let mut notes = 0;
     for _ in 0..31 {
         facts(&mut host, FactsEvent::NotAppended { id, error: "no".into() });
         loop {
             let asked = asked(&mut host);
-            let is_told = |action: &&Action| matches!(action, Action::Note(Note::Once(once::Note::SkipNotRecorded(_))));
-            told += asked.actions.iter().filter(is_told).count();
+            let is_noted =
+                |action: &&Action| matches!(action, Action::Note(Note::Once(once::Note::SkipNotRecorded(_))));
+            notes += asked.actions.iter().filter(is_noted).count();
             if let Some((next, _)) = asked.appended {
                 id = next;
                 break;
@@ -153,7 +154,7 @@ fn that_a_skip_is_not_recorded_is_said_at_once_and_every_30_s() {
             host.pass_until_due();
         }
     }
-    assert_eq!(told, 2);
+    assert_eq!(notes, 2);
 }
 
 /// A leader has died in the run of window 5, and another leads in window 7.
@@ -162,7 +163,7 @@ fn a_run_that_was_not_finished_is_told_with_its_runner() {
     let mut found = done(4);
     found.attempt = attempted(5, Outcome::Running, 1).attempt;
     let (mut host, first) = leads(7, found);
-    let told: Vec<String> = first
+    let notes: Vec<String> = first
         .actions
         .iter()
         .filter_map(|action| {
@@ -174,7 +175,7 @@ fn a_run_that_was_not_finished_is_told_with_its_runner() {
         })
         .collect();
     let nobody_led = schedule::Note::Skipped { span: span(6), why: SkipReason::NobodyLed };
-    assert_eq!(told, ["window 5 by Some(\"db2-name\")".to_owned(), format!("{nobody_led:?}")]);
+    assert_eq!(notes, ["window 5 by Some(\"db2-name\")".to_owned(), format!("{nobody_led:?}")]);
     starts(&mut host, first, 7);
 }
 
@@ -188,8 +189,8 @@ fn what_a_run_outlasts_is_skipped_and_recorded_as_over() {
     let skipped = ends(&mut host, 0);
     let (_, fact) = skipped.appended.unwrap();
     assert_eq!((fact.outcome, fact.window), (Outcome::Skipped, Some(span(7))));
-    let is_told = |action: &Action| matches!(action, Action::Note(Note::Once(once::Note::Schedule(_))));
-    assert_eq!(skipped.actions.iter().filter(|action| is_told(action)).count(), 1);
+    let is_noted = |action: &Action| matches!(action, Action::Note(Note::Once(once::Note::Schedule(_))));
+    assert_eq!(skipped.actions.iter().filter(|action| is_noted(action)).count(), 1);
 }
 
 #[test]

@@ -24,7 +24,7 @@ use crate::{Subject, actions_of};
 use outcome::{NO_IDS, shown_action};
 
 /// A candidate and its time.
-pub(crate) struct Story {
+pub(crate) struct Scenario {
     candidate: Candidate,
     now: Time,
     /// What it has sent, by its own count.
@@ -34,7 +34,7 @@ pub(crate) struct Story {
     grant: Option<Grant>,
 }
 
-impl Story {
+impl Scenario {
     /// `candidate lease=1s heartbeat=300ms margin=20ms warning=0 elect=log|group|never patience=500ms delay=0 wait=2s ids
     /// priority=10 preempt preempt-after=1m overlap=100ms one-of-many`.
     pub(crate) fn begin(words: &Words<'_>) -> (Self, Vec<String>) {
@@ -71,10 +71,10 @@ impl Story {
         if !words.says("ids") {
             candidate.handle(now, Event::TopicIdentified { asked: now, identity: TopicIdentity::Unnamed });
         }
-        let mut story = Self { candidate, now, sent: BTreeMap::new(), lease, grant: None };
-        let mut actions = actions_of(&mut story);
+        let mut scenario = Self { candidate, now, sent: BTreeMap::new(), lease, grant: None };
+        let mut actions = actions_of(&mut scenario);
         actions.retain(|action| words.says("ids") || action != NO_IDS);
-        (story, actions)
+        (scenario, actions)
     }
 
     /// What happens on its machine; none where the words tell of Kafka.
@@ -216,7 +216,7 @@ impl Story {
     }
 }
 
-impl Subject for Story {
+impl Subject for Scenario {
     fn now(&mut self) -> &mut Time {
         &mut self.now
     }

@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use neli_proto::command::CommandEnd;
-use neli_proto::guard::{Action, Answer, CommandKind, Event, Grant, Guard, Means, Order, Remains, Step, Target};
+use neli_proto::guard::{Action, Answer, CommandKind, Event, Grant, Guard, KillMethod, Order, Remains, Step, Target};
 use neli_proto::time::Time;
 
 use crate::Subject;
-use crate::words::{Words, begin, told};
+use crate::words::{Words, begin, shown_time};
 
 /// A guard and its time.
-pub(crate) struct Story {
+pub(crate) struct Scenario {
     guard: Guard,
     now: Time,
 }
 
-impl Story {
+impl Scenario {
     /// `guard patience=5s`.
     pub(crate) fn begin(words: &Words<'_>) -> Self {
         let patience = words.span_of("patience").unwrap_or(Duration::from_secs(5));
@@ -99,7 +99,7 @@ impl Story {
     }
 }
 
-impl Subject for Story {
+impl Subject for Scenario {
     fn now(&mut self) -> &mut Time {
         &mut self.now
     }
@@ -157,29 +157,31 @@ fn shown_action(action: Action) -> String {
             format!("takes the terminal back, and answers: exited, {}; {left}", ended(code, signal))
         }
         Action::AnswerLeftBehind { until } => {
-            format!("answers: who is left and killed, by a look until {}", told(until))
+            format!("answers: who is left and killed, by a look until {}", shown_time(until))
         }
         Action::AnswerStarted => "answers: started".to_owned(),
         Action::AnswerStuck => "answers: stuck, and who".to_owned(),
         Action::BeginAnew => "gets ready for the next run".to_owned(),
         Action::End => "ends".to_owned(),
         Action::HandOn => "hands the foreground on".to_owned(),
-        Action::Kill(means) => {
-            let means = means.iter().map(|means| match means {
-                Means::Known => "what is known",
-                Means::Cgroup => "the control group",
-                Means::Found => "what a look finds",
+        Action::Kill(methods) => {
+            let methods = methods.iter().map(|method| match method {
+                KillMethod::Known => "what is known",
+                KillMethod::Cgroup => "the control group",
+                KillMethod::Found => "what a look finds",
             });
-            format!("kills {}", means.collect::<Vec<_>>().join(", "))
+            format!("kills {}", methods.collect::<Vec<_>>().join(", "))
         }
         Action::KillCommand(kind) => format!("kills the {} command's group", kind.event()),
         Action::KillMainGroup => "kills the main process's group".to_owned(),
-        Action::Learn { until } => format!("learns the tree, until {}", told(until)),
+        Action::Learn { until } => format!("learns the tree, until {}", shown_time(until)),
         Action::Release(Grant { term, seen, next_seq, .. }) => {
             format!("releases term {term}, seen {seen}, seq {next_seq}")
         }
         Action::RemoveCgroup => "removes the control group".to_owned(),
-        Action::ShowDeadline { term, until } => format!("shows the job of term {term} its deadline, {}", told(until)),
+        Action::ShowDeadline { term, until } => {
+            format!("shows the job of term {term} its deadline, {}", shown_time(until))
+        }
         Action::ShowEnd => "shows the job that the term is over".to_owned(),
         Action::Signal { signal, to } => format!("signal {signal} to {}", shown_target(to)),
         Action::SignalRest { signal, but_group } => {
@@ -187,7 +189,7 @@ fn shown_action(action: Action) -> String {
             format!("signal {signal} and SIGCONT to who is left{but}, and answers who it was")
         }
         Action::Start { term, until, attempt, window: _ } => {
-            format!("starts attempt {attempt} of term {term}, before {}", told(until))
+            format!("starts attempt {attempt} of term {term}, before {}", shown_time(until))
         }
         Action::StartCommand(kind) => format!("starts the {} command", kind.event()),
         Action::TakeBack => "takes the terminal back".to_owned(),
@@ -203,11 +205,11 @@ fn ended(code: Option<i32>, signal: Option<i32>) -> String {
 
 fn shown_answer(answer: Answer) -> String {
     match answer {
-        Answer::Accepted { until } => format!("accepted, until {}", told(until)),
+        Answer::Accepted { until } => format!("accepted, until {}", shown_time(until)),
         Answer::CommandEnded { kind, id, end } => format!("{} command {id} ended, {end:?}", kind.event()),
-        Answer::Extended { until } => format!("extended, until {}", told(until)),
+        Answer::Extended { until } => format!("extended, until {}", shown_time(until)),
         Answer::Fenced { term, gone_at } => {
-            let gone = gone_at.map(|at| format!(", gone at {}", told(at))).unwrap_or_default();
+            let gone = gone_at.map(|at| format!(", gone at {}", shown_time(at))).unwrap_or_default();
             format!("term {term} is fenced{gone}")
         }
         Answer::Gone => "gone".to_owned(),

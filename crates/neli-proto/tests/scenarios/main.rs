@@ -18,7 +18,7 @@ mod supervisor;
 mod words;
 
 use neli_proto::time::Time;
-use words::{Words, time, told};
+use words::{Words, shown_time, time};
 
 /// Who a story is about.
 trait Subject {
@@ -46,7 +46,7 @@ fn play(subject: &mut dyn Subject, words: &Words<'_>) -> Vec<String> {
             let now = before.max(subject.poll_timeout().unwrap_or(before));
             *subject.now() = now;
             subject.handle_timeout(now);
-            let mut actions = vec![format!("at {}", told(now))];
+            let mut actions = vec![format!("at {}", shown_time(now))];
             actions.extend(actions_of(subject));
             actions
         }
@@ -61,8 +61,8 @@ fn play(subject: &mut dyn Subject, words: &Words<'_>) -> Vec<String> {
 fn actions_of(subject: &mut dyn Subject) -> Vec<String> {
     let mut actions = subject.actions();
     if let Some(next) = subject.poll_timeout() {
-        assert!(next > *subject.now(), "the timeout stays due: {}", told(next));
-        actions.push(format!("next: {}", told(next)));
+        assert!(next > *subject.now(), "the timeout stays due: {}", shown_time(next));
+        actions.push(format!("next: {}", shown_time(next)));
     }
     actions
 }
@@ -71,20 +71,20 @@ fn actions_of(subject: &mut dyn Subject) -> Vec<String> {
 fn every_scenario_has_its_recorded_outcome() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut stories: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|ext| ext == "txt")).collect();
-    stories.sort();
-    assert!(!stories.is_empty());
+    let mut scenarios: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|ext| ext == "txt")).collect();
+    scenarios.sort();
+    assert!(!scenarios.is_empty());
     let mut changed = Vec::new();
-    for path in stories {
-        let told = fs::read_to_string(&path).unwrap();
-        let goes = retell(&told);
-        if told == goes {
+    for path in scenarios {
+        let written = fs::read_to_string(&path).unwrap();
+        let goes = run(&written);
+        if written == goes {
             continue;
         }
         if std::env::var_os("UPDATE").is_some() {
             fs::write(&path, goes).unwrap();
         } else {
-            changed.push(difference(&path, &told, &goes));
+            changed.push(difference(&path, &written, &goes));
         }
     }
     assert!(changed.is_empty(), "{}\nUPDATE=1 cargo test --test scenarios writes what they do", changed.join("\n"));
@@ -92,14 +92,14 @@ fn every_scenario_has_its_recorded_outcome() {
 
 /// The story with what really happens in it.
 #[expect(clippy::print_stdout, reason = "shown when a line panics: which one it was")]
-fn retell(told: &str) -> String {
+fn run(written: &str) -> String {
     let mut subject: Option<Box<dyn Subject>> = None;
     let mut goes = String::new();
     let mut say = |line: &str| {
         goes.push_str(line);
         goes.push('\n');
     };
-    for line in told.lines().filter(|line| !line.starts_with("    ")) {
+    for line in written.lines().filter(|line| !line.starts_with("    ")) {
         say(line);
         if line.is_empty() || line.starts_with('#') {
             continue;
@@ -107,20 +107,20 @@ fn retell(told: &str) -> String {
         let words = Words::of(line);
         let actions = match (words.verb(), &mut subject) {
             ("candidate", _) => {
-                let (born, actions) = candidate::Story::begin(&words);
+                let (born, actions) = candidate::Scenario::begin(&words);
                 subject = Some(Box::new(born));
                 actions
             }
             ("guard", _) => {
-                subject = Some(Box::new(guard::Story::begin(&words)));
+                subject = Some(Box::new(guard::Scenario::begin(&words)));
                 Vec::new()
             }
             ("schedule", _) => {
-                subject = Some(Box::new(schedule::Story::begin(&words)));
+                subject = Some(Box::new(schedule::Scenario::begin(&words)));
                 Vec::new()
             }
             ("supervisor", _) => {
-                subject = Some(Box::new(supervisor::Story::begin(&words)));
+                subject = Some(Box::new(supervisor::Scenario::begin(&words)));
                 Vec::new()
             }
             (_, Some(subject)) => {
@@ -137,10 +137,10 @@ fn retell(told: &str) -> String {
     goes
 }
 
-fn difference(path: &Path, told: &str, goes: &str) -> String {
+fn difference(path: &Path, written: &str, goes: &str) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let differs = told.lines().zip(goes.lines()).position(|(told, goes)| told != goes);
-    let at = differs.unwrap_or_else(|| told.lines().count().min(goes.lines().count()));
+    let differs = written.lines().zip(goes.lines()).position(|(written, goes)| written != goes);
+    let at = differs.unwrap_or_else(|| written.lines().count().min(goes.lines().count()));
     let line = |text: &str| text.lines().nth(at).unwrap_or("(its end)").to_owned();
-    format!("{name}:{}\n  told: {}\n  goes: {}", at + 1, line(told), line(goes))
+    format!("{name}:{}\n  written: {}\n  goes: {}", at + 1, line(written), line(goes))
 }

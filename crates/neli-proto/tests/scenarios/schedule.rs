@@ -8,14 +8,14 @@ use crate::Subject;
 use crate::words::{Words, begin};
 
 /// A schedule, and the story's time, which it does not look at.
-pub(crate) struct Story {
+pub(crate) struct Scenario {
     schedule: Schedule,
     /// Nothing runs, under a lead.
     is_idle: bool,
     now: Time,
 }
 
-impl Story {
+impl Scenario {
     /// `schedule catch-up=last|none`.
     pub(crate) fn begin(words: &Words<'_>) -> Self {
         let catch_up = match words.value("catch-up") {
@@ -27,7 +27,7 @@ impl Story {
     }
 }
 
-impl Subject for Story {
+impl Subject for Scenario {
     fn now(&mut self) -> &mut Time {
         &mut self.now
     }
@@ -64,7 +64,7 @@ impl Subject for Story {
     fn actions(&mut self) -> Vec<String> {
         let actions: Vec<Action> = std::iter::from_fn(|| self.schedule.poll_action()).collect();
         self.is_idle &= !actions.iter().any(|action| matches!(action, Action::Run(_)));
-        actions.into_iter().map(told).collect()
+        actions.into_iter().map(shown_action).collect()
     }
 }
 
@@ -72,7 +72,7 @@ fn span(number: u64) -> Span {
     Span { from_ms: number * 1_000, until_ms: (number + 1) * 1_000 }
 }
 
-fn told(action: Action) -> String {
+fn shown_action(action: Action) -> String {
     match action {
         Action::Note(Note::SetBack { until_ms }) => format!("says: set back, until {}", until_ms / 1_000),
         Action::Note(Note::Skipped { span, why }) => {

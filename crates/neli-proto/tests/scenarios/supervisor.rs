@@ -15,15 +15,15 @@ use neli_proto::time::Time;
 use neli_proto::window::Span;
 
 use crate::Subject;
-use crate::words::{Words, begin, shown, told};
+use crate::words::{Words, begin, shown, shown_time};
 
 /// A supervisor and its time.
-pub(crate) struct Story {
+pub(crate) struct Scenario {
     supervisor: Supervisor,
     now: Time,
 }
 
-impl Story {
+impl Scenario {
     /// `supervisor settle=0 timeout=8s margin=20ms restart=no|on-failure|always delay=1s limit=2 within=5m loss=standby|exit
     /// health-interval=10s health-timeout=5s failures=3 health-start=0s`.
     pub(crate) fn begin(words: &Words<'_>) -> Self {
@@ -156,7 +156,7 @@ impl Story {
     }
 }
 
-impl Subject for Story {
+impl Subject for Scenario {
     fn now(&mut self) -> &mut Time {
         &mut self.now
     }
@@ -233,11 +233,11 @@ fn shown_action(action: Action) -> String {
 fn shown_order(order: Order) -> String {
     match order {
         Order::Command { kind: CommandKind::Health, id, kill_at } => {
-            format!("runs health command {id}, kill at {}", told(kill_at))
+            format!("runs health command {id}, kill at {}", shown_time(kill_at))
         }
         Order::HandOn => "orders: hand the foreground on".to_owned(),
         Order::Kill => "orders: kill".to_owned(),
-        Order::Lease(grant) => format!("orders: term {} until {}", grant.term, told(grant.until)),
+        Order::Lease(grant) => format!("orders: term {} until {}", grant.term, shown_time(grant.until)),
         Order::Over { term } => format!("orders: term {term} is over"),
         Order::Signal { signal, to } => {
             let target = match to {
@@ -248,12 +248,12 @@ fn shown_order(order: Order) -> String {
         }
         Order::Spawn { grant, attempt, window } => {
             let window = window.map(|window| format!(", window {}", window.from_ms / 1_000)).unwrap_or_default();
-            format!("orders: spawn, attempt {attempt}, term {} until {}{window}", grant.term, told(grant.until))
+            format!("orders: spawn, attempt {attempt}, term {} until {}{window}", grant.term, shown_time(grant.until))
         }
         Order::Stop { signal: Some(signal), kill_at } => {
-            format!("orders: stop by signal {signal}, kill at {}", told(kill_at))
+            format!("orders: stop by signal {signal}, kill at {}", shown_time(kill_at))
         }
-        Order::Stop { signal: None, kill_at } => format!("orders: stop by no signal, kill at {}", told(kill_at)),
+        Order::Stop { signal: None, kill_at } => format!("orders: stop by no signal, kill at {}", shown_time(kill_at)),
         Order::TakeBack => "orders: take the foreground back".to_owned(),
         Order::Command { kind: CommandKind::Lead, .. } | Order::Released { .. } => panic!("the node's: {order:?}"),
     }
@@ -270,7 +270,7 @@ fn shown_event(event: &LocalEvent) -> String {
         }
         LocalEvent::NothingLeft(JobEnd { why, exit, leaving, gone_at, back_off, .. }) => {
             let exit = exit.map(|exit| format!(", exit {exit}")).unwrap_or_default();
-            let since = gone_at.map(|at| format!(", since {}", told(at))).unwrap_or_default();
+            let since = gone_at.map(|at| format!(", since {}", shown_time(at))).unwrap_or_default();
             let backs_off =
                 if back_off.is_zero() { String::new() } else { format!(", and it backs off for {}", shown(*back_off)) };
             format!("nothing is left, {why}{exit}{since}{backs_off}{}", if *leaving { ", and it leaves" } else { "" })

@@ -115,7 +115,7 @@ pub(crate) const fn begin() -> Time {
 }
 
 /// A point in time, as the stories tell it.
-pub(crate) fn told(time: Time) -> String {
+pub(crate) fn shown_time(time: Time) -> String {
     shown(time.since(BEGIN))
 }
 

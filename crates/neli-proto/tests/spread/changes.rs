@@ -16,10 +16,10 @@ impl World {
         let bits = self.up_to(Duration::from_secs(1)).as_nanos() << 64;
         let member = MemberId::from_random(bits + process as u128 + 1);
         let mut new = Process::new(self.now, member, self.journals.len(), self.by, max_roles);
-        for (seat, (journal, leader)) in new.seats.iter_mut().zip(self.journals.iter().zip(&self.leaders)) {
-            seat.read = journal.len();
-            seat.leader.clone_from(leader);
-            seat.open_since = leader.is_none().then_some(self.now);
+        for (state, (journal, leader)) in new.seats.iter_mut().zip(self.journals.iter().zip(&self.leaders)) {
+            state.read = journal.len();
+            state.leader.clone_from(leader);
+            state.open_since = leader.is_none().then_some(self.now);
         }
         self.processes.push(Some(new));
         self.at(self.now, Event::HelloDue { process });
@@ -40,9 +40,9 @@ impl World {
         it.is_leaving = true;
         self.leave_group(process);
         for role in 0..self.journals.len() {
-            let seat = &mut self.processes[process].as_mut().unwrap().seats[role];
-            if seat.own == Own::Leading {
-                seat.own = Own::Ending;
+            let state = &mut self.processes[process].as_mut().unwrap().seats[role];
+            if state.own == Own::Leading {
+                state.own = Own::Ending;
                 let stop = self.up_to(self.weather.stop);
                 self.at(self.now + stop, Event::JobStopped { process, role });
             }
@@ -88,11 +88,11 @@ impl World {
     /// A process stands down in a role, if it leads it; whether it does.
     pub(crate) fn stand_down(&mut self, process: usize, role: usize, why: &'static str) -> bool {
         let Some(it) = &mut self.processes[process] else { return false };
-        let seat = &mut it.seats[role];
-        if seat.own != Own::Leading {
+        let state = &mut it.seats[role];
+        if state.own != Own::Leading {
             return false;
         }
-        (seat.own, seat.why) = (Own::Ending, why);
+        (state.own, state.why) = (Own::Ending, why);
         let stop = self.up_to(self.weather.stop);
         self.at(self.now + stop, Event::JobStopped { process, role });
         self.after_input(process, role);

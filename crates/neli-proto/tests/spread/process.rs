@@ -9,7 +9,7 @@ use neli_proto::time::Time;
 
 /// What a process has in one role.
 #[derive(Clone, Debug)]
-pub(crate) struct Seat {
+pub(crate) struct RoleState {
     /// How many entries of the role's journal it has read.
     pub(crate) read: usize,
     /// Who leads as far as it has read: none when the role is vacant.
@@ -44,7 +44,7 @@ pub(crate) enum Own {
 pub(crate) struct Process {
     pub(crate) member: MemberId,
     pub(crate) spread: Spread,
-    pub(crate) seats: Vec<Seat>,
+    pub(crate) seats: Vec<RoleState>,
     pub(crate) max_roles: Option<u32>,
     /// What says who is to hold a role.
     by: By,
@@ -61,7 +61,7 @@ pub(crate) struct Process {
 impl Process {
     pub(crate) fn new(now: Time, member: MemberId, roles: usize, by: By, max_roles: Option<u32>) -> Self {
         let settings = Settings { member: member.clone(), roles, by, is_on: true, max_roles };
-        let seat = Seat {
+        let state = RoleState {
             read: 0,
             leader: None,
             successor: None,
@@ -75,7 +75,7 @@ impl Process {
         };
         Self {
             spread: Spread::new(now, settings),
-            seats: vec![seat; roles],
+            seats: vec![state; roles],
             member,
             max_roles,
             by,
@@ -87,34 +87,34 @@ impl Process {
     }
 
     pub(crate) fn holding(&self, role: usize) -> Holding {
-        let seat = &self.seats[role];
-        match (seat.own, &seat.leader) {
+        let state = &self.seats[role];
+        match (state.own, &state.leader) {
             (Own::Claiming, _) => Holding::Claiming,
             (Own::Leading, _) => Holding::Leading,
             (Own::Ending, _) => Holding::Ending,
             (Own::Nothing, Some(leader)) => Holding::Held { by: leader.clone() },
-            (Own::Nothing, None) => Holding::Vacant { successor: seat.successor.clone() },
+            (Own::Nothing, None) => Holding::Vacant { successor: state.successor.clone() },
         }
     }
 
     /// How many roles it holds or claims, by what it has read.
     pub(crate) fn count(&self) -> usize {
-        self.seats.iter().filter(|seat| seat.own != Own::Nothing).count()
+        self.seats.iter().filter(|state| state.own != Own::Nothing).count()
     }
 
     /// Whether it may claim, once its claim delay is over; and the delay: what is fixed of it, and up to how much is random.
     pub(crate) fn may_claim(&self, role: usize) -> Option<(Time, Duration, Duration)> {
-        let seat = &self.seats[role];
-        let is_free = seat.own == Own::Nothing && seat.cools_off.is_none() && !self.is_leaving && !self.is_broken;
-        let since = seat.open_since.filter(|_| is_free)?;
-        let extra = match &seat.successor {
-            None => seat.extra?,
-            Some(successor) if *successor == self.member => seat.extra.map(|_| Duration::ZERO)?,
-            Some(_) => seat.extra?.max(PATIENCE),
+        let state = &self.seats[role];
+        let is_free = state.own == Own::Nothing && state.cools_off.is_none() && !self.is_leaving && !self.is_broken;
+        let since = state.open_since.filter(|_| is_free)?;
+        let extra = match &state.successor {
+            None => state.extra?,
+            Some(successor) if *successor == self.member => state.extra.map(|_| Duration::ZERO)?,
+            Some(_) => state.extra?.max(PATIENCE),
         };
-        let (fixed, random) = match (self.by, seat.standing) {
+        let (fixed, random) = match (self.by, state.standing) {
             (By::Count, _) | (By::Assignment, Standing::Assigned) => (Duration::ZERO, Duration::ZERO),
-            (By::Assignment, Standing::Elsewhere) if !seat.leader_died => (PATIENCE, Duration::ZERO),
+            (By::Assignment, Standing::Elsewhere) if !state.leader_died => (PATIENCE, Duration::ZERO),
             (By::Assignment, Standing::Elsewhere | Standing::Unknown) => (Duration::ZERO, SPREAD),
         };
         Some((since, fixed + extra, random))

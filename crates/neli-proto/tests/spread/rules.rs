@@ -47,7 +47,7 @@ fn leads_all(settings: Settings) -> Spread {
     for role in 0..roles {
         spread.observe(START, role, Holding::Leading);
     }
-    spread.heard(START, &"m2".into(), None);
+    spread.received(START, &"m2".into(), None);
     spread
 }
 
@@ -67,14 +67,14 @@ fn the_named_successor_claims_first() {
     for (successor, extra) in [("m1", Duration::ZERO), ("m3", PATIENCE)] {
         let mut spread = Spread::new(START, settings(1));
         for other in ["m2", "m3"] {
-            spread.heard(START, &other.into(), None);
+            spread.received(START, &other.into(), None);
         }
         spread.observe(START, 0, held_by("m2"));
         drop(actions(&mut spread));
         spread.observe(START, 0, Holding::Vacant { successor: Some(successor.into()) });
-        let told =
+        let events =
             actions(&mut spread).into_iter().all(|action| action == Action::Delay { role: 0, extra: Some(extra) });
-        assert!(told, "{successor}");
+        assert!(events, "{successor}");
     }
 }
 
@@ -87,7 +87,7 @@ fn a_holder_of_more_roles_waits_longer() {
     for (role, other) in [(4, "m2"), (5, "m2"), (6, "m2")] {
         spread.observe(START, role, held_by(other));
     }
-    spread.heard(START, &"m3".into(), None);
+    spread.received(START, &"m3".into(), None);
     spread.observe(START, 7, held_by("m2"));
     let mut extras = actions(&mut spread).into_iter().filter_map(|action| match action {
         Action::Delay { role: 7, extra } => Some(extra),
@@ -150,8 +150,8 @@ fn after_a_revoke_the_groups_new_choice_is_waited_for() {
         drop(actions(&mut spread));
         spread.observe(START, 0, Holding::Vacant { successor: None });
         spread.released(START, 0, &member.into(), "revoked");
-        let told = actions(&mut spread);
-        assert_eq!(told.last(), Some(&Action::Delay { role: 0, extra: Some(ASSIGNMENT_TAKES) }), "{member}");
+        let events = actions(&mut spread);
+        assert_eq!(events.last(), Some(&Action::Delay { role: 0, extra: Some(ASSIGNMENT_TAKES) }), "{member}");
         spread.stand(START, 0, Standing::Assigned);
         assert_eq!(actions(&mut spread), [Action::Delay { role: 0, extra: Some(Duration::ZERO) }]);
     }
@@ -162,7 +162,7 @@ fn after_a_revoke_the_groups_new_choice_is_waited_for() {
 fn what_was_given_up_is_kept_from_the_groups_choice() {
     for (why, kept) in [("resigned", true), ("unhealthy", true), ("spread", false), ("exited", false)] {
         let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(1) });
-        spread.heard(START, &"m2".into(), None);
+        spread.received(START, &"m2".into(), None);
         spread.stand(START, 0, Standing::Elsewhere);
         spread.observe(START, 0, held_by("m2"));
         spread.released(START, 0, &"m2".into(), why);
@@ -186,7 +186,7 @@ fn what_is_kept_from_the_groups_choice_is_handed_over_in_the_end() {
     ];
     for (why, roles, seconds) in kept {
         let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(roles) });
-        spread.heard(START, &"m2".into(), None);
+        spread.received(START, &"m2".into(), None);
         spread.stand(START, 0, Standing::Elsewhere);
         spread.observe(START, 0, held_by("m2"));
         spread.observe(START, 0, Holding::Vacant { successor: None });
@@ -256,7 +256,7 @@ fn a_role_without_a_leader_for_ten_seconds_counts_in_no_share() {
 fn what_this_process_hands_over_is_no_change_that_is_waited_for() {
     for (is_another, seconds) in [(false, 30), (true, 35)] {
         let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(5) });
-        spread.heard(START, &"m2".into(), None);
+        spread.received(START, &"m2".into(), None);
         (0..2).for_each(|role| spread.stand(START, role, Standing::Elsewhere));
         spread.observe(START, 0, held_by("m2"));
         spread.observe(START, 0, Holding::Vacant { successor: None });

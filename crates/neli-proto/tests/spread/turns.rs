@@ -25,7 +25,7 @@ fn named(successor: &str) -> Holding {
 fn a_candidate_that_is_named_twice_takes_no_more_than_its_share() {
     let mut spread = Spread::new(START, settings(4));
     for other in ["m2", "m3", "m4"] {
-        spread.heard(START, &other.into(), None);
+        spread.received(START, &other.into(), None);
     }
     for (role, leader) in [(0, "m2"), (1, "m2"), (2, "m3"), (3, "m3")] {
         spread.observe(START, role, held_by(leader));
@@ -34,22 +34,22 @@ fn a_candidate_that_is_named_twice_takes_no_more_than_its_share() {
     // One role each: the second is given to the one that holds none.
     spread.observe(START, 1, named("m1"));
     spread.observe(START, 2, named("m1"));
-    let told = delays(&mut spread);
-    assert!(told.contains(&(1, Some(Duration::ZERO))) && !told.contains(&(2, Some(Duration::ZERO))), "{told:?}");
+    let events = delays(&mut spread);
+    assert!(events.contains(&(1, Some(Duration::ZERO))) && !events.contains(&(2, Some(Duration::ZERO))), "{events:?}");
 }
 
 /// What it is about to claim counts, too.
 #[test]
 fn of_two_vacancies_it_takes_no_more_than_its_share() {
     let mut spread = Spread::new(START, settings(3));
-    spread.heard(START, &"m2".into(), None);
+    spread.received(START, &"m2".into(), None);
     spread.observe(START, 1, Holding::Leading);
     for role in [0, 2] {
         spread.observe(START, role, Holding::Vacant { successor: None });
     }
     let patience = PATIENCE + Duration::from_millis(50);
-    let told: Vec<_> = delays(&mut spread).into_iter().filter(|(role, _)| *role != 1).collect();
-    assert_eq!(told, [(0, Some(Duration::ZERO)), (2, Some(patience))], "two of three, and one more than the other");
+    let events: Vec<_> = delays(&mut spread).into_iter().filter(|(role, _)| *role != 1).collect();
+    assert_eq!(events, [(0, Some(Duration::ZERO)), (2, Some(patience))], "two of three, and one more than the other");
 }
 
 /// Who holds one role more than others, and no more than anybody may, waits for what others do; who holds more than that does not.
@@ -57,7 +57,7 @@ fn of_two_vacancies_it_takes_no_more_than_its_share() {
 fn a_holder_of_one_more_waits_before_it_hands_over() {
     for (roles, wait) in [(4, Duration::from_millis(300)), (6, Duration::ZERO)] {
         let mut spread = Spread::new(START, settings(roles));
-        spread.heard(START, &"m2".into(), None);
+        spread.received(START, &"m2".into(), None);
         (0..2).for_each(|role| spread.observe(START, role, held_by("m0")));
         (2..roles - 1).for_each(|role| spread.observe(START, role, Holding::Leading));
         let last = roles - 1;
@@ -80,7 +80,7 @@ fn what_came_from_another_is_not_sent_back_where_there_is_something_else() {
     for (from, handed) in [("m2", 2), ("m3", 3)] {
         let mut spread = Spread::new(START, settings(4));
         for other in ["m2", "m3"] {
-            spread.heard(START, &other.into(), None);
+            spread.received(START, &other.into(), None);
         }
         spread.observe(START, 3, held_by(from));
         spread.observe(START, 3, Holding::Vacant { successor: None });
@@ -96,7 +96,7 @@ fn what_came_from_another_is_not_sent_back_where_there_is_something_else() {
 fn what_was_taken_after_a_silence_is_kept_for_as_long_as_a_death_is_unknown() {
     for roles in [1, 3] {
         let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(roles) });
-        spread.heard(START, &"m3".into(), None);
+        spread.received(START, &"m3".into(), None);
         spread.stand(START, 0, Standing::Elsewhere);
         spread.observe(START, 0, held_by("m2"));
         (0..roles).for_each(|role| spread.observe(START, role, Holding::Leading));

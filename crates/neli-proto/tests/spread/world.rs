@@ -57,7 +57,7 @@ pub(crate) enum Event {
         process: usize,
         role: usize,
     },
-    GoodbyeArrives {
+    LastHelloArrives {
         from: MemberId,
         to: usize,
     },
@@ -196,11 +196,11 @@ impl World {
             Event::HelloArrives { from, max_roles, to } => {
                 let now = self.now;
                 if let Some(it) = &mut self.processes[to] {
-                    it.spread.heard(now, &from, max_roles);
+                    it.spread.received(now, &from, max_roles);
                     self.perform(to);
                 }
             }
-            Event::GoodbyeArrives { from, to } => {
+            Event::LastHelloArrives { from, to } => {
                 let now = self.now;
                 if let Some(it) = &mut self.processes[to] {
                     it.spread.left(now, &from);
@@ -221,9 +221,9 @@ impl World {
             Event::Silence { process, role, read } => {
                 let now = self.now;
                 let Some(it) = &mut self.processes[process] else { return };
-                let seat = &mut it.seats[role];
-                if seat.read == read {
-                    seat.open_since = Some(now);
+                let state = &mut it.seats[role];
+                if state.read == read {
+                    state.open_since = Some(now);
                     self.await_claim(process, role);
                 }
             }
@@ -293,39 +293,39 @@ impl World {
     fn read(&mut self, process: usize, role: usize) {
         let now = self.now;
         let Some(it) = &mut self.processes[process] else { return };
-        let seat = &mut it.seats[role];
-        let Some(entry) = self.journals[role].get(seat.read) else { return };
-        seat.read += 1;
+        let state = &mut it.seats[role];
+        let Some(entry) = self.journals[role].get(state.read) else { return };
+        state.read += 1;
         match entry.clone() {
             Entry::Claim { by, is_effective: true } => {
-                seat.own = if by != it.member {
+                state.own = if by != it.member {
                     Own::Nothing
                 } else if it.is_leaving {
                     Own::Ending
                 } else {
                     Own::Leading
                 };
-                if seat.own == Own::Ending {
+                if state.own == Own::Ending {
                     self.at(now, Event::JobStopped { process, role });
                 }
-                let seat = &mut self.processes[process].as_mut().unwrap().seats[role];
-                (seat.leader, seat.successor, seat.open_since) = (Some(by), None, None);
-                if seat.cools_off.take().is_some() {
+                let state = &mut self.processes[process].as_mut().unwrap().seats[role];
+                (state.leader, state.successor, state.open_since) = (Some(by), None, None);
+                if state.cools_off.take().is_some() {
                     self.assigned(process);
                 }
             }
             Entry::Claim { by, is_effective: false } => {
-                if by == it.member && seat.own == Own::Claiming {
-                    seat.own = Own::Nothing;
+                if by == it.member && state.own == Own::Claiming {
+                    state.own = Own::Nothing;
                 }
             }
             Entry::Release { by, why, successor } => {
                 let is_own = by == it.member;
-                seat.own = if seat.own == Own::Claiming { Own::Claiming } else { Own::Nothing };
-                (seat.leader, seat.open_since) = (None, Some(now));
+                state.own = if state.own == Own::Claiming { Own::Claiming } else { Own::Nothing };
+                (state.leader, state.open_since) = (None, Some(now));
                 let cools_off = is_own && ["resigned", "spread"].contains(&why);
-                seat.cools_off = cools_off.then(|| now + LEASE * 2);
-                (seat.successor, seat.leader_died) = (successor.clone(), why == "supervisor-died");
+                state.cools_off = cools_off.then(|| now + LEASE * 2);
+                (state.successor, state.leader_died) = (successor.clone(), why == "supervisor-died");
                 it.spread.observe(now, role, Holding::Vacant { successor });
                 it.spread.released(now, role, &by, why);
                 if cools_off {
@@ -338,11 +338,11 @@ impl World {
     }
 
     pub(crate) fn go_if_done(&mut self, process: usize) {
-        let is_done = |it: &Process| it.is_leaving && it.seats.iter().all(|seat| seat.own == Own::Nothing);
+        let is_done = |it: &Process| it.is_leaving && it.seats.iter().all(|state| state.own == Own::Nothing);
         let Some(gone) = self.processes[process].take_if(|it| is_done(it)) else { return };
         for to in 0..self.processes.len() {
             let late = self.up_to(self.weather.hello_latency);
-            self.at(self.now + late, Event::GoodbyeArrives { from: gone.member.clone(), to });
+            self.at(self.now + late, Event::LastHelloArrives { from: gone.member.clone(), to });
         }
     }
 

@@ -21,7 +21,7 @@ use crate::{Happening, State, Subject, drawn};
 const LEASE: Duration = Duration::from_secs(10);
 
 /// A candidate of the group elector, alone with its log.
-struct Scene {
+struct Fixture {
     candidate: Candidate,
     now: Time,
     /// Where the log ends.
@@ -35,66 +35,66 @@ struct Scene {
 }
 
 /// The states, each with the way to it.
-const STATES: [State<Scene>; 8] = [
-    ("listening", Scene::new),
-    ("standing by", Scene::standing_by),
-    ("claiming", Scene::claiming),
-    ("awaiting judgement", Scene::awaiting_judgement),
-    ("leading", Scene::leading),
-    ("fenced", Scene::fenced),
-    ("releasing", Scene::releasing),
-    ("suspended", Scene::suspended),
+const STATES: [State<Fixture>; 8] = [
+    ("listening", Fixture::new),
+    ("standing by", Fixture::standing_by),
+    ("claiming", Fixture::claiming),
+    ("awaiting judgement", Fixture::awaiting_judgement),
+    ("leading", Fixture::leading),
+    ("fenced", Fixture::fenced),
+    ("releasing", Fixture::releasing),
+    ("suspended", Fixture::suspended),
 ];
 
 /// The events.
-const EVENTS: [Happening<Scene>; 24] = [
-    ("own claim read: effective", |scene| scene.read_own_claim(scene.end - 1)),
-    ("own claim read: void", |scene| {
-        scene.read_of("db2", Body::Claim { after: -2, lease_ms: 0, overlap: None });
-        scene.actions();
-        scene.read_own_claim(-1);
+const EVENTS: [Happening<Fixture>; 24] = [
+    ("own claim read: effective", |fixture| fixture.read_own_claim(fixture.end - 1)),
+    ("own claim read: void", |fixture| {
+        fixture.read_of("db2", Body::Claim { after: -2, lease_ms: 0, overlap: None });
+        fixture.actions();
+        fixture.read_own_claim(-1);
     }),
-    ("own beat read: effective", Scene::read_own_beat),
-    ("own release read", Scene::read_own_release),
-    ("claim of another: effective", |scene| {
-        let after = scene.end - 1;
-        scene.read_of("db2", Body::Claim { after, lease_ms: 10_000, overlap: None });
+    ("own beat read: effective", Fixture::read_own_beat),
+    ("own release read", Fixture::read_own_release),
+    ("claim of another: effective", |fixture| {
+        let after = fixture.end - 1;
+        fixture.read_of("db2", Body::Claim { after, lease_ms: 10_000, overlap: None });
     }),
-    ("`resign` of its term", |scene| {
-        let term = Some(scene.grant.term);
-        scene.read_of("ops", Body::Request { what: What::Resign, term, by: None, reason: None });
+    ("`resign` of its term", |fixture| {
+        let term = Some(fixture.grant.term);
+        fixture.read_of("ops", Body::Request { what: What::Resign, term, by: None, reason: None });
     }),
-    ("`end`", |scene| scene.read_of("ops", Body::Request { what: What::End, term: None, by: None, reason: None })),
-    ("its last record delivered", |scene| {
-        let seq = scene.last_seq();
-        scene.handle(Event::Delivered { seq });
+    ("`end`", |fixture| fixture.read_of("ops", Body::Request { what: What::End, term: None, by: None, reason: None })),
+    ("its last record delivered", |fixture| {
+        let seq = fixture.last_seq();
+        fixture.handle(Event::Delivered { seq });
     }),
-    ("its last record not delivered", |scene| {
-        let seq = scene.last_seq();
-        scene.handle(Event::Undelivered { seq });
+    ("its last record not delivered", |fixture| {
+        let seq = fixture.last_seq();
+        fixture.handle(Event::Undelivered { seq });
     }),
-    ("the timeout is due", Scene::wait),
-    ("a lease passes", |scene| {
-        scene.now = scene.now + LEASE;
-        scene.candidate.handle_timeout(scene.now);
+    ("the timeout is due", Fixture::wait),
+    ("a lease passes", |fixture| {
+        fixture.now = fixture.now + LEASE;
+        fixture.candidate.handle_timeout(fixture.now);
     }),
-    ("the log's bounds answered", |scene| scene.answered()),
-    ("the history was cut", |scene| scene.handle(Event::HistoryCut)),
-    ("the topic is another", |scene| scene.identified(2)),
-    ("the topic is judged", Scene::judged),
-    ("the partition revoked", |scene| scene.handle(Event::Revoked)),
-    ("the guard fenced or died", |scene| scene.handle_local(LocalEvent::Fenced { why: Why::GuardDied })),
-    ("the job's state changed", |scene| {
-        let job = JobReport { state: JobState::Running, pid: Some(7), attempt: 1, since: scene.now };
-        scene.now = scene.now + Duration::from_secs(1);
-        scene.handle_local(LocalEvent::JobChanged(job));
+    ("the log's bounds answered", |fixture| fixture.answered()),
+    ("the history was cut", |fixture| fixture.handle(Event::HistoryCut)),
+    ("the topic is another", |fixture| fixture.identified(2)),
+    ("the topic is judged", Fixture::judged),
+    ("the partition revoked", |fixture| fixture.handle(Event::Revoked)),
+    ("the guard fenced or died", |fixture| fixture.handle_local(LocalEvent::Fenced { why: Why::GuardDied })),
+    ("the job's state changed", |fixture| {
+        let job = JobReport { state: JobState::Running, pid: Some(7), attempt: 1, since: fixture.now };
+        fixture.now = fixture.now + Duration::from_secs(1);
+        fixture.handle_local(LocalEvent::JobChanged(job));
     }),
-    ("nothing is left of the job", Scene::nothing_left),
-    ("told to stop for good", |scene| scene.stand_down(Why::Stopped, true)),
-    ("told that the job is unhealthy", |scene| scene.stand_down(Why::Unhealthy, false)),
-    ("told to be suspended", |scene| scene.stand_down(Why::Suspended, false)),
-    ("continued", |scene| scene.handle_local(LocalEvent::Continued)),
-    ("told to wait no more", |scene| scene.candidate.give_up(scene.now)),
+    ("nothing is left of the job", Fixture::nothing_left),
+    ("told to stop for good", |fixture| fixture.stand_down(Why::Stopped, true)),
+    ("told that the job is unhealthy", |fixture| fixture.stand_down(Why::Unhealthy, false)),
+    ("told to be suspended", |fixture| fixture.stand_down(Why::Suspended, false)),
+    ("continued", |fixture| fixture.handle_local(LocalEvent::Continued)),
+    ("told to wait no more", |fixture| fixture.candidate.give_up(fixture.now)),
 ];
 
 /// The table.
@@ -102,7 +102,7 @@ pub(crate) fn table() -> String {
     drawn(&STATES, &EVENTS)
 }
 
-impl Subject for Scene {
+impl Subject for Fixture {
     fn state(&self) -> &'static str {
         match self.candidate.position() {
             Position::AwaitingJudgement { .. } => "awaiting judgement",
@@ -127,7 +127,7 @@ impl Subject for Scene {
     }
 }
 
-impl Scene {
+impl Fixture {
     /// It has asked where the log ends.
     fn new() -> Self {
         let now = Time::from_nanos(1_000_000_000_000);
@@ -155,66 +155,66 @@ impl Scene {
 
     /// It has read an empty log; the group has assigned the partition to it.
     fn listened(is_judged: bool) -> Self {
-        let mut scene = Self::new();
+        let mut fixture = Self::new();
         if is_judged {
-            scene.judged();
+            fixture.judged();
         }
-        scene.answered();
-        scene.identified(1);
-        scene.handle(Event::Named { id: "a-member".into() });
-        scene.handle(Event::StandingChanged(Standing::Assigned));
-        scene
+        fixture.answered();
+        fixture.identified(1);
+        fixture.handle(Event::Named { id: "a-member".into() });
+        fixture.handle(Event::StandingChanged(Standing::Assigned));
+        fixture
     }
 
     /// Another leads.
     fn standing_by() -> Self {
-        let mut scene = Self::listened(true);
-        scene.wait_for("claiming");
-        scene.read_of("db1", Body::Claim { after: -1, lease_ms: 10_000, overlap: None });
-        scene.read_own_claim(-1);
-        scene
+        let mut fixture = Self::listened(true);
+        fixture.wait_for("claiming");
+        fixture.read_of("db1", Body::Claim { after: -1, lease_ms: 10_000, overlap: None });
+        fixture.read_own_claim(-1);
+        fixture
     }
 
     fn claiming() -> Self {
-        let mut scene = Self::listened(true);
-        scene.wait_for("claiming");
-        scene
+        let mut fixture = Self::listened(true);
+        fixture.wait_for("claiming");
+        fixture
     }
 
     fn awaiting_judgement() -> Self {
-        let mut scene = Self::listened(false);
-        scene.wait_for("claiming");
-        scene.read_own_claim(-1);
-        scene
+        let mut fixture = Self::listened(false);
+        fixture.wait_for("claiming");
+        fixture.read_own_claim(-1);
+        fixture
     }
 
     /// A beat is on its way.
     fn leading() -> Self {
-        let mut scene = Self::claiming();
-        scene.read_own_claim(-1);
-        while scene.beat == 0 {
-            scene.wait();
-            scene.actions();
+        let mut fixture = Self::claiming();
+        fixture.read_own_claim(-1);
+        while fixture.beat == 0 {
+            fixture.wait();
+            fixture.actions();
         }
-        scene
+        fixture
     }
 
     fn fenced() -> Self {
-        let mut scene = Self::leading();
-        scene.handle_local(LocalEvent::Fenced { why: Why::GuardDied });
-        scene
+        let mut fixture = Self::leading();
+        fixture.handle_local(LocalEvent::Fenced { why: Why::GuardDied });
+        fixture
     }
 
     fn releasing() -> Self {
-        let mut scene = Self::leading();
-        scene.nothing_left();
-        scene
+        let mut fixture = Self::leading();
+        fixture.nothing_left();
+        fixture
     }
 
     fn suspended() -> Self {
-        let mut scene = Self::standing_by();
-        scene.stand_down(Why::Suspended, false);
-        scene
+        let mut fixture = Self::standing_by();
+        fixture.stand_down(Why::Suspended, false);
+        fixture
     }
 
     // ---- what happens -------------------------------------------------------------------------------------------------

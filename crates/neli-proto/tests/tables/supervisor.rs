@@ -18,69 +18,69 @@ const USR1: i32 = 10;
 const STATUS: i32 = 3;
 
 /// A supervisor that runs its job again.
-struct Scene {
+struct Fixture {
     supervisor: Supervisor,
     now: Time,
 }
 
 /// The states, each with the way to it.
-const STATES: [State<Scene>; 7] = [
-    ("no job", Scene::new),
-    ("held", Scene::held),
-    ("ordered", Scene::ordered),
-    ("running", Scene::running),
-    ("stopping", Scene::stopping),
-    ("between two runs", Scene::restarting),
-    ("guard dead", Scene::orphaned),
+const STATES: [State<Fixture>; 7] = [
+    ("no job", Fixture::new),
+    ("held", Fixture::held),
+    ("ordered", Fixture::ordered),
+    ("running", Fixture::running),
+    ("stopping", Fixture::stopping),
+    ("between two runs", Fixture::restarting),
+    ("guard dead", Fixture::orphaned),
 ];
 
 /// The events.
-const EVENTS: [Happening<Scene>; 28] = [
-    ("candidate: led", |scene| scene.lead(LeadEvent::Led(scene.grant()))),
-    ("candidate: led, with `--once`", |scene| scene.lead(LeadEvent::Held(scene.grant()))),
-    ("node: the job may run", |scene| scene.lead(LeadEvent::MayRun(None))),
-    ("node: the next window is awaited", |scene| scene.lead(LeadEvent::Waits)),
-    ("candidate: extended", |scene| scene.lead(LeadEvent::Extended(scene.grant()))),
-    ("candidate: stand down", |scene| scene.lead(LeadEvent::StoppedFor(Why::Resigned))),
-    ("candidate: lease over", |scene| scene.lead(LeadEvent::Killed(Loss::LeaseOver))),
-    ("guard: `Accepted`, `Extended`", |scene| scene.answer(Answer::Extended { until: scene.grant().until })),
-    ("guard: `Started`", |scene| scene.answer(Answer::Started { pid: 7 })),
-    ("guard: `NotStarted`", |scene| scene.answer(Answer::NotStarted { errno: 2, at: Step::Exec })),
-    ("guard: `Exited`, nothing left", |scene| scene.exited(false)),
-    ("guard: `Exited`, others left", |scene| scene.exited(true)),
-    ("guard: `Killed`", |scene| scene.answer(Answer::Killed)),
-    ("guard: `Gone`", |scene| scene.answer(Answer::Gone)),
-    ("guard: `Fenced`", |scene| scene.answer(Answer::Fenced { term: 5, gone_at: Some(scene.now) })),
-    ("guard: `Stuck`", |scene| scene.answer(Answer::Stuck { pids: vec![7] })),
-    ("no answer in time", |scene| {
-        scene.now = scene.now + Duration::from_secs(1);
-        scene.lead(LeadEvent::Extended(scene.grant()));
-        scene.actions();
-        scene.now = scene.grant().until;
-        scene.supervisor.handle_timeout(scene.now);
+const EVENTS: [Happening<Fixture>; 28] = [
+    ("candidate: led", |fixture| fixture.lead(LeadEvent::Led(fixture.grant()))),
+    ("candidate: led, with `--once`", |fixture| fixture.lead(LeadEvent::Held(fixture.grant()))),
+    ("node: the job may run", |fixture| fixture.lead(LeadEvent::MayRun(None))),
+    ("node: the next window is awaited", |fixture| fixture.lead(LeadEvent::Waits)),
+    ("candidate: extended", |fixture| fixture.lead(LeadEvent::Extended(fixture.grant()))),
+    ("candidate: stand down", |fixture| fixture.lead(LeadEvent::StoppedFor(Why::Resigned))),
+    ("candidate: lease over", |fixture| fixture.lead(LeadEvent::Killed(Loss::LeaseOver))),
+    ("guard: `Accepted`, `Extended`", |fixture| fixture.answer(Answer::Extended { until: fixture.grant().until })),
+    ("guard: `Started`", |fixture| fixture.answer(Answer::Started { pid: 7 })),
+    ("guard: `NotStarted`", |fixture| fixture.answer(Answer::NotStarted { errno: 2, at: Step::Exec })),
+    ("guard: `Exited`, nothing left", |fixture| fixture.exited(false)),
+    ("guard: `Exited`, others left", |fixture| fixture.exited(true)),
+    ("guard: `Killed`", |fixture| fixture.answer(Answer::Killed)),
+    ("guard: `Gone`", |fixture| fixture.answer(Answer::Gone)),
+    ("guard: `Fenced`", |fixture| fixture.answer(Answer::Fenced { term: 5, gone_at: Some(fixture.now) })),
+    ("guard: `Stuck`", |fixture| fixture.answer(Answer::Stuck { pids: vec![7] })),
+    ("no answer in time", |fixture| {
+        fixture.now = fixture.now + Duration::from_secs(1);
+        fixture.lead(LeadEvent::Extended(fixture.grant()));
+        fixture.actions();
+        fixture.now = fixture.grant().until;
+        fixture.supervisor.handle_timeout(fixture.now);
     }),
-    ("the guard died", |scene| scene.handle(Event::GuardDied)),
-    ("no guard could be started", |scene| scene.handle(Event::GuardNotStarted)),
-    ("what a dead guard left is gone", |scene| scene.handle(Event::OrphansGone)),
-    ("the timeout is due", |scene| {
-        scene.now = scene.supervisor.poll_timeout().unwrap_or(scene.now);
-        scene.supervisor.handle_timeout(scene.now);
+    ("the guard died", |fixture| fixture.handle(Event::GuardDied)),
+    ("no guard could be started", |fixture| fixture.handle(Event::GuardNotStarted)),
+    ("what a dead guard left is gone", |fixture| fixture.handle(Event::OrphansGone)),
+    ("the timeout is due", |fixture| {
+        fixture.now = fixture.supervisor.poll_timeout().unwrap_or(fixture.now);
+        fixture.supervisor.handle_timeout(fixture.now);
     }),
-    ("SIGTERM", |scene| scene.supervisor.handle_signal(scene.now, TERM)),
-    ("SIGTERM again, later", |scene| {
-        scene.supervisor.handle_signal(scene.now, TERM);
-        scene.actions();
-        scene.now = scene.now + Duration::from_secs(1);
-        scene.supervisor.handle_signal(scene.now, TERM);
+    ("SIGTERM", |fixture| fixture.supervisor.handle_signal(fixture.now, TERM)),
+    ("SIGTERM again, later", |fixture| {
+        fixture.supervisor.handle_signal(fixture.now, TERM);
+        fixture.actions();
+        fixture.now = fixture.now + Duration::from_secs(1);
+        fixture.supervisor.handle_signal(fixture.now, TERM);
     }),
-    ("SIGUSR1", |scene| scene.supervisor.handle_signal(scene.now, USR1)),
-    ("SIGTSTP", |scene| scene.handle(Event::SuspendSignal { continuable: true })),
-    ("the job stopped by SIGTSTP", |scene| {
+    ("SIGUSR1", |fixture| fixture.supervisor.handle_signal(fixture.now, USR1)),
+    ("SIGTSTP", |fixture| fixture.handle(Event::SuspendSignal { continuable: true })),
+    ("the job stopped by SIGTSTP", |fixture| {
         let (signal, foreground) = (STOP, Foreground::Elsewhere);
-        scene.handle(Event::JobStopped { signal, foreground, continuable: true });
+        fixture.handle(Event::JobStopped { signal, foreground, continuable: true });
     }),
-    ("the terminal is gone", |scene| scene.handle(Event::TerminalGone)),
-    ("the job runs unseen", |scene| scene.handle(Event::StartedUnseen { pid: 7 })),
+    ("the terminal is gone", |fixture| fixture.handle(Event::TerminalGone)),
+    ("the job runs unseen", |fixture| fixture.handle(Event::StartedUnseen { pid: 7 })),
 ];
 
 /// The table.
@@ -88,7 +88,7 @@ pub(crate) fn table() -> String {
     drawn(&STATES, &EVENTS)
 }
 
-impl Subject for Scene {
+impl Subject for Fixture {
     fn state(&self) -> &'static str {
         match self.supervisor.phase() {
             JobPhase::BetweenRuns => "between two runs",
@@ -106,7 +106,7 @@ impl Subject for Scene {
     }
 }
 
-impl Scene {
+impl Fixture {
     fn new() -> Self {
         let second = Duration::from_secs(1);
         let stop = StopPolicy { signal: TERM, timeout: 8 * second };
@@ -119,41 +119,41 @@ impl Scene {
     }
 
     fn ordered() -> Self {
-        let mut scene = Self::new();
-        scene.lead(LeadEvent::Led(scene.grant()));
-        scene
+        let mut fixture = Self::new();
+        fixture.lead(LeadEvent::Led(fixture.grant()));
+        fixture
     }
 
     fn held() -> Self {
-        let mut scene = Self::new();
-        scene.lead(LeadEvent::Held(scene.grant()));
-        scene
+        let mut fixture = Self::new();
+        fixture.lead(LeadEvent::Held(fixture.grant()));
+        fixture
     }
 
     fn running() -> Self {
-        let mut scene = Self::ordered();
-        scene.answer(Answer::Accepted { until: scene.grant().until });
-        scene.answer(Answer::Started { pid: 7 });
-        scene
+        let mut fixture = Self::ordered();
+        fixture.answer(Answer::Accepted { until: fixture.grant().until });
+        fixture.answer(Answer::Started { pid: 7 });
+        fixture
     }
 
     fn stopping() -> Self {
-        let mut scene = Self::running();
-        scene.lead(LeadEvent::StoppedFor(Why::Resigned));
-        scene
+        let mut fixture = Self::running();
+        fixture.lead(LeadEvent::StoppedFor(Why::Resigned));
+        fixture
     }
 
     fn restarting() -> Self {
-        let mut scene = Self::running();
-        scene.exited(false);
-        scene.answer(Answer::Gone);
-        scene
+        let mut fixture = Self::running();
+        fixture.exited(false);
+        fixture.answer(Answer::Gone);
+        fixture
     }
 
     fn orphaned() -> Self {
-        let mut scene = Self::running();
-        scene.handle(Event::GuardDied);
-        scene
+        let mut fixture = Self::running();
+        fixture.handle(Event::GuardDied);
+        fixture
     }
 
     fn grant(&self) -> Grant {

@@ -78,7 +78,7 @@ impl Driver {
     }
 
     fn handle_hello(&mut self, now: Time, offset: i64, value: &[u8]) {
-        if let Some(event) = self.many.as_mut().and_then(|many| many.heard(now, offset, value)) {
+        if let Some(event) = self.many.as_mut().and_then(|many| many.received(now, offset, value)) {
             for at in 0..self.roles.len() {
                 self.call(at, now, |node| node.handle(now, event.clone()));
             }
@@ -146,7 +146,7 @@ impl Driver {
                      the roles are spread as with the elector Log",
                     self.roles.len()
                 )),
-                Action::Stranger { warning } => self.warn(&warning),
+                Action::SharesNoRole { warning } => self.warn(&warning),
                 Action::Tell { role: at, event } => {
                     self.take_passed(at, now);
                     self.call(at, now, |node| node.handle(now, event));
@@ -166,9 +166,9 @@ impl Driver {
     }
 
     /// Says the last hello, if the process has said hello.
-    pub(super) fn say_goodbye(&mut self) {
-        if let Some(goodbye) = self.many.as_ref().and_then(ManyRoles::goodbye) {
-            self.say_hello(&goodbye);
+    pub(super) fn say_last_hello(&mut self) {
+        if let Some(last_hello) = self.many.as_ref().and_then(ManyRoles::last_hello) {
+            self.say_hello(&last_hello);
         }
     }
 }

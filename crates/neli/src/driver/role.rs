@@ -21,9 +21,9 @@ use crate::task_guard::TaskGuard;
 use crate::text;
 
 /// How many events are kept for each subscriber.
-const EVENTS_KEPT: usize = 256;
+const EVENT_CAPACITY: usize = 256;
 /// The same in each of many elections.
-const EVENTS_KEPT_OF_MANY: usize = 32;
+const EVENT_CAPACITY_OF_MANY: usize = 32;
 
 /// One election.
 pub(super) struct Role {
@@ -35,7 +35,7 @@ pub(super) struct Role {
     state: watch::Sender<State>,
     events: broadcast::Sender<Event>,
     /// The term that was told to have begun, and not yet to have ended.
-    told_term: Option<Offset>,
+    current_term: Option<Offset>,
     /// The lead that is held, or was last while something runs under it.
     pub(super) held: Option<Held>,
     /// Why Kafka refuses it, if it does.
@@ -74,8 +74,8 @@ impl Role {
             node.handle(clock::now(), node::Event::SpreadBy(None));
         }
         let (state, states) = watch::channel(State::default());
-        let kept = if elections.are_many() { EVENTS_KEPT_OF_MANY } else { EVENTS_KEPT };
-        let (events, first_events) = broadcast::channel(kept);
+        let capacity = if elections.are_many() { EVENT_CAPACITY_OF_MANY } else { EVENT_CAPACITY };
+        let (events, first_events) = broadcast::channel(capacity);
         let role = Self {
             label: elections.are_many().then(|| election.label().into()),
             election,
@@ -83,7 +83,7 @@ impl Role {
             guard: TaskGuard::new(settings.timings.lease(), std::process::id().cast_signed()),
             state,
             events,
-            told_term: None,
+            current_term: None,
             held: None,
             refusal: String::new(),
             is_election_over: false,
@@ -122,7 +122,7 @@ impl Role {
     }
 
     /// Has the tasks dropped at the stop timeout, or what is awaited before the release at the end of its own time.
-    pub(super) fn drop_what_is_due(&mut self, now: Time) {
+    pub(super) fn drop_tasks_if_due(&mut self, now: Time) {
         let Some(held) = &mut self.held else { return };
         if held.drop_at.take_if(|at| now >= *at).is_none() {
             return;
@@ -146,15 +146,15 @@ impl Role {
     /// A term that nothing else has told the end of was taken by another: the node says no more of it.
     pub(super) fn tell(&mut self, event: Event) {
         let (began, ended) = match &event {
-            Event::Acquired { term } => (Some(*term), self.told_term.take()),
-            Event::Standby { .. } => (None, self.told_term.take()),
+            Event::Acquired { term } => (Some(*term), self.current_term.take()),
+            Event::Standby { .. } => (None, self.current_term.take()),
             Event::Fenced { term } | Event::Released { term, .. } => {
-                self.told_term.take_if(|told| *told == *term);
+                self.current_term.take_if(|current| *current == *term);
                 (None, None)
             }
             Event::Missed { .. } | Event::Revoked { .. } | Event::Warning { .. } => (None, None),
         };
-        self.told_term = began.or(self.told_term);
+        self.current_term = began.or(self.current_term);
         for event in ended.map(|term| Event::Fenced { term }).into_iter().chain([event]) {
             // Nobody may be listening.
             let _ = self.events.send(event);
@@ -184,7 +184,7 @@ impl Role {
     pub(super) fn tell_end(&mut self) {
         self.end_lead(Reason::Left);
         if self.ending != Some(Error::Blocked)
-            && let Some(term) = self.told_term
+            && let Some(term) = self.current_term
         {
             self.tell(Event::Fenced { term });
         }

@@ -143,9 +143,9 @@ pub(super) fn layer_of(trouble: &str) -> Layer {
 pub(super) fn of_certificate(trouble: &str) -> Option<String> {
     // `ssl://kafka:9093/bootstrap: SSL handshake failed: error:0A000086:SSL routines::certificate verify failed: ...`
     let (broker, words) = trouble.split_once(": ")?;
-    let told = |what: &str, words: &str| Some(format!("{broker}: {what} ({})", words.trim()));
+    let message = |what: &str, words: &str| Some(format!("{broker}: {what} ({})", words.trim()));
     if let Some((before, _)) = words.split_once("certificate verify failed") {
-        return told(
+        return message(
             "the broker's certificate is not accepted: it has expired, names another host, or is by an authority that \
              ssl.ca.location does not hold",
             &format!("{before}certificate verify failed"),
@@ -154,7 +154,7 @@ pub(super) fn of_certificate(trouble: &str) -> Option<String> {
     let is_alert = words.contains(" alert ") && (words.contains("certificate") || words.contains("unknown ca"));
     let ours = "the broker does not accept our certificate: there is none (ssl.certificate.location, ssl.key.location), it \
                 has expired, or is by an authority that the broker does not know";
-    if is_alert { told(ours, words) } else { None }
+    if is_alert { message(ours, words) } else { None }
 }
 
 /// What it means that a broker closes a connection before it has answered a client that speaks plain text or knows no login; `None` for a
@@ -277,8 +277,11 @@ mod tests {
 
     #[test]
     fn a_refusal_is_distinguished_from_other_failures_to_append() {
-        let told = of_refused_append("Broker: Not enough in-sync replicas").unwrap();
-        assert!(told.starts_with("Not enough in-sync replicas; ") && told.contains("min.insync.replicas"), "{told}");
+        let message = of_refused_append("Broker: Not enough in-sync replicas").unwrap();
+        assert!(
+            message.starts_with("Not enough in-sync replicas; ") && message.contains("min.insync.replicas"),
+            "{message}"
+        );
         for code in [RDKafkaErrorCode::MessageSizeTooLarge, RDKafkaErrorCode::InvalidTimestamp] {
             assert!(of_refused_append(&plain(code)).unwrap().contains("; "), "{code}");
         }
@@ -293,13 +296,19 @@ mod tests {
     fn a_certificate_error_is_distinguished() {
         let theirs = "ssl://kafka:9093/bootstrap: SSL handshake failed: error:0A000086:SSL routines::certificate verify \
                       failed: broker certificate could not be verified, verify that ssl.ca.location is correctly configured";
-        let told = of_certificate(theirs).unwrap();
-        assert!(told.starts_with("ssl://kafka:9093/bootstrap: the broker's certificate is not accepted"), "{told}");
-        assert!(told.ends_with("SSL routines::certificate verify failed)"), "{told}");
+        let message = of_certificate(theirs).unwrap();
+        assert!(
+            message.starts_with("ssl://kafka:9093/bootstrap: the broker's certificate is not accepted"),
+            "{message}"
+        );
+        assert!(message.ends_with("SSL routines::certificate verify failed)"), "{message}");
         for alert in ["sslv3 alert bad certificate", "tlsv13 alert certificate required", "tlsv1 alert unknown ca"] {
-            let told =
+            let message =
                 of_certificate(&format!("ssl://kafka:9093/1: Receive failed: error:0A000416:SSL routines::{alert}"));
-            assert!(told.is_some_and(|told| told.contains("our certificate") && told.contains(alert)), "{alert}");
+            assert!(
+                message.is_some_and(|message| message.contains("our certificate") && message.contains(alert)),
+                "{alert}"
+            );
         }
         for other in ["kafka:9093/1: Connect to ipv4#10.0.0.1:9093 failed: Connection refused", "no answer"] {
             assert_eq!(of_certificate(other), None);
@@ -310,14 +319,14 @@ mod tests {
     fn a_connection_that_is_closed_at_once_is_distinguished() {
         let logged = |words: &str| of_closed_connection(&format!("[thrd:a:1/bootstrap]: {words}"));
         let tls = "a:1/bootstrap: Disconnected: connection reset by peer (after 1ms in state APIVERSION_QUERY)";
-        let told = logged(tls).unwrap();
-        assert!(told.starts_with("a:1/bootstrap: it closes each connection at once, "), "{told}");
-        assert!(told.ends_with("expects TLS; set the property security.protocol (SSL, or SASL_SSL with a login)"));
+        let message = logged(tls).unwrap();
+        assert!(message.starts_with("a:1/bootstrap: it closes each connection at once, "), "{message}");
+        assert!(message.ends_with("expects TLS; set the property security.protocol (SSL, or SASL_SSL with a login)"));
         assert!(logged(&format!("sasl_plaintext://{tls}")).is_some());
         let login =
             logged("a:1/bootstrap: Disconnected (after 3ms in state UP, 1 identical error(s) suppressed)").unwrap();
         assert!(login.contains("expects a login; "), "{login}");
-        assert_eq!((layer_of(&told), layer_of(&login)), (Layer::Tls, Layer::Login));
+        assert_eq!((layer_of(&message), layer_of(&login)), (Layer::Tls, Layer::Login));
         // It was closed while a request was being sent.
         for why in ["Broken pipe", "Connection reset by peer"] {
             let sending = format!("a:1/bootstrap: Send failed: {why} (after 0ms in state UP)");

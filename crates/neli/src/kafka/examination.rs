@@ -67,7 +67,7 @@ pub struct Unreachable {
 
 /// A topic, as this user sees it.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum TopicSight {
+pub enum TopicExamination {
     /// This user may not even see whether it exists.
     Hidden,
     /// It is not there.
@@ -108,7 +108,7 @@ pub struct PartitionSeen {
 
 /// Why something is not known.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Untold {
+pub enum NotAnswered {
     /// This user has no right to it.
     Forbidden,
     /// For this reason.
@@ -167,33 +167,33 @@ impl Examination {
 
     /// The topic of these elections, and what this user may do to it.
     #[must_use]
-    pub fn topic(&self, elections: &Elections) -> TopicSight {
+    pub fn topic(&self, elections: &Elections) -> TopicExamination {
         let (client, name) = (self.consumer.client(), &elections.topic);
         let metadata = match client.fetch_metadata(Some(name), self.timeout) {
             Ok(metadata) => metadata,
-            Err(error) => return TopicSight::Unanswered(plain(code_of(&error))),
+            Err(error) => return TopicExamination::Unanswered(plain(code_of(&error))),
         };
         let Some(topic) = metadata.topics().iter().find(|topic| topic.name() == name) else {
-            return TopicSight::Missing;
+            return TopicExamination::Missing;
         };
         match topic.error().map(RDKafkaErrorCode::from).map(|code| (ErrorClass::from(code), code)) {
-            Some((ErrorClass::UnknownTopic, _)) => return TopicSight::Missing,
-            Some((ErrorClass::TopicForbidden, _)) => return TopicSight::Hidden,
+            Some((ErrorClass::UnknownTopic, _)) => return TopicExamination::Missing,
+            Some((ErrorClass::TopicForbidden, _)) => return TopicExamination::Hidden,
             None | Some((ErrorClass::Moving, _)) => {}
-            Some((_, code)) => return TopicSight::Unanswered(plain(code)),
+            Some((_, code)) => return TopicExamination::Unanswered(plain(code)),
         }
         let broker = topic.partitions().iter().map(MetadataPartition::leader).find(|leader| *leader >= 0);
         let Some(broker) = broker.or_else(|| self.brokers.first().copied()) else {
-            return TopicSight::Unanswered("no broker is up".to_owned());
+            return TopicExamination::Unanswered("no broker is up".to_owned());
         };
-        let told = describe_topic(client, name, Some(broker), self.timeout, Besides::TellRights).ok();
+        let described = describe_topic(client, name, Some(broker), self.timeout, Besides::TellRights).ok();
         let facts = topic::facts(client, elections, &mut AnswerLimit::new(self.timeout, self.timeout)).ok();
         let longest = topic_settings(client, name, &[LONGEST_RECORD], broker, self.timeout).unwrap_or_default();
         let longest = longest.into_iter().find(|(setting, _)| setting == LONGEST_RECORD);
-        TopicSight::There(Box::new(TopicSeen {
+        TopicExamination::There(Box::new(TopicSeen {
             partitions: topic.partitions().iter().map(seen).collect(),
-            identity: told.map(|told| told.identity),
-            rights: told.and_then(|told| told.rights),
+            identity: described.map(|described| described.identity),
+            rights: described.and_then(|described| described.rights),
             facts,
             longest_record: longest.and_then(|(_, value)| value?.parse().ok()),
         }))
@@ -219,8 +219,8 @@ impl Examination {
     /// # Errors
     ///
     /// This user has no right to it, or the broker does not answer.
-    pub fn group(&self, group: &str) -> Result<GroupDescription, Untold> {
-        describe_group(self.consumer.client(), group, self.timeout).map_err(untold)
+    pub fn group(&self, group: &str) -> Result<GroupDescription, NotAnswered> {
+        describe_group(self.consumer.client(), group, self.timeout).map_err(not_answered)
     }
 
     /// The settings of a broker with these names.
@@ -228,11 +228,11 @@ impl Examination {
     /// # Errors
     ///
     /// This user has no right to them, or the broker does not answer.
-    pub fn broker_settings(&self, names: &[&str]) -> Result<Vec<(String, Option<String>)>, Untold> {
-        let Some(broker) = self.brokers.first() else { return Err(Untold::Other("no broker is up".to_owned())) };
-        let settings = broker_settings(self.consumer.client(), names, *broker, self.timeout).map_err(untold)?;
+    pub fn broker_settings(&self, names: &[&str]) -> Result<Vec<(String, Option<String>)>, NotAnswered> {
+        let Some(broker) = self.brokers.first() else { return Err(NotAnswered::Other("no broker is up".to_owned())) };
+        let settings = broker_settings(self.consumer.client(), names, *broker, self.timeout).map_err(not_answered)?;
         // Forbidden, they come without an error and without an entry.
-        if settings.is_empty() { Err(Untold::Forbidden) } else { Ok(settings) }
+        if settings.is_empty() { Err(NotAnswered::Forbidden) } else { Ok(settings) }
     }
 }
 
@@ -244,8 +244,8 @@ pub fn journal_to_create(elections: &Elections, brokers: usize) -> NewTopic<'_> 
 
 /// The topic of facts, as a candidate makes it with this many replicas.
 #[must_use]
-pub fn facts_to_create(topic: &str, kept: FactsSettings, replicas: usize) -> NewTopic<'_> {
-    facts::topic_wanted(topic, kept, replicas)
+pub fn facts_to_create(topic: &str, facts_settings: FactsSettings, replicas: usize) -> NewTopic<'_> {
+    facts::topic_wanted(topic, facts_settings, replicas)
 }
 
 fn brokers(metadata: &Metadata) -> Vec<i32> {
@@ -265,10 +265,10 @@ fn code_of(error: &KafkaError) -> RDKafkaErrorCode {
     error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail)
 }
 
-fn untold(code: RDKafkaErrorCode) -> Untold {
+fn not_answered(code: RDKafkaErrorCode) -> NotAnswered {
     let is_forbidden = code == RDKafkaErrorCode::ClusterAuthorizationFailed
         || matches!(code.into(), ErrorClass::GroupForbidden | ErrorClass::TopicForbidden);
-    if is_forbidden { Untold::Forbidden } else { Untold::Other(plain(code)) }
+    if is_forbidden { NotAnswered::Forbidden } else { NotAnswered::Other(plain(code)) }
 }
 
 /// What no later answer will change.

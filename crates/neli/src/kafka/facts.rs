@@ -118,14 +118,14 @@ enum Failure {
 
 /// The topic of facts as it is made, with so many replicas. It is read whole at each lead, so it is kept short: compaction leaves the segment
 /// out that is written to, which is for a week unless `segment.ms` says otherwise, and waits until half of the log is to be cleaned.
-pub(super) fn topic_wanted(topic: &str, kept: FactsSettings, replicas: usize) -> NewTopic<'_> {
+pub(super) fn topic_wanted(topic: &str, facts_settings: FactsSettings, replicas: usize) -> NewTopic<'_> {
     let mut settings = vec![
         ("cleanup.policy", "compact,delete".to_owned()),
         ("message.timestamp.type", "LogAppendTime".to_owned()),
         ("min.cleanable.dirty.ratio", "0.1".to_owned()),
-        ("min.compaction.lag.ms", kept.compaction_lag.as_millis().to_string()),
+        ("min.compaction.lag.ms", facts_settings.compaction_lag.as_millis().to_string()),
         ("retention.bytes", "-1".to_owned()),
-        ("retention.ms", kept.retention.as_millis().to_string()),
+        ("retention.ms", facts_settings.retention.as_millis().to_string()),
         ("segment.ms", SEGMENT.as_millis().to_string()),
         ("unclean.leader.election.enable", "false".to_owned()),
     ];
@@ -223,7 +223,7 @@ impl Thread {
             consumer.read_from(0, start).map_err(|code| self.failure(code, None))?;
         }
         let mut handed_over = clock::now();
-        let mut told = handed_over;
+        let mut progress_at = handed_over;
         while next < end && !self.is_over() {
             match consumer.consumer().poll(LINGER) {
                 Some(Ok(message)) => {
@@ -258,8 +258,8 @@ impl Thread {
                 }
                 None => {}
             }
-            if clock::now().since(told) >= PROGRESS {
-                told = clock::now();
+            if clock::now().since(progress_at) >= PROGRESS {
+                progress_at = clock::now();
                 self.report(FactsEvent::Reading { progress: self.progress(next - start, end - start) });
             }
             if clock::now().since(handed_over) >= NO_RECORD {

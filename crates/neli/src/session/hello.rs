@@ -17,14 +17,14 @@ impl Session {
     pub fn say_hello(&mut self, hello: &ProcessHello) -> Result<(), ClientError> {
         self.producer.say_hello(&hello.to_bytes())?;
         if hello.leaves {
-            self.goodbye.said(clock::now());
+            self.last_hello.said(clock::now());
         }
         Ok(())
     }
 
     /// Until when the process's end waits for its last hello, if it does: one was handed over, and is not known to be in the log.
     #[must_use]
-    pub fn awaits_goodbye_until(&self) -> Option<Time> {
-        self.goodbye.awaited_until(clock::now())
+    pub fn awaits_last_hello_until(&self) -> Option<Time> {
+        self.last_hello.awaited_until(clock::now())
     }
 }

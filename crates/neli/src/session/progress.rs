@@ -15,7 +15,7 @@ pub(super) struct ReadingPlace {
     /// It has named the offset from which it reads.
     pub(super) has_begun: bool,
     /// It was given everything below this offset.
-    pub(super) told: i64,
+    pub(super) passed_below: i64,
 }
 
 /// What a reading of a partition does.

@@ -58,7 +58,7 @@ pub(super) struct Router {
     /// Those that are not caught up.
     eager: BTreeSet<u32>,
     /// The hellos of partition 0 below this offset were reported.
-    hellos_told: i64,
+    hellos_passed_below: i64,
     outputs: VecDeque<Output>,
 }
 
@@ -76,7 +76,7 @@ impl Router {
             waiting: VecDeque::new(),
             following: 0,
             eager: BTreeSet::new(),
-            hellos_told: 0,
+            hellos_passed_below: 0,
             outputs: VecDeque::new(),
         }
     }
@@ -157,7 +157,7 @@ impl Router {
             }
         }
         let place = self.place_mut(role);
-        (place.has_begun, place.told) = (true, offset);
+        (place.has_begun, place.passed_below) = (true, offset);
         self.eager.insert(role);
         self.join_live(reading, partition);
         self.start_extra(now);
@@ -173,10 +173,10 @@ impl Router {
         let place = self.place(role);
         let reading = place.reading.filter(|_| place.has_begun)?;
         let position = self.progress.get(&(reading, self.partition_of(role)?))?.position;
-        let told = place.told;
-        (told < position).then(|| {
-            self.place_mut(role).told = position;
-            RoleEvent::Passed { first: told, last: position - 1 }
+        let passed_below = place.passed_below;
+        (passed_below < position).then(|| {
+            self.place_mut(role).passed_below = position;
+            RoleEvent::Passed { first: passed_below, last: position - 1 }
         })
     }
 
@@ -197,7 +197,7 @@ impl Router {
         self.extra.clear();
         self.waiting.clear();
         self.eager.clear();
-        self.hellos_told = 0;
+        self.hellos_passed_below = 0;
     }
 
     // ---- what the readings come to ------------------------------------------------------------------------------------
@@ -242,21 +242,21 @@ impl Router {
             Key::AnyHello | Key::Other => None,
         };
         if let Some((role, is_hello)) = owner.filter(|(role, _)| self.follows(*role, reading, partition))
-            && offset >= self.place(role).told
+            && offset >= self.place(role).passed_below
         {
             self.tell_passed(role);
-            self.place_mut(role).told = offset + 1;
+            self.place_mut(role).passed_below = offset + 1;
             self.tell(role, RoleEvent::Read { offset, is_hello, value });
         }
         let Some(progress) = self.progress.get_mut(&(reading, partition)) else { return };
         (progress.position, progress.handed_over_at) = (offset + 1, now);
-        let told = match () {
+        let followers = match () {
             // What was missing before it is judged by when the record behind it was read (L4).
             () if is_gap => self.followers(reading, partition),
             () if progress.position >= progress.known_end => self.eager_followers(reading, partition),
             () => Vec::new(),
         };
-        for role in told {
+        for role in followers {
             self.tell_passed(role);
         }
         self.join_live(reading, partition);
@@ -264,8 +264,8 @@ impl Router {
 
     /// A hello is told once, whichever reading comes to it first.
     fn read_hello(&mut self, offset: i64, value: Option<Box<[u8]>>) {
-        if let Some(value) = value.filter(|_| offset >= self.hellos_told) {
-            self.hellos_told = offset + 1;
+        if let Some(value) = value.filter(|_| offset >= self.hellos_passed_below) {
+            self.hellos_passed_below = offset + 1;
             self.outputs.push_back(Output::Hello { offset, value });
         }
     }
@@ -303,7 +303,7 @@ impl Router {
         for role in self.followers(reading, partition) {
             self.tell_passed(role);
             let place = self.place_mut(role);
-            place.told = place.told.max(offset);
+            place.passed_below = place.passed_below.max(offset);
         }
         if let Some(progress) = self.progress.get_mut(&(reading, partition)) {
             progress.position = offset;
@@ -313,7 +313,7 @@ impl Router {
 
     fn cut(&mut self, reading: u32, partition: i32) {
         if partition == 0 {
-            self.hellos_told = 0;
+            self.hellos_passed_below = 0;
         }
         if let Some(progress) = self.progress.get_mut(&(reading, partition)) {
             progress.stage = Stage::Over;

@@ -39,7 +39,7 @@ async fn a_producer_that_is_renewed_asks_again_which_topic_it_is() {
 const TOPIC: TopicIdentity = TopicIdentity::Id(TopicId { high: 1, low: 1 });
 
 /// What a session of 6 roles says of an answer that names the topic and how many partitions it has; its roles count 3.
-fn told(session: &mut Session, identity: TopicIdentity, count: i32) -> Vec<SessionEvent> {
+fn describe(session: &mut Session, identity: TopicIdentity, count: i32) -> Vec<SessionEvent> {
     let event = KafkaEvent::Identified { asked: clock::now(), identity, count, partitions: vec![0, 1, 2] };
     session.handle_kafka_event(event);
     session.outputs.drain(..).collect()
@@ -51,23 +51,23 @@ fn session_that_counts_3() -> Session {
     session
 }
 
-fn are_roles_told(events: &[SessionEvent]) -> bool {
-    let is_told = |event: &SessionEvent| {
+fn are_role_changes_reported(events: &[SessionEvent]) -> bool {
+    let is_role_change = |event: &SessionEvent| {
         matches!(event, SessionEvent::Role { event: RoleEvent::Identified { identity: TOPIC, .. }, .. })
     };
-    events.len() == 6 && events.iter().all(is_told)
+    events.len() == 6 && events.iter().all(is_role_change)
 }
 
 #[test]
 fn roles_stay_where_they_are_when_partitions_are_added() {
     let mut session = session_that_counts_3();
-    assert!(are_roles_told(&told(&mut session, TOPIC, 3)));
-    let mut events = told(&mut session, TOPIC, 6);
+    assert!(are_role_changes_reported(&describe(&mut session, TOPIC, 3)));
+    let mut events = describe(&mut session, TOPIC, 6);
     let warning = events.remove(0);
     assert!(matches!(&warning, SessionEvent::Warning(warning) if warning.contains("3 partitions and has 6 now")));
-    assert!(are_roles_told(&events));
-    assert!(are_roles_told(&told(&mut session, TOPIC, 6)), "it is said once");
-    assert!(are_roles_told(&told(&mut session, TOPIC, 3)), "by a broker that was told late");
+    assert!(are_role_changes_reported(&events));
+    assert!(are_role_changes_reported(&describe(&mut session, TOPIC, 6)), "it is said once");
+    assert!(are_role_changes_reported(&describe(&mut session, TOPIC, 3)), "by a broker that was told late");
     assert_eq!(session.election(5).unwrap().partition, 2);
 }
 
@@ -77,13 +77,13 @@ fn a_topic_that_was_made_anew_with_other_partitions_is_refused() {
     for (before, identity, count) in [(Some(3), other, 6), (Some(3), other, 1), (None, TOPIC, 6)] {
         let mut session = session_that_counts_3();
         if let Some(before) = before {
-            told(&mut session, TOPIC, before);
+            describe(&mut session, TOPIC, before);
         }
-        let events = told(&mut session, identity, count);
+        let events = describe(&mut session, identity, count);
         assert!(matches!(&events[..], [SessionEvent::Refused { .. }]), "{events:?}");
     }
     let mut session = session_that_counts_3();
-    told(&mut session, TOPIC, 3);
-    assert!(!told(&mut session, TopicIdentity::Missing, 0).is_empty());
-    assert_eq!(told(&mut session, other, 3).len(), 6, "with as many it is the candidates' business");
+    describe(&mut session, TOPIC, 3);
+    assert!(!describe(&mut session, TopicIdentity::Missing, 0).is_empty());
+    assert_eq!(describe(&mut session, other, 3).len(), 6, "with as many it is the candidates' business");
 }

@@ -53,7 +53,7 @@ const MARK: &str = "\u{1}read up to here";
 pub struct Running {
     child: Child,
     process: Process,
-    told: Arc<Told>,
+    shared: Arc<Shared>,
     /// The pipe that is its stderr: another descriptor for the end that is read.
     errors: OwnedFd,
     /// How many events of a name were returned already.
@@ -65,7 +65,7 @@ pub struct Running {
 
 /// What a `neli-run` has said so far.
 #[derive(Default)]
-struct Told {
+struct Shared {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -88,24 +88,24 @@ impl Running {
         let mut child = command.spawn().expect("setpriv is part of util-linux: apt-get install util-linux");
 
         let process = Process::child(child.id());
-        let told = Arc::new(Told::default());
+        let shared = Arc::new(Shared::default());
         if let (Some(mut stdin), Some(bytes)) = (child.stdin.take(), input) {
             // A job that does not read what it is given is no failure of the test.
             thread::spawn(move || drop(stdin.write_all(&bytes)));
         }
         let stderr = child.stderr.take().expect("piped");
         let errors = stderr.as_fd().try_clone_to_owned().expect("a descriptor");
-        let listener = Arc::clone(&told);
+        let listener = Arc::clone(&shared);
         thread::spawn(move || listener.listen(BufReader::new(stderr)));
         let mut output = child.stdout.take().expect("piped");
-        let listener = Arc::clone(&told);
+        let listener = Arc::clone(&shared);
         thread::spawn(move || {
             let mut text = Vec::new();
             output.read_to_end(&mut text).expect("a pipe can be read");
             listener.state().output = Some(text);
             listener.changed.notify_all();
         });
-        Self { child, process, told, errors, returned: HashMap::new(), guard: None, started_at }
+        Self { child, process, shared, errors, returned: HashMap::new(), guard: None, started_at }
     }
 
     /// The supervisor.
@@ -142,7 +142,7 @@ impl Running {
         let seen = self.returned.entry(name.to_owned()).or_default();
         let nth = *seen;
         let find = |state: &State| state.events.iter().filter(|event| event.name() == name).nth(nth).cloned();
-        let state = self.told.await_until(bound, |state| state.errors_ended || find(state).is_some());
+        let state = self.shared.await_until(bound, |state| state.errors_ended || find(state).is_some());
         let found = find(&state);
         *seen += usize::from(found.is_some());
         found
@@ -151,7 +151,7 @@ impl Running {
     /// Every event of a name so far.
     #[must_use]
     pub fn events(&self, name: &str) -> Vec<Event> {
-        self.told.state().events.iter().filter(|event| event.name() == name).cloned().collect()
+        self.shared.state().events.iter().filter(|event| event.name() == name).cloned().collect()
     }
 
     /// The messages of all warnings so far that hold these words.
@@ -164,19 +164,19 @@ impl Running {
     /// Every event so far.
     #[must_use]
     pub fn history(&self) -> Vec<Event> {
-        self.told.state().events.clone()
+        self.shared.state().events.clone()
     }
 
     /// Every event after the first so many.
     #[must_use]
     pub fn history_from(&self, first: usize) -> Vec<Event> {
-        self.told.state().events[first..].to_vec()
+        self.shared.state().events[first..].to_vec()
     }
 
     /// How many events of a name there were so far.
     #[must_use]
     pub fn count(&self, name: &str) -> usize {
-        self.told.state().events.iter().filter(|event| event.name() == name).count()
+        self.shared.state().events.iter().filter(|event| event.name() == name).count()
     }
 
     /// Its status as a shell says it, if it has ended.
@@ -188,7 +188,7 @@ impl Running {
     /// What was on stderr beside the log: the job's lines.
     #[must_use]
     pub fn strange_lines(&self) -> Vec<String> {
-        self.told.state().strange.clone()
+        self.shared.state().strange.clone()
     }
 
     /// The job's main process, of the next `job_started`.
@@ -225,7 +225,7 @@ impl Running {
     /// Waits until all is read that was written to stderr before: others may have it open for longer.
     fn await_read(&self) {
         let marks_before = {
-            let state = self.told.state();
+            let state = self.shared.state();
             if state.errors_ended {
                 return;
             }
@@ -236,25 +236,25 @@ impl Running {
         let mut pipe = File::options().write(true).open(pipe).expect("our own pipe");
         writeln!(pipe, "{MARK}").expect("a pipe that is read");
         drop(pipe);
-        let state = self.told.await_until(wait::PATIENCE, |state| state.errors_ended || state.marks > marks_before);
+        let state = self.shared.await_until(wait::PATIENCE, |state| state.errors_ended || state.marks > marks_before);
         assert!(state.errors_ended || state.marks > marks_before, "waited {:?} in vain for its log", wait::PATIENCE);
     }
 
     /// Waits until stdout is closed by all who had it; what was written to it.
     #[must_use]
     pub fn output(&self) -> Vec<u8> {
-        let state = self.told.await_until(wait::PATIENCE, |state| state.output.is_some());
+        let state = self.shared.await_until(wait::PATIENCE, |state| state.output.is_some());
         state.output.clone().unwrap_or_else(|| panic!("waited {:?} in vain for the end of stdout", wait::PATIENCE))
     }
 
     /// Waits until stderr is closed by all who had it.
     pub fn await_silence(&self) {
-        let state = self.told.await_until(wait::PATIENCE, |state| state.errors_ended);
+        let state = self.shared.await_until(wait::PATIENCE, |state| state.errors_ended);
         assert!(state.errors_ended, "waited {:?} in vain for the end of stderr", wait::PATIENCE);
     }
 }
 
-impl Told {
+impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no panic while it was locked")
     }
@@ -297,7 +297,7 @@ impl State {
 
 impl fmt::Debug for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.told.state();
+        let state = self.shared.state();
         let mut text = format!("--- neli-run {} said:\n", self.process.pid);
         for event in &state.events {
             writeln!(text, "{} {}", event.at / 1_000_000, event.fields)?;

@@ -17,7 +17,7 @@ fn history(records: &[(u64, &str)]) -> History {
 
 /// What is odd, where the last leader was heard a moment ago.
 fn findings(history: &History) -> Vec<Finding> {
-    let at = history.terms().last().and_then(|term| term.last_word_ms).unwrap_or_default();
+    let at = history.terms().last().and_then(|term| term.last_record_ms).unwrap_or_default();
     history.findings(ReadAt { wall_ms: at, ..AT }).into_iter().map(|found| found.finding).collect()
 }
 

@@ -40,6 +40,6 @@ impl Machine {
         self.answers = Answers::default();
         self.receipts.clear();
         self.facts_asked = None;
-        self.facts_heard.clear();
+        self.facts_events.clear();
     }
 }

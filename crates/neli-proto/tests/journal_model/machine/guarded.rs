@@ -9,7 +9,7 @@ use neli_proto::time::Time;
 
 use super::{Actions, Machine};
 use crate::flaws::{WorldFlaw, is_flawed};
-use crate::guard::{Life, Told};
+use crate::guard::{GuardOutput, Life};
 use crate::setup::Setup;
 use crate::world::Breach;
 
@@ -40,8 +40,8 @@ impl Machine {
         }
         let by_hand = is_flawed(WorldFlaw::SupervisorSpawns) && matches!(order, Order::Spawn { .. });
         if self.guard.life == Life::Awake && self.guard.orders.is_empty() && !setup.slow_pipe && !by_hand {
-            let told = self.guard.obey(now, order);
-            self.be_told(told, actions);
+            let output = self.guard.obey(now, order);
+            self.take_output(output, actions);
         } else if matches!(self.guard.life, Life::Awake | Life::Asleep) {
             self.guard.orders.push_back(order);
         }
@@ -51,36 +51,36 @@ impl Machine {
     pub(crate) fn guard_reads(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
         let Some(order) = self.guard.orders.pop_front() else { return };
         actions.said.push(format!("its guard reads {order:?}"));
-        let told = self.guard.obey(now, order);
-        self.be_told(told, actions);
+        let output = self.guard.obey(now, order);
+        self.take_output(output, actions);
         self.perform_if_awake(now, setup, actions);
     }
 
     /// The guard does what is due, or sees that its supervisor or a child of it has ended.
     pub(crate) fn guard_acts(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
-        let told = if self.life == Life::Dead { self.guard.outlive_supervisor(now) } else { self.guard.act(now) };
+        let output = if self.life == Life::Dead { self.guard.outlive_supervisor(now) } else { self.guard.act(now) };
         if self.life != Life::Dead && self.guard.due(Duration::ZERO).is_some_and(|due| due <= now) {
             actions.breach = Some(Breach::BusyLoop);
         }
-        self.be_told(told, actions);
+        self.take_output(output, actions);
         self.perform_if_awake(now, setup, actions);
     }
 
     /// A process of the job has ended.
     pub(crate) fn job_changed(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
         if self.guard.life == Life::Awake {
-            let told = self.guard.notice(now);
-            self.be_told(told, actions);
+            let output = self.guard.notice(now);
+            self.take_output(output, actions);
         }
         self.perform_if_awake(now, setup, actions);
     }
 
-    fn be_told(&mut self, told: Told, actions: &mut Actions) {
-        for answer in told.answers {
+    fn take_output(&mut self, output: GuardOutput, actions: &mut Actions) {
+        for answer in output.answers {
             self.answers.put(answer, None);
         }
-        if told.release.is_some() {
-            actions.released = told.release;
+        if output.release.is_some() {
+            actions.released = output.release;
             if !self.guard.orders.is_empty() {
                 actions.breach = Some(Breach::ReleasedUnread);
             }

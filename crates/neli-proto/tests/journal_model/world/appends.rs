@@ -67,12 +67,12 @@ impl World {
     pub(super) fn receipt(&mut self, flight: &Flight, delivered: bool) {
         let record = flight.record.record();
         let (Some(who), Some(seq)) = (flight.from, record.seq) else { return };
-        let is_told = match record.body {
+        let is_reported = match record.body {
             Body::Claim { .. } => self.setup.claims_are_acknowledged,
             Body::Release { .. } => true,
             Body::Beat { .. } | Body::Hello { .. } | Body::Request { .. } => false,
         };
-        if !is_told {
+        if !is_reported {
             return;
         }
         let event = if delivered { candidate::Event::Delivered { seq } } else { candidate::Event::Undelivered { seq } };

@@ -64,7 +64,7 @@ impl World {
             self.facts.recorded_below.get_or_insert(self.log.part.end());
         }
         self.facts.log.push(fact);
-        self.at(from, |machine, _, _| machine.facts_heard.push_back(FactsEvent::Appended { id }));
+        self.at(from, |machine, _, _| machine.facts_events.push_back(FactsEvent::Appended { id }));
     }
 
     pub(super) fn read_facts(&mut self, who: Who) {
@@ -75,7 +75,7 @@ impl World {
         }
         self.at(who, |machine, _, _| {
             if let Some(id) = machine.facts_asked.take() {
-                machine.facts_heard.push_back(FactsEvent::Read { id, facts: Box::new(facts) });
+                machine.facts_events.push_back(FactsEvent::Read { id, facts: Box::new(facts) });
             }
         });
     }
@@ -93,9 +93,9 @@ impl World {
     fn note_recorded(&mut self, who: Who) {
         let holds = |term| {
             self.machine(who).is_some_and(|machine| {
-                let is_told = matches!(machine.facts_heard.front(), Some(FactsEvent::Appended { .. }));
+                let is_reported = matches!(machine.facts_events.front(), Some(FactsEvent::Appended { .. }));
                 let lease_end = machine.node.status(self.now).lease_end;
-                is_told && machine.node.leads() == Some(term) && lease_end.is_some_and(|end| self.now < end)
+                is_reported && machine.node.leads() == Some(term) && lease_end.is_some_and(|end| self.now < end)
             })
         };
         if let Some(success) = self.facts.success.filter(|success| success.by == who && holds(success.term)) {

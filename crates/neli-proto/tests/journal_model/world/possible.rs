@@ -71,7 +71,7 @@ impl World {
             if machine.facts_asked.is_some() {
                 steps.push(Step::ReadFacts(who));
             }
-            if !machine.answers.is_empty() || !machine.receipts.is_empty() || !machine.facts_heard.is_empty() {
+            if !machine.answers.is_empty() || !machine.receipts.is_empty() || !machine.facts_events.is_empty() {
                 steps.push(Step::Hear(who));
             }
             if machine.reader.asked.is_some() {

@@ -4,7 +4,7 @@ use neli_proto::candidate::{Action, Milestone, Note, StandingFor};
 use neli_proto::guard::Grant;
 use neli_proto::record::{Body, Overlap};
 
-use crate::words::{shown, span, told};
+use crate::words::{shown, shown_time, span};
 
 /// What is told of a broker without ids for topics.
 pub(super) const NO_IDS: &str = "says: the broker has no ids for topics";
@@ -43,7 +43,7 @@ pub(super) fn shown_action(action: Action) -> String {
 
 fn shown_grant(grant: Grant) -> String {
     let Grant { term, seen, next_seq, until } = grant;
-    format!("term {term} until {}, seen {seen}, next seq {next_seq}", told(until))
+    format!("term {term} until {}, seen {seen}, next seq {next_seq}", shown_time(until))
 }
 
 fn shown_body(body: &Body) -> String {
@@ -109,7 +109,7 @@ fn shown_milestone(milestone: Milestone) -> String {
             let late = late.map(|late| format!(", {} late", shown(late))).unwrap_or_default();
             format!("says: fenced, term {term}, {why}, {loss:?}, {} left{late}", shown(left))
         }
-        Milestone::Leading { term, until } => format!("says: leading, term {term}, until {}", told(until)),
+        Milestone::Leading { term, until } => format!("says: leading, term {term}, until {}", shown_time(until)),
         Milestone::Overlapped { term, by_term, by, within } => {
             format!("says: term {term} is overlapped by {}, term {by_term}, for {}", named(by), shown(within))
         }

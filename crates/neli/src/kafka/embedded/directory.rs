@@ -25,8 +25,8 @@ impl BrokerDirectory {
     ///
     /// It can't be made, or another user could enter it.
     pub fn of_user() -> io::Result<Self> {
-        let told = std::env::var_os("XDG_RUNTIME_DIR");
-        Self::at(&choose(told.as_deref(), geteuid().as_raw(), Path::is_dir))
+        let variable = std::env::var_os("XDG_RUNTIME_DIR");
+        Self::at(&choose(variable.as_deref(), geteuid().as_raw(), Path::is_dir))
     }
 
     /// This directory; made if it is missing.
@@ -80,10 +80,10 @@ impl BrokerDirectory {
     }
 }
 
-fn choose(told: Option<&OsStr>, uid: u32, is_dir: impl Fn(&Path) -> bool) -> PathBuf {
+fn choose(variable: Option<&OsStr>, uid: u32, is_dir: impl Fn(&Path) -> bool) -> PathBuf {
     let system = PathBuf::from(format!("/run/user/{uid}"));
-    let told = told.map(PathBuf::from).filter(|path| path.is_absolute());
-    match told.into_iter().chain([system]).find(|path| is_dir(path)) {
+    let variable = variable.map(PathBuf::from).filter(|path| path.is_absolute());
+    match variable.into_iter().chain([system]).find(|path| is_dir(path)) {
         Some(path) => path.join("neli-run"),
         None => PathBuf::from(format!("/tmp/neli-run-{uid}")),
     }
@@ -97,8 +97,8 @@ mod tests {
 
     #[test]
     fn the_users_runtime_directory_is_preferred() {
-        let at = |told: Option<&str>, there: &[&str]| {
-            choose(told.map(OsStr::new), 7, |path| there.iter().any(|known| Path::new(known) == path))
+        let at = |variable: Option<&str>, there: &[&str]| {
+            choose(variable.map(OsStr::new), 7, |path| there.iter().any(|known| Path::new(known) == path))
         };
         assert_eq!(at(Some("/x"), &["/x", "/run/user/7"]), Path::new("/x/neli-run"));
         assert_eq!(at(Some("/x"), &["/run/user/7"]), Path::new("/run/user/7/neli-run"));

@@ -24,8 +24,8 @@ fn a_leader_that_is_not_ready_for_a_moment_is_no_failure() {
             judge: false,
         },
     };
-    let (events, mut heard) = mpsc::channel(8);
+    let (events, mut received) = mpsc::channel(8);
     let _reading = FactsReading::start(source, 7, events).unwrap();
-    let first = heard.blocking_recv().unwrap();
+    let first = received.blocking_recv().unwrap();
     assert!(matches!(first, KafkaEvent::Facts { id: 7, event: FactsEvent::Read(_) }), "{first:?}");
 }

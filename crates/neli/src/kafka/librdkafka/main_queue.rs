@@ -17,7 +17,7 @@ use super::Owned;
 /// What waits in a client's main queue. To be dropped before the client is.
 pub(crate) struct MainQueue {
     queue: Owned<RDKafkaQueue>,
-    bell: Arc<EventFd>,
+    wakeup: Arc<EventFd>,
 }
 
 // SAFETY: librdkafka's queues may be used from any thread.
@@ -33,16 +33,16 @@ impl MainQueue {
     ///
     /// No descriptor to spare.
     pub(crate) fn of(client: &Client<impl ClientContext>) -> io::Result<Self> {
-        let bell = EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?;
+        let wakeup = EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?;
         // SAFETY: the handle is alive as long as the client is.
         let queue = unsafe { rd_kafka_queue_get_main(client.native_ptr()) };
         let queue = Owned::new(queue, rd_kafka_queue_destroy).map_err(io::Error::other)?;
         let ring = 1_u64.to_ne_bytes();
         // SAFETY: the queue is alive, librdkafka copies the bytes, and writes them no more when the descriptor is closed (see `drop`).
         unsafe {
-            rd_kafka_queue_io_event_enable(queue.as_ptr(), bell.as_raw_fd(), ring.as_ptr().cast(), ring.len());
+            rd_kafka_queue_io_event_enable(queue.as_ptr(), wakeup.as_raw_fd(), ring.as_ptr().cast(), ring.len());
         }
-        Ok(Self { queue, bell: Arc::new(bell) })
+        Ok(Self { queue, wakeup: Arc::new(wakeup) })
     }
 
     /// Waits until there is something in the queue; it may return too early.
@@ -51,13 +51,13 @@ impl MainQueue {
         let is_empty = unsafe { rd_kafka_queue_length(self.queue.as_ptr()) } == 0;
         // librdkafka rings when something comes into an empty queue, and again only after that was polled.
         if is_empty {
-            let _ = self.bell.read();
+            let _ = self.wakeup.read();
         }
     }
 
     /// What ends a wait.
     pub(crate) fn waker(&self) -> Waker {
-        Waker(Arc::clone(&self.bell))
+        Waker(Arc::clone(&self.wakeup))
     }
 }
 

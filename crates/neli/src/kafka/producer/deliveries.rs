@@ -138,8 +138,8 @@ impl ProducerContext for Deliveries {
 /// The reason in librdkafka's debug line about an append that was refused; `None` for any other line. With `debug=msg` it is
 /// `TOPIC [0]: MessageSet with 1 message(s) (MsgId 0, BaseSeq -1) encountered error: Broker: WORDS (actions Retry,..)`.
 fn refused_append(line: &str) -> Option<String> {
-    let (_, told) = line.split_once(") encountered error: ")?;
-    let (words, _) = told.split_once(" (actions ")?;
+    let (_, message) = line.split_once(") encountered error: ")?;
+    let (words, _) = message.split_once(" (actions ")?;
     of_refused_append(words)
 }
 

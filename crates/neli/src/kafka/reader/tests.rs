@@ -86,8 +86,8 @@ fn partitions_that_all_have_no_leader_are_reported() {
     let cluster = cluster();
     cluster.partition_leader("t", 0, None).unwrap();
     let (_reader, mut events) = start(&cluster, 1, None);
-    let told = await_event(&mut events, down);
-    assert!(told.starts_with("topic \"t\": partition 0 has no leader; "), "{told}");
+    let message = await_event(&mut events, down);
+    assert!(message.starts_with("topic \"t\": partition 0 has no leader; "), "{message}");
     cluster.partition_leader("t", 0, Some(1)).unwrap();
     await_event(&mut events, |event| matches!(event, KafkaEvent::Up).then_some(()));
 
@@ -105,9 +105,9 @@ fn partitions_that_all_have_no_leader_are_reported() {
         });
         let access = Access { log_callback: Some(log_callback), ..Access::at(&cluster.bootstrap_servers(), &debug) };
         let (_reader, mut events) = start_with(access, roles, None);
-        let told = await_event(&mut events, down);
+        let message = await_event(&mut events, down);
         let expected = if roles == 1 { "partition 0 has no leader; " } else { "no partition has a leader; " };
-        assert!(told.starts_with(&format!("topic \"t\": {expected}")), "{told}");
+        assert!(message.starts_with(&format!("topic \"t\": {expected}")), "{message}");
         // One each 5 ms for half a second, in case that the topic is new; then few.
         let asked = questions.load(Ordering::Relaxed);
         assert!((1..150).contains(&asked), "{asked} questions");
@@ -129,8 +129,8 @@ fn a_partition_without_a_leader_holds_up_no_role_on_another() {
         let KafkaEvent::Warning(warning) = event else { return None };
         Some(warning)
     };
-    let told = await_event(&mut events, warning);
-    assert!(told.starts_with("topic \"t\": partition 1 has no leader; "), "{told}");
+    let message = await_event(&mut events, warning);
+    assert!(message.starts_with("topic \"t\": partition 1 has no leader; "), "{message}");
     cluster.partition_leader("t", 1, Some(2)).unwrap();
     let answered = |event| answered(event).filter(|(partition, _)| *partition == 1);
     assert_eq!(await_event(&mut events, answered), (1, 0));

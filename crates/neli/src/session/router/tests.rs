@@ -8,27 +8,27 @@ use crate::session::progress::READER_RECOVERS;
 const NOW: Time = Time::from_nanos(0);
 
 /// A router and what it has wanted, in words.
-struct Scene(Router);
+struct Fixture(Router);
 
-impl Scene {
+impl Fixture {
     /// Of so many roles in a topic of so many partitions, all of which follow the live reading, number 1, from offset 10 on.
     fn reading(roles: u32, partitions: i32) -> Self {
-        let mut scene = Self(Router::new(0..roles));
+        let mut fixture = Self(Router::new(0..roles));
         for role in 0..roles {
-            scene.0.read_anew(NOW, role);
+            fixture.0.read_anew(NOW, role);
         }
-        assert_eq!(scene.wanted(), ["start 1"]);
-        scene.0.found(partitions);
+        assert_eq!(fixture.wanted(), ["start 1"]);
+        fixture.0.found(partitions);
         for partition in 0..partitions.min(roles.cast_signed()) {
-            scene.ends(1, partition, 10);
+            fixture.ends(1, partition, 10);
         }
-        scene.wanted();
+        fixture.wanted();
         for role in 0..roles {
-            scene.0.read_from(NOW, role, 10);
-            scene.0.is_caught_up(role);
+            fixture.0.read_from(NOW, role, 10);
+            fixture.0.is_caught_up(role);
         }
-        scene.wanted();
-        scene
+        fixture.wanted();
+        fixture
     }
 
     fn ends(&mut self, reading: u32, partition: i32, end: i64) {
@@ -73,30 +73,30 @@ fn in_words(output: &Output) -> String {
 
 #[test]
 fn nodes_that_start_together_share_one_reading() {
-    let mut scene = Scene(Router::new(0..3));
+    let mut fixture = Fixture(Router::new(0..3));
     for role in 0..3 {
-        scene.0.read_anew(NOW, role);
+        fixture.0.read_anew(NOW, role);
     }
-    scene.0.found(2);
-    scene.ends(1, 0, 4);
-    scene.ends(1, 1, 5);
-    assert_eq!(scene.wanted(), ["start 1", "0: ends 4", "2: ends 4", "1: ends 5"]);
+    fixture.0.found(2);
+    fixture.ends(1, 0, 4);
+    fixture.ends(1, 1, 5);
+    assert_eq!(fixture.wanted(), ["start 1", "0: ends 4", "2: ends 4", "1: ends 5"]);
     for (role, from) in [(0, 0), (2, 0), (1, 1)] {
-        scene.0.read_from(NOW, role, from);
+        fixture.0.read_from(NOW, role, from);
     }
-    assert_eq!(scene.wanted(), ["read 1 0 from 0", "read 1 1 from 1"]);
+    assert_eq!(fixture.wanted(), ["read 1 0 from 0", "read 1 1 from 1"]);
 }
 
 /// What others write costs nothing until it matters.
 #[test]
 fn other_elections_records_are_reported_before_the_next_own_record_and_before_acting() {
-    let mut scene = Scene::reading(3, 1);
+    let mut fixture = Fixture::reading(3, 1);
     for (offset, role) in [(10, 1), (11, 2), (12, 1)] {
-        scene.record(1, 0, offset, Key::Election(role));
+        fixture.record(1, 0, offset, Key::Election(role));
     }
-    scene.record(1, 0, 13, Key::Other);
-    scene.record(1, 0, 14, Key::Hello(0));
-    let told = [
+    fixture.record(1, 0, 13, Key::Other);
+    fixture.record(1, 0, 14, Key::Hello(0));
+    let expected = [
         "1: read 10",
         "2: passed 10-10",
         "2: read 11",
@@ -105,172 +105,172 @@ fn other_elections_records_are_reported_before_the_next_own_record_and_before_ac
         "0: passed 10-13",
         "0: read 14",
     ];
-    assert_eq!(scene.wanted(), told);
-    assert_eq!(scene.0.take_passed(0), None);
-    assert_eq!(scene.0.take_passed(1), Some(RoleEvent::Passed { first: 13, last: 14 }));
-    assert_eq!(scene.0.take_passed(1), None);
+    assert_eq!(fixture.wanted(), expected);
+    assert_eq!(fixture.0.take_passed(0), None);
+    assert_eq!(fixture.0.take_passed(1), Some(RoleEvent::Passed { first: 13, last: 14 }));
+    assert_eq!(fixture.0.take_passed(1), None);
 }
 
 /// L4: a missing offset counts for each reader, and for each at once.
 #[test]
 fn a_missing_offset_is_shown_to_each() {
-    let mut scene = Scene::reading(2, 1);
-    scene.record(1, 0, 10, Key::Other);
-    scene.record(1, 0, 12, Key::Election(0));
-    assert_eq!(scene.wanted(), ["0: passed 10-10", "1: passed 10-10", "0: read 12", "1: passed 12-12"]);
-    scene.caught_up(1, 0, 15);
-    assert_eq!(scene.wanted(), ["0: caught up 15", "1: caught up 15"], "markers at the end");
-    scene.record(1, 0, 15, Key::Election(1));
-    assert_eq!(scene.wanted(), ["1: read 15"]);
-    assert_eq!(scene.0.take_passed(0), Some(RoleEvent::Passed { first: 15, last: 15 }));
+    let mut fixture = Fixture::reading(2, 1);
+    fixture.record(1, 0, 10, Key::Other);
+    fixture.record(1, 0, 12, Key::Election(0));
+    assert_eq!(fixture.wanted(), ["0: passed 10-10", "1: passed 10-10", "0: read 12", "1: passed 12-12"]);
+    fixture.caught_up(1, 0, 15);
+    assert_eq!(fixture.wanted(), ["0: caught up 15", "1: caught up 15"], "markers at the end");
+    fixture.record(1, 0, 15, Key::Election(1));
+    assert_eq!(fixture.wanted(), ["1: read 15"]);
+    assert_eq!(fixture.0.take_passed(0), Some(RoleEvent::Passed { first: 15, last: 15 }));
 }
 
 #[test]
 fn a_node_behind_the_end_learns_when_it_is_reached() {
-    let mut scene = Scene(Router::new(0..1));
-    scene.0.read_anew(NOW, 0);
-    scene.ends(1, 0, 3);
-    scene.0.read_from(NOW, 0, 0);
-    scene.wanted();
-    scene.record(1, 0, 0, Key::Other);
-    scene.record(1, 0, 1, Key::Other);
-    assert!(scene.wanted().is_empty());
-    scene.record(1, 0, 2, Key::Other);
-    assert_eq!(scene.wanted(), ["0: passed 0-2"]);
-    scene.0.is_caught_up(0);
-    scene.record(1, 0, 3, Key::Other);
-    assert!(scene.wanted().is_empty());
+    let mut fixture = Fixture(Router::new(0..1));
+    fixture.0.read_anew(NOW, 0);
+    fixture.ends(1, 0, 3);
+    fixture.0.read_from(NOW, 0, 0);
+    fixture.wanted();
+    fixture.record(1, 0, 0, Key::Other);
+    fixture.record(1, 0, 1, Key::Other);
+    assert!(fixture.wanted().is_empty());
+    fixture.record(1, 0, 2, Key::Other);
+    assert_eq!(fixture.wanted(), ["0: passed 0-2"]);
+    fixture.0.is_caught_up(0);
+    fixture.record(1, 0, 3, Key::Other);
+    assert!(fixture.wanted().is_empty());
 }
 
 /// R1 anew, or reading further back: the others notice nothing.
 #[test]
 fn a_node_that_reads_anew_has_its_own_reading_until_it_has_caught_up() {
-    let mut scene = Scene::reading(3, 1);
-    scene.0.read_anew(NOW, 1);
-    scene.0.read_anew(NOW, 2);
-    assert_eq!(scene.wanted(), ["start 2 of 0"], "both at once share it");
-    scene.record(1, 0, 10, Key::Election(1));
-    scene.ends(2, 0, 11);
-    assert_eq!(scene.wanted(), ["1: ends 11", "2: ends 11"]);
-    scene.0.read_from(NOW, 1, 9);
-    scene.0.read_from(NOW, 2, 9);
-    assert_eq!(scene.wanted(), ["read 2 0 from 9"]);
-    scene.record(2, 0, 9, Key::Election(1));
-    scene.record(1, 0, 11, Key::Election(0));
-    scene.record(2, 0, 10, Key::Election(1));
-    let told = ["1: read 9", "0: passed 10-10", "0: read 11", "1: read 10", "2: passed 9-10"];
-    assert_eq!(scene.wanted(), told);
-    scene.record(2, 0, 11, Key::Election(0));
-    assert_eq!(scene.wanted(), ["1: passed 11-11", "2: passed 11-11", "close 2"]);
-    scene.0.is_caught_up(1);
-    scene.0.is_caught_up(2);
-    scene.record(1, 0, 12, Key::Election(2));
-    assert_eq!(scene.wanted(), ["2: read 12"], "from the live reading");
+    let mut fixture = Fixture::reading(3, 1);
+    fixture.0.read_anew(NOW, 1);
+    fixture.0.read_anew(NOW, 2);
+    assert_eq!(fixture.wanted(), ["start 2 of 0"], "both at once share it");
+    fixture.record(1, 0, 10, Key::Election(1));
+    fixture.ends(2, 0, 11);
+    assert_eq!(fixture.wanted(), ["1: ends 11", "2: ends 11"]);
+    fixture.0.read_from(NOW, 1, 9);
+    fixture.0.read_from(NOW, 2, 9);
+    assert_eq!(fixture.wanted(), ["read 2 0 from 9"]);
+    fixture.record(2, 0, 9, Key::Election(1));
+    fixture.record(1, 0, 11, Key::Election(0));
+    fixture.record(2, 0, 10, Key::Election(1));
+    let expected = ["1: read 9", "0: passed 10-10", "0: read 11", "1: read 10", "2: passed 9-10"];
+    assert_eq!(fixture.wanted(), expected);
+    fixture.record(2, 0, 11, Key::Election(0));
+    assert_eq!(fixture.wanted(), ["1: passed 11-11", "2: passed 11-11", "close 2"]);
+    fixture.0.is_caught_up(1);
+    fixture.0.is_caught_up(2);
+    fixture.record(1, 0, 12, Key::Election(2));
+    assert_eq!(fixture.wanted(), ["2: read 12"], "from the live reading");
 }
 
 #[test]
 fn reading_further_back_than_the_others_takes_its_own_reading() {
-    let mut scene = Scene(Router::new(0..2));
-    scene.0.read_anew(NOW, 0);
-    scene.0.read_anew(NOW, 1);
-    scene.0.found(1);
-    scene.ends(1, 0, 9);
-    scene.wanted();
-    scene.0.read_from(NOW, 0, 5);
-    scene.0.read_from(NOW, 1, 3);
-    assert_eq!(scene.wanted(), ["read 1 0 from 5", "start 2 of 0", "read 2 0 from 3"]);
+    let mut fixture = Fixture(Router::new(0..2));
+    fixture.0.read_anew(NOW, 0);
+    fixture.0.read_anew(NOW, 1);
+    fixture.0.found(1);
+    fixture.ends(1, 0, 9);
+    fixture.wanted();
+    fixture.0.read_from(NOW, 0, 5);
+    fixture.0.read_from(NOW, 1, 3);
+    assert_eq!(fixture.wanted(), ["read 1 0 from 5", "start 2 of 0", "read 2 0 from 3"]);
 }
 
 /// A hello is the process's business; to each election it is a record of others.
 #[test]
 fn a_hello_of_any_candidate_is_reported_once() {
-    let hello = |scene: &mut Scene, reading, offset| {
+    let hello = |fixture: &mut Fixture, reading, offset| {
         let value = Some(Box::from(*b"{}"));
         let record = ReadRecord { offset, key: Key::AnyHello, value, other_key: None, written_ms: None };
-        scene.0.handle(NOW, reading, 0, ReadingEvent::Record(record));
+        fixture.0.handle(NOW, reading, 0, ReadingEvent::Record(record));
     };
-    let mut scene = Scene::reading(2, 1);
-    hello(&mut scene, 1, 10);
-    assert_eq!(scene.wanted(), ["hello 10"]);
-    assert_eq!(scene.0.take_passed(1), Some(RoleEvent::Passed { first: 10, last: 10 }));
-    scene.0.read_anew(NOW, 0);
-    scene.ends(2, 0, 11);
-    scene.0.read_from(NOW, 0, 10);
-    hello(&mut scene, 2, 10);
-    assert!(!scene.wanted().contains(&"hello 10".to_owned()), "read again");
-    scene.0.handle(NOW, 1, 0, ReadingEvent::Cut);
-    scene.0.read_anew(NOW, 1);
-    scene.ends(3, 0, 1);
-    scene.0.read_from(NOW, 1, 0);
-    scene.wanted();
-    hello(&mut scene, 3, 0);
-    assert!(scene.wanted().contains(&"hello 0".to_owned()), "of another history");
+    let mut fixture = Fixture::reading(2, 1);
+    hello(&mut fixture, 1, 10);
+    assert_eq!(fixture.wanted(), ["hello 10"]);
+    assert_eq!(fixture.0.take_passed(1), Some(RoleEvent::Passed { first: 10, last: 10 }));
+    fixture.0.read_anew(NOW, 0);
+    fixture.ends(2, 0, 11);
+    fixture.0.read_from(NOW, 0, 10);
+    hello(&mut fixture, 2, 10);
+    assert!(!fixture.wanted().contains(&"hello 10".to_owned()), "read again");
+    fixture.0.handle(NOW, 1, 0, ReadingEvent::Cut);
+    fixture.0.read_anew(NOW, 1);
+    fixture.ends(3, 0, 1);
+    fixture.0.read_from(NOW, 1, 0);
+    fixture.wanted();
+    hello(&mut fixture, 3, 0);
+    assert!(fixture.wanted().contains(&"hello 0".to_owned()), "of another history");
 }
 
 #[test]
 fn a_cut_partition_is_read_on_from_where_the_first_has_caught_up() {
-    let mut scene = Scene::reading(4, 2);
-    scene.0.handle(NOW, 1, 0, ReadingEvent::Cut);
-    assert_eq!(scene.wanted(), ["0: Cut", "2: Cut"]);
-    scene.record(1, 1, 10, Key::Election(1));
-    assert_eq!(scene.wanted(), ["1: read 10"], "the other partition goes on");
-    scene.0.read_anew(NOW, 0);
-    scene.0.read_anew(NOW, 2);
-    scene.ends(2, 0, 1);
-    scene.0.read_from(NOW, 0, 0);
-    scene.0.read_from(NOW, 2, 0);
-    scene.wanted();
-    scene.record(2, 0, 0, Key::Election(2));
-    scene.wanted();
-    scene.caught_up(2, 0, 1);
-    let wanted = scene.wanted();
+    let mut fixture = Fixture::reading(4, 2);
+    fixture.0.handle(NOW, 1, 0, ReadingEvent::Cut);
+    assert_eq!(fixture.wanted(), ["0: Cut", "2: Cut"]);
+    fixture.record(1, 1, 10, Key::Election(1));
+    assert_eq!(fixture.wanted(), ["1: read 10"], "the other partition goes on");
+    fixture.0.read_anew(NOW, 0);
+    fixture.0.read_anew(NOW, 2);
+    fixture.ends(2, 0, 1);
+    fixture.0.read_from(NOW, 0, 0);
+    fixture.0.read_from(NOW, 2, 0);
+    fixture.wanted();
+    fixture.record(2, 0, 0, Key::Election(2));
+    fixture.wanted();
+    fixture.caught_up(2, 0, 1);
+    let wanted = fixture.wanted();
     assert!(wanted.contains(&"read 1 0 from 1".to_owned()) && wanted.contains(&"close 2".to_owned()), "{wanted:?}");
-    scene.record(1, 0, 1, Key::Election(0));
-    assert_eq!(scene.wanted().last().unwrap(), "0: read 1");
+    fixture.record(1, 0, 1, Key::Election(0));
+    assert_eq!(fixture.wanted().last().unwrap(), "0: read 1");
 }
 
 /// As before there were sessions: another client reads, in place of the one before.
 #[test]
 fn a_single_election_that_reads_anew_replaces_the_reading() {
-    let mut scene = Scene::reading(1, 1);
-    scene.0.read_anew(NOW, 0);
-    assert_eq!(scene.wanted(), ["close 1", "start 2"]);
-    scene.record(1, 0, 10, Key::Election(0));
-    assert!(scene.wanted().is_empty(), "what the one before has sent counts no more");
+    let mut fixture = Fixture::reading(1, 1);
+    fixture.0.read_anew(NOW, 0);
+    assert_eq!(fixture.wanted(), ["close 1", "start 2"]);
+    fixture.record(1, 0, 10, Key::Election(0));
+    assert!(fixture.wanted().is_empty(), "what the one before has sent counts no more");
 }
 
 #[test]
 fn a_stuck_reading_is_replaced_and_the_others_notice_nothing() {
-    let mut scene = Scene::reading(2, 1);
-    scene.ends(1, 0, 20);
-    scene.wanted();
+    let mut fixture = Fixture::reading(2, 1);
+    fixture.ends(1, 0, 20);
+    fixture.wanted();
     let later = NOW + READER_RECOVERS;
-    scene.0.read_anew(later, 1);
-    assert_eq!(scene.wanted(), ["close 1", "start 2", "read 2 0 from 10", "start 3 of 0"]);
-    scene.record(2, 0, 10, Key::Election(0));
-    assert_eq!(scene.wanted(), ["0: read 10"]);
+    fixture.0.read_anew(later, 1);
+    assert_eq!(fixture.wanted(), ["close 1", "start 2", "read 2 0 from 10", "start 3 of 0"]);
+    fixture.record(2, 0, 10, Key::Election(0));
+    assert_eq!(fixture.wanted(), ["0: read 10"]);
 }
 
 /// Each extra reading is a client of its own, and hundreds of elections may lose their leases at once.
 #[test]
 fn of_many_that_read_anew_at_once_the_later_ones_share_the_next_reading() {
-    let mut scene = Scene::reading(8, 8);
+    let mut fixture = Fixture::reading(8, 8);
     for role in 0..7 {
-        scene.0.read_anew(NOW, role);
+        fixture.0.read_anew(NOW, role);
     }
-    assert_eq!(scene.wanted(), ["start 2 of 0", "start 3 of 1", "start 4 of 2", "start 5 of 3"]);
-    scene.0.look_for_end(6);
-    scene.ends(2, 0, 10);
-    scene.0.read_from(NOW, 0, 9);
-    scene.wanted();
-    scene.record(2, 0, 9, Key::Other);
+    assert_eq!(fixture.wanted(), ["start 2 of 0", "start 3 of 1", "start 4 of 2", "start 5 of 3"]);
+    fixture.0.look_for_end(6);
+    fixture.ends(2, 0, 10);
+    fixture.0.read_from(NOW, 0, 9);
+    fixture.wanted();
+    fixture.record(2, 0, 9, Key::Other);
     let wanted = ["0: passed 9-9", "close 2", "start 6 of 4 5 6"];
-    assert_eq!(scene.wanted(), wanted, "the first has come as far as the live one");
+    assert_eq!(fixture.wanted(), wanted, "the first has come as far as the live one");
     for (role, partition) in [(4, 4), (5, 5), (6, 6)] {
-        scene.ends(6, partition, 10);
-        scene.0.read_from(NOW, role, 10);
+        fixture.ends(6, partition, 10);
+        fixture.0.read_from(NOW, role, 10);
     }
-    let told = [
+    let expected = [
         "4: ends 10",
         "read 6 4 from 10",
         "5: ends 10",
@@ -279,45 +279,45 @@ fn of_many_that_read_anew_at_once_the_later_ones_share_the_next_reading() {
         "read 6 6 from 10",
         "close 6",
     ];
-    assert_eq!(scene.wanted(), told, "over when each of its partitions is");
-    scene.record(1, 6, 10, Key::Election(6));
-    assert_eq!(scene.wanted(), ["6: read 10"], "from the live reading");
+    assert_eq!(fixture.wanted(), expected, "over when each of its partitions is");
+    fixture.record(1, 6, 10, Key::Election(6));
+    assert_eq!(fixture.wanted(), ["6: read 10"], "from the live reading");
 }
 
 /// Those that go on may be of partitions without a leader.
 #[test]
 fn readings_that_come_to_nothing_hold_up_no_other_for_long() {
-    let mut scene = Scene::reading(6, 6);
+    let mut fixture = Fixture::reading(6, 6);
     for role in 0..5 {
-        scene.0.read_anew(NOW, role);
+        fixture.0.read_anew(NOW, role);
     }
-    scene.wanted();
-    let goes_on = |scene: &mut Scene, seconds: u64| {
+    fixture.wanted();
+    let goes_on = |fixture: &mut Fixture, seconds: u64| {
         let now = NOW + Duration::from_secs(seconds);
-        scene.0.handle(now, 1, 5, ReadingEvent::CaughtUp { next: 10 });
-        scene.wanted()
+        fixture.0.handle(now, 1, 5, ReadingEvent::CaughtUp { next: 10 });
+        fixture.wanted()
     };
-    assert!(!goes_on(&mut scene, 9).contains(&"start 6 of 4".to_owned()));
-    assert!(goes_on(&mut scene, 10).contains(&"start 6 of 4".to_owned()));
+    assert!(!goes_on(&mut fixture, 9).contains(&"start 6 of 4".to_owned()));
+    assert!(goes_on(&mut fixture, 10).contains(&"start 6 of 4".to_owned()));
 }
 
 #[test]
 fn a_waiting_reading_begins_at_its_offset_and_not_at_all_if_unwanted() {
-    let mut scene = Scene::reading(6, 6);
+    let mut fixture = Fixture::reading(6, 6);
     for role in 0..4 {
-        scene.0.read_anew(NOW, role);
+        fixture.0.read_anew(NOW, role);
     }
     // Further back than the live reading has been asked for.
-    scene.0.read_from(NOW, 4, 3);
-    scene.0.read_from(NOW, 5, 4);
-    scene.wanted();
+    fixture.0.read_from(NOW, 4, 3);
+    fixture.0.read_from(NOW, 5, 4);
+    fixture.wanted();
     // It reads anew after all, and shares what waits.
-    scene.0.read_anew(NOW, 5);
-    assert!(scene.wanted().is_empty());
-    scene.ends(2, 0, 10);
-    scene.0.read_from(NOW, 0, 10);
-    assert_eq!(scene.wanted(), ["0: ends 10", "read 2 0 from 10", "close 2", "start 6 of 4 5", "read 6 4 from 3"]);
-    scene.0.stop();
-    let closed = scene.wanted();
+    fixture.0.read_anew(NOW, 5);
+    assert!(fixture.wanted().is_empty());
+    fixture.ends(2, 0, 10);
+    fixture.0.read_from(NOW, 0, 10);
+    assert_eq!(fixture.wanted(), ["0: ends 10", "read 2 0 from 10", "close 2", "start 6 of 4 5", "read 6 4 from 3"]);
+    fixture.0.stop();
+    let closed = fixture.wanted();
     assert_eq!(closed, ["close 1", "close 3", "close 4", "close 5", "close 6"]);
 }

@@ -8,12 +8,12 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use std::time::Duration;
 
 /// Writes into partition 0 of a topic, in order.
-pub(crate) struct Forge {
+pub(crate) struct BulkWriter {
     producer: BaseProducer,
     topic: String,
 }
 
-impl Forge {
+impl BulkWriter {
     /// One whose records stand in the log as many candidates write them: each in a batch of its own.
     pub(crate) fn of_many(kafka: &Kafka, topic: &str) -> Self {
         Self::new(kafka, topic, &[("batch.num.messages", "1"), ("linger.ms", "0")])

@@ -15,7 +15,7 @@ pub struct ReadAt {
 
 /// When a record was read, and when it was appended by the broker's clock.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Heard {
+pub struct Receipt {
     /// When it was read.
     pub read: Time,
     /// When it was appended, in milliseconds since 1970; none where the record does not say.
@@ -37,7 +37,7 @@ pub enum AgeBy {
     Timestamp,
 }
 
-impl Heard {
+impl Receipt {
     /// How old it is; `broker_now` is what the broker's clock says.
     pub(super) fn age(self, now: Time, broker_now: u64) -> Duration {
         match (self.is_live, self.written_ms) {

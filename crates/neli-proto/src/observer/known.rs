@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::{Heard, OverlappedJob, millis};
+use super::{OverlappedJob, Receipt, millis};
 use crate::failed_runs;
 use crate::journal::Term;
 use crate::listener::silence;
@@ -30,7 +30,7 @@ pub struct Leader {
     /// When its claim was appended, in milliseconds since 1970; none where the claim was not read.
     pub claimed_ms: Option<u64>,
     /// Its last word: claim or beat.
-    pub word: Heard,
+    pub last_record: Receipt,
     /// What its job does, as its last beat told.
     pub job: Option<Job>,
     /// Somebody has asked it to stand down.
@@ -79,7 +79,7 @@ pub struct Release {
     /// `--once`: the key whose run has ended.
     pub once: Option<Box<str>>,
     /// When.
-    pub heard: Heard,
+    pub received: Receipt,
 }
 
 /// Claims that were void.
@@ -90,7 +90,7 @@ pub struct VoidClaims {
     /// Whose was the last.
     pub by: Option<Box<str>>,
     /// When that was.
-    pub heard: Heard,
+    pub received: Receipt,
 }
 
 /// A candidate, as its last hello tells.
@@ -117,15 +117,15 @@ pub struct KnownCandidate {
     /// `--overlap`: whether it was given.
     pub overlaps: bool,
     /// When.
-    pub heard: Heard,
+    pub received: Receipt,
 }
 
 impl KnownCandidate {
     /// A process with many roles.
-    pub(super) fn of_process(hello: ProcessHello, heard: Heard) -> Self {
+    pub(super) fn of_process(hello: ProcessHello, received: Receipt) -> Self {
         let ProcessHello { member, name, host, pid, version, elector, max_roles, .. } = hello;
         let (priority, has_many_roles, overlaps) = (0, true, false);
-        Self { member, name, host, pid, version, elector, priority, has_many_roles, max_roles, overlaps, heard }
+        Self { member, name, host, pid, version, elector, priority, has_many_roles, max_roles, overlaps, received }
     }
 }
 
@@ -185,7 +185,7 @@ pub enum Change {
         term: Offset,
     },
     /// A leader that was silent beyond its lease has been heard again, and leads on.
-    HeardAgain {
+    SilenceEnded {
         /// For how long it was silent.
         silent: Duration,
     },
@@ -249,14 +249,14 @@ impl Silence {
 }
 
 impl Leader {
-    pub(super) fn of(term: &Term, word: Heard, claimed_ms: Option<u64>) -> Self {
+    pub(super) fn of(term: &Term, last_record: Receipt, claimed_ms: Option<u64>) -> Self {
         Self {
             member: term.member.clone(),
             name: term.name.clone(),
             term: term.offset,
             lease: term.lease,
             claimed_ms,
-            word,
+            last_record,
             job: None,
             resign: None,
             interval: None,
@@ -284,13 +284,13 @@ impl Job {
 
 impl Release {
     /// `record` is the release itself, where it was read.
-    pub(super) fn of(term: Offset, why: Option<Box<str>>, record: Option<&Record>, heard: Heard) -> Self {
+    pub(super) fn of(term: Offset, why: Option<Box<str>>, record: Option<&Record>, received: Receipt) -> Self {
         let (name, member) = record.map_or((None, None), |record| (record.name.clone(), record.member.clone()));
         let (exit, late_ms, once) = match record.map(|record| &record.body) {
             Some(Body::Release { exit, late_ms, once, .. }) => (*exit, *late_ms, once.clone()),
             _ => (None, None, None),
         };
-        Self { term, name, member, why, exit, late: late_ms.map(Duration::from_millis), once, heard }
+        Self { term, name, member, why, exit, late: late_ms.map(Duration::from_millis), once, received }
     }
 
     /// How whoever released it is called.

@@ -20,7 +20,7 @@ const LONGEST: Duration = Duration::from_secs(10 * 60);
 
 /// For how long this process, if it leads the role, withholds it from the group's choice.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kept {
+pub(super) struct Withheld {
     /// The role is not handed over before this time.
     until: Time,
     /// Between `until` and this time the role is handed over only if the shares are unfair otherwise.
@@ -32,7 +32,7 @@ pub(super) struct Kept {
     refused_at: Time,
 }
 
-impl Kept {
+impl Withheld {
     pub(super) const fn not(now: Time) -> Self {
         Self { until: now, while_fair_until: now, is_offered: false, refusals: 0, refused_at: now }
     }

@@ -10,11 +10,11 @@ const TAKES: Duration = Duration::from_millis(200);
 
 /// Whether the last hello is in flight, and until when the exit waits for it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Goodbye {
+pub struct LastHello {
     until: Option<Time>,
 }
 
-impl Goodbye {
+impl LastHello {
     /// The last hello was handed to the producer.
     pub fn said(&mut self, now: Time) {
         self.until = Some(now + TAKES);
@@ -40,21 +40,21 @@ mod tests {
 
     #[test]
     fn a_last_hello_is_awaited_until_it_is_in_the_log_but_only_briefly() {
-        let mut goodbye = Goodbye::default();
-        assert_eq!(goodbye.awaited_until(START), None);
-        goodbye.said(START);
+        let mut last_hello = LastHello::default();
+        assert_eq!(last_hello.awaited_until(START), None);
+        last_hello.said(START);
         let until = START + TAKES;
-        assert_eq!(goodbye.awaited_until(START), Some(until));
-        assert_eq!(goodbye.awaited_until(until), None);
-        goodbye.hello_delivered();
-        assert_eq!(goodbye.awaited_until(START), None);
+        assert_eq!(last_hello.awaited_until(START), Some(until));
+        assert_eq!(last_hello.awaited_until(until), None);
+        last_hello.hello_delivered();
+        assert_eq!(last_hello.awaited_until(START), None);
     }
 
     #[test]
     fn a_hello_before_it_is_not_taken_for_it() {
-        let mut goodbye = Goodbye::default();
-        goodbye.hello_delivered();
-        goodbye.said(START);
-        assert!(goodbye.awaited_until(START).is_some());
+        let mut last_hello = LastHello::default();
+        last_hello.hello_delivered();
+        last_hello.said(START);
+        assert!(last_hello.awaited_until(START).is_some());
     }
 }

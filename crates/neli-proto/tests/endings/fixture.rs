@@ -28,7 +28,7 @@ pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const RESTART_DELAY: Duration = Duration::from_secs(20);
 
 /// One machine.
-pub(crate) struct Scene {
+pub(crate) struct Fixture {
     now: Time,
     node: Node,
     guard: GuardProcess,
@@ -46,15 +46,15 @@ pub(crate) struct Scene {
     exit: Option<(Ending, Time)>,
 }
 
-impl Scene {
+impl Fixture {
     /// A leader whose job the guard was told to start.
     pub(crate) fn leading(on_loss: OnLoss, restart: Restart, limit: Option<u32>) -> Self {
-        let mut scene = Self::new(on_loss, restart, limit);
-        scene.judge();
-        scene.answer();
-        scene.assign();
-        assert!(scene.guard.run.is_some(), "it leads");
-        scene
+        let mut fixture = Self::new(on_loss, restart, limit);
+        fixture.judge();
+        fixture.answer();
+        fixture.assign();
+        assert!(fixture.guard.run.is_some(), "it leads");
+        fixture
     }
 
     /// A candidate that has just begun.
@@ -102,7 +102,7 @@ impl Scene {
             wait: None,
             first_span: FIRST_SPAN,
         };
-        let mut scene = Self {
+        let mut fixture = Self {
             now,
             node: Node::new(now, settings, Random::from_seed(1)),
             guard: GuardProcess { holds_start: true, ..GuardProcess::new() },
@@ -114,8 +114,8 @@ impl Scene {
             unread: VecDeque::new(),
             exit: None,
         };
-        scene.perform();
-        scene
+        fixture.perform();
+        fixture
     }
 
     /// The topic will do.
@@ -158,7 +158,7 @@ impl Scene {
                 self.pass(Duration::from_millis(600));
                 self.signal_term();
             }
-            Cause::Stuck => self.hear(Event::OrphansStuck { pids: vec![77] }),
+            Cause::Stuck => self.handle_event(Event::OrphansStuck { pids: vec![77] }),
             Cause::Superseded => {
                 let after = self.end - 1;
                 self.append(Some("other"), Body::Claim { after, lease_ms: 5_000, overlap: None });
@@ -184,7 +184,7 @@ impl Scene {
         }
         self.die();
         if self.guard.is_dead {
-            self.hear(Event::OrphansGone);
+            self.handle_event(Event::OrphansGone);
         }
         if self.exit.is_none() {
             // Another leads from now on, so that this one stands by.
@@ -264,7 +264,7 @@ impl Scene {
         self.perform();
     }
 
-    fn hear(&mut self, event: Event) {
+    fn handle_event(&mut self, event: Event) {
         self.hear_of_job(event);
         self.perform();
     }
