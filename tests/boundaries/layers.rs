@@ -88,7 +88,7 @@ const PROTOCOL: [(&str, &[&str]); 34] = [
     ("fact", &["record", "window"]),
     ("timings", &["record"]),
     ("broker_death", &["timings"]),
-    ("goodbye", &["time"]),
+    ("last_hello", &["time"]),
     ("reminder", &["time"]),
     ("schedule", &["window"]),
     ("restart", &["job", "time"]),
