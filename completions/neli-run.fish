@@ -176,7 +176,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l once -d 'Th
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l timeout -d 'How long to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l embedded -d 'A trial without Kafka, on this machine alone'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l newest-window -d 'The newest window of --window or --schedule that is recorded'
-complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l force -d 'Also where it runs now (then it runs once more), or nothing is recorded of it'
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l force -d 'Also where it runs now (then it runs once more), nothing is recorded of it, or what is can\'t be read'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l yes -d 'Do not ask at a terminal'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l json -d 'Print one JSON object, whatever comes of it'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s h -l help -d 'Print help (see more with \'--help\')'

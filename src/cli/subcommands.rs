@@ -114,7 +114,10 @@ fn forget() -> Command {
         .arg(role())
         .arg(value("once", "KEY", "The key that is to run again"))
         .arg(flag("newest-window", "The newest window of --window or --schedule that is recorded"))
-        .arg(flag("force", "Also where it runs now (then it runs once more), or nothing is recorded of it"))
+        .arg(flag(
+            "force",
+            "Also where it runs now (then it runs once more), nothing is recorded of it, or what is can't be read",
+        ))
         .arg(flag("yes", "Do not ask at a terminal"))
         .arg(json("Print one JSON object, whatever comes of it"))
         .arg(timeout("5s"))

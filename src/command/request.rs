@@ -346,8 +346,8 @@ pub(super) fn is_answered_yes(question: &str) -> bool {
 }
 
 /// A request of this operator as it stands in the journal: its Kafka key, and its line.
-fn record(election: &ElectionId, body: Body) -> (String, Vec<u8>) {
-    (election.key(), Record { member: None, name: Some(operator()), seq: None, body }.to_bytes())
+fn record(election: &ElectionId, body: Body) -> (String, Option<Vec<u8>>) {
+    (election.key(), Some(Record { member: None, name: Some(operator()), seq: None, body }.to_bytes()))
 }
 
 /// Whether Kafka has taken a record in time.
@@ -356,16 +356,16 @@ pub(super) enum Appended {
     No { why: String },
 }
 
-/// Appends a record, given by its Kafka key and its line, where this election's stand.
+/// Appends a record, given by its Kafka key and its line (a tombstone has none), where this election's stand.
 pub(super) async fn append(
     access: &Access,
     election: &ElectionId,
     timeout: Duration,
-    (key, line): (String, Vec<u8>),
+    (key, line): (String, Option<Vec<u8>>),
 ) -> Result<Appended, StartupError> {
     let (sender, mut reports) = channel(REPORTS);
     let producer = Producer::start(access, &Elections::from(election), timeout, sender).map_err(StartupError::new)?;
-    producer.send(election, Some(0), &key, &line).map_err(StartupError::new)?;
+    producer.send(election, Some(0), &key, line.as_deref()).map_err(StartupError::new)?;
     let mut timer = reading::timer()?;
     let (mut trouble, mut failed) = (None, None);
     loop {
