@@ -176,7 +176,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l once -d 'Th
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l embedded -d 'Try neli-run on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l newest-window -d 'Forget the newest recorded window'
-complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l force -d 'Forget it even if it runs now, or is not recorded'
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l force -d 'Forget it even if it runs now, is not recorded or can\'t be read'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l yes -d 'Do not ask for confirmation on a terminal'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l json -d 'Print the outcome as one JSON object'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -135,7 +135,7 @@ impl Releaser {
             let election = &order.release.election;
             let payload = record(&order).to_bytes();
             let producer = self.producer(&order.release)?;
-            producer.send(election, Some(order.seq), &election.key(), &payload).map_err(StartupError::new)?;
+            producer.send(election, Some(order.seq), &election.key(), Some(&payload)).map_err(StartupError::new)?;
             self.sent += 1;
         }
         Ok(())

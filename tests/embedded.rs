@@ -214,9 +214,9 @@ fn the_journal_goes_through_it() {
     reader.read_from(0, 0);
 
     let producer = Producer::start(&access, &elections, Duration::from_secs(5), seen).unwrap();
-    producer.send(&election, Some(1), "g/0/hello", b"hello").unwrap();
-    producer.send(&election, Some(2), "g/0", b"claim").unwrap();
-    producer.send(&election, Some(3), "other/0", b"stranger").unwrap();
+    producer.send(&election, Some(1), "g/0/hello", Some(b"hello")).unwrap();
+    producer.send(&election, Some(2), "g/0", Some(b"claim")).unwrap();
+    producer.send(&election, Some(3), "other/0", Some(b"stranger")).unwrap();
     let (mut records, mut delivered) = (Vec::new(), Vec::new());
     while records.len() < 3 || delivered.len() < 3 {
         let seen = saw.blocking_recv().unwrap();

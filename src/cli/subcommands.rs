@@ -116,7 +116,7 @@ fn forget() -> Command {
         .arg(role())
         .arg(value("once", "KEY", "The key to forget"))
         .arg(flag("newest-window", "Forget the newest recorded window"))
-        .arg(flag("force", "Forget it even if it runs now, or is not recorded"))
+        .arg(flag("force", "Forget it even if it runs now, is not recorded or can't be read"))
         .arg(flag("yes", "Do not ask for confirmation on a terminal"))
         .arg(json("Print the outcome as one JSON object"))
         .arg(timeout("5s"))

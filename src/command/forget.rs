@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use neli::program::{Access, ElectionId, clock, has_topic};
-use neli_proto::fact::{Fact, Facts, Outcome as RunOutcome, Place as FactPlace, record_key};
+use neli_proto::fact::{Fact, Facts, Outcome as RunOutcome, Place as FactPlace, UNREADABLE, record_key};
 use neli_proto::observer::Leadership;
 use neli_proto::record::Offset;
 use serde::Serialize;
@@ -113,15 +113,24 @@ async fn answer(forget: &Forget) -> Result<Answer, StartupError> {
     };
     answer.election = place.election;
     let topic = FactsTopic::of(&answer.election, key.as_deref());
-    let facts = match topic.read(&access, look.timeout).await? {
+    let read = match topic.read(&access, look.timeout).await? {
         Ok(facts) => facts,
         Err(why) => {
             answer.sentence = why;
             return Ok(answer);
         }
     };
+    let unreadable = topic.unreadable(&read);
+    if !unreadable.is_empty() && !force {
+        answer.sentence = format!("topic {:?}: {UNREADABLE}", topic.election.topic);
+        return Ok(answer);
+    }
+    let mut facts = read.clone();
+    for place in &unreadable {
+        facts.take(*place, None);
+    }
     let recorded = match Recorded::of(&facts, &seen) {
-        Recorded::Nothing if key.is_none() || !force => {
+        Recorded::Nothing if unreadable.is_empty() && (key.is_none() || !force) => {
             answer.outcome = Outcome::NothingRecorded;
             answer.sentence = nothing_recorded(&topic, key.as_deref());
             return Ok(answer);
@@ -138,22 +147,27 @@ async fn answer(forget: &Forget) -> Result<Answer, StartupError> {
         );
         return Ok(answer);
     }
-    let fact = FactsTopic::fact(key.as_deref(), recorded.fact(), &facts, &seen);
-    answer.key = Some(fact.key.to_string());
+    let fact = FactsTopic::fact(key.as_deref(), recorded.fact(), &read, &seen);
+    // Where no window could be read there is none to be named.
+    let is_named = !fact.key.is_empty();
+    answer.key = is_named.then(|| fact.key.to_string());
     if !is_confirmed && io::stdin().is_terminal() && !is_wanted(&answer.election, &fact, recorded.fact()) {
         answer.outcome = Outcome::NotConfirmed;
         answer.sentence = format!("{} was not forgotten: it was not confirmed", fact.key);
         return Ok(answer);
     }
-    let record = KeyedRecord { key: topic.key(FactPlace::Forgotten), value: fact.to_bytes() };
-    let appended = append(&access, &topic.election, look.timeout, record);
-    (answer.outcome, answer.sentence) = match appended.await? {
-        Appended::Yes => (
-            Outcome::Forgotten,
-            format!("{}: {} is forgotten: {}", named(&answer.election), fact.key, consequence(&fact)),
-        ),
-        Appended::No { why } => (Outcome::NoAnswer, format!("{} was not forgotten: {why}", fact.key)),
-    };
+    let tombstones = unreadable.iter().map(|place| KeyedRecord { key: topic.key(*place), value: None });
+    let forgotten =
+        is_named.then(|| KeyedRecord { key: topic.key(FactPlace::Forgotten), value: Some(fact.to_bytes()) });
+    let what = if is_named { &*fact.key } else { "what can't be read" };
+    for record in tombstones.chain(forgotten) {
+        if let Appended::No { why } = append(&access, &topic.election, look.timeout, record).await? {
+            (answer.outcome, answer.sentence) = (Outcome::NoAnswer, format!("{what} was not forgotten: {why}"));
+            return Ok(answer);
+        }
+    }
+    answer.outcome = Outcome::Forgotten;
+    answer.sentence = format!("{}: {what} is forgotten: {}", named(&answer.election), consequence(&fact));
     Ok(answer)
 }
 
@@ -286,11 +300,15 @@ impl FactsTopic {
                 return Ok(Err(why));
             }
         }
-        Ok(if facts.is_unreadable() {
-            Err(format!("topic {name:?}: a record of this key is none that this version can read"))
-        } else {
-            Ok(facts)
-        })
+        Ok(Ok(facts))
+    }
+
+    /// Where something stands that keeps every candidate from running the job, since it is no fact of this key or of windows.
+    fn unreadable(&self, facts: &Facts) -> Vec<FactPlace> {
+        let is_other = |fact: &Fact| self.key.is_none() && fact.window.is_none();
+        let is_unreadable =
+            |place: &FactPlace| facts.is_unreadable_at(*place) || facts.at(*place).is_some_and(is_other);
+        FactPlace::ALL.into_iter().filter(is_unreadable).collect()
     }
 
     /// The record: nothing counts of what was recorded of runs whose claims lie below the journal's end, as it was read.

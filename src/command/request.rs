@@ -65,13 +65,14 @@ pub(super) fn is_answered_yes(question: &str) -> bool {
 /// A request of this operator as it stands in the journal.
 pub(super) fn record(election: &ElectionId, body: Body) -> KeyedRecord {
     let record = Record { member: None, name: Some(operator()), seq: None, body };
-    KeyedRecord { key: election.key(), value: record.to_bytes() }
+    KeyedRecord { key: election.key(), value: Some(record.to_bytes()) }
 }
 
 /// A record as Kafka gets it.
 pub(super) struct KeyedRecord {
     pub(super) key: String,
-    pub(super) value: Vec<u8>,
+    /// None deletes what stands under the key.
+    pub(super) value: Option<Vec<u8>>,
 }
 
 /// Whether Kafka has taken a record in time.
@@ -89,7 +90,7 @@ pub(super) async fn append(
 ) -> Result<Appended, StartupError> {
     let (sender, mut reports) = channel(REPORTS);
     let producer = Producer::start(access, &Elections::from(election), timeout, sender).map_err(StartupError::new)?;
-    producer.send(election, Some(0), &record.key, &record.value).map_err(StartupError::new)?;
+    producer.send(election, Some(0), &record.key, record.value.as_deref()).map_err(StartupError::new)?;
     let mut timer = reading::timer()?;
     let (mut trouble, mut failed) = (None, None);
     loop {

@@ -233,7 +233,15 @@ pub(crate) fn of_exit(status: ExitStatus, config: &Config, leader: Option<&str>)
         ExitStatus::Refused => "neli-run can't stand for election; the line above says why".to_owned(),
         ExitStatus::RestartLimit => "the job failed more often than --restart-limit allows".to_owned(),
         ExitStatus::Skipped(_) => "nothing is left to be run for this key (--once, --window)".to_owned(),
-        ExitStatus::Stopped(signal) => format!("stopped by {} while no job ran", signal_name(signal.into())),
+        ExitStatus::Stopped(signal) => {
+            let signal = signal_name(signal.into());
+            // With several roles the highest status counts: a job of another role may have run.
+            if config.roles.is_some() {
+                format!("stopped by {signal} while at least one role had no job here")
+            } else {
+                format!("stopped by {signal} while no job ran")
+            }
+        }
         ExitStatus::Unkillable => "something of the job can't be killed; nothing was released".to_owned(),
     };
     Some(why)

@@ -118,6 +118,15 @@ fn a_variable_is_named_when_it_is_wrong_and_loses_against_its_option() {
 
 const WAIT: &str = "--wait x: must be a duration with its unit, such as 500ms, 5s or 2m";
 
+#[test]
+fn help_is_an_option_and_no_subcommand() {
+    for arguments in [&["help"][..], &["help", "status"]] {
+        let output = run(arguments);
+        let line = "neli-run: help: no such subcommand; see neli-run --help, or neli-run SUBCOMMAND --help";
+        assert_eq!((one_line(&output).as_str(), output.status.code()), (line, Some(125)), "{arguments:?}");
+    }
+}
+
 /// The modes in which `neli-run` starts itself take a sealed file in memory, which nobody can type.
 #[test]
 fn a_hidden_mode_cannot_be_typed() {

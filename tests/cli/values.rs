@@ -103,8 +103,8 @@ fn a_key_has_bounds_and_what_belongs_to_it_has_a_key() {
 
 #[test]
 fn a_window_has_a_length_and_is_no_key_besides() {
-    let length = "must be a duration such as 15m or 1d, and where windows begin later than that says, by how much: 1d/2h; whole \
-                  seconds, 1s to 365d, from a day on whole days, and the offset less";
+    let length = "must be LENGTH or LENGTH/OFFSET, such as 15m, 1d, or 1d/2h for windows from 02:00 on; LENGTH is whole seconds from \
+                  1s to 365d, and whole days if it is longer than a day; OFFSET is less than LENGTH";
     for wrong in ["", "0", "daily", "1d/", "/2h", "1d/1d", "500ms", "1500ms", "25h", "1month", "366d", "1h/-1m"] {
         refused_value("window", wrong, length);
     }
@@ -152,8 +152,8 @@ fn a_schedule_is_a_cron_expression_or_a_length_and_a_daemons() {
     );
     refused(
         &["--schedule", "every 25h"],
-        "--schedule 'every 25h': after every: must be a duration such as 15m or 1d, and where windows begin later than that says, by \
-         how much: 1d/2h; whole seconds, 1s to 365d, from a day on whole days, and the offset less",
+        "--schedule 'every 25h': after every: must be LENGTH or LENGTH/OFFSET, such as 15m, 1d, or 1d/2h for windows from 02:00 on; LENGTH \
+         is whole seconds from 1s to 365d, and whole days if it is longer than a day; OFFSET is less than LENGTH",
     );
     let daily = ["--schedule", "@daily"];
     for (option, value) in [("--retries", "1"), ("--done-status", "3")] {

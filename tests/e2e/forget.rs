@@ -1,6 +1,7 @@
 //! `forget`: a key that is done, or has failed, runs again, and no key that runs now.
 
 use harness::candidate::Elector;
+use harness::journal::Pen;
 use harness::kafka::Kafka;
 use harness::schema::Schema;
 use harness::stage::Stage;
@@ -80,6 +81,49 @@ fn the_newest_window_runs_again_and_not_those_before_it() {
     clock.set(5);
     let mut late = start(&stage, ("a", &clock), "exit 3");
     assert_eq!(late.status(), 0, "the window before is over: {late:?}");
+}
+
+/// Such a record was written by another program, or by a newer version.
+#[test]
+fn a_record_that_can_not_be_read_is_deleted_with_force() {
+    for place in ["", "%attempt", "%forgotten"] {
+        let stage = stage(Elector::Log);
+        // It makes the topic of facts.
+        assert_eq!(stage.candidate().option("--once", "another").job(["true"]).start().status(), 0);
+        let pen = Pen::new(Kafka::shared(), &format!("{}.once", stage.topic()), &[]);
+        pen.write(&format!("{}/{KEY}{place}", stage.key()), &[b"nonsense"]);
+        let mut candidate = once(&stage, "true").start();
+        let warning = candidate.await_event("warning");
+        assert!(warning.text("message").contains("neli-run forget --force"), "{warning:?}");
+        stage.close([candidate]);
+        let (object, status) = forget(&stage, &["--once", KEY]);
+        assert_eq!((object["outcome"].as_str(), status), (Some("unknown"), 4), "{object}");
+        assert!(object["why"].as_str().is_some_and(|why| why.contains("--force")), "{object}");
+        assert_eq!(runs(&stage), 0);
+        let (object, status) = forget(&stage, &["--once", KEY, "--force"]);
+        assert_eq!((object["outcome"].as_str(), status), (Some("forgotten"), 0), "{object}");
+        assert_eq!(once(&stage, "true").start().status(), 0);
+        assert_eq!(once(&stage, "true").start().status(), 0);
+        assert_eq!(runs(&stage), 1);
+    }
+}
+
+/// Else no window would ever be run again.
+#[test]
+fn a_record_of_windows_that_can_not_be_read_is_deleted_with_force() {
+    let stage = stage(Elector::Log);
+    let clock = WallClock::new(&stage, "a", 24 * 60 * 60 + 5);
+    assert_eq!(start(&stage, ("a", &clock), "true").status(), 0);
+    let pen = Pen::new(Kafka::shared(), &format!("{}.once", stage.topic()), &[]);
+    // Of no window, though readable.
+    let of_a_key = br#"{"v":1,"key":"k","outcome":"done","term":0,"attempt":1}"#;
+    for written in [&b"nonsense"[..], of_a_key] {
+        pen.write(&stage.key(), &[written]);
+        assert_eq!(forget(&stage, &["--newest-window"]).1, 4);
+        assert_eq!(forget(&stage, &["--newest-window", "--force"]).1, 0);
+        assert_eq!(start(&stage, ("a", &clock), "exit 3").status(), 3);
+        assert_eq!(start(&stage, ("a", &clock), "exit 4").status(), 3, "it has failed for good");
+    }
 }
 
 /// At a terminal it is asked for: nothing is written before somebody says yes.

@@ -113,6 +113,18 @@ with_both_electors! {
         stage.close([candidate]);
     }
 
+    /// The job that ran here has ended with 0, and the other role has none: 143 is the highest status.
+    fn a_stop_says_that_a_role_had_no_job(elector) {
+        let stage = stage(elector);
+        let job = ["sh", "-c", "trap 'exit 0' TERM; echo ready >&2; while :; do sleep 0.01; done"];
+        let mut candidate = stage.candidate().option("--roles", "2").option("--max-roles", "1").job(job).start();
+        wait::until_true("a job", || !candidate.strange_lines().is_empty());
+        candidate.signal(Signal::SIGTERM);
+        assert_eq!(candidate.status(), 143);
+        let exiting = candidate.await_event("exiting");
+        assert_eq!(exiting.text("why"), "stopped by SIGTERM while at least one role had no job here");
+    }
+
     /// With `--restart no` a role whose job has ended is left to others; the process ends with the last, with the highest status.
     fn a_role_whose_job_ends_is_stood_for_no_more(elector) {
         let stage = stage(elector);

@@ -80,6 +80,10 @@ impl Place {
     pub const ALL: [Self; 3] = [Self::Attempt, Self::Done, Self::Forgotten];
 }
 
+/// What is said of [`Unreadable`].
+pub const UNREADABLE: &str = "a record of the key is in no form that this version knows; update neli-run, or delete the record by neli-run \
+                              forget --force";
+
 /// A record that stands where a fact should and is none.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Unreadable;
@@ -184,6 +188,26 @@ impl Facts {
     #[must_use]
     pub const fn is_unreadable(&self) -> bool {
         self.done_is_unreadable || self.attempt_is_unreadable || self.forgotten_is_unreadable
+    }
+
+    /// Whether what stands at this place is nothing that this version can read.
+    #[must_use]
+    pub const fn is_unreadable_at(&self, place: Place) -> bool {
+        match place {
+            Place::Attempt => self.attempt_is_unreadable,
+            Place::Done => self.done_is_unreadable,
+            Place::Forgotten => self.forgotten_is_unreadable,
+        }
+    }
+
+    /// What stands at this place, or stood there last before what can't be read.
+    #[must_use]
+    pub const fn at(&self, place: Place) -> Option<&Fact> {
+        match place {
+            Place::Attempt => self.attempt.as_ref(),
+            Place::Done => self.done.as_ref(),
+            Place::Forgotten => self.forgotten.as_ref(),
+        }
     }
 
     /// Takes in the next record at this place; none is a record without a value, which takes back what stood there.

@@ -9,7 +9,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use crate::candidate;
-use crate::fact::{Fact, Facts, Outcome};
+use crate::fact::{self, Fact, Facts, Outcome};
 use crate::record::{Body, MemberId, Offset, Why};
 use crate::supervisor::RunEnd;
 use crate::time::Time;
@@ -163,7 +163,7 @@ impl Once {
             }
             Phase::Reading { read, term, until } if read == id => {
                 if self.is_unreadable(&facts) {
-                    self.trouble = Some("a record of this key is none that this version can read".into());
+                    self.trouble = Some(fact::UNREADABLE.into());
                     return self.give_up();
                 }
                 self.learn(facts);

@@ -237,7 +237,7 @@ impl Session {
     pub fn send(&mut self, role: u32, record: &Record) -> Result<(), ClientError> {
         let election = self.election(role).ok_or_else(|| ClientError("the topic is not known yet".to_owned()))?;
         let seq = (!record.is_last_hello()).then(|| record.seq.unwrap_or_default());
-        self.producer.send(&election, seq, &election.key_of(record), &record.to_bytes())?;
+        self.producer.send(&election, seq, &election.key_of(record), Some(&record.to_bytes()))?;
         if record.is_last_hello() {
             self.last_hello.said(clock::now());
         }

@@ -11,8 +11,8 @@ use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::Occasion;
 use crate::exit::StartupError;
 
-const LENGTH: &str = "must be a duration such as 15m or 1d, and where windows begin later than that says, by how much: 1d/2h; whole \
-                      seconds, 1s to 365d, from a day on whole days, and the offset less";
+const LENGTH: &str = "must be LENGTH or LENGTH/OFFSET, such as 15m, 1d, or 1d/2h for windows from 02:00 on; LENGTH is whole seconds from \
+                      1s to 365d, and whole days if it is longer than a day; OFFSET is less than LENGTH";
 
 /// The windows in which the job succeeds once.
 pub(super) struct Windows {

@@ -193,15 +193,22 @@ impl Producer {
     }
 
     /// Hands a record of this election over, and returns at once: what becomes of it is reported with its role and `seq`; without `seq` only
-    /// that it was delivered, as of a hello ([`KafkaEvent::HelloDelivered`]).
+    /// that it was delivered, as of a hello ([`KafkaEvent::HelloDelivered`]). A record without a payload is a tombstone: compaction deletes
+    /// what stands under its key.
     ///
     /// # Errors
     ///
     /// The queue is full (1,000 records) or the record too large; nothing more is reported of `seq` then.
-    pub fn send(&self, election: &ElectionId, seq: Option<u64>, key: &str, payload: &[u8]) -> Result<(), ClientError> {
+    pub fn send(
+        &self,
+        election: &ElectionId,
+        seq: Option<u64>,
+        key: &str,
+        payload: Option<&[u8]>,
+    ) -> Result<(), ClientError> {
         let opaque = Box::new(seq.map_or(Sent::Hello, |seq| Sent::Record { role: election.role, seq }));
-        let record =
-            BaseRecord::with_opaque_to(&election.topic, opaque).partition(election.partition).key(key).payload(payload);
+        let mut record = BaseRecord::with_opaque_to(&election.topic, opaque).partition(election.partition).key(key);
+        record.payload = payload;
         self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
     }
 
@@ -319,7 +326,7 @@ mod tests {
             let producer =
                 Producer::without_questions(&access, &elections, Duration::from_secs(5), sender.clone()).unwrap();
             for seq in 0..10 {
-                producer.send(&elections.election(0, 1), Some(seq), "g", b"{}").unwrap();
+                producer.send(&elections.election(0, 1), Some(seq), "g", Some(b"{}")).unwrap();
             }
         }
     }
