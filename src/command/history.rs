@@ -115,7 +115,7 @@ async fn read_to_end(reading: &mut Reading, timeout: Duration, from_ms: u64) -> 
 
 impl Read {
     fn take_in(&mut self, at: ReadAt, record: &ReadRecord) {
-        let ReadRecord { offset, key, value, other_key, written_ms } = record;
+        let ReadRecord { offset, key, value, other_key, written_ms, .. } = record;
         match key {
             Key::Election(_) => {
                 let parsed = value.as_deref().and_then(Record::parse);

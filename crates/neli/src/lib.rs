@@ -140,6 +140,7 @@ mod kafka {
     pub(crate) mod producer;
     pub(crate) mod reader;
     mod reading;
+    pub(crate) mod same_machine;
     pub(crate) mod topic;
 }
 
@@ -174,6 +175,7 @@ pub mod program {
     pub use crate::kafka::librdkafka::{GroupDescription, NewTopic, Rights, topic_identity};
     pub use crate::kafka::producer::Producer;
     pub use crate::kafka::reader::{IfMissing, Reader, Source};
+    pub use crate::kafka::same_machine::runs_on_this_machine;
     pub use crate::kafka::topic::{has_topic, topics};
     pub use crate::session::event::{RoleEvent, SessionEvent};
     pub use crate::session::{Session, SessionSettings};
