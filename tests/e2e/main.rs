@@ -32,6 +32,7 @@ mod never_pause;
 mod oidc;
 mod once;
 mod overlap;
+mod page;
 mod priority;
 mod process_one;
 mod remade;
