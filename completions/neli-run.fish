@@ -24,7 +24,7 @@ function __fish_neli_run_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c neli-run -n "__fish_neli_run_needs_command" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r -f -a "(__fish_neli_run_groups)"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l name -d 'What this candidate is called [default: <host>:<pid>]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l roles -d 'Several elections in this process: so many, or of each name' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l spread -d 'Hand roles over until each candidate has a fair share [default: yes]' -r -f -a "yes\t''
@@ -95,7 +95,7 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "doctor" -d 'Tell 
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "broker" -d 'Run the small broker of --embedded in the foreground, and print its address'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "completions" -d 'Print a shell\'s completions'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "man" -d 'Print the manual page: neli-run man | man -l -'
-complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r -f -a "(__fish_neli_run_groups)"
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s t -l topic -d 'The journal\'s topic [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s X -l property -d 'A librdkafka property; repeatable' -r
@@ -109,13 +109,13 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s h -l help -
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s X -l property -d 'A librdkafka property; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
-complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s g -l group -d 'Those of this group alone' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s g -l group -d 'Those of this group alone' -r -f -a "(__fish_neli_run_groups)"
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s t -l topic -d 'This topic alone [default: all that end in .neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l timeout -d 'How long to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l embedded -d 'A trial without Kafka, on this machine alone'
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l json -d 'Print one JSON object an election'
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r -f -a "(__fish_neli_run_groups)"
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s t -l topic -d 'The journal\'s topic [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s X -l property -d 'A librdkafka property; repeatable' -r
@@ -123,12 +123,13 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l properties -
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l role -d 'Which role of --roles, by its name or number [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l from -d 'Where to begin; 1h is an hour ago [default: end]' -r -f -a "start\t''
 end\t''"
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l timeout -d 'How long to wait for Kafka\'s first answers [default: 30s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l embedded -d 'A trial without Kafka, on this machine alone'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l json -d 'Print every record of the election with the law\'s verdict, one JSON object a line'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l all -d 'Print the candidates\' hellos, too'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l until-end -d 'Exit at what was the end when watch began'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r -f -a "(__fish_neli_run_groups)"
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s t -l topic -d 'The journal\'s topic [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s X -l property -d 'A librdkafka property; repeatable' -r
@@ -141,7 +142,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l embedded -
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l check -d 'Tell what is odd, and exit with 1 when two jobs may have run at once'
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l json -d 'Print one JSON object a term, and with --check one a finding'
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r -f -a "(__fish_neli_run_groups)"
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s t -l topic -d 'The journal\'s topic [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s X -l property -d 'A librdkafka property; repeatable' -r
@@ -153,7 +154,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l embedded -d
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l force -d 'Also where nobody stands by'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l json -d 'Print one JSON object, whatever comes of it'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r -f -a "(__fish_neli_run_groups)"
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s t -l topic -d 'The journal\'s topic [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s X -l property -d 'A librdkafka property; repeatable' -r
@@ -166,7 +167,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l yes -d 'Do not
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l force -d 'Also where nobody is known to lead or stand by'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l json -d 'Print one JSON object, whatever comes of it'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r -f -a "(__fish_neli_run_groups)"
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s t -l topic -d 'The journal\'s topic [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s X -l property -d 'A librdkafka property; repeatable' -r
@@ -180,7 +181,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l force -d 'A
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l yes -d 'Do not ask at a terminal'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l json -d 'Print one JSON object, whatever comes of it'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r -f -a "(__fish_neli_run_groups)"
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s t -l topic -d 'The journal\'s topic [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s X -l property -d 'A librdkafka property; repeatable' -r
@@ -243,7 +244,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l log-format 
 json\t''"
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l log-file -d 'Append the log here, and leave stderr to the job [default: stderr]' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l listen -d 'Serve metrics, health and a status page by HTTP here' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s g -l group -d 'The election [default: none, and this machine and the brokers are looked at]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s g -l group -d 'The election [default: none, and this machine and the brokers are looked at]' -r -f -a "(__fish_neli_run_groups)"
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l timeout -d 'How long to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l preempt -d 'Ask a leader of lower priority to stand down'
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l embedded -d 'A trial without Kafka, on this machine alone'
@@ -256,6 +257,13 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s h -l help -
 complete -c neli-run -n "__fish_neli_run_using_subcommand broker" -s h -l help -d 'Print help'
 complete -c neli-run -n "__fish_neli_run_using_subcommand completions" -s h -l help -d 'Print help'
 complete -c neli-run -n "__fish_neli_run_using_subcommand man" -s h -l help -d 'Print help'
+
+# The groups of the elections that are found by what the line says of Kafka.
+function __fish_neli_run_groups
+    set -l words (commandline -opc)
+    $words[1] completions groups -- $words[2..-1] 2>/dev/null
+end
+
 complete -c neli-run -n "__fish_neli_run_using_subcommand completions" -f -a "bash fish zsh"
 
 # Behind -- the job's own completions take over.

@@ -170,7 +170,8 @@ fn value(long: &'static str, name: &'static str, help: &str) -> Arg {
     Arg::new(long).long(long).value_name(name).value_parser(text).help(help.to_owned())
 }
 
-const WATCH: &str = "With --json, --from, --all or --until-end it prints lines on a terminal, too. It reads the topic and writes nothing; READ on \
+const WATCH: &str = "With --json, --from, --all or --until-end it prints lines on a terminal, too. Exits with 4 when Kafka does not answer in \
+                     time at the start; later it waits until Kafka answers again. It reads the topic and writes nothing; READ on \
                      the topic is enough.";
 
 fn watch() -> Command {
@@ -194,6 +195,7 @@ fn watch() -> Command {
         )
         .arg(flag("all", "Print the candidates' hellos, too"))
         .arg(flag("until-end", "Exit at what was the end when watch began"))
+        .arg(value("timeout", "DURATION", "How long to wait for Kafka's first answers [default: 30s]"))
 }
 
 fn broker() -> Command {

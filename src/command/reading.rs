@@ -28,7 +28,7 @@ use hellos::HellosElsewhere;
 pub(super) use hellos::is_hello;
 pub(super) use last::{Begin, read_last};
 pub(super) use place::Place;
-pub(super) use seen::{Seen, Unread, key_of_election, observe};
+pub(super) use seen::{Seen, Unread, key_of_election, no_answer, observe};
 
 /// How many events may wait.
 const WAITING: usize = 1_000;

@@ -11,6 +11,7 @@ mod bad_input;
 mod broker;
 mod broker_deaths;
 mod clocks;
+mod completions;
 mod death;
 mod doctor;
 mod embedded;

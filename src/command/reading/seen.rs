@@ -136,7 +136,7 @@ async fn read_to_end(reading: &mut Reading, span: Offset, deadline: Time, timeou
 }
 
 /// That Kafka has not answered in time, and what was said of that last.
-pub(super) fn no_answer(timeout: Duration, why: Option<String>) -> String {
+pub(in crate::command) fn no_answer(timeout: Duration, why: Option<String>) -> String {
     let within = spoken(timeout);
     why.map_or_else(|| format!("no answer within {within}"), |why| format!("{why} (no answer within {within})"))
 }
