@@ -198,7 +198,7 @@ impl Reading {
     }
 
     /// Whether what there was of hellos elsewhere when the reading began has been read.
-    fn has_read_hellos(&self) -> bool {
+    pub(super) fn has_read_hellos(&self) -> bool {
         self.hellos.as_ref().is_none_or(HellosElsewhere::are_read)
     }
 
