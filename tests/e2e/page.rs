@@ -76,12 +76,26 @@ impl Browser {
         }
         self.orders.write_all(format!("{order}\0").as_bytes()).expect("the browser runs");
         loop {
-            let message = self.messages.recv_timeout(wait::PATIENCE).unwrap_or_else(|_| panic!("no answer: {order}"));
+            let message = self.next(&order);
             if message["id"] == self.last_id {
                 assert!(message["error"].is_null(), "{order}: {message}");
                 return message["result"].clone();
             }
             self.events.push(message);
+        }
+    }
+
+    /// What the browser says next, within the time that `awaited` may take.
+    fn next(&self, awaited: &Value) -> Value {
+        self.messages.recv_timeout(wait::PATIENCE).unwrap_or_else(|_| panic!("waited in vain: {awaited}"))
+    }
+
+    /// Goes to a page, and returns when it is loaded: what is asked before that is asked of the page before.
+    fn load(&mut self, url: &str) {
+        self.call("Page.navigate", &json!({ "url": url }));
+        while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {
+            let event = self.next(&url.into());
+            self.events.push(event);
         }
     }
 
@@ -97,7 +111,7 @@ impl Browser {
     fn await_text(&mut self, text: &str) {
         let expression = format!(
             "new Promise(done => {{
-                const look = () => document.body.textContent.includes({text}) && done(true);
+                const look = () => document.body.innerText.includes({text}) && done(true);
                 new MutationObserver(look).observe(document, {{ subtree: true, childList: true, characterData: true }});
                 look();
             }})",
@@ -141,7 +155,7 @@ fn the_page_follows_a_handover_at_a_phone_s_width() {
     let (width, height) = PHONE;
     let phone = json!({ "width": width, "height": height, "deviceScaleFactor": 2, "mobile": true });
     browser.call("Emulation.setDeviceMetricsOverride", &phone);
-    browser.call("Page.navigate", &json!({ "url": format!("http://{address}/") }));
+    browser.load(&format!("http://{address}/"));
     browser.await_text("first leads");
     browser.await_text("live");
     assert_eq!(browser.value("document.title"), format!("{} · neli-run", stage.group));
