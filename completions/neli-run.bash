@@ -1101,7 +1101,7 @@ _neli__run() {
             return 0
             ;;
         neli__run__subcmd__watch)
-            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --json --from --all --until-end --help"
+            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --json --from --all --until-end --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1162,6 +1162,10 @@ _neli__run() {
                     COMPREPLY=($(compgen -W "start end" -- "${cur}"))
                     return 0
                     ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1191,5 +1195,24 @@ _neli_run_or_job() {
             return
         fi
     done
+    case "$3" in
+        -g | --group)
+            _neli_run_groups "$1" "$2"
+            return
+            ;;
+        =)
+            if ((COMP_CWORD > 1)) && [[ "${COMP_WORDS[COMP_CWORD - 2]}" == --group ]]; then
+                _neli_run_groups "$1" "$2"
+                return
+            fi
+            ;;
+    esac
     _neli__run "$@"
+}
+
+# The groups of the elections that are found by what the line says of Kafka.
+_neli_run_groups() {
+    local -a words
+    read -ra words <<< "${COMP_LINE:0:COMP_POINT}"
+    mapfile -t COMPREPLY < <(compgen -W "$("$1" completions groups -- "${words[@]:1}" 2> /dev/null)" -- "$2")
 }

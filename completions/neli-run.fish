@@ -24,7 +24,7 @@ function __fish_neli_run_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c neli-run -n "__fish_neli_run_needs_command" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -s g -l group -d 'Name of the election and of its consumer group (required)' -r -f -a "(__fish_neli_run_groups)"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l name -d 'Name of this candidate, in the log and for the others [default: <host>:<pid>]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l roles -d 'Stand in N elections, or in one for each name' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l spread -d 'Move roles until each candidate leads a fair share [default: yes]' -r -f -a "yes\t''
@@ -95,7 +95,7 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "doctor" -d 'Repor
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "broker" -d 'Run the broker of --embedded in the foreground'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "completions" -d 'Print the completions of a shell'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "man" -d 'Print a page of the manual: neli-run man | man -l -'
-complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s g -l group -d 'Name of the election and of its consumer group (required)' -r -f -a "(__fish_neli_run_groups)"
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
@@ -109,13 +109,13 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s h -l help -
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l properties -d 'Read properties, such as passwords, from a file' -r -F
-complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s g -l group -d 'Only elections of this group [default: all groups]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s g -l group -d 'Only elections of this group [default: all groups]' -r -f -a "(__fish_neli_run_groups)"
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s t -l topic -d 'Only this topic [default: all named *.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l embedded -d 'Try neli-run on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l json -d 'Print one JSON object for each election'
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s g -l group -d 'Name of the election and of its consumer group (required)' -r -f -a "(__fish_neli_run_groups)"
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
@@ -123,12 +123,13 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l properties -
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l role -d 'Role of --roles, by name or number [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l from -d 'start, end, an offset, or 1h (an hour ago) [default: end]' -r -f -a "start\t''
 end\t''"
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l timeout -d 'How long to wait for Kafka\'s first answers [default: 30s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l embedded -d 'Try neli-run on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l json -d 'Print each record, and whether it counts, as JSON'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l all -d 'Also print the hellos of the candidates'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l until-end -d 'Exit where the topic ended when watch started'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s g -l group -d 'Name of the election and of its consumer group (required)' -r -f -a "(__fish_neli_run_groups)"
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
@@ -141,7 +142,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l embedded -
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l check -d 'Also report violations, gaps and missing records'
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l json -d 'Print one JSON object for each term and finding'
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s g -l group -d 'Name of the election and of its consumer group (required)' -r -f -a "(__fish_neli_run_groups)"
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
@@ -153,7 +154,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l embedded -d
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l force -d 'Ask even if no candidate stands by'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l json -d 'Print the outcome as one JSON object'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s g -l group -d 'Name of the election and of its consumer group (required)' -r -f -a "(__fish_neli_run_groups)"
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
@@ -166,7 +167,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l yes -d 'Do not
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l force -d 'Write the request even if no candidate is known'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l json -d 'Print the outcome as one JSON object'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s g -l group -d 'Name of the election and of its consumer group (required)' -r -f -a "(__fish_neli_run_groups)"
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
@@ -180,7 +181,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l force -d 'F
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l yes -d 'Do not ask for confirmation on a terminal'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l json -d 'Print the outcome as one JSON object'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s g -l group -d 'Name of the election and of its consumer group (required)' -r -f -a "(__fish_neli_run_groups)"
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
@@ -243,7 +244,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l log-format 
 json\t''"
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l log-file -d 'Append the log to this file, and keep stderr for the job [default: stderr]' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l listen -d 'Serve metrics, probes and a status page over HTTP' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s g -l group -d 'The election [default: only check machine and brokers]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s g -l group -d 'The election [default: only check machine and brokers]' -r -f -a "(__fish_neli_run_groups)"
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l preempt -d 'Ask a leader of a lower priority to stand down'
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l embedded -d 'Try neli-run on this machine, without Kafka'
@@ -256,6 +257,13 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s h -l help -
 complete -c neli-run -n "__fish_neli_run_using_subcommand broker" -s h -l help -d 'Print help'
 complete -c neli-run -n "__fish_neli_run_using_subcommand completions" -s h -l help -d 'Print help'
 complete -c neli-run -n "__fish_neli_run_using_subcommand man" -s h -l help -d 'Print help'
+
+# The groups of the elections that are found by what the line says of Kafka.
+function __fish_neli_run_groups
+    set -l words (commandline -opc)
+    $words[1] completions groups -- $words[2..-1] 2>/dev/null
+end
+
 complete -c neli-run -n "__fish_neli_run_using_subcommand completions" -f -a "bash fish zsh"
 
 # Behind -- the job's own completions take over.

@@ -325,6 +325,8 @@ pub struct Watch {
     pub until_end: bool,
     /// `--all`: hellos, too.
     pub has_hellos: bool,
+    /// `--timeout`: how long Kafka's first answers are waited for.
+    pub timeout: Duration,
     /// What is no reason to refuse, and ought to be known.
     pub warnings: Vec<String>,
 }

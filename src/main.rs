@@ -33,6 +33,12 @@ fn main() -> ExitCode {
         [_, mode, descriptor] if mode == embedded::MODE && sealed_file::is_named_by(descriptor) => {
             command::broker::daemon()
         }
+        // What the shells' completions ask; it is silent whatever is wrong with the line that is completed.
+        [_, mode, what, dashes, words @ ..]
+            if mode == "completions" && what == command::completions::GROUPS && dashes == "--" =>
+        {
+            Ok(command::completions::groups::main(words, Environment(std::env::vars_os().collect())))
+        }
         _ => perform(&arguments, at_start),
     };
     let status = done.unwrap_or_else(|refusal| {

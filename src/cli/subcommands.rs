@@ -179,8 +179,9 @@ fn value(long: &'static str, name: &'static str, help: &str) -> Arg {
     Arg::new(long).long(long).value_name(name).value_parser(text).help(help.to_owned())
 }
 
-const WATCH: &str = "Shows a page on a terminal, and prints lines elsewhere or with --json, --from, --all or --until-end. Reads the topic \
-    and writes nothing; READ on the topic is enough.";
+const WATCH: &str = "Shows a page on a terminal, and prints lines elsewhere or with --json, --from, --all or --until-end. Exits with 4 if \
+    Kafka does not answer in time at the start; later it waits until Kafka answers again. Reads the topic and writes nothing; READ on the \
+    topic is enough.";
 
 fn watch() -> Command {
     let about = "Show an election live, or print a line for each change";
@@ -202,6 +203,7 @@ fn watch() -> Command {
         )
         .arg(flag("all", "Also print the hellos of the candidates"))
         .arg(flag("until-end", "Exit where the topic ended when watch started"))
+        .arg(value("timeout", "DURATION", "How long to wait for Kafka's first answers [default: 30s]"))
 }
 
 fn broker() -> Command {

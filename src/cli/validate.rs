@@ -116,9 +116,13 @@ pub fn watch(args: &ParsedArgs) -> Result<Watch, StartupError> {
         from: watch::from(args)?,
         until_end: args.flag("until-end")?.is_some(),
         has_hellos: args.flag("all")?.is_some(),
+        timeout: look::timeout(args, WATCH_TIMEOUT)?,
         warnings,
     })
 }
+
+/// How long `watch` waits for Kafka's first answers, unless `--timeout` says otherwise.
+const WATCH_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn election(args: &ParsedArgs) -> Result<ElectionId, StartupError> {
     let Some(group) = args.value("group") else {

@@ -8,6 +8,11 @@ use crate::command::stdout;
 use crate::exit::{ExitStatus, StartupError};
 use crate::text::quoted;
 
+pub mod groups;
+
+/// Asks for [`groups`] in place of a shell's completions.
+pub const GROUPS: &str = "groups";
+
 /// The shells that have completions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Shell {
@@ -48,8 +53,23 @@ pub fn script(shell: Shell) -> String {
             script.replace("complete -F _neli__run ", "complete -F _neli_run_or_job ") + BASH
         }
         // An option that still lacks its value is no reason to know nothing.
-        Shell::Fish => script.replacen("    or return\n", "    or return 0\n", 1) + FISH,
-        Shell::Zsh => script.replacen("_neli-run() {\n", &format!("_neli-run() {{\n{ZSH}"), 1),
+        Shell::Fish => {
+            let script = script.replacen("    or return\n", "    or return 0\n", 1);
+            let lines = script.lines().map(|line| {
+                let is_group = line.contains(" -s g -l group ");
+                line.to_owned() + if is_group { FISH_GROUPS } else { "" } + "\n"
+            });
+            lines.collect::<String>() + FISH
+        }
+        Shell::Zsh => {
+            let lines = script.lines().map(|line| {
+                let is_group = line.starts_with("'-g+[") || line.starts_with("'--group=[");
+                let line = if is_group { line.replace(":_default'", ":_neli-run_groups'") } else { line.to_owned() };
+                line + "\n"
+            });
+            let script: String = lines.collect();
+            script.replacen("_neli-run() {\n", &format!("{ZSH_GROUPS}_neli-run() {{\n{ZSH}"), 1)
+        }
     }
 }
 
@@ -123,11 +143,40 @@ _neli_run_or_job() {
             return
         fi
     done
+    case "$3" in
+        -g | --group)
+            _neli_run_groups "$1" "$2"
+            return
+            ;;
+        =)
+            if ((COMP_CWORD > 1)) && [[ "${COMP_WORDS[COMP_CWORD - 2]}" == --group ]]; then
+                _neli_run_groups "$1" "$2"
+                return
+            fi
+            ;;
+    esac
     _neli__run "$@"
+}
+
+# The groups of the elections that are found by what the line says of Kafka.
+_neli_run_groups() {
+    local -a words
+    read -ra words <<< "${COMP_LINE:0:COMP_POINT}"
+    mapfile -t COMPREPLY < <(compgen -W "$("$1" completions groups -- "${words[@]:1}" 2> /dev/null)" -- "$2")
 }
 "#;
 
-const FISH: &str = r#"complete -c neli-run -n "__fish_neli_run_using_subcommand completions" -f -a "bash fish zsh"
+/// Behind what fish knows of `--group`.
+const FISH_GROUPS: &str = r#" -f -a "(__fish_neli_run_groups)""#;
+
+const FISH: &str = r#"
+# The groups of the elections that are found by what the line says of Kafka.
+function __fish_neli_run_groups
+    set -l words (commandline -opc)
+    $words[1] completions groups -- $words[2..-1] 2>/dev/null
+end
+
+complete -c neli-run -n "__fish_neli_run_using_subcommand completions" -f -a "bash fish zsh"
 
 # Behind -- the job's own completions take over.
 function __fish_neli_run_job
@@ -136,6 +185,16 @@ function __fish_neli_run_job
     complete -C (string join -- ' ' (string escape -- $words[(math $at + 1)..-1]) (commandline -ct))
 end
 complete -c neli-run -n "contains -- -- (commandline -opc)" -f -a "(__fish_neli_run_job)"
+"#;
+
+const ZSH_GROUPS: &str = r#"# The groups of the elections that are found by what the line says of Kafka.
+(( $+functions[_neli-run_groups] )) ||
+_neli-run_groups() {
+    local -a groups
+    groups=(${(f)"$(neli-run completions groups -- ${(Q)words[1,CURRENT-1]} 2>/dev/null)"})
+    compadd -a groups
+}
+
 "#;
 
 const ZSH: &str = r"    # Behind -- the job's own completions take over.

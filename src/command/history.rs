@@ -7,10 +7,11 @@ use std::time::Duration;
 use neli::program::{ElectionId, Key, ReadRecord, clock};
 use neli_proto::journal::Journal;
 use neli_proto::observer::{Finding, Found, History, Leadership, PastTerm, ReadAt, TermEnd};
+use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{Offset, Record};
 
 use crate::command::page::{Style, Tone, columns, wrapped};
-use crate::command::reading::{self, Input, Place, Reading, Unread, key_of_election, read_at};
+use crate::command::reading::{self, ElectionKey, Input, Place, Reading, Unread, is_hello, key_of_election, read_at};
 use crate::command::stdout;
 use crate::command::wording::{counted, date, how_released, named, no_record, span};
 use crate::config::{HistoryOf, Look};
@@ -75,14 +76,20 @@ async fn read(look: &Look, from_ms: u64) -> Result<(ElectionId, Read), StartupEr
         Err(Unread::NoAnswer(why)) => return Err(StartupError::with(UNKNOWN, why)),
         Err(Unread::Refused(refusal)) => return Err(refusal),
     };
-    let mut reading = Reading::of(&access, &place)?;
-    let history = read_to_end(&mut reading, look.timeout, from_ms).await?;
+    let mut reading = Reading::with_hellos(&access, &place)?;
+    let history = read_to_end(&mut reading, &place.election, look.timeout, from_ms).await?;
     Ok((place.election, history))
 }
 
-async fn read_to_end(reading: &mut Reading, timeout: Duration, from_ms: u64) -> Result<Read, StartupError> {
+async fn read_to_end(
+    reading: &mut Reading,
+    election: &ElectionId,
+    timeout: Duration,
+    from_ms: u64,
+) -> Result<Read, StartupError> {
     let mut read: Option<(Read, Offset)> = None;
-    let mut trouble = None;
+    // A hello elsewhere may be read before it is known where the election's partition begins.
+    let (mut caught_up, mut trouble, mut is_candidate_known) = (0, None, false);
     loop {
         // It may be long: an answer is waited for, and not its end.
         let input = reading.next(Some(clock::now() + timeout)).await?;
@@ -98,24 +105,38 @@ async fn read_to_end(reading: &mut Reading, timeout: Duration, from_ms: u64) -> 
                 reading.read_from(start);
             }
             (Input::Ends { asked, end, .. }, Some((read, _))) => read.history.answered(at.now, asked, end),
-            (Input::Record(record), Some((read, _))) => read.take_in(at, &record),
-            (Input::CaughtUp(next), Some((read, end))) if next >= *end => return Ok(read.clone()),
+            (Input::Record(record), Some((read, _))) => {
+                is_candidate_known |= is_hello_of(election, &record);
+                read.take_in(at, election, &record);
+            }
+            (Input::Hello(record), _) => is_candidate_known |= is_hello_of(election, &record),
+            (Input::CaughtUp(next), _) => caught_up = next,
             (Input::Timeout, _) => {
                 let within = spoken(timeout);
                 let why = trouble.map_or_else(String::new, |why| format!("{why}: "));
                 return Err(StartupError::with(UNKNOWN, format!("{why}no answer within {within}")));
             }
-            (Input::CaughtUp(_) | Input::Hello(_) | Input::Record(_) | Input::Up | Input::Warning(_), _) => {}
+            (Input::Record(_) | Input::Up | Input::Warning(_), _) => {}
         }
-        if let Some((read, _)) = read.take_if(|(read, end)| read.history.observer().journal().next() >= *end) {
-            return Ok(read);
+        let is_read =
+            |(read, end): &mut (Read, Offset)| caught_up.max(read.history.observer().journal().next()) >= *end;
+        if reading.has_read_hellos()
+            && let Some((read, _)) = read.take_if(is_read)
+        {
+            return Ok(Read { is_known: read.is_known || is_candidate_known, ..read });
         }
     }
 }
 
+/// Whether a candidate says hello for the election's role.
+fn is_hello_of(election: &ElectionId, record: &ReadRecord) -> bool {
+    let process = record.value.as_deref().filter(|_| is_hello(&election.group, record)).and_then(ProcessHello::parse);
+    process.is_some_and(|process| process.mapping().number(&election.label()).is_some())
+}
+
 impl Read {
-    fn take_in(&mut self, at: ReadAt, record: &ReadRecord) {
-        let ReadRecord { offset, key, value, other_key, written_ms } = record;
+    fn take_in(&mut self, at: ReadAt, election: &ElectionId, record: &ReadRecord) {
+        let ReadRecord { offset, key, value, other_key, written_ms, .. } = record;
         match key {
             Key::Election(_) => {
                 let parsed = value.as_deref().and_then(Record::parse);
@@ -124,7 +145,9 @@ impl Read {
             Key::AnyHello | Key::Hello(_) | Key::Other => self.history.read_other(at.now, *offset),
         }
         match other_key.as_deref().and_then(key_of_election) {
-            Some(election) if *key == Key::Other => self.others.extend([election.group.to_owned()]),
+            Some(ElectionKey { group, .. }) if *key == Key::Other => {
+                self.others.extend(Some(group).filter(|group| *group != election.group).map(str::to_owned));
+            }
             _ => self.is_known |= *key != Key::Other,
         }
     }
@@ -261,11 +284,14 @@ fn sentence(finding: &Finding) -> String {
             format!("no leader for {} after term {after}{on}", span(*gap))
         }
         Finding::NotEffective { claims, words, nonsense } => {
-            let (claims, words) = (counted(*claims, "claim"), counted(*words, "record"));
-            let nonsense = counted(*nonsense, "record");
-            format!(
-                "not effective: {claims} that came too late, {words} of leaders that led no more, {nonsense} without sense"
-            )
+            let of =
+                |count: u64, what: &str, which: &str| (count > 0).then(|| format!("{} {which}", counted(count, what)));
+            let kinds = [
+                of(*claims, "claim", "that came too late"),
+                of(*words, "record", "of leaders that led no more"),
+                of(*nonsense, "record", "without sense"),
+            ];
+            format!("not effective: {}", kinds.into_iter().flatten().collect::<Vec<_>>().join(", "))
         }
         Finding::Missing { times } => {
             format!("records are missing in {}: who led there can't be told", counted(*times, "place"))
@@ -333,8 +359,7 @@ mod tests {
     #[test]
     fn one_is_told_as_one() {
         let one = Finding::NotEffective { claims: 1, words: 2, nonsense: 0 };
-        let expected =
-            "not effective: 1 claim that came too late, 2 records of leaders that led no more, 0 records without sense";
+        let expected = "not effective: 1 claim that came too late, 2 records of leaders that led no more";
         assert_eq!(sentence(&one), expected);
         assert_eq!(counted(1_u64, "term"), "1 term");
     }

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Write};
 
-use neli::program::{ReadRecord, topics};
+use neli::program::{Elections, ReadRecord, names, topics};
 use neli_proto::journal::Journal;
 use neli_proto::observer::{Leadership, Observer, ReadAt};
+use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{Offset, Record};
 use serde::Serialize;
 
@@ -37,17 +38,30 @@ const SPAN: Offset = 100_000;
 struct Found {
     topic: String,
     partition: i32,
-    elections: Elections,
+    elections: Observers,
+    /// Hellos of candidates with many roles, in the order of the log.
+    hellos: Vec<Hello>,
+    /// Where the reading began.
+    begin: Begin,
 }
 
 /// The elections of a partition.
-type Elections = BTreeMap<Name, Observer>;
+type Observers = BTreeMap<Name, Observer>;
 
 /// What an election is called.
 #[derive(Eq, Ord, PartialEq, PartialOrd)]
 struct Name {
     group: String,
     role: String,
+}
+
+/// A hello of a candidate with many roles: it is about elections in several partitions.
+#[derive(Clone)]
+struct Hello {
+    group: String,
+    at: ReadAt,
+    process: ProcessHello,
+    written_ms: Option<u64>,
 }
 
 /// An election as JSON: docs/json.md describes it.
@@ -96,6 +110,16 @@ pub fn main(list: &List) -> Result<ExitStatus, StartupError> {
     Err(StartupError::with(UNKNOWN, format!("not all could be read: {}", unread.join("; "))))
 }
 
+/// The groups of all elections that are found, in order.
+///
+/// # Errors
+///
+/// As for [`main`].
+pub(super) fn groups(list: &List) -> Result<BTreeSet<String>, StartupError> {
+    let (found, _) = reading::run(find(list))?;
+    Ok(found.into_iter().flat_map(|found| found.elections.into_keys()).map(|name| name.group).collect())
+}
+
 /// What is found, and which partitions could not be read.
 async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
     let access = reading::access(&list.client)?;
@@ -117,9 +141,12 @@ async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
             let reading = Reading::of_all(&access, &topic, partition)?;
             ahead.push_back((topic, partition, reading));
         }
-        let Some((topic, partition, reading)) = ahead.pop_front() else { return Ok((found, unread)) };
-        match read(reading, list).await {
-            Ok(elections) => found.push(Found { topic, partition, elections }),
+        let Some((topic, partition, reading)) = ahead.pop_front() else {
+            count_hellos(&mut found);
+            return Ok((found, unread));
+        };
+        match read(reading, list, &topic, partition).await {
+            Ok(elections) => found.push(elections),
             // Of several, one that is just being deleted, say, or may not be read hides none of the others.
             Err(why) if list.topic.is_none() => unread.push(format!("{topic} [{partition}]: {why}")),
             Err(why) => return Err(why),
@@ -127,15 +154,23 @@ async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
     }
 }
 
-async fn read(mut reading: Reading, list: &List) -> Result<Elections, StartupError> {
-    let mut elections = BTreeMap::new();
-    read_last(&mut reading, SPAN, list.timeout, |at, record, begin| take_in(&mut elections, at, record, begin)).await?;
-    Ok(elections)
+async fn read(mut reading: Reading, list: &List, topic: &str, partition: i32) -> Result<Found, StartupError> {
+    let (mut elections, mut hellos) = (Observers::new(), Vec::new());
+    let begin = read_last(&mut reading, SPAN, list.timeout, |at, record, begin| {
+        take_in(&mut elections, &mut hellos, at, record, begin);
+    });
+    let begin = begin.await?;
+    Ok(Found { topic: topic.to_owned(), partition, elections, hellos, begin })
 }
 
-fn take_in(elections: &mut Elections, at: ReadAt, record: ReadRecord, begin: Begin) {
+fn take_in(elections: &mut Observers, hellos: &mut Vec<Hello>, at: ReadAt, record: ReadRecord, begin: Begin) {
     let ReadRecord { offset, value, other_key, written_ms, .. } = record;
     let Some(ElectionKey { group, role, is_hello }) = other_key.as_deref().and_then(key_of_election) else { return };
+    let process = value.as_deref().filter(|_| is_hello).and_then(ProcessHello::parse);
+    if let Some(process) = process.filter(|process| process.roles.is_some()) {
+        hellos.push(Hello { group: group.to_owned(), at, process, written_ms });
+        return;
+    }
     let name = Name { group: group.to_owned(), role: role.to_owned() };
     let observer = elections.entry(name).or_insert_with(|| Observer::new(Journal::read_from(begin.from, begin.origin)));
     // What stands in between is other elections'.
@@ -145,6 +180,30 @@ fn take_in(elections: &mut Elections, at: ReadAt, record: ReadRecord, begin: Beg
         observer.read_hello(at, offset, parsed, written_ms);
     } else {
         observer.read(at, offset, parsed.as_ref(), written_ms);
+    }
+}
+
+/// A candidate with many roles stands by for each of them, also for those of which nothing else was read.
+fn count_hellos(found: &mut [Found]) {
+    let hellos: Vec<(String, Hello)> =
+        found.iter().flat_map(|found| found.hellos.iter().map(|hello| (found.topic.clone(), hello.clone()))).collect();
+    for (topic, Hello { group, at, process, written_ms }) in hellos {
+        let mapping = process.mapping();
+        let partitions = process.partitions.and_then(|partitions| i32::try_from(partitions).ok()).unwrap_or(1).max(1);
+        let labels: Vec<String> = if mapping.names().is_empty() {
+            (0..mapping.count().min(names::MOST_ROLES)).map(|number| number.to_string()).collect()
+        } else {
+            mapping.names().iter().map(ToString::to_string).collect()
+        };
+        for (number, label) in (0..).zip(labels) {
+            let partition = Elections::partition_of(number, partitions);
+            let place = found.iter_mut().find(|found| found.topic == topic && found.partition == partition);
+            let Some(Found { elections, begin, .. }) = place else { continue };
+            let observer = elections
+                .entry(Name { group: group.clone(), role: label })
+                .or_insert_with(|| Observer::new(Journal::read_from(begin.from, begin.origin)));
+            observer.process_hello_received(at, process.clone(), written_ms);
+        }
     }
 }
 

@@ -28,7 +28,7 @@ use hellos::HellosElsewhere;
 pub(super) use hellos::is_hello;
 pub(super) use last::{Begin, read_last};
 pub(super) use place::Place;
-pub(super) use seen::{ElectionKey, Seen, Unread, key_of_election, observe};
+pub(super) use seen::{ElectionKey, Seen, Unread, key_of_election, no_answer, observe};
 
 /// How many events may wait.
 const WAITING: usize = 1_000;
@@ -198,7 +198,7 @@ impl Reading {
     }
 
     /// Whether what there was of hellos elsewhere when the reading began has been read.
-    fn has_read_hellos(&self) -> bool {
+    pub(super) fn has_read_hellos(&self) -> bool {
         self.hellos.as_ref().is_none_or(HellosElsewhere::are_read)
     }
 

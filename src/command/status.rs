@@ -197,6 +197,10 @@ impl<'a> Snapshot<'a> {
     /// Who leads, or why nobody does.
     fn sentence(&self) -> String {
         let sentence = leadership(self.leadership);
+        if let (Leadership::Forgotten | Leadership::NeverLed, Some(mapping)) = (self.leadership, self.other_roles()) {
+            let (label, roles) = (self.election.label(), mapping.roles());
+            return format!("no leader: there is no role {label}; --role says which of {roles} is meant");
+        }
         let Some(NoRoom { candidates, most, max_roles }) = &self.no_room else { return sentence };
         let roles = self.seen.mapping.as_ref().map_or(1, Mapping::count);
         let limits: Vec<String> = max_roles.iter().map(u32::to_string).collect();
@@ -353,12 +357,17 @@ impl<'a> Snapshot<'a> {
         }
     }
 
+    /// The roles of the candidates, where this one is none of them.
+    fn other_roles(&self) -> Option<&Mapping> {
+        self.seen.mapping.as_ref().filter(|mapping| mapping.number(&self.election.label()).is_none())
+    }
+
     /// Which role this is of how many.
     fn roles(&self, page: &mut Page) {
         let Some(mapping) = &self.seen.mapping else { return };
         let (label, roles) = (self.election.label(), mapping.roles());
         let cells = match mapping.number(&label) {
-            Some(_) => format!("this is {label} of {roles}; --role shows another"),
+            Some(_) => format!("{roles}; this is {label}, and --role shows another"),
             None => format!("{roles}; --role says which"),
         };
         page.row("roles", &cells);

@@ -6,14 +6,15 @@
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::ops::Range;
-use std::time::Duration;
 
 use neli::program::{ElectionId, Key, ReadRecord, clock};
 use neli_proto::journal::Journal;
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
-use crate::command::reading::{self, ElectionKey, Input, Place, Reading, Unread, is_hello, key_of_election, read_at};
+use crate::command::reading::{
+    self, ElectionKey, Input, Place, Reading, Unread, is_hello, key_of_election, no_answer, read_at,
+};
 use crate::command::screen;
 use crate::command::status::{self, How};
 use crate::command::watch::account::{Account, Position, Shown};
@@ -24,8 +25,8 @@ use crate::text::{one_line, reason};
 
 mod account;
 
-/// How long the hellos that tell where a role stands are waited for.
-const FIND_WITHIN: Duration = Duration::from_secs(30);
+/// Kafka does not answer in time.
+const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 /// Where hellos stand that are in another partition than the election.
 const HELLOS_ELSEWHERE: i32 = 0;
 /// How far before the first record that is shown the reading begins.
@@ -39,8 +40,8 @@ const RUN_UP: Offset = 10_000;
 pub fn main(watch: &Watch) -> Result<ExitStatus, StartupError> {
     let wants_lines = watch.json || watch.has_hellos || watch.until_end || watch.from.is_some();
     if !wants_lines && screen::is_drawable() {
-        let Watch { election, client, json, .. } = watch.clone();
-        let look = Look { election, client, json, timeout: FIND_WITHIN, warnings: Vec::new() };
+        let Watch { election, client, json, timeout, .. } = watch.clone();
+        let look = Look { election, client, json, timeout, warnings: Vec::new() };
         return status::shown(&look, How::Live);
     }
     match show(watch) {
@@ -73,9 +74,10 @@ impl From<StartupError> for Obstacle {
 fn show(watch: &Watch) -> Result<(), Obstacle> {
     reading::run(async {
         let access = reading::access(&watch.client)?;
-        let place = match Place::find(&access, &watch.election, FIND_WITHIN).await {
+        let deadline = clock::now() + watch.timeout;
+        let place = match Place::find(&access, &watch.election, watch.timeout).await {
             Ok(place) => place,
-            Err(Unread::NoAnswer(why)) => return Err(StartupError::new(why).into()),
+            Err(Unread::NoAnswer(why)) => return Err(unknown(&why).into()),
             Err(Unread::Refused(refusal)) => return Err(refusal.into()),
         };
         let mut reading =
@@ -88,6 +90,7 @@ fn show(watch: &Watch) -> Result<(), Obstacle> {
             caught_up: false,
             is_known: false,
             others: BTreeSet::new(),
+            trouble: None,
         };
         // What is in it when a refusal ends the show is written at its drop.
         let mut screen = BufWriter::new(io::stdout());
@@ -97,9 +100,15 @@ fn show(watch: &Watch) -> Result<(), Obstacle> {
             } else {
                 // What was shown is written out before anything is waited for.
                 screen.flush()?;
-                let due = show.account.as_ref().and_then(|account| account.poll_timeout(read_at()));
+                let due = match &show.account {
+                    Some(account) => account.poll_timeout(read_at()),
+                    None => Some(deadline),
+                };
                 reading.next(due).await?
             };
+            if show.account.is_none() && matches!(input, Input::Timeout) {
+                return Err(unknown(&no_answer(watch.timeout, show.trouble)).into());
+            }
             let step = show.handle(&reading, input);
             for line in show.account.as_mut().map(Account::take_lines).unwrap_or_default() {
                 writeln!(screen, "{line}")?;
@@ -129,6 +138,8 @@ struct Show<'a> {
     is_known: bool,
     /// The groups of other elections in the partition.
     others: BTreeSet<String>,
+    /// Why Kafka has not answered yet.
+    trouble: Option<String>,
 }
 
 impl Show<'_> {
@@ -137,7 +148,11 @@ impl Show<'_> {
         match (input, &mut self.account) {
             (Input::CaughtUp(next), _) => return Ok(self.read_up_to(next)),
             (Input::Cut, _) => return Err(reading.history_cut()),
-            (Input::Down(error), _) => say(&format!("Kafka does not answer: {error}; waiting")),
+            (Input::Down(error), None) => {
+                say(&format!("Kafka does not answer: {error}; waiting"));
+                self.trouble = Some(error);
+            }
+            (Input::Down(error), Some(_)) => say(&format!("Kafka does not answer: {error}; waiting")),
             (Input::Ends { asked, end, .. }, Some(account)) => account.answered(at.now, asked, end),
             (Input::Ends { asked, start, end }, None) => return self.begin(reading, asked, start..end),
             (Input::Hello(record), Some(account)) => {
@@ -221,6 +236,11 @@ impl Show<'_> {
         }
         Step::On
     }
+}
+
+/// That Kafka has not answered in time at the start.
+fn unknown(why: &str) -> StartupError {
+    StartupError::with(UNKNOWN, format!("can't tell who leads: {why}"))
 }
 
 /// Takes in a record that is not the election's: a hello of its candidates, or another election's.

@@ -8,15 +8,16 @@ use std::process::Command;
 
 use harness::candidate::Elector;
 use harness::install;
+use harness::kafka::Kafka;
 use harness::not_tested;
-use harness::stage::Stage;
+use harness::stage::{Answer, Stage};
 use harness::wait;
 use nix::libc::O_NONBLOCK;
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use nix::unistd::{Uid, mkfifo};
 
-use crate::{AS_USER, stage};
+use crate::{AS_USER, PROGRAM, stage};
 
 /// Waits until the term's deadline has moved on by more than a lease, of five seconds or less.
 fn await_renewals(stage: &Stage, term: u64) {
@@ -84,6 +85,24 @@ fn a_wall_clock_that_is_stepped_changes_nothing() {
     let year = |text: &str| text[..4].parse::<u32>().expect("a year");
     let [started, ended] = ["started", "exiting"].map(|name| year(leader.await_event(name).text("ts")));
     assert!(ended >= started + 11, "{started} {ended}");
+    stage.close([leader]);
+}
+
+/// With `CreateTime` the timestamps are by the candidates' clocks: an operator's machine with a fast clock listens before it takes a
+/// living leader for a silent one.
+#[test]
+fn a_fast_clock_takes_no_living_leader_for_a_silent_one() {
+    let stage = stage(Elector::Log);
+    Kafka::shared().create_topic(&stage.topic(), &[("message.timestamp.type", "CreateTime")]);
+    let mut leader = stage.candidate().lease("3s").start();
+    stage.await_witness(leader.await_lead());
+    let step = stage.directory().join("step");
+    fs::write(&step, "3600").expect("our own directory");
+    let mut command = Command::new(PROGRAM);
+    command.args(["status", "--json", "--group", &stage.group, "--brokers", Kafka::shared().address()]);
+    command.env("LD_PRELOAD", install::stepped_clock()).env("STEPPED_CLOCK", &step);
+    let answer = Answer::of(command);
+    assert_eq!((answer.json()["state"].as_str(), answer.status), (Some("led"), 0), "{answer:?}");
     stage.close([leader]);
 }
 

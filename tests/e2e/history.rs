@@ -115,3 +115,23 @@ fn of_an_election_that_nobody_has_led() {
     assert_eq!(answer.errors, "neli-run: --svg /no/such/place: no such file or directory\n");
     assert_eq!(answer.status, 125);
 }
+
+/// Of a role that nobody has led there may be hellos alone, under the key of another role; garbage among them changes nothing.
+#[test]
+fn of_a_role_of_which_there_are_only_hellos() {
+    let stage = stage(Elector::Log);
+    written(&stage, &[]);
+    let pen = Pen::new(Kafka::shared(), &stage.topic(), &[]);
+    let hello = br#"{"v":1,"kind":"hello","member":"p","name":"web","seq":1,"roles":"in,out","partitions":1}"#;
+    pen.write(&format!("{}/in/hello", stage.group), &[b"\xff\x00", b"[]", hello]);
+    pen.write_keyless(b"x");
+    pen.write_tombstone(&format!("{}/out", stage.group));
+    for role in ["in", "out"] {
+        let answer = stage.ask("history", &["--role", role]);
+        assert_eq!((answer.text.as_str(), answer.errors.as_str(), answer.status), ("no terms\n", "", 0));
+    }
+    // The candidates have no role 0, and the topic has no other group.
+    let answer = stage.ask("history", &[]);
+    let line = format!("neli-run: topic {} keeps no record of {}\n", stage.topic(), stage.group);
+    assert_eq!((answer.text.as_str(), answer.errors, answer.status), ("", line, 3));
+}

@@ -75,3 +75,18 @@ fn a_topic_that_does_not_exist_and_a_broker_that_is_away() {
     assert_eq!((answer.text.as_str(), answer.status), ("", 4), "{answer:?}");
     assert!(answer.errors.starts_with("neli-run: 127.0.0.1:1") && answer.errors.lines().count() == 1, "{answer:?}");
 }
+
+/// A candidate with many roles says one hello, in partition 0, for elections in all partitions.
+#[test]
+fn a_role_of_which_there_are_only_hellos_is_listed() {
+    let stage = stage(Elector::Log);
+    let topic = stage.topic();
+    Kafka::shared().create_topic(&topic, &[("message.timestamp.type", "LogAppendTime")]);
+    let hello = br#"{"v":1,"kind":"hello","member":"p","name":"web","seq":1,"roles":"in,out","partitions":1}"#;
+    Pen::new(Kafka::shared(), &topic, &[]).write("many/in/hello", &[hello]);
+    let found = json(&["--topic", &topic]);
+    let shown: Vec<[&str; 2]> =
+        found.iter().map(|line| ["role", "state"].map(|field| line[field].as_str().unwrap_or("?"))).collect();
+    assert_eq!(shown, [["in", "never-led"], ["out", "never-led"]]);
+    assert!(found.iter().all(|line| line["standbys"] == 1), "{found:?}");
+}

@@ -53,7 +53,7 @@ fn a_role_is_seen_by_its_name_and_by_its_number() {
 
     let answer = stage.ask("status", &["--role", "bill"]);
     let head = format!("{}/bill: {leader} leads\n", stage.group);
-    let roles = "\nroles      this is bill of ingest, bill, report; --role shows another\n";
+    let roles = "\nroles      ingest, bill, report; this is bill, and --role shows another\n";
     assert!(answer.text.starts_with(&head) && answer.text.ends_with(roles), "{answer:?}");
     let answer = stage.ask("watch", &["--role", "bill", "--from", "start", "--until-end"]);
     assert!(answer.text.contains(&format!(" {leader} leads, term {term}\n")), "{answer:?}");
@@ -62,6 +62,8 @@ fn a_role_is_seen_by_its_name_and_by_its_number() {
 
     // Without --role it is role 0, which has another name here.
     let answer = stage.ask("status", &[]);
+    let head = "no leader: there is no role 0; --role says which of ingest, bill, report is meant";
+    assert!(answer.text.starts_with(&format!("{}: {head}\n", stage.group)), "{answer:?}");
     assert!(answer.text.ends_with("\nroles      ingest, bill, report; --role says which\n"), "{answer:?}");
     assert_eq!(answer.status, 3);
     for unknown in ["mail", "3"] {

@@ -9,7 +9,7 @@ use harness::candidate::Elector;
 use harness::journal::{Pen, end};
 use harness::kafka::Kafka;
 use harness::schema::Schema;
-use harness::stage::Stage;
+use harness::stage::{Answer, Stage};
 use harness::terminal::{Ctrl, Shell, Terminal};
 use harness::wait;
 use serde_json::Value;
@@ -208,4 +208,16 @@ fn an_empty_log_has_an_end() {
     Kafka::shared().create_topic(&stage.topic(), &[]);
     assert_eq!(end(Kafka::shared(), &stage.topic()), 0);
     assert_eq!(watched(&stage, &["--json", "--from", "start", "--until-end"]), (vec![], String::new(), 0));
+}
+
+/// As for `status`: a broker that is away is waited for no longer than `--timeout` says.
+#[test]
+fn kafka_s_first_answers_are_waited_for_within_timeout() {
+    let mut command = Command::new(PROGRAM);
+    command.args(["watch", "--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "300ms"]);
+    let answer = Answer::of(command);
+    assert_eq!((answer.text.as_str(), answer.status), ("", 4), "{answer:?}");
+    let last = answer.errors.lines().last().unwrap_or_default();
+    assert!(last.starts_with("neli-run: can't tell who leads: 127.0.0.1:1"), "{answer:?}");
+    assert!(last.ends_with(" (no answer within 300ms)"), "{answer:?}");
 }

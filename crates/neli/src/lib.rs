@@ -145,6 +145,7 @@ mod kafka {
     pub(crate) mod producer;
     pub(crate) mod reader;
     mod reading;
+    pub(crate) mod same_machine;
     pub(crate) mod source;
     pub(crate) mod topic;
 }
@@ -181,6 +182,7 @@ pub mod program {
     pub use crate::kafka::librdkafka::{GroupDescription, NewTopic, Rights, topic_identity};
     pub use crate::kafka::producer::Producer;
     pub use crate::kafka::reader::Reader;
+    pub use crate::kafka::same_machine::runs_on_this_machine;
     pub use crate::kafka::source::{IfMissing, Source};
     pub use crate::kafka::topic::{has_topic, topics};
     pub use crate::nodes::{HasNode, Nodes, Report, Unperformed, new_node};

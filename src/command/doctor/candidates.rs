@@ -15,7 +15,7 @@ use neli_proto::record::{MemberId, Record};
 
 use super::findings::Findings;
 use crate::command::reading::{self, Begin, ElectionKey, Input, Reading, key_of_election, read_at, read_last};
-use crate::command::wording::span;
+use crate::command::wording::{counted, span};
 use crate::config::{Config, Doctor};
 use crate::exit::StartupError;
 use crate::report::log::spoken;
@@ -251,9 +251,15 @@ fn elsewhere(doctor: &Doctor, access: &Access, findings: &mut Findings) {
         findings.fail(check, text, Some(format!("--topic {topic} on all machines, or {own} on all")));
     }
     if found.is_empty() {
-        let left = if left == 0 { String::new() } else { format!("; {left} partitions were not looked at") };
-        findings
-            .ok(check, format!("nobody of this group stands elsewhere ({looked_at} partitions of *{SUFFIX}{left})"));
+        let left =
+            if left == 0 { String::new() } else { format!("; {} not looked at", counted(left as u64, "partition")) };
+        findings.ok(
+            check,
+            format!(
+                "nobody of this group stands elsewhere ({} of *{SUFFIX}{left})",
+                counted(looked_at as u64, "partition")
+            ),
+        );
     }
 }
 

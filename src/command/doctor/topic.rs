@@ -88,16 +88,9 @@ impl Look<'_> {
         let in_use = subject.elections.partitions_in_use(count);
         let used: Vec<&PartitionSeen> =
             seen.partitions.iter().filter(|partition| in_use.contains(&partition.number)).collect();
-        match used.iter().find(|partition| !partition.is_led) {
-            Some(PartitionSeen { number, .. }) => {
-                let text =
-                    format!("topic \"{name}\": partition {number} has no leader: bring the brokers back that have it");
-                findings.fail("topic", text, None);
-            }
-            None => findings.ok("topic", format!("topic \"{name}\": {partitions} {}", plural(partitions, "partition"))),
-        }
+        leaders(name, &used, partitions, findings);
         self.rights(name, seen.rights, findings);
-        self.identity(name, seen.identity, findings);
+        identity(name, seen.identity, findings);
         match &seen.facts {
             Some(facts) => self.settings(subject, facts, findings),
             None => findings.skipped(
@@ -126,22 +119,6 @@ impl Look<'_> {
         }
         if rights.read && rights.write {
             findings.ok("rights", format!("topic \"{name}\": this user may READ and WRITE it"));
-        }
-    }
-
-    #[expect(clippy::unused_self, reason = "one look of several")]
-    fn identity(&self, name: &str, identity: Option<TopicIdentity>, findings: &mut Findings) {
-        match identity {
-            Some(TopicIdentity::Id(_)) => findings.ok("topic-id", format!("topic \"{name}\": it has an id")),
-            Some(TopicIdentity::Unnamed) => {
-                let text = format!(
-                    "topic \"{name}\": it has no id (Kafka before 2.8): that it was deleted and made again is not noticed"
-                );
-                findings.warn("topic-id", text, None);
-            }
-            Some(TopicIdentity::Missing) | None => {
-                findings.skipped("topic-id", format!("topic \"{name}\": its id is not told"));
-            }
         }
     }
 
@@ -189,6 +166,34 @@ impl Look<'_> {
     }
 }
 
+/// Whether each partition in use has a leader; the topic has so many partitions.
+fn leaders(name: &str, used: &[&PartitionSeen], partitions: usize, findings: &mut Findings) {
+    match used.iter().find(|partition| !partition.is_led) {
+        Some(PartitionSeen { number, .. }) => {
+            let text =
+                format!("topic \"{name}\": partition {number} has no leader: bring the brokers back that have it");
+            findings.fail("topic", text, None);
+        }
+        None => findings.ok("topic", format!("topic \"{name}\": {partitions} {}", plural(partitions, "partition"))),
+    }
+}
+
+/// Whether a topic that was deleted and made again is known for another one.
+fn identity(name: &str, identity: Option<TopicIdentity>, findings: &mut Findings) {
+    match identity {
+        Some(TopicIdentity::Id(_)) => findings.ok("topic-id", format!("topic \"{name}\": it has an id")),
+        Some(TopicIdentity::Unnamed) => {
+            let text = format!(
+                "topic \"{name}\": it has no id (Kafka before 2.8): that it was deleted and made again is not noticed"
+            );
+            findings.warn("topic-id", text, None);
+        }
+        Some(TopicIdentity::Missing) | None => {
+            findings.skipped("topic-id", format!("topic \"{name}\": its id is not told"));
+        }
+    }
+}
+
 /// How many replicas each partition has, and how many of them are in sync.
 fn replicas(name: &str, used: &[&PartitionSeen], least: u32, findings: &mut Findings) {
     let behind = used.iter().filter(|partition| partition.in_sync < partition.replicas);
@@ -215,6 +220,40 @@ fn plural(count: usize, word: &str) -> String {
 mod tests {
     use super::*;
     use crate::command::page::Style;
+
+    const PLAIN: Style = Style { is_coloured: false, columns: None };
+
+    #[test]
+    fn a_partition_without_a_leader_fails() {
+        let report = |is_led: &[bool]| {
+            let partition = |(number, is_led): (usize, &bool)| PartitionSeen {
+                number: i32::try_from(number).unwrap(),
+                is_led: *is_led,
+                replicas: 3,
+                in_sync: 3,
+            };
+            let partitions: Vec<PartitionSeen> = is_led.iter().enumerate().map(partition).collect();
+            let mut findings = Findings::default();
+            leaders("g.neli", &partitions.iter().collect::<Vec<_>>(), is_led.len(), &mut findings);
+            findings.text(PLAIN)
+        };
+        assert_eq!(report(&[true, true]), "ok    topic  topic \"g.neli\": 2 partitions\n");
+        let missing = "FAIL  topic  topic \"g.neli\": partition 1 has no leader: bring the brokers back that have it\n";
+        assert_eq!(report(&[true, false]), missing);
+    }
+
+    #[test]
+    fn a_topic_without_an_id_is_warned_of_and_one_that_is_not_told_is_skipped() {
+        let report = |seen: Option<TopicIdentity>| {
+            let mut findings = Findings::default();
+            identity("g.neli", seen, &mut findings);
+            findings.text(PLAIN)
+        };
+        assert!(report(Some(TopicIdentity::Unnamed)).starts_with("WARN  topic-id  topic \"g.neli\": it has no id "));
+        let unknown = report(None);
+        assert!(unknown.contains("topic-id  topic \"g.neli\": its id is not told"), "{unknown}");
+        assert_eq!(report(Some(TopicIdentity::Missing)), unknown);
+    }
 
     #[test]
     fn replicas_that_are_behind_are_reported_and_too_few_fail() {

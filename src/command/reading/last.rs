@@ -35,7 +35,7 @@ impl Reading {
     }
 }
 
-/// Hands over the last `span` records up to what is the end. Each of Kafka's answers is waited for so long.
+/// Hands over the last `span` records up to what is the end, and gives where the reading began. Each of Kafka's answers is waited for so long.
 ///
 /// # Errors
 ///
@@ -45,7 +45,7 @@ pub(in crate::command) async fn read_last(
     span: Offset,
     timeout: Duration,
     mut take_in: impl FnMut(ReadAt, ReadRecord, Begin),
-) -> Result<(), StartupError> {
+) -> Result<Begin, StartupError> {
     let mut bounds = None;
     let mut next = 0;
     let mut trouble = None;
@@ -73,8 +73,8 @@ pub(in crate::command) async fn read_last(
             }
             Input::Ends { .. } | Input::Hello(_) | Input::Up | Input::Warning(_) => {}
         }
-        if bounds.is_some_and(|(_, end)| next >= end) {
-            return Ok(());
+        if let Some((begin, _)) = bounds.filter(|(_, end)| next >= *end) {
+            return Ok(begin);
         }
     }
 }

@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 
-use neli::program::{ElectionId, Elections, Key, ReadRecord, clock};
+use neli::program::{ElectionId, Elections, Key, ReadRecord, clock, runs_on_this_machine};
 use neli_proto::journal::{Journal, View};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::{Observer, ReadAt};
+use neli_proto::observer::{Leadership, Observer, ReadAt};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{JobState, Offset, Record};
 use neli_proto::time::Time;
@@ -20,6 +20,8 @@ use crate::report::log::spoken;
 
 /// How long the record of the current term's claim is waited for, where it was not read: it only tells since when somebody leads.
 const CLAIM_WITHIN: Duration = Duration::from_millis(300);
+/// How long it may take to find out whether the brokers are on this machine, which saves longer waits.
+const LOOK: Duration = Duration::from_millis(500);
 /// Where what was read does not tell who leads, the next reading begins so many times as far back.
 const FURTHER: Offset = 8;
 
@@ -40,6 +42,8 @@ pub(in crate::command) struct Seen {
     group: String,
     /// How the role is called in its records' key.
     label: String,
+    /// The timestamps of the election's records are by the broker's clock.
+    is_brokers_time: bool,
     /// Where the reading began.
     from: Offset,
     /// Where the log begins, and where it ended when the reading began.
@@ -79,7 +83,9 @@ pub(in crate::command) async fn observe(reading: &mut Reading, timeout: Duration
         reading.begin_anew()?;
     };
     seen.observer.caught_up();
-    if let Some(doubt) = seen.observer.doubts_timestamps(read_at()) {
+    if let Some(doubt) = seen.observer.doubts_timestamps(read_at())
+        && !seen.has_silent_leader_by_this_clock(reading, deadline)
+    {
         let until = deadline.min(clock::now() + doubt);
         while seen.observer.doubts_timestamps(read_at()).is_some() {
             let input = reading.next(Some(until)).await?;
@@ -131,7 +137,7 @@ async fn read_to_end(reading: &mut Reading, span: Offset, deadline: Time, timeou
 }
 
 /// That Kafka has not answered in time, and what was said of that last.
-pub(super) fn no_answer(timeout: Duration, why: Option<String>) -> String {
+pub(in crate::command) fn no_answer(timeout: Duration, why: Option<String>) -> String {
     let within = spoken(timeout);
     why.map_or_else(|| format!("no answer within {within}"), |why| format!("{why} (no answer within {within})"))
 }
@@ -155,10 +161,26 @@ impl Seen {
             trouble: None,
             group: elections.group.clone(),
             label: elections.election(elections.roles.start, 1).label(),
+            is_brokers_time: true,
             from,
             start: log.start,
             end: log.end,
         }
+    }
+
+    /// Whether the leader is silent by timestamps that this machine's own clock gave: then no clock can differ from another.
+    fn has_silent_leader_by_this_clock(&self, reading: &Reading, deadline: Time) -> bool {
+        if !matches!(self.observer.leadership(read_at()), Leadership::Silent { .. }) {
+            return false;
+        }
+        // Where candidates write the timestamps, the embedded broker's are on this machine.
+        let is_ours = self.is_brokers_time || reading.embedded().is_some();
+        is_ours
+            && runs_on_this_machine(
+                &reading.source.access,
+                &reading.source.elections.topic,
+                deadline.since(clock::now()).min(LOOK),
+            )
     }
 
     /// Takes in what was read.
@@ -185,9 +207,10 @@ impl Seen {
     }
 
     fn take_in_record(&mut self, at: ReadAt, record: &ReadRecord) {
-        let ReadRecord { offset, key, value, other_key, written_ms } = record;
+        let ReadRecord { offset, key, value, other_key, written_ms, is_brokers_time } = record;
         let (offset, written_ms) = (*offset, *written_ms);
         if let Key::Election(_) = key {
+            self.is_brokers_time &= is_brokers_time;
             let parsed = value.as_deref().and_then(Record::parse);
             let (_, changes) = self.observer.read(at, offset, parsed.as_ref(), written_ms);
             for change in changes {

@@ -200,6 +200,9 @@ pub enum Event {
         ran: Option<Duration>,
         /// It has succeeded; otherwise it has failed, and no retry is left.
         done: bool,
+        /// It is a window, and no key of `--once`.
+        #[serde(skip)]
+        is_window: bool,
     },
     /// `--overlap`: another's claim took effect, and both jobs run for a while.
     Overlapped {

@@ -112,10 +112,18 @@ impl Event {
 
 /// What was found of a key that needs no run.
 fn once_skipped(event: &Event) -> String {
-    let Event::OnceSkipped { key, newer, by, term, at, exit, ran, done } = event else { return String::new() };
+    let Event::OnceSkipped { key, newer, by, term, at, exit, ran, done, is_window } = event else {
+        return String::new();
+    };
     let at = at.as_ref().map_or_else(String::new, |at| format!(" at {at}"));
     let ran = ran.map_or_else(String::new, |ran| format!(" after {}", spoken(ran)));
-    let (how, end) = if *done { ("was done by", "") } else { ("failed, run by", "; no retries are left") };
+    let (how, end) = match (done, is_window) {
+        (true, _) => ("was done by", ""),
+        (false, true) => {
+            ("failed, run by", "; no retries are left; neli-run forget --newest-window makes it run again")
+        }
+        (false, false) => ("failed, run by", "; no retries are left; neli-run forget --once makes it run again"),
+    };
     let key = newer.as_ref().map_or_else(|| key.clone(), |newer| format!("{key} is over: {newer}"));
     format!("{key} {how} {by}{at} (term {term}, exit {exit}{ran}){end}")
 }
@@ -301,6 +309,7 @@ mod tests {
                 exit: 0,
                 ran: Some(Duration::from_millis(3_200)),
                 done: true,
+                is_window: false,
             },
             Event::OnceSkipped {
                 key: "2026-01-31T00:00:00Z".to_owned(),
@@ -311,6 +320,7 @@ mod tests {
                 exit: 3,
                 ran: None,
                 done: false,
+                is_window: true,
             },
             Event::BrokerDown { error: "kafka:9092: connection refused".to_owned(), down: seconds(30) },
             Event::TopicCreated { topic: "g.neli".to_owned(), replicas: 1, brokers: 1 },
@@ -338,7 +348,8 @@ mod tests {
                 "the job was ended by SIGKILL after 1h 2m 5s (status 137)",
                 "released term 42: the job has ended",
                 "v1.42 was done by db2 at 2026-01-31T02:00:04Z (term 57, exit 0 after 3.2s)",
-                "2026-01-31T00:00:00Z is over: 2026-02-01T00:00:00Z failed, run by db2 (term 58, exit 3); no retries are left",
+                "2026-01-31T00:00:00Z is over: 2026-02-01T00:00:00Z failed, run by db2 (term 58, exit 3); no retries are left; \
+                 neli-run forget --newest-window makes it run again",
                 "Kafka has not answered for 30s: kafka:9092: connection refused; waiting",
                 "created the topic \"g.neli\" with 1 replica, 1 broker being up; it stays so when more brokers come, and a \
                  warning at later starts says how to fix that",

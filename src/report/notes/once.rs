@@ -46,7 +46,7 @@ pub(super) fn of_once(note: once::Note) -> Event {
             }
         }
         Note::Skipped(skip) => {
-            let Fact { key, outcome, term, name, exit, ran_ms, at_ms, .. } = skip.fact;
+            let Fact { key, outcome, term, name, exit, ran_ms, at_ms, window, .. } = skip.fact;
             Event::OnceSkipped {
                 newer: (key != skip.key).then(|| key.into()),
                 key: skip.key.into(),
@@ -56,6 +56,7 @@ pub(super) fn of_once(note: once::Note) -> Event {
                 exit: exit.unwrap_or_default(),
                 ran: ran_ms.map(Duration::from_millis),
                 done: outcome != Outcome::Failed,
+                is_window: window.is_some(),
             }
         }
         Note::Unavailable(error) => Event::Warning {

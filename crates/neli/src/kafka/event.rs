@@ -187,6 +187,8 @@ pub struct ReadRecord {
     pub other_key: Option<Box<[u8]>>,
     /// When it was appended (or written, on a topic with `CreateTime`), in milliseconds since 1970. For display only.
     pub written_ms: Option<u64>,
+    /// That time is by the broker's clock: the topic has `LogAppendTime`.
+    pub is_brokers_time: bool,
 }
 
 /// Whose a record is, by its Kafka key.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use neli_proto::time::Time;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::Message;
+use rdkafka::message::{Message, Timestamp};
 
 use crate::clock;
 use crate::election::Elections;
@@ -69,7 +69,8 @@ impl PollThread {
         self.reading.handing_over_below(partition, offset + 1);
         self.reading.up();
         let written_ms = message.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok());
-        let record = ReadRecord { offset, key, value, other_key, written_ms };
+        let is_brokers_time = matches!(message.timestamp(), Timestamp::LogAppendTime(_));
+        let record = ReadRecord { offset, key, value, other_key, written_ms, is_brokers_time };
         self.reading.send_own(partition, ReadingEvent::Record(record));
     }
 

@@ -36,7 +36,7 @@ impl Fixture {
     }
 
     fn record(&mut self, reading: u32, partition: i32, offset: i64, key: Key) {
-        let record = ReadRecord { offset, key, value: None, other_key: None, written_ms: None };
+        let record = ReadRecord { offset, key, value: None, other_key: None, written_ms: None, is_brokers_time: false };
         self.0.handle(NOW, reading, partition, ReadingEvent::Record(record));
     }
 
@@ -186,7 +186,8 @@ fn reading_further_back_than_the_others_takes_its_own_reading() {
 fn a_hello_of_any_candidate_is_reported_once() {
     let hello = |fixture: &mut Fixture, reading, offset| {
         let value = Some(Box::from(*b"{}"));
-        let record = ReadRecord { offset, key: Key::AnyHello, value, other_key: None, written_ms: None };
+        let record =
+            ReadRecord { offset, key: Key::AnyHello, value, other_key: None, written_ms: None, is_brokers_time: false };
         fixture.0.handle(NOW, reading, 0, ReadingEvent::Record(record));
     };
     let mut fixture = Fixture::reading(2, 1);

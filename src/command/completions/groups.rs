@@ -1,0 +1,131 @@
+//! The groups that a shell offers behind `--group`: those that `list` finds, where the line or the environment tells how Kafka is reached,
+//! and Kafka answers at once. Whatever is in the way is no message: a person who types a line would see it in the middle of the line.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use crate::cli::parsed_args::Environment;
+use crate::cli::validate::look;
+use crate::cli::{self, Request};
+use crate::command::list;
+use crate::config::List;
+use crate::exit::ExitStatus;
+
+/// How long the person who has pressed Tab waits at most.
+const WITHIN: Duration = Duration::from_millis(500);
+
+/// What tells how Kafka is reached, and takes a value.
+const WITH_VALUE: [&str; 4] = ["brokers", "topic", "property", "properties"];
+/// The short options of those.
+const SHORT: [&str; 3] = ["-b", "-t", "-X"];
+
+/// Prints the groups, one a line, for the words of a command line behind the program's name.
+#[must_use]
+pub fn main(words: &[OsString], environment: Environment) -> ExitStatus {
+    let (sender, receiver) = mpsc::channel();
+    if let Some(list) = configuration(words, environment) {
+        // Without a thread to spare nothing is offered.
+        let _ = thread::Builder::new().spawn(move || sender.send(list::groups(&list).unwrap_or_default()));
+    }
+    let groups = receiver.recv_timeout(WITHIN).unwrap_or_default();
+    let lines: String = groups.into_iter().filter(|group| is_plain(group)).map(|group| group + "\n").collect();
+    let _ = std::io::stdout().write_all(lines.as_bytes());
+    ExitStatus::Success
+}
+
+/// As `list` would take it with the same options.
+fn configuration(words: &[OsString], environment: Environment) -> Option<List> {
+    let mut line: Vec<OsString> = ["neli-run", "list"].map(OsString::from).into();
+    line.extend(options(words));
+    let Ok(Request::List(args)) = cli::parse(&line, environment) else { return None };
+    let list = look::list(&args).ok()?;
+    Some(List { timeout: WITHIN, ..list })
+}
+
+/// The options that tell how Kafka is reached, with their values.
+fn options(words: &[OsString]) -> Vec<OsString> {
+    let mut options = Vec::new();
+    let mut words = words.iter().take_while(|word| *word != "--");
+    while let Some(word) = words.next() {
+        match kind(word) {
+            Kind::Alone => options.push(word.clone()),
+            Kind::BeforeValue => {
+                options.push(word.clone());
+                options.extend(words.next().cloned());
+            }
+            Kind::Other => {}
+        }
+    }
+    options
+}
+
+/// What a word of the line is.
+enum Kind {
+    /// An option that is complete.
+    Alone,
+    /// An option whose value is the next word.
+    BeforeValue,
+    /// Anything else.
+    Other,
+}
+
+fn kind(word: &OsStr) -> Kind {
+    let Some(word) = word.to_str() else { return Kind::Other };
+    if let Some(long) = word.strip_prefix("--") {
+        return match long.split_once('=') {
+            Some((long, _)) if WITH_VALUE.contains(&long) => Kind::Alone,
+            None if long == "embedded" => Kind::Alone,
+            None if WITH_VALUE.contains(&long) => Kind::BeforeValue,
+            _ => Kind::Other,
+        };
+    }
+    match SHORT.iter().find_map(|short| word.strip_prefix(short)) {
+        Some("") => Kind::BeforeValue,
+        Some(_) => Kind::Alone,
+        None => Kind::Other,
+    }
+}
+
+/// No shell gives a special meaning to any character of it.
+fn is_plain(group: &str) -> bool {
+    group.chars().all(|character| character.is_ascii_alphanumeric() || "._-/@%+,:".contains(character))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(line: &str) -> String {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        options(&words).iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn only_the_options_that_tell_how_kafka_is_reached_are_taken_from_the_line() {
+        assert_eq!(told("status --brokers k:1 --json --group"), "--brokers k:1");
+        assert_eq!(told("-b k:1 -Xa=b --topic=t --name n --properties f -g"), "-b k:1 -Xa=b --topic=t --properties f");
+        assert_eq!(told("--embedded -vq -- --brokers x"), "--embedded");
+    }
+
+    #[test]
+    fn a_line_that_does_not_tell_how_kafka_is_reached_offers_nothing() {
+        let configured = |line: &str, variables: &[(&str, &str)]| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+            configuration(&words, Environment(variables)).is_some()
+        };
+        assert!(!configured("status --group", &[]));
+        assert!(!configured("status --group --brokers", &[]));
+        assert!(configured("status --brokers k:1 --group", &[]));
+        assert!(configured("status --group", &[("NELI_RUN_BROKERS", "k:1")]));
+    }
+
+    #[test]
+    fn names_that_would_have_to_be_quoted_are_not_offered() {
+        assert!(is_plain("billing-2.eu/west"));
+        assert!(["a b", "a\nb", "$(x)", "a'b", "a;b", "é"].iter().all(|group| !is_plain(group)));
+    }
+}
