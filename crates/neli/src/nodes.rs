@@ -393,3 +393,6 @@ impl<R: HasNode> Nodes<R> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
