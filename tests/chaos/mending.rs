@@ -20,56 +20,21 @@ impl Run<'_> {
                 self.broken.insert(broker, Some(wait::now()));
                 self.axis.note("chaos", format!("broker {broker} begins again"));
             }
-            Task::Clear(seat, broker, weather) => {
-                let better = |was: Flow, is: Flow| if was == is { Flow::Open } else { is };
-                for broker in self.wires(broker) {
-                    self.ground.wire(self.orders, seat, broker, |wire| {
-                        let present = wire.weather();
-                        wire.set(Weather {
-                            there: better(weather.there, present.there),
-                            back: better(weather.back, present.back),
-                            refuses: present.refuses && !weather.refuses,
-                            ..present
-                        });
-                    });
-                }
-                self.axis.note("chaos", format!("{weather:?} is over for seat {seat}, broker {broker:?}"));
-            }
+            Task::Clear(seat, broker, weather) => self.clear_weather(seat, broker, weather),
             Task::Continue(seat, supervisor) => {
                 supervisor.signal(Signal::SIGCONT);
                 self.seats[seat].is_stopped = false;
                 self.seats[seat].was_struck(Half::Supervisor);
                 self.axis.note("chaos", format!("{} goes on", self.seats[seat].name()));
             }
-            Task::EmptyDisk(index) => {
-                let mut cluster = self.ground.cluster_to_change();
-                let broker = cluster.broker(index);
-                broker.empty_disk();
-                let lives = broker.lives();
-                if !lives {
-                    broker.end();
-                    broker.launch();
-                }
-                drop(cluster);
-                self.broken.insert(index, Some(wait::now()));
-                self.axis.note("chaos", format!("broker {index} has room again; it lived: {lives}"));
-            }
+            Task::EmptyDisk(index) => self.empty_disk(index),
             Task::EndHog(hogs) => {
                 for mut hog in hogs {
                     // It may have been killed by somebody else.
                     let _ = hog.kill().and_then(|()| hog.wait());
                 }
             }
-            Task::KillAbandoned(role, stint) => {
-                let left = self.ledgers[role].processes_of(stint);
-                let main = self.ledgers[role].stints[stint].main;
-                if left.iter().any(|process| process.pid == main) {
-                    self.violations.push(format!("the main process {main} outlived supervisor and guard"));
-                }
-                for process in left {
-                    process.signal(Signal::SIGKILL);
-                }
-            }
+            Task::KillAbandoned(role, stint) => self.kill_abandoned(role, stint),
             Task::Lose(seat, lasts) => {
                 self.change_weather(seat, None, Weather { there: Flow::Lost, ..Weather::default() }, lasts);
             }
@@ -101,6 +66,48 @@ impl Run<'_> {
                 self.ground.cluster_to_change().broker(broker).end();
                 self.after(Duration::from_secs(1), Task::BeginBroker(broker));
             }
+        }
+    }
+
+    fn clear_weather(&mut self, seat: usize, broker: Option<usize>, weather: Weather) {
+        let better = |was: Flow, is: Flow| if was == is { Flow::Open } else { is };
+        for broker in self.wires(broker) {
+            self.ground.wire(self.orders, seat, broker, |wire| {
+                let present = wire.weather();
+                wire.set(Weather {
+                    there: better(weather.there, present.there),
+                    back: better(weather.back, present.back),
+                    refuses: present.refuses && !weather.refuses,
+                    ..present
+                });
+            });
+        }
+        self.axis.note("chaos", format!("{weather:?} is over for seat {seat}, broker {broker:?}"));
+    }
+
+    fn empty_disk(&mut self, index: usize) {
+        let mut cluster = self.ground.cluster_to_change();
+        let broker = cluster.broker(index);
+        broker.empty_disk();
+        let lives = broker.lives();
+        if !lives {
+            broker.end();
+            broker.launch();
+        }
+        drop(cluster);
+        self.broken.insert(index, Some(wait::now()));
+        self.axis.note("chaos", format!("broker {index} has room again; it lived: {lives}"));
+    }
+
+    /// What is left of a job without supervisor and guard; its main process is none of it.
+    fn kill_abandoned(&mut self, role: usize, stint: usize) {
+        let left = self.ledgers[role].processes_of(stint);
+        let main = self.ledgers[role].stints[stint].main;
+        if left.iter().any(|process| process.pid == main) {
+            self.violations.push(format!("the main process {main} outlived supervisor and guard"));
+        }
+        for process in left {
+            process.signal(Signal::SIGKILL);
         }
     }
 

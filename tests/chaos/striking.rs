@@ -23,7 +23,6 @@ impl Run<'_> {
         let strike = Strike { lasts, ..strike };
         let Strike { fault, at_leader, degree, role, .. } = strike;
         let leader = self.ledgers[role].current();
-        let main = leader.map(|stint| self.ledgers[role].stints[stint].main);
         let at_leader = at_leader || [Fault::Fade, Fault::Strays].contains(&fault);
         let index = leader.filter(|_| at_leader).map_or(strike.seat, |stint| self.ledgers[role].stints[stint].seat);
         if let Some(half) = half_of(fault) {
@@ -33,41 +32,46 @@ impl Run<'_> {
             self.seats[index].was_struck(half);
         }
         *self.strikes.entry(fault).or_default() += 1;
-        let seat = &self.seats[index];
-        let (name, supervisor) = (seat.name(), seat.supervisor());
-        let broker = strike.broker;
-        let of = self.called(role);
+        let (name, of, broker) = (self.seats[index].name(), self.called(role), strike.broker);
         self.axis
             .note("chaos", format!("{of}{fault:?} at {name}, broker {broker:?}, for {lasts:?}, degree {degree:.2}"));
+        self.bring_about(&strike, index, leader);
+    }
+
+    /// Brings the fault about, at this seat; `leader` is the stint of the role's leader.
+    fn bring_about(&mut self, strike: &Strike, index: usize, leader: Option<usize>) {
+        let Strike { fault, lasts, broker, degree, role, .. } = *strike;
+        let main = leader.map(|stint| self.ledgers[role].stints[stint].main);
+        let seat = &self.seats[index];
         match fault {
             Fault::AbandonJob => self.abandon_job(index),
             Fault::Cut => self.change_weather(index, broker, cut(degree), lasts),
             Fault::CutCoordinator => {
                 let coordinator = self.ground.coordinator_of(&self.group);
-                self.cut_off(index, coordinator, &strike);
+                self.cut_off(index, coordinator, strike);
             }
             Fault::CutHead => self.stranger.ask(Action::CutHead),
             Fault::CutLeader => {
                 let leading = self.ground.leader_of(&self.group, role);
-                self.cut_off(index, leading, &strike);
+                self.cut_off(index, leading, strike);
             }
             Fault::Delay => self.change_weather(index, broker, delay(degree), lasts),
-            Fault::Fade => self.fade(index, &strike),
-            Fault::FillDisk => self.fill_disk(&strike),
-            Fault::FreezeBroker => self.freeze_broker(&strike),
+            Fault::Fade => self.fade(index, strike),
+            Fault::FillDisk => self.fill_disk(strike),
+            Fault::FreezeBroker => self.freeze_broker(strike),
             Fault::Garbage => {
                 self.stranger.ask(Action::Write(role, lies::garbage(&self.group, role, degree, &mut self.dice)));
             }
-            Fault::Hog => self.hog(&strike),
-            Fault::KillBroker => self.kill_broker(&strike),
+            Fault::Hog => self.hog(strike),
+            Fault::KillBroker => self.kill_broker(strike),
             Fault::KillGuard => send(seat.guard(main), Signal::SIGKILL),
             Fault::KillJob => {
                 let main = main.and_then(Process::find);
                 send(main.filter(|main| main.name().as_deref() == Some("witness")), Signal::SIGKILL);
             }
             Fault::KillMachine => self.kill_machine(index),
-            Fault::KillSupervisor => send(supervisor, Signal::SIGKILL),
-            Fault::Lie => self.lie(&strike),
+            Fault::KillSupervisor => send(seat.supervisor(), Signal::SIGKILL),
+            Fault::Lie => self.lie(strike),
             Fault::MoveLeader => broker.into_iter().for_each(|broker| self.stranger.ask(Action::MoveLeader(broker))),
             Fault::Refuse => self.change_weather(index, broker, Weather { refuses: true, ..Weather::default() }, lasts),
             Fault::RemakeTopic => self.remake_topic(),
@@ -83,13 +87,13 @@ impl Run<'_> {
                     self.after(Duration::from_millis(400) * pause, Task::Term(seat));
                 }
             }
-            Fault::ShutDownBroker => self.shut_down_broker(&strike),
+            Fault::ShutDownBroker => self.shut_down_broker(strike),
             Fault::StepClock => self.step_clock(degree),
             Fault::Strays => self.stray(role, index),
             // Its supervisor makes it go on at once.
             Fault::StopGuard => send(seat.guard(main), Signal::SIGSTOP),
             Fault::StopSupervisor => {
-                if let Some(supervisor) = supervisor {
+                if let Some(supervisor) = seat.supervisor() {
                     supervisor.signal(Signal::SIGSTOP);
                     self.seats[index].is_stopped = true;
                     self.after(lasts, Task::Continue(index, supervisor));

@@ -395,3 +395,6 @@ impl<R: HasNode> Nodes<R> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

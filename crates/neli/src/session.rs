@@ -294,7 +294,7 @@ impl Session {
         self.outputs.push_back(SessionEvent::Role { role, event });
     }
 
-    fn handle_kafka_event(&mut self, event: KafkaEvent) {
+    pub(crate) fn handle_kafka_event(&mut self, event: KafkaEvent) {
         let output = match event {
             KafkaEvent::AppendRefused { error } => SessionEvent::AppendRefused { error },
             KafkaEvent::BrokerSession(session) => SessionEvent::BrokerSession(session),

@@ -15,21 +15,13 @@ impl Event {
     pub fn sentence(&self) -> String {
         match self {
             Self::Assigned { partition, .. } => format!("preferred successor (partition {partition} assigned)"),
-            Self::BrokerDown { error, down } if *down < Duration::from_secs(1) => {
-                format!("Kafka does not answer: {error}; waiting")
-            }
-            Self::BrokerDown { error, down } => {
-                format!("Kafka has not answered for {}: {error}; waiting", spoken(*down))
-            }
+            Self::BrokerDown { error, down } => broker_down(error, *down),
             Self::BrokerUp { down } => format!("Kafka answers again, after {}", spoken(*down)),
             Self::Claiming { after: ..0 } => "claiming the lead (journal empty)".to_owned(),
             Self::Claiming { after } => format!("claiming the lead (journal read up to offset {after})"),
             Self::Ended { by, reason } => format!("the election was ended by {by}{}", with_reason(reason)),
             Self::Debug { message } | Self::Error { message } | Self::Warning { message, .. } => message.clone(),
-            Self::Exiting { status, from: From::Job, .. } => format!("exiting {status}: the job's status"),
-            Self::Exiting { status, from: From::NeliRun, why } => {
-                format!("exiting {status}{}", why.as_ref().map_or_else(String::new, |why| format!(": {why}")))
-            }
+            Self::Exiting { status, from, why } => exiting(*status, *from, why.as_deref()),
             Self::FenceWarning { term, left, silent } => format!(
                 "no heartbeat has come back from Kafka for {}: the lease ends in {} unless one does (term {term})",
                 spoken(*silent),
@@ -40,12 +32,7 @@ impl Event {
                 format!("the guard (pid {pid}) died: no job runs without one, and another is started")
             }
             Self::HookFailed { hook, reason } => format!("the hook --on-{hook} {reason}"),
-            Self::JobExited { status, signal: None, ran, .. } => {
-                format!("the job exited with status {status} after {}", spoken(*ran))
-            }
-            Self::JobExited { status, signal: Some(signal), ran, .. } => {
-                format!("the job was ended by {} after {} (status {status})", signal_name(*signal), spoken(*ran))
-            }
+            Self::JobExited { status, signal, ran, .. } => job_exited(*status, *signal, *ran),
             Self::JobKilled { term, why } => {
                 format!("killed all that was left of the job: {} (term {term})", because(why))
             }
@@ -61,23 +48,14 @@ impl Event {
             Self::OnceSkipped { .. } => once_skipped(self),
             Self::Overlapped { term, by_term, leader, within } => overlapped(*term, *by_term, leader, *within),
             Self::Yielding { term, why, patience } => yielding(*term, why, *patience),
-            Self::Released { term, why, delivered: true } => format!("released term {term}: {}", because(why)),
-            Self::Released { term, why, delivered: false } => format!(
-                "released term {term}: {}; Kafka has not confirmed it, so the others may have to wait out the lease",
-                because(why)
-            ),
+            Self::Released { term, why, delivered } => released(*term, why, *delivered),
             Self::Resigned { term, by, reason } => {
                 format!("asked to stand down by {by}{} (term {term})", with_reason(reason))
             }
             Self::Restarting { term, attempt, delay } => {
                 format!("running the job again in {} (term {term}, attempt {attempt})", spoken(*delay))
             }
-            Self::Revoked { lost: false } => "the consumer group has chosen another candidate".to_owned(),
-            Self::Revoked { lost: true } => {
-                "no longer in the consumer group (session expired, or its coordinator is out of reach); a leader leads on: the \
-                 journal decides"
-                    .to_owned()
-            }
+            Self::Revoked { lost } => revoked(*lost).to_owned(),
             Self::Settling { term, delay } => {
                 format!("the job starts in {} (--settle), and the lead is kept meanwhile (term {term})", spoken(*delay))
             }
@@ -86,28 +64,75 @@ impl Event {
                 "standing for election as {name} (version {version}, topic {topic}, --elect {elect}, lease {})",
                 spoken(*lease)
             ),
-            Self::Stopping { why, signal, timeout, at_lease_end, .. } => stopping(why, *signal, *timeout, *at_lease_end),
-            Self::Superseded { term, by_term, leader } => {
-                let by_term = by_term.map_or_else(String::new, |term| format!(" with term {term}"));
-                format!(
-                    "superseded: {leader} leads{by_term}, though term {term} was not over here: killing the job; is a \
-                     machine's clock wrong, or was one paused?"
-                )
+            Self::Stopping { why, signal, timeout, at_lease_end, .. } => {
+                stopping(why, *signal, *timeout, *at_lease_end)
             }
+            Self::Superseded { term, by_term, leader } => superseded(*term, *by_term, leader),
             Self::TopicCreated { topic, replicas, brokers } => topic_created(topic, *replicas, *brokers),
             Self::Unhealthy { term, failures, reason, line } => {
                 let checks = if *failures == 1 { "1 check".to_owned() } else { format!("{failures} checks in a row") };
-                format!("job unhealthy: {checks} failed (last: the health command {reason}{}; term {term})", with_reason(line))
+                format!(
+                    "job unhealthy: {checks} failed (last: the health command {reason}{}; term {term})",
+                    with_reason(line)
+                )
             }
             Self::WindowAwaited { next } => format!("the next window begins at {next}"),
             Self::WindowSkipped { from, until, by: Some(by), .. } => {
-                format!("the run of {by} for the time from {from} to {until} was not finished, and is not begun again: that time is over")
+                format!(
+                    "the run of {by} for the time from {from} to {until} was not finished, and is not begun again: that time is over"
+                )
             }
             Self::WindowSkipped { from, until, why, by: None } => {
                 format!("nothing is run for the time from {from} to {until}: {}", because(why))
             }
         }
     }
+}
+
+fn broker_down(error: &str, down: Duration) -> String {
+    if down < Duration::from_secs(1) {
+        return format!("Kafka does not answer: {error}; waiting");
+    }
+    format!("Kafka has not answered for {}: {error}; waiting", spoken(down))
+}
+
+fn exiting(status: u8, from: From, why: Option<&str>) -> String {
+    match from {
+        From::Job => format!("exiting {status}: the job's status"),
+        From::NeliRun => format!("exiting {status}{}", why.map_or_else(String::new, |why| format!(": {why}"))),
+    }
+}
+
+fn job_exited(status: u8, signal: Option<i32>, ran: Duration) -> String {
+    let ran = spoken(ran);
+    match signal {
+        None => format!("the job exited with status {status} after {ran}"),
+        Some(signal) => format!("the job was ended by {} after {ran} (status {status})", signal_name(signal)),
+    }
+}
+
+fn released(term: i64, why: &str, delivered: bool) -> String {
+    let why = because(why);
+    if delivered {
+        return format!("released term {term}: {why}");
+    }
+    format!("released term {term}: {why}; Kafka has not confirmed it, so the others may have to wait out the lease")
+}
+
+const fn revoked(lost: bool) -> &'static str {
+    if lost {
+        "no longer in the consumer group (session expired, or its coordinator is out of reach); a leader leads on: the journal decides"
+    } else {
+        "the consumer group has chosen another candidate"
+    }
+}
+
+fn superseded(term: i64, by_term: Option<i64>, leader: &str) -> String {
+    let by_term = by_term.map_or_else(String::new, |term| format!(" with term {term}"));
+    format!(
+        "superseded: {leader} leads{by_term}, though term {term} was not over here: killing the job; is a machine's clock \
+         wrong, or was one paused?"
+    )
 }
 
 /// What was found of a key that needs no run.
@@ -298,6 +323,34 @@ mod tests {
                 left: Duration::ZERO,
                 late: Some(Duration::from_millis(2_501)),
             },
+        ];
+        assert_eq!(
+            sentences.map(|event| event.sentence()),
+            [
+                "standing by: db2:77 leads (term 42)",
+                "standing by: leader unknown; claiming at 12:00:50 (in 58s) unless another is heard",
+                "preferred successor (partition 0 assigned)",
+                "claiming the lead (journal empty)",
+                "claiming the lead (journal read up to offset 41)",
+                "stopping the job: a signal to neli-run; SIGTERM now, SIGKILL in 8s",
+                "stopping the job: no heartbeat comes back; SIGTERM now, SIGKILL in 1.35s, at the lease's end",
+                "stopping the job: a signal to neli-run; SIGTERM now, SIGKILL in 1.35s, at the lease's end, unless a heartbeat comes \
+                 back from Kafka",
+                "job unhealthy: 2 checks in a row failed (last: the health command exited with status 1; term 42)",
+                "exiting 3: the job's status",
+                "exiting 75: not elected within --wait 3s; leader is db2",
+                "no heartbeat has come back from Kafka for 3.65s: the lease ends in 1.35s unless one does (term 42)",
+                "fenced, the lease ran out: nothing of the job is left, 93ms before the lease's end (term 42)",
+                "fenced too late, the lease ran out: something of the job may have been alive until 2.501s after the lease's end, and \
+                 another's may have run beside it (term 42); check what they wrote, and see why this machine was slow to kill",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_sentence_says_what_has_come_of_a_run_and_of_kafka() {
+        let seconds = Duration::from_secs;
+        let sentences = [
             Event::JobExited { term: 42, status: 137, signal: Some(9), ran: seconds(3_725), by_itself: true },
             Event::Released { term: 42, why: "exited".to_owned(), delivered: true },
             Event::OnceSkipped {
@@ -329,22 +382,6 @@ mod tests {
         assert_eq!(
             sentences.map(|event| event.sentence()),
             [
-                "standing by: db2:77 leads (term 42)",
-                "standing by: leader unknown; claiming at 12:00:50 (in 58s) unless another is heard",
-                "preferred successor (partition 0 assigned)",
-                "claiming the lead (journal empty)",
-                "claiming the lead (journal read up to offset 41)",
-                "stopping the job: a signal to neli-run; SIGTERM now, SIGKILL in 8s",
-                "stopping the job: no heartbeat comes back; SIGTERM now, SIGKILL in 1.35s, at the lease's end",
-                "stopping the job: a signal to neli-run; SIGTERM now, SIGKILL in 1.35s, at the lease's end, unless a heartbeat comes \
-                 back from Kafka",
-                "job unhealthy: 2 checks in a row failed (last: the health command exited with status 1; term 42)",
-                "exiting 3: the job's status",
-                "exiting 75: not elected within --wait 3s; leader is db2",
-                "no heartbeat has come back from Kafka for 3.65s: the lease ends in 1.35s unless one does (term 42)",
-                "fenced, the lease ran out: nothing of the job is left, 93ms before the lease's end (term 42)",
-                "fenced too late, the lease ran out: something of the job may have been alive until 2.501s after the lease's end, and \
-                 another's may have run beside it (term 42); check what they wrote, and see why this machine was slow to kill",
                 "the job was ended by SIGKILL after 1h 2m 5s (status 137)",
                 "released term 42: the job has ended",
                 "v1.42 was done by db2 at 2026-01-31T02:00:04Z (term 57, exit 0 after 3.2s)",

@@ -304,16 +304,7 @@ impl Machine {
             Action::AppendFact { id, fact } => actions.facts.push((id, fact)),
             Action::Exit(_) => self.life = Life::Dead,
             Action::Identify => self.identity_asked = Some(now),
-            Action::KillGuard => {
-                actions.said.push("kills its guard, which does not answer".to_owned());
-                if !matches!(self.guard_start, GuardStart::Begun) {
-                    actions.breach = Some(Breach::UnstartedKilled);
-                } else if self.guard.has_answered_all() && self.answers.is_empty() {
-                    actions.breach = Some(Breach::AnsweringGuardKilled);
-                } else if !is_flawed(WorldFlaw::GuardUnwatched) {
-                    self.kill_guard(now);
-                }
-            }
+            Action::KillGuard => self.kill_silent_guard(now, actions),
             Action::KillHook { id } => self.hooks.retain(|(_, running)| *running != id),
             Action::KillOrphans => {
                 if !is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
@@ -350,22 +341,7 @@ impl Machine {
                 self.judge_if_prompt(now, setup);
             }
             Action::RunHook(run) => self.hooks.push((run.hook, run.id)),
-            Action::Send { record } => {
-                if let Body::Release { term, .. } = record.body {
-                    self.released = term;
-                    if self.job_is_alive() {
-                        actions.breach = Some(Breach::ReleasedAlive);
-                    }
-                }
-                let is_claim = matches!(record.body, Body::Claim { .. });
-                // Hellos count in no law, and only take up offsets.
-                if setup.overlaps() || !matches!(record.body, Body::Hello { .. }) {
-                    actions.sent.push(record);
-                }
-                if is_claim {
-                    self.need_guard();
-                }
-            }
+            Action::Send { record } => self.send(record, setup, actions),
             Action::StartGuard => {
                 if self.guard.life == Life::Dead {
                     self.guard = self.guard.anew();
@@ -377,6 +353,34 @@ impl Machine {
                 }
                 self.life = Life::Asleep;
             }
+        }
+    }
+
+    fn kill_silent_guard(&mut self, now: Time, actions: &mut Actions) {
+        actions.said.push("kills its guard, which does not answer".to_owned());
+        if !matches!(self.guard_start, GuardStart::Begun) {
+            actions.breach = Some(Breach::UnstartedKilled);
+        } else if self.guard.has_answered_all() && self.answers.is_empty() {
+            actions.breach = Some(Breach::AnsweringGuardKilled);
+        } else if !is_flawed(WorldFlaw::GuardUnwatched) {
+            self.kill_guard(now);
+        }
+    }
+
+    fn send(&mut self, record: Record, setup: &Setup, actions: &mut Actions) {
+        if let Body::Release { term, .. } = record.body {
+            self.released = term;
+            if self.job_is_alive() {
+                actions.breach = Some(Breach::ReleasedAlive);
+            }
+        }
+        let is_claim = matches!(record.body, Body::Claim { .. });
+        // Hellos count in no law, and only take up offsets.
+        if setup.overlaps() || !matches!(record.body, Body::Hello { .. }) {
+            actions.sent.push(record);
+        }
+        if is_claim {
+            self.need_guard();
         }
     }
 

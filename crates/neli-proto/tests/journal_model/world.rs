@@ -12,7 +12,6 @@ use neli_proto::record::{Offset, What};
 use neli_proto::time::Time;
 
 use crate::fingerprint;
-use crate::flaws::{WorldFlaw, is_flawed};
 use crate::guard::Life;
 use crate::kafka::{Log, Sealed, Slot};
 use crate::machine::{Actions, Machine};
@@ -24,6 +23,7 @@ use facts::FactsTopic;
 mod appends;
 mod breach;
 mod facts;
+mod kafka;
 mod overlaps;
 mod possible;
 mod trace;
@@ -191,33 +191,18 @@ impl World {
         self.look_after_success(step);
         match step {
             Step::Answer(who) | Step::AnswerLate(who) => self.answer(who),
-            Step::Append(flight) | Step::AppendLate(flight) => {
-                let flight = self.flying.remove(flight);
-                self.append(&flight);
-            }
+            Step::Append(flight) | Step::AppendLate(flight) => self.arrive(flight),
             Step::AppendFact(flight) | Step::AppendFactLate(flight) => self.append_fact(flight),
-            Step::Ask(who) => {
-                let (now, bounds) = (self.now, self.bounds());
-                self.at(who, |machine, _, _| machine.late_answer = Some((now, bounds)));
-            }
+            Step::Ask(who) => self.ask_late(who),
             Step::Begin(who) => self.begin_machine(who),
-            Step::Capture(who) => {
-                let bounds = self.bounds();
-                self.at(who, |machine, _, _| machine.reader.answer = Some(bounds));
-            }
+            Step::Capture(who) => self.capture(who),
             Step::ChildEnds(who) => self.at(who, |machine, now, (setup, actions)| {
                 machine.guard.child_ends();
                 machine.job_changed(now, (setup, actions));
             }),
             Step::Compact(offset) => self.change_log(|log| log.delete(offset)),
-            Step::Crash(who) => {
-                let log = Rc::clone(&self.log);
-                self.at(who, |machine, now, _| machine.crash(now, &log.part));
-            }
-            Step::Cut => {
-                let start = self.log.part.start_after_cut(self.now, self.cuts_young());
-                self.change_log(|log| log.cut_to(start));
-            }
+            Step::Crash(who) => self.crash(who),
+            Step::Cut => self.cut(),
             Step::DelayFact(flight) => self.facts.flying[flight].delayed = true,
             Step::Delay(flight) => self.flying[flight].delayed = true,
             Step::Die(who) => self.at(who, |machine, _, _| machine.die()),
@@ -240,10 +225,7 @@ impl World {
                 machine.perform_if_awake(now, setup, actions);
             }),
             Step::Lag(who) => self.at(who, |machine, _, _| machine.reader.lags = true),
-            Step::Lose(flight) => {
-                let flight = self.flying.remove(flight);
-                self.receipt(&flight, false);
-            }
+            Step::Lose(flight) => self.lose(flight),
             Step::MainEnds(who) => self.at(who, |machine, now, (setup, actions)| {
                 machine.guard.main_ends(setup.once.map_or(0, Occasion::status));
                 machine.job_changed(now, (setup, actions));
@@ -254,24 +236,11 @@ impl World {
             Step::Other => self.append_slot(Slot::Other),
             Step::Pause(who) => self.at(who, |machine, _, _| machine.pause()),
             Step::PauseGuard(who) => self.at(who, |machine, _, _| machine.pause_guard()),
-            Step::Read(who) | Step::ReadLate(who) => {
-                let log = Rc::clone(&self.log);
-                self.at(who, |machine, now, (setup, actions)| machine.read(now, &log.part, setup, actions));
-            }
+            Step::Read(who) | Step::ReadLate(who) => self.read(who),
             Step::ReadFacts(who) => self.read_facts(who),
-            Step::Remake => {
-                self.remade = !is_flawed(WorldFlaw::NewLogTrusted);
-                self.flying.clear();
-                self.log = Known::new(Log::with_others(0, self.now));
-                for who in 0..self.machines.len() {
-                    self.at(who, |machine, _, _| machine.lose_broker());
-                }
-            }
+            Step::Remake => self.remake(),
             Step::RemakeUnnoticed => self.remake_unnoticed(),
-            Step::Resign(who) => {
-                let term = self.machine(who).and_then(|machine| machine.node.leads());
-                self.request(What::Resign, term);
-            }
+            Step::Resign(who) => self.ask_to_resign(who),
             Step::Resume(who) => self.at(who, |machine, now, (setup, actions)| machine.resume(now, setup, actions)),
             Step::ResumeGuard(who) => self.at(who, |machine, _, _| machine.guard.life = Life::Awake),
             Step::StartGuard(who) => self.at(who, Machine::start_guard),

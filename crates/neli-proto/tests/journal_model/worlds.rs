@@ -6,7 +6,8 @@ use std::time::Duration;
 use neli_proto::health::HealthPolicy;
 use neli_proto::hooks::Hook;
 
-use crate::setup::{CandidateSetup, Faults};
+use crate::setup::{A, B, CandidateSetup, Faults};
+use crate::world::World;
 
 pub(crate) use claims::*;
 pub(crate) use jobs::*;
@@ -35,4 +36,10 @@ const ALL_HOOKS: &[Hook] = &[Hook::Fence, Hook::Lead, Hook::Standby];
 
 fn often_looked_after() -> HealthPolicy {
     HealthPolicy { interval: millis(70), timeout: millis(40), failures: 1, start: Duration::ZERO }
+}
+
+/// The two candidates of most worlds have begun.
+fn both_begin(world: &mut World) {
+    world.begin(A);
+    world.begin(B);
 }

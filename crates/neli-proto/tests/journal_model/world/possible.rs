@@ -59,79 +59,8 @@ impl World {
     }
 
     fn enabled_at(&self, who: Who, machine: &Machine, steps: &mut Vec<Step>) {
-        let log = &self.log.part;
-        let guard = &machine.guard;
-        // One that waits to be started has nothing to guard.
-        let guard_works = guard.life == Life::Awake || machine.guard_start.waits();
-        let alone_is_allowed = is_flawed(WorldFlaw::BothAsleep);
         if machine.life == Life::Awake {
-            if machine.due().is_some_and(|due| due <= self.now) {
-                steps.push(Step::Fire(who));
-            }
-            if machine.facts_asked.is_some() {
-                steps.push(Step::ReadFacts(who));
-            }
-            if !machine.answers.is_empty() || !machine.receipts.is_empty() || !machine.facts_events.is_empty() {
-                steps.push(Step::Hear(who));
-            }
-            if machine.reader.asked.is_some() {
-                let is_late = machine.reader.answer.is_some();
-                steps.push(if is_late { Step::AnswerLate(who) } else { Step::Answer(who) });
-                if !is_late && self.faults.slow_answers > 0 {
-                    steps.push(Step::Capture(who));
-                }
-            }
-            if !machine.is_judged && self.setup.judged_late {
-                steps.push(Step::Judge(who));
-            }
-            if machine.identity_asked.is_some() && !machine.is_muted {
-                steps.push(Step::Identify(who));
-            }
-            if self.faults.mutes > 0 && !machine.is_muted {
-                steps.push(Step::Mute(who));
-            }
-            if machine.late_answer.is_some() {
-                steps.push(Step::AnswerLate(who));
-            }
-            if machine.to_read(log).is_some() {
-                steps.push(if machine.reader.lags { Step::ReadLate(who) } else { Step::Read(who) });
-                if self.faults.lags > 0 && !machine.reader.lags {
-                    steps.push(Step::Lag(who));
-                }
-            }
-            if self.faults.questions > 0 && machine.late_answer.is_none() && machine.reader.next.is_some() {
-                steps.push(Step::Ask(who));
-            }
-            if machine.is_checked() {
-                steps.push(Step::HealthEnds(who));
-                if self.faults.failed_health_checks > 0 {
-                    steps.push(Step::HealthFails(who));
-                }
-            }
-            if machine.has_hook() {
-                steps.push(Step::HookEnds(who));
-            }
-            if self.faults.pauses > 0 && (guard_works || alone_is_allowed) {
-                steps.push(Step::Pause(who));
-            }
-            if self.faults.stops > 0 {
-                steps.push(Step::Stop(who));
-            }
-            if self.faults.suspensions > 0 {
-                steps.push(Step::Suspend(who));
-            }
-            if self.faults.resigns > 0 && machine.node.leads().is_some() {
-                steps.push(Step::Resign(who));
-            }
-            if self.faults.crashes > 0 && guard_works {
-                steps.push(Step::Crash(who));
-            }
-            if machine.guard_start.waits() {
-                steps.push(Step::StartGuard(who));
-            }
-            if guard.life == Life::Dying {
-                steps.push(Step::GuardWaited(who));
-            }
+            self.enabled_awake(who, machine, steps);
         }
         if machine.life == Life::Asleep {
             steps.push(Step::Resume(who));
@@ -139,6 +68,90 @@ impl World {
         self.enabled_at_guard(who, machine, steps);
         if self.faults.deaths > 0 && !machine.is_gone() {
             steps.push(Step::Die(who));
+        }
+    }
+
+    /// What can happen to a supervisor that is awake.
+    fn enabled_awake(&self, who: Who, machine: &Machine, steps: &mut Vec<Step>) {
+        if machine.due().is_some_and(|due| due <= self.now) {
+            steps.push(Step::Fire(who));
+        }
+        if machine.facts_asked.is_some() {
+            steps.push(Step::ReadFacts(who));
+        }
+        if !machine.answers.is_empty() || !machine.receipts.is_empty() || !machine.facts_events.is_empty() {
+            steps.push(Step::Hear(who));
+        }
+        self.enabled_by_kafka(who, machine, steps);
+        if machine.is_checked() {
+            steps.push(Step::HealthEnds(who));
+            if self.faults.failed_health_checks > 0 {
+                steps.push(Step::HealthFails(who));
+            }
+        }
+        if machine.has_hook() {
+            steps.push(Step::HookEnds(who));
+        }
+        self.enabled_faults_at(who, machine, steps);
+        if machine.guard_start.waits() {
+            steps.push(Step::StartGuard(who));
+        }
+        if machine.guard.life == Life::Dying {
+            steps.push(Step::GuardWaited(who));
+        }
+    }
+
+    /// What Kafka can have a supervisor learn that is awake.
+    fn enabled_by_kafka(&self, who: Who, machine: &Machine, steps: &mut Vec<Step>) {
+        if machine.reader.asked.is_some() {
+            let is_late = machine.reader.answer.is_some();
+            steps.push(if is_late { Step::AnswerLate(who) } else { Step::Answer(who) });
+            if !is_late && self.faults.slow_answers > 0 {
+                steps.push(Step::Capture(who));
+            }
+        }
+        if !machine.is_judged && self.setup.judged_late {
+            steps.push(Step::Judge(who));
+        }
+        if machine.identity_asked.is_some() && !machine.is_muted {
+            steps.push(Step::Identify(who));
+        }
+        if self.faults.mutes > 0 && !machine.is_muted {
+            steps.push(Step::Mute(who));
+        }
+        if machine.late_answer.is_some() {
+            steps.push(Step::AnswerLate(who));
+        }
+        if machine.to_read(&self.log.part).is_some() {
+            steps.push(if machine.reader.lags { Step::ReadLate(who) } else { Step::Read(who) });
+            if self.faults.lags > 0 && !machine.reader.lags {
+                steps.push(Step::Lag(who));
+            }
+        }
+        if self.faults.questions > 0 && machine.late_answer.is_none() && machine.reader.next.is_some() {
+            steps.push(Step::Ask(who));
+        }
+    }
+
+    /// What can be done to a supervisor that is awake.
+    fn enabled_faults_at(&self, who: Who, machine: &Machine, steps: &mut Vec<Step>) {
+        // One that waits to be started has nothing to guard.
+        let guard_works = machine.guard.life == Life::Awake || machine.guard_start.waits();
+        let alone_is_allowed = is_flawed(WorldFlaw::BothAsleep);
+        if self.faults.pauses > 0 && (guard_works || alone_is_allowed) {
+            steps.push(Step::Pause(who));
+        }
+        if self.faults.stops > 0 {
+            steps.push(Step::Stop(who));
+        }
+        if self.faults.suspensions > 0 {
+            steps.push(Step::Suspend(who));
+        }
+        if self.faults.resigns > 0 && machine.node.leads().is_some() {
+            steps.push(Step::Resign(who));
+        }
+        if self.faults.crashes > 0 && guard_works {
+            steps.push(Step::Crash(who));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{LONG, NONE, SHORT, millis};
+use super::{LONG, NONE, SHORT, both_begin, millis};
 use crate::setup::{A, B, C, CandidateSetup, Faults, Setup};
 use crate::step::Step;
 
@@ -34,10 +34,7 @@ pub(crate) fn two_starts_at_once() -> Setup {
 pub(crate) fn a_leader_with_a_longer_lease() -> Setup {
     Setup {
         candidates: vec![CandidateSetup::lease(1_200), SHORT],
-        before: |world| {
-            world.begin(A);
-            world.begin(B);
-        },
+        before: both_begin,
         faults: Faults { pauses: 1, ..NONE },
         limit: millis(1_700),
         ..Setup::named("a leader with a longer lease")

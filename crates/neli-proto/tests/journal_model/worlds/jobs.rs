@@ -2,7 +2,7 @@
 
 use neli_proto::hooks::Hook;
 
-use super::{LONG, NONE, SHORT, millis, often_looked_after};
+use super::{LONG, NONE, SHORT, both_begin, millis, often_looked_after};
 use crate::setup::{A, B, C, Faults, Setup};
 use crate::step::Step;
 
@@ -29,10 +29,7 @@ pub(crate) fn a_daemon_that_is_left() -> Setup {
     Setup {
         jobs_have_children: true,
         slow_pipe: true,
-        before: |world| {
-            world.begin(A);
-            world.begin(B);
-        },
+        before: both_begin,
         faults: Faults { exits: 1, stops: 1, ..NONE },
         may: |_, step| !matches!(step, Step::MainEnds(B) | Step::Stop(B)),
         limit: millis(60),
@@ -45,10 +42,7 @@ pub(crate) fn a_command_beside_the_job() -> Setup {
     Setup {
         jobs_have_commands: true,
         slow_pipe: true,
-        before: |world| {
-            world.begin(A);
-            world.begin(B);
-        },
+        before: both_begin,
         faults: Faults { exits: 1, guard_deaths: 1, stops: 1, ..NONE },
         may: |_, step| !matches!(step, Step::MainEnds(B) | Step::KillGuard(B) | Step::Stop(B)),
         limit: millis(60),
@@ -60,10 +54,7 @@ pub(crate) fn a_command_beside_the_job() -> Setup {
 pub(crate) fn deaths() -> Setup {
     Setup {
         jobs_have_children: true,
-        before: |world| {
-            world.begin(A);
-            world.begin(B);
-        },
+        before: both_begin,
         faults: Faults { crashes: 1, deaths: 1, guard_deaths: 1, losses: 1, ..NONE },
         may: |_, step| !matches!(step, Step::Crash(B) | Step::Die(B) | Step::KillGuard(B)),
         limit: millis(330),
@@ -75,10 +66,7 @@ pub(crate) fn deaths() -> Setup {
 pub(crate) fn orders_of_the_dead() -> Setup {
     Setup {
         slow_pipe: true,
-        before: |world| {
-            world.begin(A);
-            world.begin(B);
-        },
+        before: both_begin,
         faults: Faults { crashes: 1, guard_pauses: 1, stops: 1, ..NONE },
         may: |_, step| !matches!(step, Step::Crash(B) | Step::PauseGuard(B) | Step::Stop(B)),
         limit: millis(110),
@@ -103,10 +91,7 @@ pub(crate) fn a_stop_behind_the_spawn() -> Setup {
 pub(crate) fn a_stop_between_two_runs() -> Setup {
     Setup {
         candidates: vec![SHORT.restarting(20), SHORT],
-        before: |world| {
-            world.begin(A);
-            world.begin(B);
-        },
+        before: both_begin,
         faults: Faults { exits: 1, resigns: 1, stops: 1, ..NONE },
         may: |_, step| !matches!(step, Step::MainEnds(B) | Step::Resign(B) | Step::Stop(B)),
         limit: millis(60),
@@ -118,10 +103,7 @@ pub(crate) fn a_stop_between_two_runs() -> Setup {
 pub(crate) fn a_stop_before_the_first_run() -> Setup {
     Setup {
         candidates: vec![SHORT.settling(20), SHORT.after(50)],
-        before: |world| {
-            world.begin(A);
-            world.begin(B);
-        },
+        before: both_begin,
         faults: Faults { crashes: 1, pauses: 1, resigns: 1, stops: 1, ..NONE },
         may: |_, step| !matches!(step, Step::Crash(B) | Step::Pause(B) | Step::Resign(B) | Step::Stop(B)),
         limit: millis(60),
@@ -134,10 +116,7 @@ pub(crate) fn a_guard_that_is_started_late() -> Setup {
     Setup {
         candidates: vec![SHORT.settling(20), SHORT.after(50)],
         guards_start_late: true,
-        before: |world| {
-            world.begin(A);
-            world.begin(B);
-        },
+        before: both_begin,
         faults: Faults { losses: 1, pauses: 1, ..NONE },
         may: |_, step| step != Step::Pause(B),
         limit: millis(420),
@@ -151,10 +130,7 @@ pub(crate) fn an_end_before_the_guard_is_started() -> Setup {
         candidates: vec![SHORT.settling(20), SHORT],
         guards_start_late: true,
         slow_pipe: true,
-        before: |world| {
-            world.begin(A);
-            world.begin(B);
-        },
+        before: both_begin,
         faults: Faults { crashes: 1, resigns: 1, stops: 1, ..NONE },
         may: |_, step| !matches!(step, Step::Crash(B) | Step::Resign(B) | Step::Stop(B)),
         limit: millis(60),
@@ -165,10 +141,7 @@ pub(crate) fn an_end_before_the_guard_is_started() -> Setup {
 /// R4: the lead is kept between two runs, and no longer than the lease; the guard starts the next one, or does not.
 pub(crate) fn a_restart_that_is_held_up() -> Setup {
     Setup {
-        before: |world| {
-            world.begin(A);
-            world.begin(B);
-        },
+        before: both_begin,
         candidates: vec![SHORT.restarting(20), SHORT.after(50)],
         faults: Faults { exits: 1, pauses: 1, ..NONE },
         limit: millis(420),
@@ -181,10 +154,7 @@ pub(crate) fn a_restart_that_is_held_up() -> Setup {
 pub(crate) fn a_suspension() -> Setup {
     Setup {
         jobs_have_children: true,
-        before: |world| {
-            world.begin(A);
-            world.begin(B);
-        },
+        before: both_begin,
         faults: Faults { suspensions: 1, ..NONE },
         limit: millis(330),
         may: |_, step| step != Step::Suspend(B),
@@ -196,10 +166,7 @@ pub(crate) fn a_suspension() -> Setup {
 pub(crate) fn sleepers() -> Setup {
     Setup {
         jobs_have_children: true,
-        before: |world| {
-            world.begin(A);
-            world.begin(B);
-        },
+        before: both_begin,
         faults: Faults { guard_pauses: 1, pauses: 1, ..NONE },
         may: |_, step| !matches!(step, Step::Pause(B) | Step::PauseGuard(B)),
         limit: millis(420),
@@ -257,10 +224,7 @@ pub(crate) fn an_unhealthy_job() -> Setup {
     Setup {
         health: Some(often_looked_after()),
         hooks: &[Hook::Standby],
-        before: |world| {
-            world.begin(A);
-            world.begin(B);
-        },
+        before: both_begin,
         faults: Faults { failed_health_checks: 1, ..NONE },
         may: |_, step| !matches!(step, Step::HealthEnds(B) | Step::HealthFails(B)),
         limit: millis(160),

@@ -3,7 +3,7 @@
 
 use neli_proto::schedule::CatchUp;
 
-use super::{NONE, millis};
+use super::{NONE, both_begin, millis};
 use crate::setup::{A, B, Faults, Occasion, Setup};
 use crate::step::Step;
 
@@ -11,10 +11,7 @@ use crate::step::Step;
 pub(crate) fn a_key_that_is_done() -> Setup {
     Setup {
         once: Some(Occasion::Key),
-        before: |world| {
-            world.begin(A);
-            world.begin(B);
-        },
+        before: both_begin,
         faults: Faults { exits: 1, fact_delays: 1, stops: 1, ..NONE },
         may: |_, step| !matches!(step, Step::MainEnds(B) | Step::Stop(B)),
         limit: millis(60),
@@ -42,10 +39,7 @@ pub(crate) fn a_runner_that_is_stopped() -> Setup {
 pub(crate) fn a_runner_that_dies() -> Setup {
     Setup {
         once: Some(Occasion::Key),
-        before: |world| {
-            world.begin(A);
-            world.begin(B);
-        },
+        before: both_begin,
         faults: Faults { exits: 1, fact_delays: 1, crashes: 1, ..NONE },
         may: |_, step| !matches!(step, Step::Crash(B) | Step::MainEnds(B)),
         limit: millis(60),
@@ -57,10 +51,7 @@ pub(crate) fn a_runner_that_dies() -> Setup {
 pub(crate) fn a_window_that_is_over() -> Setup {
     Setup {
         once: Some(Occasion::Windows([5, 4, 4])),
-        before: |world| {
-            world.begin(A);
-            world.begin(B);
-        },
+        before: both_begin,
         faults: Faults { exits: 1, fact_delays: 1, ..NONE },
         may: |_, step| !matches!(step, Step::MainEnds(B)),
         limit: millis(60),
@@ -72,10 +63,7 @@ pub(crate) fn a_window_that_is_over() -> Setup {
 pub(crate) fn a_schedule_whose_leader_dies() -> Setup {
     Setup {
         once: Some(Occasion::Schedule(5, CatchUp::Last)),
-        before: |world| {
-            world.begin(A);
-            world.begin(B);
-        },
+        before: both_begin,
         faults: Faults { exits: 1, fact_delays: 1, crashes: 1, ..NONE },
         may: |_, step| !matches!(step, Step::Crash(B) | Step::MainEnds(B)),
         limit: millis(60),

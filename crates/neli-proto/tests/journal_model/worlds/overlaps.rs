@@ -1,6 +1,6 @@
 //! `--overlap`: two jobs at most, the later one's claim names the earlier one's term, and that ends with its lease or before.
 
-use super::{NONE, SHORT, millis};
+use super::{NONE, SHORT, both_begin, millis};
 use crate::setup::{A, B, C, CandidateSetup, Faults, Setup};
 use crate::step::Step;
 
@@ -10,10 +10,7 @@ const OVERLAPPING: CandidateSetup = SHORT.overlapping(100);
 pub(crate) fn a_leader_that_yields() -> Setup {
     Setup {
         candidates: vec![OVERLAPPING; 2],
-        before: |world| {
-            world.begin(A);
-            world.begin(B);
-        },
+        before: both_begin,
         faults: Faults { pauses: 1, stops: 1, ..NONE },
         may: |_, step| !matches!(step, Step::Pause(B) | Step::Stop(B)),
         limit: millis(340),

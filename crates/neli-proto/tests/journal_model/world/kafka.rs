@@ -1,0 +1,68 @@
+//! What happens in Kafka, and between it and the machines.
+
+use std::rc::Rc;
+
+use neli_proto::record::What;
+
+use crate::flaws::{WorldFlaw, is_flawed};
+use crate::kafka::Log;
+use crate::setup::Who;
+use crate::world::{Known, World};
+
+impl World {
+    /// A record that was on its way is in the log.
+    pub(super) fn arrive(&mut self, flight: usize) {
+        let flight = self.flying.remove(flight);
+        self.append(&flight);
+    }
+
+    /// A record that was on its way is lost.
+    pub(super) fn lose(&mut self, flight: usize) {
+        let flight = self.flying.remove(flight);
+        self.receipt(&flight, false);
+    }
+
+    /// Where the log ends is asked, and answered later.
+    pub(super) fn ask_late(&mut self, who: Who) {
+        let (now, bounds) = (self.now, self.bounds());
+        self.at(who, |machine, _, _| machine.late_answer = Some((now, bounds)));
+    }
+
+    /// What is answered of the log's bounds is what they are now.
+    pub(super) fn capture(&mut self, who: Who) {
+        let bounds = self.bounds();
+        self.at(who, |machine, _, _| machine.reader.answer = Some(bounds));
+    }
+
+    pub(super) fn crash(&mut self, who: Who) {
+        let log = Rc::clone(&self.log);
+        self.at(who, |machine, now, _| machine.crash(now, &log.part));
+    }
+
+    /// The log's head is cut.
+    pub(super) fn cut(&mut self) {
+        let start = self.log.part.start_after_cut(self.now, self.cuts_young());
+        self.change_log(|log| log.cut_to(start));
+    }
+
+    pub(super) fn read(&mut self, who: Who) {
+        let log = Rc::clone(&self.log);
+        self.at(who, |machine, now, (setup, actions)| machine.read(now, &log.part, setup, actions));
+    }
+
+    /// The topic is made anew.
+    pub(super) fn remake(&mut self) {
+        self.remade = !is_flawed(WorldFlaw::NewLogTrusted);
+        self.flying.clear();
+        self.log = Known::new(Log::with_others(0, self.now));
+        for who in 0..self.machines.len() {
+            self.at(who, |machine, _, _| machine.lose_broker());
+        }
+    }
+
+    /// An operator asks the leader to stand down.
+    pub(super) fn ask_to_resign(&mut self, who: Who) {
+        let term = self.machine(who).and_then(|machine| machine.node.leads());
+        self.request(What::Resign, term);
+    }
+}
