@@ -123,6 +123,7 @@ impl MainLoop {
             | Answer::Gone
             | Answer::Killed
             | Answer::LeftBehind { .. }
+            | Answer::NoRun { .. }
             | Answer::NotStarted { .. }
             | Answer::Stuck { .. } => {}
         }

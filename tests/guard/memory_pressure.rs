@@ -98,6 +98,7 @@ fn lateness(memory: &Memory, cgroup: Option<i32>) -> Duration {
             Answer::Accepted { .. }
             | Answer::CommandEnded { .. }
             | Answer::Gone
+            | Answer::NoRun { .. }
             | Answer::Killed
             | Answer::LeftBehind { .. }
             | Answer::NotStarted { .. }

@@ -47,7 +47,7 @@ impl<D> Default for Answers<D> {
 }
 
 const fn may_come_often(answer: &Answer) -> bool {
-    matches!(answer, Answer::Extended { .. } | Answer::Fenced { .. } | Answer::Stopped { .. })
+    matches!(answer, Answer::Extended { .. } | Answer::Fenced { .. } | Answer::NoRun { .. } | Answer::Stopped { .. })
 }
 
 #[cfg(test)]

@@ -214,6 +214,7 @@ fn shown_answer(answer: Answer) -> String {
         }
         Answer::Gone => "gone".to_owned(),
         Answer::Killed => "killed".to_owned(),
+        Answer::NoRun { term, attempt } => format!("attempt {attempt} of term {term} was the last run, and is over"),
         Answer::NotStarted { errno, at } => format!("not started, errno {errno} at {at:?}"),
         Answer::Stopped { signal } => format!("stopped by signal {signal}"),
         Answer::Exited { .. } | Answer::LeftBehind { .. } | Answer::Started { .. } | Answer::Stuck { .. } => {

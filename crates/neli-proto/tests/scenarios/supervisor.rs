@@ -127,6 +127,10 @@ impl Story {
             }
             "gone" => Answer::Gone,
             "killed-at-timeout" => Answer::Killed,
+            "no-run" => {
+                let attempt = words.needed("attempt", words.number_of("attempt"));
+                Answer::NoRun { term: words.needed("term", words.number_of("term")), attempt }
+            }
             "not-started" => Answer::NotStarted { errno: words.number(1), at: Step::Exec },
             "started" => Answer::Started { pid: words.needed("pid", words.number_of("pid")) },
             "stuck" => Answer::Stuck { pids: vec![words.number(1)] },

@@ -35,7 +35,7 @@ const STATES: [State<Scene>; 7] = [
 ];
 
 /// The events.
-const EVENTS: [Happening<Scene>; 28] = [
+const EVENTS: [Happening<Scene>; 29] = [
     ("candidate: led", |scene| scene.lead(LeadEvent::Led(scene.grant()))),
     ("candidate: led, with `--once`", |scene| scene.lead(LeadEvent::Held(scene.grant()))),
     ("node: the job may run", |scene| scene.lead(LeadEvent::MayRun(None))),
@@ -50,6 +50,7 @@ const EVENTS: [Happening<Scene>; 28] = [
     ("guard: `Exited`, others left", |scene| scene.exited(true)),
     ("guard: `Killed`", |scene| scene.answer(Answer::Killed)),
     ("guard: `Gone`", |scene| scene.answer(Answer::Gone)),
+    ("guard: `NoRun`", |scene| scene.answer(Answer::NoRun { term: 5, attempt: 1 })),
     ("guard: `Fenced`", |scene| scene.answer(Answer::Fenced { term: 5, gone_at: Some(scene.now) })),
     ("guard: `Stuck`", |scene| scene.answer(Answer::Stuck { pids: vec![7] })),
     ("no answer in time", |scene| {
