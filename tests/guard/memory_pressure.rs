@@ -103,6 +103,7 @@ fn lateness(memory: &Memory, cgroup: Option<i32>) -> Duration {
             | Answer::LeftBehind { .. }
             | Answer::NotStarted { .. }
             | Answer::Started { .. }
+            | Answer::StartedUnseen { .. }
             | Answer::Stopped { .. }
             | Answer::Stuck { .. } => panic!("no end by the deadline"),
         }

@@ -197,6 +197,12 @@ pub enum Answer {
         /// The main process.
         pid: i32,
     },
+    /// The job has executed, but the descriptor of its main process could not be sent along: the kernel or one of the two
+    /// processes has none left.
+    StartedUnseen {
+        /// The main process.
+        pid: i32,
+    },
     /// The job's main process was stopped.
     Stopped {
         /// The signal that stopped it.

@@ -133,6 +133,7 @@ impl Story {
             }
             "not-started" => Answer::NotStarted { errno: words.number(1), at: Step::Exec },
             "started" => Answer::Started { pid: words.needed("pid", words.number_of("pid")) },
+            "started-unseen" => Answer::StartedUnseen { pid: words.needed("pid", words.number_of("pid")) },
             "stuck" => Answer::Stuck { pids: vec![words.number(1)] },
             _ => return None,
         })
@@ -151,7 +152,6 @@ impl Story {
             },
             "orphans-gone" => Event::OrphansGone,
             "orphans-stuck" => Event::OrphansStuck { pids: vec![words.number(1)] },
-            "started-unseen" => Event::StartedUnseen { pid: words.needed("pid", words.number_of("pid")) },
             "suspend" => Event::SuspendSignal { continuable: !words.says("orphaned") },
             "terminal-gone" => Event::TerminalGone,
             "typed" => Event::Typed { signal: words.number(1) },

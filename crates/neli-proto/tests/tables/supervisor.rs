@@ -81,7 +81,7 @@ const EVENTS: [Happening<Scene>; 29] = [
         scene.handle(Event::JobStopped { signal, foreground, continuable: true });
     }),
     ("the terminal is gone", |scene| scene.handle(Event::TerminalGone)),
-    ("the job runs unseen", |scene| scene.handle(Event::StartedUnseen { pid: 7 })),
+    ("guard: `StartedUnseen`", |scene| scene.answer(Answer::StartedUnseen { pid: 7 })),
 ];
 
 /// The table.
