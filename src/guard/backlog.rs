@@ -1,29 +1,44 @@
 //! Sends the orders that wait, as far as the socket has room for them.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use neli_proto::guard::Orders;
+use neli_proto::guard::{Order, Orders};
+use nix::libc::ETOOMANYREFS;
 
 use crate::guard::channel::{Channel, may_be_sent_later};
 
 /// Sends what can be sent. A message for which the kernel has no room or no memory waits; an error means that the
 /// socket is lost.
 pub(super) fn flush(orders: &mut Orders<OwnedFd>, channel: &Channel) -> io::Result<()> {
+    flush_by(orders, |order, descriptor| channel.send_json(order, descriptor))
+}
+
+fn flush_by(
+    orders: &mut Orders<OwnedFd>,
+    mut send: impl FnMut(&Order, Option<BorrowedFd<'_>>) -> io::Result<()>,
+) -> io::Result<()> {
     while let Some((order, descriptor)) = orders.first() {
-        let sent = channel.send_json(&order, descriptor.map(AsFd::as_fd));
-        if sent.as_ref().is_err_and(may_be_sent_later) {
+        let outcome = send(&order, descriptor.map(AsFd::as_fd));
+        if outcome.as_ref().is_err_and(may_be_sent_later) {
+            // Other processes of this user may have many descriptors in flight for long; a command's output is worth less than
+            // the lease and the stop that wait behind it.
+            if outcome.is_err_and(|error| error.raw_os_error() == Some(ETOOMANYREFS)) && orders.give_up_descriptor() {
+                continue;
+            }
             return Ok(());
         }
         orders.drop_first();
-        sent?;
+        outcome?;
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use neli_proto::guard::{Order, Target};
+    use std::fs::File;
+
+    use neli_proto::guard::{CommandKind, Target};
     use neli_proto::time::Time;
     use nix::libc::{SIGTERM, SIGUSR1};
 
@@ -50,6 +65,24 @@ mod tests {
         assert!(backlog.is_empty());
         let next = || peer.receive().ok()?.map(|packet| serde_json::from_slice(&packet.bytes).unwrap());
         assert_eq!(std::iter::from_fn(next).collect::<Vec<Order>>(), [stop(), Order::Kill, SIGNAL]);
+    }
+
+    #[test]
+    fn a_stop_does_not_wait_for_a_descriptor_that_may_not_be_sent_along() {
+        let command = Order::Command { kind: CommandKind::Health, id: 1, kill_at: Time::from_nanos(1) };
+        let mut backlog = Orders::default();
+        backlog.put(&command, Some(File::open("/dev/null").unwrap().into()));
+        backlog.put(&stop(), None);
+        let mut taken = Vec::new();
+        let send = |order: &Order, descriptor: Option<BorrowedFd<'_>>| {
+            if descriptor.is_some() {
+                return Err(io::Error::from_raw_os_error(ETOOMANYREFS));
+            }
+            taken.push(*order);
+            Ok(())
+        };
+        flush_by(&mut backlog, send).unwrap();
+        assert_eq!(taken, [command, stop()]);
     }
 
     #[test]

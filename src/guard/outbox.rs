@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use neli_proto::guard::{Answer, Answers};
+use nix::libc;
 
 use crate::guard::channel::{Channel, may_be_sent_later};
 
@@ -29,6 +30,11 @@ fn flush_by(
         if let Err(error) = send(answer, descriptor.map(AsFd::as_fd))
             && may_be_sent_later(&error)
         {
+            // Other processes of this user may have many descriptors in flight for long, and a guard that answers nothing is
+            // killed with its job.
+            if error.raw_os_error() == Some(libc::ETOOMANYREFS) && answers.give_up_descriptor() {
+                continue;
+            }
             return Some(if error.kind() == io::ErrorKind::WouldBlock { Waiting::Full } else { Waiting::Short });
         }
         // What fails otherwise would fail again: the other side is gone.
@@ -39,6 +45,8 @@ fn flush_by(
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use neli_proto::time::Time;
     use nix::libc::{ENOBUFS, ENOMEM, EPIPE, ETOOMANYREFS};
 
@@ -79,6 +87,22 @@ mod tests {
             });
             assert_eq!((waiting, sent), (None, vec![Answer::Gone]));
         }
+    }
+
+    #[test]
+    fn a_start_is_told_though_no_descriptor_may_be_sent_along() {
+        let mut answers = Answers::default();
+        answers.put(Answer::Started { pid: 7 }, Some(File::open("/dev/null").unwrap().into()));
+        answers.put(Answer::Gone, None);
+        let mut sent = Vec::new();
+        let waiting = flush_by(&mut answers, |answer, descriptor| {
+            if descriptor.is_some() {
+                return Err(io::Error::from_raw_os_error(ETOOMANYREFS));
+            }
+            sent.push(answer.clone());
+            Ok(())
+        });
+        assert_eq!((waiting, sent), (None, vec![Answer::StartedUnseen { pid: 7 }, Answer::Gone]));
     }
 
     #[test]

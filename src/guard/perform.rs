@@ -107,7 +107,15 @@ impl GuardLoop {
 
     fn answer_started(&mut self) {
         if let Some(job) = &self.job {
-            self.answers.put(Answer::Started { pid: job.pid.as_raw() }, system::open_pidfd(job.pid).ok());
+            let pid = job.pid.as_raw();
+            match system::open_pidfd(job.pid) {
+                Ok(pidfd) => self.answers.put(Answer::Started { pid }, Some(pidfd)),
+                Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM)) => {
+                    self.answers.put(Answer::StartedUnseen { pid }, None);
+                }
+                // The kernel has no pidfds, or a sandbox hides them.
+                Err(_) => self.answers.put(Answer::Started { pid }, None),
+            }
         }
     }
 

@@ -77,17 +77,21 @@ impl MainLoop {
             // What it was to start has been started, or will not be: the next guard may start.
             self.guard_starts.is_over(at);
         }
+        let answer = if let Answer::Started { pid } = answer
+            && is_descriptor_lost
+        {
+            Answer::StartedUnseen { pid }
+        } else {
+            answer
+        };
         self.note_terminal(at, &answer);
-        if let Answer::Started { pid } = answer {
+        if let Answer::Started { pid } | Answer::StartedUnseen { pid } = answer {
             let main = descriptor.map(|pidfd| MainProcess { pid: Pid::from_raw(pid), pidfd });
             if let Some(job) = &mut self.nodes.roles[at].job
                 && mem::replace(&mut job.main, main).is_some()
             {
                 // The run before has lent its number.
                 self.reserve.regain(1);
-            }
-            if is_descriptor_lost {
-                return self.started_without_descriptor(at, pid);
             }
         }
         if let Answer::LeftBehind { processes, count, killed } = &answer {
@@ -99,12 +103,6 @@ impl MainLoop {
             node::Event::Guard(answer)
         };
         self.tell(at, event);
-        self.perform();
-    }
-
-    /// Without its descriptor a job can't be killed once its guard is dead: that is no run.
-    fn started_without_descriptor(&mut self, at: usize, pid: i32) {
-        self.job_event(at, Event::StartedUnseen { pid: u32::try_from(pid).unwrap_or_default() });
         self.perform();
     }
 

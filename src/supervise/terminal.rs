@@ -108,7 +108,9 @@ impl MainLoop {
     /// What an answer of the guard means for the terminal.
     pub(super) fn note_terminal(&mut self, at: usize, answer: &Answer) {
         match *answer {
-            Answer::Started { pid } => self.session.terminal.belongs_to_job(Pid::from_raw(pid)),
+            Answer::Started { pid } | Answer::StartedUnseen { pid } => {
+                self.session.terminal.belongs_to_job(Pid::from_raw(pid));
+            }
             Answer::Stopped { signal } => {
                 let (foreground, continuable) = (self.session.terminal.foreground(), terminal::is_continuable());
                 let event = Event::JobStopped { signal, foreground, continuable };
@@ -123,6 +125,7 @@ impl MainLoop {
             | Answer::Gone
             | Answer::Killed
             | Answer::LeftBehind { .. }
+            | Answer::NoRun { .. }
             | Answer::NotStarted { .. }
             | Answer::Stuck { .. } => {}
         }

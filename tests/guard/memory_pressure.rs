@@ -9,7 +9,7 @@ use harness::not_tested;
 use harness::process::Process;
 use neli::program::clock;
 use neli_run::guard::{Answer, Order};
-use nix::unistd::Pid;
+use nix::unistd::{self, Pid};
 
 use crate::fixture::{GuardFixture, exclusive, grant, script};
 use crate::groups::made;
@@ -27,10 +27,14 @@ const RESPAWNS: usize = 8;
 /// How often each case is tried.
 const ROUNDS: usize = 5;
 
-/// What is still alive this long after the deadline is late. The kill margin is 20 ms; the rest is for a machine that runs
-/// other tests meanwhile. With a walk over the tree first, 65 to 340 ms were seen in every fourth round, in one of ten with a
-/// control group of the job's own.
-const LATE: Duration = Duration::from_millis(60);
+/// A process that is still alive this long after the deadline is late: the kill margin. Measured from the deadline until
+/// the guard has waited for the last process: 4 to 8 ms on two processors with forty runnable processes, since a guard of
+/// root schedules in real time. When a look at the tree came first, it was 65 to 340 ms in every fourth round, and in one of
+/// ten with a control group of the job's own.
+const LATE: Duration = Duration::from_millis(20);
+
+/// The same for a guard that may not schedule in real time.
+const LATE_OF_ORDINARY: Duration = Duration::from_millis(300);
 
 /// Eight shells in sessions of their own: each starts a process that allocates until it is killed, again and again.
 const LEAKS: &str = r#"
@@ -98,10 +102,12 @@ fn lateness(memory: &Memory, cgroup: Option<i32>) -> Duration {
             Answer::Accepted { .. }
             | Answer::CommandEnded { .. }
             | Answer::Gone
+            | Answer::NoRun { .. }
             | Answer::Killed
             | Answer::LeftBehind { .. }
             | Answer::NotStarted { .. }
             | Answer::Started { .. }
+            | Answer::StartedUnseen { .. }
             | Answer::Stopped { .. }
             | Answer::Stuck { .. } => panic!("no end by the deadline"),
         }
@@ -117,10 +123,11 @@ fn assert_in_time(file: &str) {
     let _exclusive = exclusive();
     let group = made();
     let number = group.as_ref().map(|group| group.as_fd().as_raw_fd());
+    let limit = if unistd::geteuid().is_root() { LATE } else { LATE_OF_ORDINARY };
     for cgroup in [None, number].into_iter().take(1 + usize::from(number.is_some())) {
         let late: Vec<Duration> = (0..ROUNDS).map(|_| lateness(&memory, cgroup)).collect();
         let how = if cgroup.is_some() { "with a group" } else { "without a group" };
-        assert!(late.iter().all(|late| *late < LATE), "{file}, {how}: {late:?}");
+        assert!(late.iter().all(|late| *late < limit), "{file}, {how}: {late:?}");
     }
 }
 

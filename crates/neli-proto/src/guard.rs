@@ -68,6 +68,8 @@ pub struct Guard {
     /// The last term that was granted.
     tenure: Option<Tenure>,
     run: Option<GuardedRun>,
+    /// The term and the number of the last run that was started.
+    last_run: Option<(i64, u64)>,
     commands: Commands,
     /// Whether the deadline came while the run was alive.
     fenced: bool,
@@ -98,6 +100,7 @@ impl Guard {
             supervisor: SupervisorLife::Open,
             tenure: None,
             run: None,
+            last_run: None,
             commands: Commands::default(),
             fenced: false,
             tree: KnownTree::default(),

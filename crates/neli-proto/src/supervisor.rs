@@ -254,7 +254,6 @@ impl Supervisor {
             }
             Event::OrphansGone => self.orphans_gone(now),
             Event::OrphansStuck { pids } => self.stuck(pids),
-            Event::StartedUnseen { pid } => self.started_unseen(now, pid),
             Event::SuspendSignal { continuable } => self.suspend(continuable),
             Event::TerminalGone => self.terminal_gone(now),
             Event::Typed { signal } => self.typed(now, signal),

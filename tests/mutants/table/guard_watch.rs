@@ -1,12 +1,24 @@
-//! The mutants of what keeps a guard from killing in time, and of the watch over its answers: a guard that hangs is not killed in time.
+//! The mutants of what keeps a guard from killing in time, of what is told of a late kill, and of the watch over the guard's answers: a
+//! guard that hangs is not killed in time.
 
-use crate::mutant::Notice::Scenarios;
+use crate::mutant::Notice::{Model, Scenarios};
 use crate::mutant::{Mutant, edit};
 
+const ANSWERS: &str = "crates/neli-proto/src/supervisor/answers.rs";
+const FENCED: &str = "crates/neli-proto/src/candidate/fenced.rs";
+const GUARDS_SUPERVISOR: &str = "crates/neli-proto/src/guard/supervisor.rs";
+const KILLING: &str = "crates/neli-proto/src/guard/killing.rs";
 const OBEYING: &str = "crates/neli-proto/src/guard/obeying.rs";
+const RUNNING: &str = "crates/neli-proto/src/supervisor/running.rs";
 const WATCH: &str = "crates/neli-proto/src/supervisor/watch.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "AnotherRunsEndTaken",
+        breaks: "R6: the guard's word that a run is over is taken for one about the present run, whichever it names",
+        edits: &[edit(ANSWERS, "if may_be_alive && ‹is_present› {", "true")],
+        noticed_by: &[Model("an_answer_about_the_run_before"), Scenarios],
+    },
     Mutant {
         name: "AnyAnswerEndsTheWatch",
         breaks: "A guard that has answered one of several orders, and then hangs, is not taken for dead before its deadline",
@@ -18,9 +30,59 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Scenarios],
     },
     Mutant {
+        name: "DeadsLateEndUntold",
+        breaks: "A guard that releases for a dead supervisor does not tell that the job outlived its lease",
+        edits: &[edit(
+            GUARDS_SUPERVISOR,
+            "let late = ‹self.tenure.and_then(|tenure| tenure.overrun(self.kill_margin))›;",
+            "None",
+        )],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "FailedLookTakenForWhole",
+        breaks: "R4: the next kill comes as late after a look that failed to see something as after one that has seen all",
+        edits: &[edit(KILLING, "self.pause = Some(if ‹has_seen_all› {", "true")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
         name: "ForkBeforeTheDeadline",
         breaks: "R4: a guard starts a command just before the deadline, and the kill has to wait for the fork",
         edits: &[edit(OBEYING, "else if ‹self.has_time_to_fork(now)› {", "true")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "HungGuardsJobLives",
+        breaks: "R4: the job of a guard that hangs is not killed",
+        edits: &[edit(RUNNING, "self.actions.push_back(Action::KillGuard);", "")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "HungGuardsLeaseGoesOn",
+        breaks: "R4: the lease of a guard that hangs is extended further",
+        edits: &[edit(RUNNING, "self.note(Note::GuardHangs); if ‹self.job != Job::None› {", "false")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "LateEndUntold",
+        breaks: "A job that outlived its lease is told as one that was fenced in time",
+        edits: &[edit(
+            FENCED,
+            "let late = ‹end.gone_at.map(|gone_at| gone_at.since(lease_end)).filter(|late| !late.is_zero())›;",
+            "None",
+        )],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "LookBeforeTheKnown",
+        breaks: "R4: the guard kills what it knows and looks for the rest at once, which stalls at the memory limit",
+        edits: &[edit(KILLING, "if ‹self.is_by_what_is_known()› { &[Means::Known] } else", "false")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "LostEndAwaited",
+        breaks: "R7: a guard without a run does not answer a stop, and an end whose report was lost is awaited for ever",
+        edits: &[edit(OBEYING, "self.actions.extend(‹answer.map(Action::Answer)›);", "None")],
         noticed_by: &[Scenarios],
     },
     Mutant {

@@ -22,6 +22,16 @@ impl<D> Answers<D> {
         self.waiting.push_back((answer, along));
     }
 
+    /// The one to be sent next can't take its descriptor along, and what waits behind it must not wait for that. Returns
+    /// whether it had one.
+    pub fn give_up_descriptor(&mut self) -> bool {
+        let Some((answer, along)) = self.waiting.front_mut() else { return false };
+        if let Answer::Started { pid } = *answer {
+            *answer = Answer::StartedUnseen { pid };
+        }
+        along.take().is_some()
+    }
+
     /// The one to be sent next.
     #[must_use]
     pub fn first(&self) -> Option<(&Answer, Option<&D>)> {
@@ -47,7 +57,7 @@ impl<D> Default for Answers<D> {
 }
 
 const fn may_come_often(answer: &Answer) -> bool {
-    matches!(answer, Answer::Extended { .. } | Answer::Fenced { .. } | Answer::Stopped { .. })
+    matches!(answer, Answer::Extended { .. } | Answer::Fenced { .. } | Answer::NoRun { .. } | Answer::Stopped { .. })
 }
 
 #[cfg(test)]

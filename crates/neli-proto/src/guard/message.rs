@@ -177,6 +177,14 @@ pub enum Answer {
         /// Whether they were sent SIGKILL, not the stop signal.
         killed: bool,
     },
+    /// A `stop` or `kill` was read when nothing was alive: this run, the last one, is over, and its end was reported. It is
+    /// named so that the report is not taken for one about the next run.
+    NoRun {
+        /// Its term.
+        term: i64,
+        /// Its number in that term.
+        attempt: u64,
+    },
     /// The job could not be started, and nothing is left of it.
     NotStarted {
         /// The error's number.
@@ -186,6 +194,12 @@ pub enum Answer {
     },
     /// The job has executed. A pidfd of its main process is sent along, if the kernel has pidfds.
     Started {
+        /// The main process.
+        pid: i32,
+    },
+    /// The job has executed, but the descriptor of its main process could not be sent along: the kernel or one of the two
+    /// processes has none left.
+    StartedUnseen {
         /// The main process.
         pid: i32,
     },

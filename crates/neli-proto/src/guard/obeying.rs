@@ -19,12 +19,15 @@ impl Guard {
                     run.hand_on(&mut self.actions);
                 }
             }
-            Order::Kill => {
-                if self.run.as_ref().is_some_and(|run| !run.is_being_killed()) {
+            Order::Kill => match &self.run {
+                None => self.answer_no_run(),
+                // The report of its end is the answer.
+                Some(run) if run.is_being_killed() => {}
+                Some(_) => {
                     self.actions.push_back(Action::Answer(Answer::Killed));
                     self.kill(now);
                 }
-            }
+            },
             Order::Lease(grant) => self.extend(now, grant),
             Order::Over { term } => {
                 if self.holds(term) {
@@ -43,11 +46,10 @@ impl Guard {
                 }
             }
             Order::Spawn { grant, attempt, window } => self.spawn(now, grant, attempt, window),
-            Order::Stop { signal, kill_at } => {
-                if let Some(run) = &mut self.run {
-                    run.stop(signal, kill_at, &mut self.actions);
-                }
-            }
+            Order::Stop { signal, kill_at } => match &mut self.run {
+                None => self.answer_no_run(),
+                Some(run) => run.stop(signal, kill_at, &mut self.actions),
+            },
             Order::TakeBack => self.actions.push_back(Action::TakeBack),
         }
         if self.supervisor.has_gone() {
@@ -97,7 +99,13 @@ impl Guard {
         }
         self.actions.push_back(Action::Answer(Answer::Accepted { until }));
         self.actions.push_back(Action::Start { term: grant.term, until, attempt, window });
-        self.run = Some(GuardedRun::new());
+        (self.run, self.last_run) = (Some(GuardedRun::new()), Some((grant.term, attempt)));
+    }
+
+    /// An end whose report was lost must not be awaited for ever.
+    fn answer_no_run(&mut self) {
+        let answer = self.last_run.map(|(term, attempt)| Answer::NoRun { term, attempt });
+        self.actions.extend(answer.map(Action::Answer));
     }
 
     /// A command runs only beside a job that runs, and is not started shortly before the deadline.

@@ -53,6 +53,12 @@ impl<D> Orders<D> {
         }
     }
 
+    /// The order to send next can't take its descriptor along, and what waits behind it must not wait for that. Returns
+    /// whether it had one.
+    pub fn give_up_descriptor(&mut self) -> bool {
+        self.waiting.front_mut().is_some_and(|(_, along)| along.take().is_some())
+    }
+
     /// Removes the order that was to be sent next.
     pub fn drop_first(&mut self) {
         if self.waiting.pop_front().is_none() {

@@ -47,6 +47,7 @@ impl Supervisor {
             Answer::Fenced { term, gone_at } => self.fenced(gone_at, TreeEnd { term }),
             Answer::Gone => self.tree_gone(now),
             Answer::Killed => self.killed_at_timeout(),
+            Answer::NoRun { term, attempt } => self.no_run(now, term, attempt),
             Answer::NotStarted { at: Step::InTime, .. } => {
                 if let Some(end) = self.tree_end() {
                     self.fenced(None, end);
@@ -59,6 +60,7 @@ impl Supervisor {
                 }
             }
             Answer::Started { pid } => self.started(now, number_of(pid).unwrap_or_default()),
+            Answer::StartedUnseen { pid } => self.started_unseen(now, number_of(pid).unwrap_or_default()),
             Answer::Stuck { pids } => self.stuck(pids.into_iter().filter_map(number_of).collect()),
             Answer::CommandEnded { kind: CommandKind::Lead, .. }
             | Answer::LeftBehind { .. }
@@ -88,6 +90,16 @@ impl Supervisor {
         let is_ordered = matches!(self.job, Job::Ordered | Job::Stopping { main: None, .. });
         if let Some(end) = self.tree_end().filter(|_| is_ordered && !self.run.started) {
             self.nothing_left(Why::GuardDied, end);
+        }
+    }
+
+    /// The guard has nothing alive, and had this run last. If it is the present one, the report of its end was lost; if not,
+    /// its end was handled before.
+    fn no_run(&mut self, now: Time, term: Offset, attempt: u64) {
+        let may_be_alive = matches!(self.job, Job::Ordered | Job::Running { .. } | Job::Stopping { .. });
+        let is_present = self.term() == Some(term) && u64::from(self.run.attempt) == attempt;
+        if may_be_alive && is_present {
+            self.tree_gone(now);
         }
     }
 

@@ -45,11 +45,6 @@ pub enum Event {
         /// Their process ids.
         pids: Vec<u32>,
     },
-    /// The job's main process runs but can't be watched, which counts as a failed run.
-    StartedUnseen {
-        /// Its process id.
-        pid: u32,
-    },
     /// TSTP to `neli-run`.
     SuspendSignal {
         /// Whether a parent can continue it.

@@ -137,7 +137,9 @@ impl Supervisor {
                 self.job = Job::Stopping { why: Why::Exited, main: None, kill_at: None };
                 if left {
                     // A daemon that the job left behind counts as running work: it is asked to stop, then killed.
-                    self.order_stop_by(now + self.policy.stop.timeout);
+                    let kill_at = now + self.policy.stop.timeout;
+                    self.job = Job::Stopping { why: Why::Exited, main: None, kill_at: Some(kill_at) };
+                    self.order_stop_by(kill_at);
                     self.report(JobState::Stopping, None, now);
                 }
             }

@@ -83,8 +83,13 @@ impl Supervisor {
                 let main = (*pid, *since);
                 self.begin_to_stop(now, reason, Some(main), timeout);
             }
-            // The job's leftovers were asked already, but this is no end by itself any more.
-            Job::Stopping { why: why @ Why::Exited, .. } => *why = reason,
+            // The job's leftovers were asked already, but this is no end by itself any more. The first timeout applies; the order
+            // has the guard report an end again whose report was lost.
+            Job::Stopping { why: why @ Why::Exited, kill_at, .. } => {
+                *why = reason;
+                let kill_at = kill_at.unwrap_or(now + timeout);
+                self.order(Order::Stop { signal: None, kill_at });
+            }
             Job::Held { end } | Job::Restarting { end, .. } => {
                 let end = end.clone();
                 self.nothing_left(reason, end);

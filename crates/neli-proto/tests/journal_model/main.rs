@@ -182,6 +182,11 @@ fn a_stop_between_two_runs() {
 }
 
 #[test]
+fn an_answer_about_the_run_before() {
+    look_into(worlds::an_answer_about_the_run_before, &[]);
+}
+
+#[test]
 fn a_stop_before_the_first_run() {
     look_into(worlds::a_stop_before_the_first_run, &[]);
 }

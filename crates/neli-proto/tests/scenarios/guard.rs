@@ -216,9 +216,14 @@ fn shown_answer(answer: Answer) -> String {
         }
         Answer::Gone => "gone".to_owned(),
         Answer::Killed => "killed".to_owned(),
+        Answer::NoRun { term, attempt } => format!("attempt {attempt} of term {term} was the last run, and is over"),
         Answer::NotStarted { errno, at } => format!("not started, errno {errno} at {at:?}"),
         Answer::Stopped { signal } => format!("stopped by signal {signal}"),
-        Answer::Exited { .. } | Answer::LeftBehind { .. } | Answer::Started { .. } | Answer::Stuck { .. } => {
+        Answer::Exited { .. }
+        | Answer::LeftBehind { .. }
+        | Answer::Started { .. }
+        | Answer::StartedUnseen { .. }
+        | Answer::Stuck { .. } => {
             panic!("the process fills in what it sees: {answer:?}")
         }
     }

@@ -127,8 +127,13 @@ impl Scenario {
             }
             "gone" => Answer::Gone,
             "killed-at-timeout" => Answer::Killed,
+            "no-run" => {
+                let attempt = words.needed("attempt", words.number_of("attempt"));
+                Answer::NoRun { term: words.needed("term", words.number_of("term")), attempt }
+            }
             "not-started" => Answer::NotStarted { errno: words.number(1), at: Step::Exec },
             "started" => Answer::Started { pid: words.needed("pid", words.number_of("pid")) },
+            "started-unseen" => Answer::StartedUnseen { pid: words.needed("pid", words.number_of("pid")) },
             "stuck" => Answer::Stuck { pids: vec![words.number(1)] },
             _ => return None,
         })
@@ -147,7 +152,6 @@ impl Scenario {
             },
             "orphans-gone" => Event::OrphansGone,
             "orphans-stuck" => Event::OrphansStuck { pids: vec![words.number(1)] },
-            "started-unseen" => Event::StartedUnseen { pid: words.needed("pid", words.number_of("pid")) },
             "suspend" => Event::SuspendSignal { continuable: !words.says("orphaned") },
             "terminal-gone" => Event::TerminalGone,
             "typed" => Event::Typed { signal: words.number(1) },

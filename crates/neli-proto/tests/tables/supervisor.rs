@@ -35,7 +35,7 @@ const STATES: [State<Fixture>; 7] = [
 ];
 
 /// The events.
-const EVENTS: [Happening<Fixture>; 28] = [
+const EVENTS: [Happening<Fixture>; 29] = [
     ("candidate: led", |fixture| fixture.lead(LeadEvent::Led(fixture.grant()))),
     ("candidate: led, with `--once`", |fixture| fixture.lead(LeadEvent::Held(fixture.grant()))),
     ("node: the job may run", |fixture| fixture.lead(LeadEvent::MayRun(None))),
@@ -50,6 +50,7 @@ const EVENTS: [Happening<Fixture>; 28] = [
     ("guard: `Exited`, others left", |fixture| fixture.exited(true)),
     ("guard: `Killed`", |fixture| fixture.answer(Answer::Killed)),
     ("guard: `Gone`", |fixture| fixture.answer(Answer::Gone)),
+    ("guard: `NoRun`", |fixture| fixture.answer(Answer::NoRun { term: 5, attempt: 1 })),
     ("guard: `Fenced`", |fixture| fixture.answer(Answer::Fenced { term: 5, gone_at: Some(fixture.now) })),
     ("guard: `Stuck`", |fixture| fixture.answer(Answer::Stuck { pids: vec![7] })),
     ("no answer in time", |fixture| {
@@ -80,7 +81,7 @@ const EVENTS: [Happening<Fixture>; 28] = [
         fixture.handle(Event::JobStopped { signal, foreground, continuable: true });
     }),
     ("the terminal is gone", |fixture| fixture.handle(Event::TerminalGone)),
-    ("the job runs unseen", |fixture| fixture.handle(Event::StartedUnseen { pid: 7 })),
+    ("guard: `StartedUnseen`", |fixture| fixture.answer(Answer::StartedUnseen { pid: 7 })),
 ];
 
 /// The table.

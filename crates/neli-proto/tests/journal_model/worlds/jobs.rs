@@ -99,6 +99,21 @@ pub(crate) fn a_stop_between_two_runs() -> Setup {
     }
 }
 
+/// R6: the guard's answer to a stop that it reads late is about the run before, and the next one may be alive by then.
+pub(crate) fn an_answer_about_the_run_before() -> Setup {
+    Setup {
+        slow_pipe: true,
+        before: |world| {
+            world.begin(A);
+            world.suffer(Step::MainEnds(A));
+            world.suffer(Step::Suspend(A));
+        },
+        faults: Faults { begins: 1, guard_pauses: 1, ..NONE },
+        limit: millis(60),
+        ..Setup::named("an answer about the run before")
+    }
+}
+
 /// R6: whoever is stopped before its job was started has released, and starts nothing any more.
 pub(crate) fn a_stop_before_the_first_run() -> Setup {
     Setup {
