@@ -46,6 +46,7 @@ mod secrets;
 mod settle;
 mod shortage;
 mod signals;
+mod slow_links;
 mod status;
 mod strangers;
 mod systemd;
