@@ -34,6 +34,7 @@ mod once;
 mod overlap;
 mod priority;
 mod process_one;
+mod readers;
 mod remade;
 mod resign;
 mod restart;
