@@ -1,4 +1,4 @@
-//! What becomes of a candidate whose reader does not read.
+//! What becomes of a candidate whose reader does not read, or is told wrong things of the log.
 
 use harness::candidate::Elector;
 use harness::cluster::Cluster;
@@ -37,4 +37,33 @@ fn a_standby_whose_reader_hangs() {
     stage.await_witness(next);
     assert!(leader.events("superseded").is_empty(), "{leader:?}");
     stage.close([leader, standby]);
+}
+
+/// Brokers before 2.2 say for a moment after a failover that the log ends earlier. That alone ends no lead; said again a second later, the log
+/// was cut.
+#[test]
+fn a_log_that_is_said_to_end_earlier_than_it_was_read() {
+    let cluster = Cluster::start(1, 1);
+    let wire = cluster.wire(0, 0);
+    wire.set(Weather { falsifies: true, ..Weather::default() });
+    let stage = Stage::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
+    let mut run = stage.candidate().start();
+    let term = run.await_lead();
+    stage.await_witness(term);
+    let read = || stage.verdicts().len();
+    wait::until_true("a few records", || read() > 5);
+
+    wire.falsify_ends(1);
+    // A connection that ends has the reader ask where the log ends.
+    wire.reset();
+    wait::until_true("another answer, which is right", || wire.ends_told() > 1);
+    let before = read();
+    wait::until_true("beats that are sent after it", || read() > before + 2);
+    assert_eq!((run.events("fenced").len(), run.events("leading").len()), (0, 1), "{run:?}");
+
+    wire.falsify_ends(u32::MAX);
+    wire.reset();
+    assert_eq!(run.await_event("fenced").text("why"), "history-cut");
+    wire.falsify_ends(0);
+    stage.close([run]);
 }
