@@ -16,6 +16,7 @@ use neli::program::{
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rdkafka::producer::{BaseProducer, Producer as _};
 use tokio::sync::mpsc::{Receiver, channel};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
@@ -238,28 +239,59 @@ fn the_journal_goes_through_it() {
     while await_seen(&mut saw, pick) != 3 {}
 }
 
+/// `neli-run broker`.
+fn in_the_foreground(directory: &Path) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.arg("broker").env("XDG_RUNTIME_DIR", directory).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Its process, and the address that it prints.
+fn start_in_the_foreground(directory: &Path) -> (Child, String) {
+    let mut broker = in_the_foreground(directory).spawn().unwrap();
+    let mut address = String::new();
+    BufReader::new(broker.stdout.take().unwrap()).read_line(&mut address).unwrap();
+    (broker, address.trim_end().to_owned())
+}
+
 #[test]
 fn in_the_foreground_it_says_where_it_is_and_ends_on_request() {
     let directory = tempfile::tempdir().unwrap();
-    let run = || {
-        let mut command = Command::new(PROGRAM);
-        command.arg("broker").env("XDG_RUNTIME_DIR", directory.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
-    };
-    let mut broker = run().spawn().unwrap();
-    let mut address = String::new();
-    BufReader::new(broker.stdout.take().unwrap()).read_line(&mut address).unwrap();
+    let (mut broker, address) = start_in_the_foreground(directory.path());
     let mut usage = String::new();
     BufReader::new(broker.stderr.take().unwrap()).read_line(&mut usage).unwrap();
     assert!(usage.contains("neli-run --embedded --group NAME -- COMMAND"), "{usage}");
     let finder = finder(directory.path(), 50);
     let found = find(&finder);
     assert!(found.started.is_empty());
-    assert_eq!(found.connection.bootstrap(), address.trim_end());
-    assert_eq!(run().output().unwrap().status.code(), Some(125));
+    assert_eq!(found.connection.bootstrap(), address);
+    assert_eq!(in_the_foreground(directory.path()).output().unwrap().status.code(), Some(125));
 
+    found.connection.create_topic("t", 1).unwrap();
     terminate(&broker);
     assert!(broker.wait().unwrap().success());
     // Somebody was in: its job may still run, for all that the next broker knows.
     assert!(!is_sure(&find(&finder)));
+}
+
+/// Stopped at once, it has had no topic in which anybody could have led: the next broker does not doubt it. A topic may have been made by a
+/// client that came by the address, and connected to no socket.
+#[test]
+fn stopped_in_the_foreground_it_is_doubted_only_where_somebody_may_have_led() {
+    for is_used in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let finder = finder(directory.path(), 50);
+        let (mut broker, address) = start_in_the_foreground(directory.path());
+        if is_used {
+            let kafka = harness::kafka::Kafka::at(&address);
+            let mut client = kafka.client();
+            let client: BaseProducer = client.set("allow.auto.create.topics", "true").create().unwrap();
+            let metadata = client.client().fetch_metadata(Some("t"), harness::wait::PATIENCE).unwrap();
+            assert_eq!(metadata.topics().len(), 1);
+        }
+        terminate(&broker);
+        assert!(broker.wait().unwrap().success());
+        assert_eq!(finder.directory.marker().exists(), is_used);
+        assert_eq!(is_sure(&find(&finder)), !is_used);
+    }
 }

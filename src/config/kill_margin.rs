@@ -9,11 +9,14 @@ use crate::text::shown_duration;
 
 /// The shortest kill margin where the guard has to wait for a processor like everybody else (measured: `benches/lateness.rs`).
 const SHORTEST_ORDINARY_KILL_MARGIN: Duration = Duration::from_millis(300);
+/// What gives the guard a processor at once.
+const REAL_TIME: &str = "real-time scheduling for neli-run (ulimit -r 2, LimitRTPRIO=2, or CAP_SYS_NICE)";
 /// Under a CPU quota the margin is also at least this many of its periods.
 const PERIODS: u32 = 3;
 
 impl Config {
-    /// Widens the kill margin for a guard that may not schedule in real time, and warns of what that means. `quota` is a
+    /// Widens the kill margin for a guard that may not schedule in real time, and warns of what that means, also where a short lease leaves less
+    /// than is wanted. `quota` is a
     /// quota of processor time on guard and job, where there is one: the file that it was read from, and its period.
     ///
     /// # Errors
@@ -25,8 +28,7 @@ impl Config {
         let timings = self.timings.clone().with_kill_margin_of(needed);
         let margin = timings.kill_margin();
         if let Some((file, _)) = quota {
-            let better =
-                "better: real-time scheduling for neli-run (ulimit -r 2, LimitRTPRIO=2, or CAP_SYS_NICE), or no quota";
+            let better = format!("better: {REAL_TIME}, or no quota");
             let why =
                 format!("a CPU quota ({}) holds up the guard, which may not schedule in real time", file.display());
             if margin < needed {
@@ -41,6 +43,17 @@ impl Config {
             }
             self.warnings
                 .push(format!("{why}: it kills the job {} before the lease ends; {better}", shown_duration(margin)));
+        } else if margin < needed {
+            self.warnings.push(format!(
+                "{}: short for a guard that may not schedule in real time: it kills the job {} before the lease ends, and not {}, since \
+                 heartbeat interval ({}) and fence warning ({}) come besides; on a busy machine the job may outlive its lease; better: \
+                 {REAL_TIME}, or a longer lease",
+                self.lease_shown,
+                shown_duration(margin),
+                shown_duration(needed),
+                shown_duration(timings.heartbeat_interval()),
+                shown_duration(timings.fence_warning())
+            ));
         }
         self.timings = timings;
         Ok(())

@@ -71,7 +71,17 @@ fn of_candidate(note: candidate::Note) -> Event {
     match note {
         Note::Claiming { after } => Event::Claiming { after },
         Note::Ended { by, reason } => Event::Ended { by: somebody(by), reason: text(reason) },
-        Note::FenceWarning { term, left, silent } => Event::FenceWarning { term, left, silent },
+        Note::FenceWarning { term, left, silent, unconfirmed } => {
+            Event::FenceWarning { term, left, silent, unconfirmed }
+        }
+        Note::LeaseUnconfirmed { term, unconfirmed } => Event::Warning {
+            message: format!(
+                "heartbeats come back from Kafka, but no broker has confirmed for {} that the topic is still the same: the lease is over \
+                 (term {term})",
+                spoken(unconfirmed)
+            ),
+            dropped: None,
+        },
         Note::Preempting { term, priority, own } => Event::Preempting { term, priority, own },
         Note::ReaderStuck { end, silent } => Event::Warning {
             message: format!(

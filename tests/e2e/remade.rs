@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
+use harness::cluster::{Cluster, move_leader};
+use harness::journal;
 use harness::kafka::Kafka;
 use harness::process::Process;
 use harness::stage::Stage;
@@ -11,6 +13,8 @@ use neli::program::topic_identity;
 use neli_proto::topic::TopicIdentity;
 use nix::sys::signal::Signal;
 use rdkafka::producer::{BaseProducer, Producer as _};
+
+use crate::PROGRAM;
 
 /// What everything below rests on: Kafka says another id for the second topic of a name, and none while there is none.
 #[test]
@@ -65,6 +69,38 @@ fn under_a_leader_that_makes_no_topics() {
     assert_eq!(old.status(), 125);
     assert!(warned_that_it_was_remade(&old, "error"));
     end([&mut new]);
+}
+
+/// Another broker leads the new topic, in an earlier epoch than the old one's leader had: what librdkafka remembers of the old topic keeps
+/// a producer from the new one for good (its issue 4898). With another producer the candidate writes to the new topic.
+#[test]
+fn on_another_broker() {
+    const KEPT: [(&str, &str); 2] = [("message.timestamp.type", "LogAppendTime"), ("min.insync.replicas", "2")];
+    let cluster = Cluster::start(3, 0);
+    let kafka = cluster.kafka();
+    let stage = Stage::new(PROGRAM, &kafka, Elector::Log);
+    let topic = stage.topic();
+    kafka.create_topic_on(&topic, &[1, 2, 3], &KEPT);
+    // Each move of the leadership is another epoch.
+    for leader in [1, 2, 0, 1] {
+        wait::until_true("a leader that has moved", || {
+            cluster.leader_of(&topic, 0) == Some(leader)
+                || move_leader(&cluster.addresses(), &topic, leader).is_err()
+                || cluster.leader_of(&topic, 0) == Some(leader)
+        });
+    }
+    let mut run = stage.candidate().lease("4s").start();
+    let term = run.await_lead();
+    stage.await_witness(term);
+    kafka.delete_topic(&topic);
+    wait::until_true("a topic that is gone", || !kafka.has_topic(&topic));
+    kafka.create_topic_on(&topic, &[1, 3, 2], &KEPT);
+    assert_eq!(run.await_event("fenced").text("why"), "history-cut");
+    wait::until_true("its hello in the new topic", || {
+        let records = journal::read(&kafka, &topic);
+        records.iter().any(|record| record.key.ends_with(b"/hello"))
+    });
+    stage.close([run]);
 }
 
 const LEASE: Duration = Duration::from_secs(4);

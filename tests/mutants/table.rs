@@ -1,6 +1,6 @@
 //! The mutants: each breaks one rule of the protocol, or of what carries it out. Those of this table are ways to two jobs at once;
 //! those of [`awaited_guard`] are about guards that are started late, those of [`guard_watch`] about guards that do not answer; those of
-//! [`behaviour`] have the wrong candidate lead, or a job start at the wrong time; those of [`once`] have a key's job run again, those of
+//! [`behaviour`] have the wrong candidate lead, or a job start at the wrong time; after those of [`stalls`] nobody leads; those of [`once`] have a key's job run again, those of
 //! [`schedule`] a window's, or not at all; those of [`overlap`] have a third job run, or two for too long.
 
 use crate::mutant::Notice::{Chaos, Law, Model, Scenarios};
@@ -14,6 +14,7 @@ mod once;
 mod overlap;
 mod roles;
 mod schedule;
+mod stalls;
 
 /// All of them.
 pub(crate) fn mutants() -> impl Iterator<Item = &'static Mutant> {
@@ -25,6 +26,7 @@ pub(crate) fn mutants() -> impl Iterator<Item = &'static Mutant> {
         .chain(behaviour::MUTANTS)
         .chain(guard_watch::MUTANTS)
         .chain(library::MUTANTS)
+        .chain(stalls::MUTANTS)
         .chain(keyed)
         .chain(of_claims)
 }

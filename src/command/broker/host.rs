@@ -2,8 +2,8 @@
 //!
 //! One process per [`BrokerDirectory`]: it holds the lock for as long as it lives, and the kernel releases it at any death. The
 //! marker is made before the first candidate connects, and removed only when no job can be running any more: the last
-//! candidate has been gone for the idle timeout (its guard kills the job within milliseconds of its death), and the leases that a
-//! killed broker before this one may have left are over.
+//! candidate has been gone for the idle timeout (its guard kills the job within milliseconds of its death), or there is no topic in
+//! which anybody could have led; and the leases that a killed broker before this one may have left are over.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -23,9 +23,10 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd;
+use rdkafka::ClientConfig;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::mocking::MockCluster;
-use rdkafka::producer::DefaultProducerContext;
+use rdkafka::producer::{BaseProducer, DefaultProducerContext, Producer as _};
 
 use crate::command::broker::marker::{self, Marker};
 use crate::process::descriptors;
@@ -35,6 +36,8 @@ use crate::process::sealed_file;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Between two tries for the lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
+/// How long the question about the topics may take.
+const TOPICS_TIMEOUT: Duration = Duration::from_secs(2);
 /// A request is one short line; whoever sends more is disconnected.
 const MAX_REQUEST: usize = 4096;
 
@@ -52,6 +55,8 @@ pub struct EmbeddedBroker {
     idle_timeout: Duration,
     /// Since when no candidate is connected; none while one is.
     empty_since: Option<Time>,
+    /// A candidate has connected here.
+    was_joined: bool,
 }
 
 /// Why there is no broker.
@@ -151,6 +156,7 @@ impl EmbeddedBroker {
             clients: Vec::new(),
             idle_timeout,
             empty_since,
+            was_joined: false,
         })
     }
 
@@ -161,7 +167,7 @@ impl EmbeddedBroker {
     }
 
     /// Serves candidates until TERM or INT; and, when `idle_ends`, until no candidate has been connected for the idle timeout. The
-    /// marker is removed only then.
+    /// marker is removed only when no candidate has been connected for that time, or when none can have led here.
     ///
     /// # Errors
     ///
@@ -173,7 +179,7 @@ impl EmbeddedBroker {
             let cluster = &self.cluster;
             self.clients.retain_mut(|client| client.is_served(cluster));
             match (self.clients.is_empty(), self.empty_since) {
-                (false, _) => self.empty_since = None,
+                (false, _) => (self.empty_since, self.was_joined) = (None, true),
                 (true, None) => self.empty_since = Some(clock::now()),
                 (true, Some(_)) => {}
             }
@@ -181,7 +187,7 @@ impl EmbeddedBroker {
         // A candidate that connects from here on is not accepted, and starts another broker, which waits for our lock.
         remove(&self.directory.socket())?;
         let trusted_from = self.info.trusted_from;
-        match self.is_idle() {
+        match self.is_idle() && self.was_joined || self.is_unused() {
             true if clock::now() >= trusted_from => remove(&self.directory.marker()),
             true => Marker::of_ended(trusted_from).write(&self.directory),
             false => Ok(()),
@@ -194,6 +200,16 @@ impl EmbeddedBroker {
 
     fn is_idle(&self) -> bool {
         self.empty_since.is_some_and(|since| clock::now().since(since) >= self.idle_timeout)
+    }
+
+    /// Whether nobody can have led here: there is no topic. A client that came by the address alone, which connects to no socket, may have found a
+    /// topic that another client had made by asking for it.
+    fn is_unused(&self) -> bool {
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", &self.info.bootstrap).set("allow.auto.create.topics", "false");
+        let client: Result<BaseProducer, KafkaError> = config.create();
+        let topics = client.and_then(|client| client.client().fetch_metadata(None, TOPICS_TIMEOUT));
+        topics.is_ok_and(|metadata| metadata.topics().is_empty())
     }
 
     /// Waits until a candidate connects, asks or goes, a signal comes, or the idle timeout is over.

@@ -80,10 +80,14 @@ fn schedule(doctor: &Doctor, findings: &mut Findings) {
     config.warnings.clear();
     let widened = config.widen_kill_margin(quota.as_ref().map(|quota| (quota.file.as_path(), quota.period)));
     let margin = shown_duration(config.timings.kill_margin());
-    let text = format!("the guard may not schedule in real time: it kills {margin} before the lease's end, not less");
+    let warning = config.warnings.pop();
+    let (too_short, by_quota) = if quota.is_some() { (None, warning) } else { (warning, None) };
+    let text = too_short.unwrap_or_else(|| {
+        format!("the guard may not schedule in real time: it kills {margin} before the lease's end, not less")
+    });
     findings.warn("real-time", text, Some("ulimit -r 2; LimitRTPRIO=2; CAP_SYS_NICE for a container".to_owned()));
     let no_quota = || Some(format!("no quota in {file}, or real-time scheduling"));
-    match (widened, config.warnings.pop()) {
+    match (widened, by_quota) {
         (Err(refusal), _) => findings.fail("cpu-quota", refusal.to_string(), no_quota()),
         (Ok(()), Some(warning)) => findings.warn("cpu-quota", warning, no_quota()),
         (Ok(()), None) => findings.ok("cpu-quota", NO_QUOTA),

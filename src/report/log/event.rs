@@ -81,16 +81,23 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         why: Option<String>,
     },
-    /// Heartbeats are not read back: the job was asked to stop.
+    /// Heartbeats are not read back, or do not extend the lease: the job was asked to stop.
     FenceWarning {
         /// The term.
         term: i64,
         /// Time that is left of the lease.
         #[serde(rename = "left_ms", serialize_with = "milliseconds")]
         left: Duration,
-        /// No heartbeat that was sent in this time has come back.
+        /// No heartbeat that was sent in this time has extended the lease.
         #[serde(rename = "silent_ms", serialize_with = "milliseconds")]
         silent: Duration,
+        /// For how long no broker has confirmed the topic's id, if heartbeats came back and did not extend the lease for that reason.
+        #[serde(
+            rename = "unconfirmed_ms",
+            skip_serializing_if = "Option::is_none",
+            serialize_with = "milliseconds_if_any"
+        )]
+        unconfirmed: Option<Duration>,
     },
     /// The lease is over or the lead is lost, and the job's tree was killed for it.
     Fenced {

@@ -22,7 +22,13 @@ impl Event {
             Self::Ended { by, reason } => format!("the election was ended by {by}{}", with_reason(reason)),
             Self::Debug { message } | Self::Error { message } | Self::Warning { message, .. } => message.clone(),
             Self::Exiting { status, from, why } => exiting(*status, *from, why.as_deref()),
-            Self::FenceWarning { term, left, silent } => format!(
+            Self::FenceWarning { term, left, unconfirmed: Some(time), .. } => format!(
+                "heartbeats come back from Kafka, but no broker has confirmed for {} that the topic is still the same: the lease ends in {} \
+                 unless one does (term {term})",
+                spoken(*time),
+                spoken(*left)
+            ),
+            Self::FenceWarning { term, left, silent, unconfirmed: None } => format!(
                 "no heartbeat has come back from Kafka for {}: the lease ends in {} unless one does (term {term})",
                 spoken(*silent),
                 spoken(*left)
@@ -163,7 +169,7 @@ fn stopping(why: &str, signal: i32, timeout: Duration, at_lease_end: bool) -> St
         (true, false) => ", at the lease's end, unless a heartbeat comes back from Kafka",
         (false, _) => "",
     };
-    let why = if at_lease_end && is_fence { "no heartbeat comes back" } else { because(why) };
+    let why = if at_lease_end && is_fence { "no heartbeat extends the lease" } else { because(why) };
     format!("stopping the job: {why}; {} now, SIGKILL in {}{end}", signal_name(signal), spoken(timeout))
 }
 
@@ -315,7 +321,18 @@ mod tests {
                 from: From::NeliRun,
                 why: Some("not elected within --wait 3s; leader is db2".to_owned()),
             },
-            Event::FenceWarning { term: 42, left: Duration::from_millis(1_350), silent: Duration::from_millis(3_650) },
+            Event::FenceWarning {
+                term: 42,
+                left: Duration::from_millis(1_350),
+                silent: Duration::from_millis(3_650),
+                unconfirmed: None,
+            },
+            Event::FenceWarning {
+                term: 42,
+                left: Duration::from_millis(1_350),
+                silent: Duration::from_millis(3_650),
+                unconfirmed: Some(seconds(5)),
+            },
             Event::Fenced { term: 42, why: "fenced".to_owned(), left: Duration::from_millis(93), late: None },
             Event::Fenced {
                 term: 42,
@@ -333,13 +350,15 @@ mod tests {
                 "claiming the lead (journal empty)",
                 "claiming the lead (journal read up to offset 41)",
                 "stopping the job: a signal to neli-run; SIGTERM now, SIGKILL in 8s",
-                "stopping the job: no heartbeat comes back; SIGTERM now, SIGKILL in 1.35s, at the lease's end",
+                "stopping the job: no heartbeat extends the lease; SIGTERM now, SIGKILL in 1.35s, at the lease's end",
                 "stopping the job: a signal to neli-run; SIGTERM now, SIGKILL in 1.35s, at the lease's end, unless a heartbeat comes \
                  back from Kafka",
                 "job unhealthy: 2 checks in a row failed (last: the health command exited with status 1; term 42)",
                 "exiting 3: the job's status",
                 "exiting 75: not elected within --wait 3s; leader is db2",
                 "no heartbeat has come back from Kafka for 3.65s: the lease ends in 1.35s unless one does (term 42)",
+                "heartbeats come back from Kafka, but no broker has confirmed for 5s that the topic is still the same: the lease ends in \
+                 1.35s unless one does (term 42)",
                 "fenced, the lease ran out: nothing of the job is left, 93ms before the lease's end (term 42)",
                 "fenced too late, the lease ran out: something of the job may have been alive until 2.501s after the lease's end, and \
                  another's may have run beside it (term 42); check what they wrote, and see why this machine was slow to kill",

@@ -100,6 +100,14 @@ impl Kafka {
         self.create(&NewTopic::new(name, partitions, TopicReplication::Fixed(1))).expect("the topic is made");
     }
 
+    /// Makes a topic of one partition that these brokers hold, each by its id: the first of them leads it.
+    pub fn create_topic_on(&self, name: &str, brokers: &[i32], settings: &[(&str, &str)]) {
+        let assignment = [brokers];
+        let topic = NewTopic::new(name, 1, TopicReplication::Variable(&assignment));
+        self.create(&settings.iter().fold(topic, |topic, (key, value)| topic.set(key, value)))
+            .expect("the topic is made");
+    }
+
     /// Adds partitions to a topic, so that it has so many.
     pub fn add_partitions(&self, name: &str, partitions: usize) {
         let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -19,6 +19,9 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::node::free_port;
+use frames::{FalseEnds, Frames};
+
+mod frames;
 
 /// How a wire carries the bytes of one direction.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -47,6 +50,8 @@ pub struct Weather {
     pub refuses: bool,
     /// Requests with this API key never reach the broker, on connections that are made from now on.
     pub swallows: Option<i16>,
+    /// Answers about where a log ends can be falsified ([`Wire::falsify_ends`]), on connections that are made from now on.
+    pub falsifies: bool,
 }
 
 /// What a wire is told.
@@ -71,6 +76,7 @@ pub struct Wire {
     /// Where it is entered, on 127.0.0.1.
     pub port: u16,
     state: watch::Sender<State>,
+    ends: Arc<FalseEnds>,
 }
 
 impl Network {
@@ -93,8 +99,9 @@ impl Network {
     pub fn wire(&self, to: SocketAddr) -> Wire {
         let (state, receiver) = watch::channel(State::default());
         let port = free_port();
-        let _task = self.handle.spawn(serve(port, to, receiver));
-        Wire { port, state }
+        let ends = Arc::new(FalseEnds::default());
+        let _task = self.handle.spawn(serve(port, to, receiver, Arc::clone(&ends)));
+        Wire { port, state, ends }
     }
 }
 
@@ -110,6 +117,17 @@ impl Wire {
         self.state.borrow().weather
     }
 
+    /// The next so many answers about where a log ends say that it ends two records earlier.
+    pub fn falsify_ends(&self, answers: u32) {
+        self.ends.set(answers);
+    }
+
+    /// How many answers about where a log ends have passed since then.
+    #[must_use]
+    pub fn ends_passed(&self) -> u32 {
+        self.ends.passed()
+    }
+
     /// Resets every connection; new ones are welcome.
     pub fn reset(&self) {
         self.state.send_modify(|state| state.resets += 1);
@@ -117,7 +135,7 @@ impl Wire {
 }
 
 /// Listens whenever it may, until the wire is dropped.
-async fn serve(port: u16, to: SocketAddr, mut state: watch::Receiver<State>) {
+async fn serve(port: u16, to: SocketAddr, mut state: watch::Receiver<State>, ends: Arc<FalseEnds>) {
     let handed_on = state.clone();
     loop {
         if state.wait_for(|state| !state.weather.refuses).await.is_err() {
@@ -129,7 +147,7 @@ async fn serve(port: u16, to: SocketAddr, mut state: watch::Receiver<State>) {
                 accepted = listener.accept() => {
                     // What failed before it was accepted is the client's to try again.
                     if let Ok((client, _)) = accepted {
-                        tokio::spawn(carry(client, to, handed_on.clone()));
+                        tokio::spawn(carry(client, to, handed_on.clone(), Arc::clone(&ends)));
                     }
                 }
                 refuses = state.wait_for(|state| state.weather.refuses) => {
@@ -144,19 +162,21 @@ async fn serve(port: u16, to: SocketAddr, mut state: watch::Receiver<State>) {
 }
 
 /// Carries one connection to its end.
-async fn carry(mut client: TcpStream, to: SocketAddr, mut state: watch::Receiver<State>) {
+async fn carry(mut client: TcpStream, to: SocketAddr, mut state: watch::Receiver<State>, ends: Arc<FalseEnds>) {
     let resets = state.borrow().resets;
     if let Ok(mut broker) = TcpStream::connect(to).await {
         // Small requests are not to wait for each other in here.
         let _ = client.set_nodelay(true).and_then(|()| broker.set_nodelay(true));
         let (mut there, mut back) = (state.clone(), state.clone());
-        let mut requests = state.borrow().weather.swallows.map(|key| Requests { key, begun: Vec::new() });
+        let Weather { swallows, falsifies, .. } = state.borrow().weather;
+        let mut frames = (swallows.is_some() || falsifies).then(|| frames::both(swallows, falsifies.then_some(ends)));
+        let (mut requests, mut answers) = frames.as_mut().map(|(there, back)| (there, back)).unzip();
         let (client_reads, client_writes) = client.split();
         let (broker_reads, broker_writes) = broker.split();
         let both = async {
             tokio::try_join!(
-                pump(client_reads, broker_writes, &mut there, requests.as_mut(), |weather| weather.there),
-                pump(broker_reads, client_writes, &mut back, None, |weather| weather.back),
+                pump(client_reads, broker_writes, &mut there, requests.take(), |weather| weather.there),
+                pump(broker_reads, client_writes, &mut back, answers.take(), |weather| weather.back),
             )
         };
         tokio::select! {
@@ -182,7 +202,7 @@ async fn pump(
     mut from: ReadHalf<'_>,
     mut to: WriteHalf<'_>,
     state: &mut watch::Receiver<State>,
-    mut requests: Option<&mut Requests>,
+    mut frames: Option<&mut Frames>,
     flow: fn(&Weather) -> Flow,
 ) -> io::Result<()> {
     let (taken, mut pieces) = channel(PIECES);
@@ -191,8 +211,8 @@ async fn pump(
         loop {
             let read = from.read(&mut buffer).await?;
             let piece = &buffer[..read];
-            let piece = match requests.as_mut().filter(|_| read > 0) {
-                Some(requests) => requests.let_through(piece),
+            let piece = match frames.as_mut().filter(|_| read > 0) {
+                Some(frames) => frames.let_through(piece),
                 None => piece.to_vec(),
             };
             if piece.is_empty() && read > 0 {
@@ -214,34 +234,6 @@ async fn pump(
         Ok(())
     };
     tokio::try_join!(take, carry).map(|_| ())
-}
-
-/// The requests of one connection, of which some are swallowed.
-struct Requests {
-    /// The API key of those.
-    key: i16,
-    /// What is there of the request that is not whole yet.
-    begun: Vec<u8>,
-}
-
-impl Requests {
-    /// Takes the next piece of the stream; what of it and before it is to go on.
-    fn let_through(&mut self, piece: &[u8]) -> Vec<u8> {
-        self.begun.extend_from_slice(piece);
-        let mut through = Vec::new();
-        // Four bytes of length, two of the API key.
-        while let Some((length, _)) = self.begun.split_first_chunk::<4>() {
-            let whole = 4 + usize::try_from(u32::from_be_bytes(*length)).expect("a request fits into memory");
-            if self.begun.len() < whole {
-                break;
-            }
-            let request: Vec<u8> = self.begun.drain(..whole).collect();
-            if request.get(4..6) != Some(&self.key.to_be_bytes()) {
-                through.extend(request);
-            }
-        }
-        through
-    }
 }
 
 /// Carries a piece as the weather lets it; an empty one is the end.

@@ -165,14 +165,16 @@ pub enum Note {
         /// The operator's reason.
         reason: Option<Box<str>>,
     },
-    /// Beats are not read back.
+    /// Beats are not read back, or do not extend the lease.
     FenceWarning {
         /// The term.
         term: Offset,
         /// The time that is left of the lease.
         left: Duration,
-        /// No heartbeat sent within this time has been read back.
+        /// No heartbeat sent within this time has extended the lease.
         silent: Duration,
+        /// For how long no broker has confirmed the topic's id, if that is why heartbeats that were read back did not extend the lease.
+        unconfirmed: Option<Duration>,
     },
     /// `--preempt`: a leader of lower priority was asked to resign.
     Preempting {
@@ -198,6 +200,13 @@ pub enum Note {
         by: Option<Box<str>>,
         /// The operator's reason.
         reason: Option<Box<str>>,
+    },
+    /// The lease is over, without a fence warning, although heartbeats were read back: no broker has confirmed the topic's id.
+    LeaseUnconfirmed {
+        /// The term.
+        term: Offset,
+        /// For how long none has.
+        unconfirmed: Duration,
     },
     /// The broker has no ids for topics, so a topic that is deleted and made again may go unnoticed.
     TopicUnnamed,

@@ -165,6 +165,11 @@ impl Common {
         self.topic.is_confirmed_since(now - self.timings.lease())
     }
 
+    /// When the last question was asked that was answered with the topic's id.
+    pub(super) const fn topic_confirmed_at(&self) -> Option<Time> {
+        self.topic.confirmed
+    }
+
     /// Whether a silence may be claimed for which the topic must have been confirmed at `since` or later.
     pub(super) fn is_topic_confirmed_since(&self, since: Time) -> bool {
         self.topic.is_confirmed_since(since)

@@ -38,6 +38,8 @@ pub(super) struct Leading {
     state_beats_from: Time,
     /// Beats that were sent and not read back yet.
     in_flight: VecDeque<SentBeat>,
+    /// The last beat that was read back did not extend the lease, since the topic's id was not confirmed.
+    is_unconfirmed: bool,
     /// Whether the guard was sent a grant since the last beat.
     extended: bool,
     /// The last grant for the guard.
@@ -83,6 +85,7 @@ impl Leading {
             state_is_new: false,
             state_beats_from: sent,
             in_flight: VecDeque::new(),
+            is_unconfirmed: false,
             extended: true,
             grant,
             stopping: None,
@@ -145,6 +148,7 @@ impl Leading {
             }
             Input::TimePassed => {
                 if now >= self.deadline(common) {
+                    self.note_unconfirmed(common, now);
                     return self.lose(common, Why::Fenced, Loss::LeaseOver);
                 }
             }
@@ -179,7 +183,8 @@ impl Leading {
     fn extend_by(&mut self, common: &mut Common, now: Time, seq: Option<u64>) {
         let echo = self.in_flight.iter().position(|beat| Some(beat.seq) == seq);
         let Some(SentBeat { at: sent, .. }) = echo.and_then(|index| self.in_flight.remove(index)) else { return };
-        if common.is_topic_confirmed_for_lease(now) && sent > self.last_effective_sent {
+        self.is_unconfirmed = !common.is_topic_confirmed_for_lease(now);
+        if !self.is_unconfirmed && sent > self.last_effective_sent {
             self.last_effective_sent = sent;
             self.lease_end = self.lease_end.max(sent + common.timings.lease());
             self.extend(common);
@@ -252,8 +257,23 @@ impl Leading {
 
     fn warn_of_fence(&mut self, common: &mut Common, now: Time) {
         let (term, left, silent) = (self.term, self.lease_end.since(now), now.since(self.last_effective_sent));
-        common.actions.push_back(Action::Note(Note::FenceWarning { term, left, silent }));
+        let unconfirmed = self.unconfirmed_for(common, now);
+        common.actions.push_back(Action::Note(Note::FenceWarning { term, left, silent, unconfirmed }));
         self.stop(common, Why::Fenced);
+    }
+
+    /// For how long no broker has confirmed the topic's id, if a beat did not extend the lease for that reason.
+    fn unconfirmed_for(&self, common: &Common, now: Time) -> Option<Duration> {
+        let since = common.topic_confirmed_at().unwrap_or(self.last_effective_sent);
+        self.is_unconfirmed.then(|| now.since(since))
+    }
+
+    /// A fence warning has said so before, unless there was none.
+    fn note_unconfirmed(&self, common: &mut Common, now: Time) {
+        let term = self.term;
+        let unsaid = self.unconfirmed_for(common, now).filter(|_| self.stopping != Some(Why::Fenced));
+        let note = |unconfirmed| Action::Note(Note::LeaseUnconfirmed { term, unconfirmed });
+        common.actions.extend(unsaid.map(note));
     }
 
     /// R7: a barrier; with `--overlap` it waits until another candidate has claimed, if one stands by.

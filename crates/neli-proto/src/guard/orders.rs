@@ -88,7 +88,6 @@ impl<D> Default for Orders<D> {
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec;
     use alloc::vec::Vec;
 
     use super::*;
@@ -96,10 +95,6 @@ mod tests {
     use crate::time::Time;
 
     const SIGNAL: Order = Order::Signal { signal: 10, to: Target::Main };
-
-    fn stop() -> Order {
-        Order::Stop { signal: Some(15), kill_at: Time::from_nanos(1) }
-    }
 
     /// The orders that a guard takes which has taken none before.
     fn taken_after(given: &[Order]) -> Vec<Order> {
@@ -116,12 +111,6 @@ mod tests {
         let taken = taken.collect();
         assert!(orders.is_empty());
         taken
-    }
-
-    #[test]
-    fn stop_and_kill_never_wait_behind_signals() {
-        let orders = [vec![SIGNAL; 1_000], vec![stop(), SIGNAL, Order::Kill]].concat();
-        assert_eq!(taken_after(&orders), [stop(), Order::Kill, SIGNAL]);
     }
 
     #[test]

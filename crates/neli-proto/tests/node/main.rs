@@ -9,6 +9,7 @@ mod many_roles;
 mod no_guard;
 mod once;
 mod once_answers;
+mod orders;
 mod overlap;
 #[path = "../records/mod.rs"]
 mod records;

@@ -9,7 +9,7 @@ use neli_proto::time::Time;
 
 use crate::clock;
 
-/// No answer is waited for longer than this.
+/// No answer is waited for longer than this, unless the asker says less.
 const LONGEST: Duration = Duration::from_secs(16);
 /// After no answer the next is waited for this many times as long.
 const GROWTH: u32 = 4;
@@ -23,6 +23,8 @@ pub(super) struct AnswerLimit {
     first: Duration,
     /// The limit of each question after an answer, at least.
     least: Duration,
+    /// The limit of each question, at most.
+    longest: Duration,
     limit: Option<Duration>,
     /// When the first question was asked that has had no answer since.
     asking_since: Option<Time>,
@@ -31,7 +33,12 @@ pub(super) struct AnswerLimit {
 impl AnswerLimit {
     /// `first` for the first question, and at least `least` for each after an answer.
     pub(super) const fn new(first: Duration, least: Duration) -> Self {
-        Self { first, least, limit: None, asking_since: None }
+        Self { first, least, longest: LONGEST, limit: None, asking_since: None }
+    }
+
+    /// The same with a longest limit, for answers that are of no use later.
+    pub(super) const fn at_most(self, longest: Duration) -> Self {
+        Self { longest, ..self }
     }
 
     /// The limit of the question that is asked now.
@@ -47,7 +54,7 @@ impl AnswerLimit {
 
     /// There was no answer in time: the next one has four times as long.
     pub(super) fn was_too_short(&mut self) {
-        self.limit = Some((self.limit() * GROWTH).min(LONGEST));
+        self.limit = Some((self.limit() * GROWTH).min(self.longest));
     }
 
     /// There was an answer to a question that was asked at `asked`. Gives how long it took since the first question that had
@@ -55,7 +62,7 @@ impl AnswerLimit {
     pub(super) fn answered(&mut self, asked: Time) -> Duration {
         let now = clock::now();
         let since = self.asking_since.take().unwrap_or(asked);
-        self.limit = Some((now.since(asked) * ALLOWANCE).clamp(self.least, LONGEST));
+        self.limit = Some((now.since(asked) * ALLOWANCE).clamp(self.least, self.longest));
         now.since(since).min(LONGEST)
     }
 }
@@ -73,6 +80,20 @@ mod tests {
             answer_limit.was_too_short();
         }
         assert_eq!(limits, [1, 4, 16, 16]);
+    }
+
+    #[test]
+    fn an_asker_may_wait_less_than_the_longest() {
+        let mut answer_limit =
+            AnswerLimit::new(Duration::from_secs(2), Duration::from_secs(2)).at_most(Duration::from_secs(5));
+        let mut limits = Vec::new();
+        for _ in 0..3 {
+            limits.push(answer_limit.ask().as_secs());
+            answer_limit.was_too_short();
+        }
+        assert_eq!(limits, [2, 5, 5]);
+        answer_limit.answered(Time::from_nanos(clock::now().as_nanos() - 3_000_000_000));
+        assert_eq!(answer_limit.limit(), Duration::from_secs(5));
     }
 
     #[test]

@@ -14,7 +14,6 @@ use rdkafka::ClientContext;
 use rdkafka::config::{FromClientConfigAndContext, RDKafkaLogLevel};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::metadata::{MetadataPartition, MetadataTopic};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList, TopicPartitionListElem};
 use rdkafka::types::RDKafkaRespErr;
 use tokio::sync::mpsc::Sender;
@@ -34,8 +33,8 @@ const LEAVE_TIMEOUT: Duration = Duration::from_millis(500);
 const UNSUBSCRIBED_WITHIN: Duration = Duration::from_millis(100);
 /// Between two looks at a member that leaves.
 const POLL_WHILE_LEAVING: Duration = Duration::from_millis(5);
-/// How long the question after a join may take.
-const METADATA_TIMEOUT: Duration = Duration::from_millis(500);
+
+mod after_join;
 
 /// What a member reports. Each carries its member's number: all members of a process report to one channel, and a report of one
 /// that has been left must not be taken for one of its successor.
@@ -78,6 +77,8 @@ pub enum GroupEvent {
     /// The topic has partitions besides those in use, which this group assigns to its members too. Said once by each member,
     /// before it holds any of them.
     UnusedPartitions,
+    /// For the log's debug level.
+    Debug(String),
     /// Something odd that stops nothing.
     Warning(String),
 }
@@ -116,6 +117,7 @@ impl Member {
             alone: AtomicBool::new(false),
             is_answered: AtomicBool::new(false),
             has_joined: AtomicBool::new(false),
+            asks_for_topic: AtomicBool::new(false),
             unused_partitions: AtomicBool::new(false),
             leads: AtomicBool::new(false),
         };
@@ -165,10 +167,10 @@ impl Drop for Member {
 /// Serves the member, and wakes it: librdkafka sends a heartbeat that is due when something wakes its main thread, and nothing
 /// else does so more than twice a second at a member with nothing assigned (500 ms between two heartbeats at an interval
 /// of 100 ms, measured).
-fn poll(consumer: &BaseConsumer<GroupContext>, pace: Pace) {
+fn poll(consumer: &Arc<BaseConsumer<GroupContext>>, pace: Pace) {
     let context = consumer.context();
     let mut name = None;
-    while !context.leaving.load(Ordering::Relaxed) && !context.reports.is_closed() {
+    while !context.is_over() {
         // Until the group has settled a leader joins as fast as a standby: the others are to know its id.
         let leads = context.leads.load(Ordering::Relaxed) && context.is_answered.load(Ordering::Relaxed);
         let pause = pace.pause(!context.held().is_empty(), leads);
@@ -182,20 +184,9 @@ fn poll(consumer: &BaseConsumer<GroupContext>, pace: Pace) {
             context.report_unless_leaving(GroupEvent::Named { id });
         }
         if context.has_joined.swap(false, Ordering::Relaxed) {
-            allow_to_join_at_once(consumer);
+            after_join::ask_for_topic(consumer);
         }
     }
-}
-
-/// librdkafka joins a group once a second at most: a successor that has joined just before would wait for the rest of it, and
-/// the vacancy with it (450 ms of a handover, measured). Any answer about a topic's metadata sets that clock back
-/// (`rd_kafka_parse_Metadata`), so one is asked for after each join.
-fn allow_to_join_at_once(consumer: &BaseConsumer<GroupContext>) {
-    let context = consumer.context();
-    // Without an answer the next join is a little later.
-    let Ok(metadata) = consumer.fetch_metadata(Some(&context.elections.topic), METADATA_TIMEOUT) else { return };
-    let partitions = metadata.topics().iter().flat_map(MetadataTopic::partitions);
-    context.note_partitions(partitions.map(MetadataPartition::id));
 }
 
 /// Closing alone is not enough: librdkafka sends no `LeaveGroup` for a member without an assignment once it is
@@ -243,6 +234,8 @@ struct GroupContext {
     is_answered: AtomicBool,
     /// And since the last look, one more.
     has_joined: AtomicBool,
+    /// The question after a join is under way.
+    asks_for_topic: AtomicBool,
     /// That there are partitions besides those in use has been reported.
     unused_partitions: AtomicBool,
     /// This process leads.
@@ -250,6 +243,11 @@ struct GroupContext {
 }
 
 impl GroupContext {
+    /// Whether nobody listens any more.
+    fn is_over(&self) -> bool {
+        self.leaving.load(Ordering::Relaxed) || self.reports.is_closed()
+    }
+
     fn report(&self, event: GroupEvent) {
         // Nobody listens any more: we are about to end.
         let _ = self.reports.blocking_send(GroupReport { member: self.number, event });

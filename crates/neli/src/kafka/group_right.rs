@@ -51,7 +51,7 @@ impl GroupQuestion {
         let (group, is_over) = (group.to_owned(), Arc::clone(&is_dropped));
         thread::Builder::new().name("neli-group-right".to_owned()).spawn(move || {
             while !is_over.load(Ordering::Relaxed) {
-                if let Some(answer) = answer_of(describe_group(producer.client(), &group, ANSWER), &group) {
+                if let Some(answer) = answer_of(&describe_group(producer.client(), &group, ANSWER), &group) {
                     // Nobody waits any more: a member that may not join is refused by the coordinator all the same.
                     let _ = said.send(answer);
                     return;
@@ -75,7 +75,7 @@ impl Drop for GroupQuestion {
 }
 
 /// What a description of the group, or the lack of one, says; none where it is to be asked for again.
-fn answer_of(description: Result<GroupDescription, RDKafkaErrorCode>, group: &str) -> Option<Answer> {
+fn answer_of(description: &Result<GroupDescription, RDKafkaErrorCode>, group: &str) -> Option<Answer> {
     use RDKafkaErrorCode::{CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator};
     let refused = match description {
         // Only a user that may describe the group is told its rights: a broker that lists not even that one lists none.
@@ -84,8 +84,8 @@ fn answer_of(description: Result<GroupDescription, RDKafkaErrorCode>, group: &st
         }
         Ok(_) => None,
         Err(CoordinatorLoadInProgress | CoordinatorNotAvailable | NotCoordinator) => return None,
-        Err(code) if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) => return None,
-        Err(code) => refusal(code, "DESCRIBE", group),
+        Err(code) if matches!((*code).into(), ErrorClass::Connection | ErrorClass::NoBroker) => return None,
+        Err(code) => refusal(*code, "DESCRIBE", group),
     };
     Some(refused.map_or(Answer::MayJoin, Answer::Refused))
 }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     fn described(rights: Option<Rights>) -> Option<Answer> {
-        answer_of(Ok(GroupDescription { rights, members: 0, assignor: String::new() }), "g")
+        answer_of(&Ok(GroupDescription { rights, members: 0, assignor: String::new() }), "g")
     }
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(described(Some(describe)), refused("READ"));
         assert_eq!(described(Some(Rights { read: true, ..describe })), Some(Answer::MayJoin));
         let forbidden = RDKafkaErrorCode::GroupAuthorizationFailed;
-        assert_eq!(answer_of(Err(forbidden), "g"), refused("DESCRIBE"));
+        assert_eq!(answer_of(&Err(forbidden), "g"), refused("DESCRIBE"));
     }
 
     /// Brokers before 2.3 do not tell rights, and others of other makes may tell none.
@@ -118,13 +118,13 @@ mod tests {
     fn a_broker_that_tells_no_rights_refuses_nobody() {
         assert_eq!(described(None), Some(Answer::MayJoin));
         assert_eq!(described(Some(Rights::default())), Some(Answer::MayJoin));
-        assert_eq!(answer_of(Err(RDKafkaErrorCode::UnsupportedFeature), "g"), Some(Answer::MayJoin));
+        assert_eq!(answer_of(&Err(RDKafkaErrorCode::UnsupportedFeature), "g"), Some(Answer::MayJoin));
     }
 
     #[test]
     fn a_group_without_a_coordinator_is_asked_for_again() {
         for code in [RDKafkaErrorCode::CoordinatorNotAvailable, RDKafkaErrorCode::OperationTimedOut] {
-            assert_eq!(answer_of(Err(code), "g"), None);
+            assert_eq!(answer_of(&Err(code), "g"), None);
         }
     }
 }

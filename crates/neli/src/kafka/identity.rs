@@ -10,17 +10,22 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use neli_proto::time::Time;
 use rdkafka::client::{Client, ClientContext};
+use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::metadata::{MetadataBroker, MetadataPartition, MetadataTopic};
 use rdkafka::producer::{BaseProducer, Producer as _, ProducerContext};
 use tokio::sync::mpsc::Sender;
 
 use crate::clock;
 use crate::election::Elections;
+use crate::kafka::answer_limit::AnswerLimit;
+use crate::kafka::error_class::plain;
 use crate::kafka::event::KafkaEvent;
 use crate::kafka::librdkafka::{Besides, TopicDescription, describe_topic};
 
-/// How long one broker has for its answer: librdkafka takes a connection for dead after as long.
+/// How long one broker has for its answer at least: librdkafka takes a connection for dead after as long, unless the user sets it
+/// otherwise.
 const ANSWER: Duration = Duration::from_secs(2);
 /// Between two tries while nobody answers.
 const RETRY: Duration = Duration::from_millis(200);
@@ -32,7 +37,8 @@ pub(super) struct Identifier {
 }
 
 impl Identifier {
-    /// Starts the thread; each answer goes to `events`.
+    /// Starts the thread; each answer goes to `events`. No answer is waited for longer than half a `lease`: later ones confirm little, and on
+    /// a connection that has died without a word another question must be asked before the lease is over.
     ///
     /// # Errors
     ///
@@ -40,6 +46,7 @@ impl Identifier {
     pub(super) fn start<C: ProducerContext + 'static>(
         producer: Arc<BaseProducer<C>>,
         elections: &Elections,
+        lease: Duration,
         events: Sender<KafkaEvent>,
     ) -> Result<Self, std::io::Error> {
         let (orders, received) = mpsc::channel::<Option<i32>>();
@@ -47,6 +54,8 @@ impl Identifier {
         let (elections, ended) = (elections.clone(), Arc::clone(&stopped));
         thread::Builder::new().name("neli-topic-id".to_owned()).spawn(move || {
             let is_over = || ended.load(Ordering::Relaxed) || events.is_closed();
+            // It holds for the next question, too: a slow link stays slow.
+            let mut answer_limit = AnswerLimit::new(ANSWER, ANSWER).at_most(ANSWER.max(lease / 2));
             while let Ok(mut partitions) = received.recv() {
                 // Who asks twice has one answer.
                 while let Ok(later) = received.try_recv() {
@@ -54,14 +63,19 @@ impl Identifier {
                 }
                 let mut question = Question { counted: partitions, ..Question::default() };
                 while !is_over() {
-                    let answers = question.ask(producer.client(), &elections);
-                    let is_answered = !answers.is_empty() && question.partitions.is_empty();
-                    for answer in answers {
+                    let asked = clock::now();
+                    let answered = question.ask(producer.client(), &elections, &mut answer_limit);
+                    for answer in answered.events {
                         let _ = events.blocking_send(answer);
                     }
-                    if is_answered {
-                        break;
-                    }
+                    let Some(code) = answered.missing else { break };
+                    let (waited, next) = (clock::now().since(asked), answer_limit.limit());
+                    let _ = events.blocking_send(KafkaEvent::Debug(format!(
+                        "the topic's id was not confirmed within {} ms ({}): asking again, for {} ms",
+                        waited.as_millis(),
+                        plain(code),
+                        next.as_millis()
+                    )));
                     thread::park_timeout(RETRY);
                 }
             }
@@ -93,11 +107,32 @@ struct Question {
     silent: BTreeSet<i32>,
 }
 
+/// What became of a question.
+struct Answered {
+    events: Vec<KafkaEvent>,
+    /// Why it is to be asked again for some partitions, where it is.
+    missing: Option<RDKafkaErrorCode>,
+}
+
 impl Question {
     /// Asks each broker that leads one of the partitions, and another in place of one that did not answer. Gives the answers; what is
     /// left of the question is to be asked again.
-    fn ask(&mut self, client: &Client<impl ClientContext>, elections: &Elections) -> Vec<KafkaEvent> {
-        let Ok(metadata) = client.fetch_metadata(Some(&elections.topic), ANSWER) else { return Vec::new() };
+    fn ask(
+        &mut self,
+        client: &Client<impl ClientContext>,
+        elections: &Elections,
+        answer_limit: &mut AnswerLimit,
+    ) -> Answered {
+        let (limit, asked) = (answer_limit.ask(), clock::now());
+        let metadata = match client.fetch_metadata(Some(&elections.topic), limit) {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
+                note_no_answer(answer_limit, asked);
+                return Answered { events: Vec::new(), missing: Some(code) };
+            }
+        };
+        answer_limit.answered(asked);
         let topic = metadata.topics().iter().find(|topic| topic.name() == elections.topic);
         let partitions = topic.map(MetadataTopic::partitions).unwrap_or_default();
         let count = i32::try_from(partitions.len()).unwrap_or(i32::MAX);
@@ -112,26 +147,37 @@ impl Question {
             by_leader.entry(leader.filter(|leader| *leader >= 0)).or_default().push(partition);
         }
         let brokers: Vec<i32> = metadata.brokers().iter().map(MetadataBroker::id).collect();
-        let mut answers = Vec::new();
+        let (mut events, mut missing) = (Vec::new(), None);
         for (leader, partitions) in by_leader {
             let broker = leader.into_iter().chain(brokers.iter().copied()).find(|broker| !self.silent.contains(broker));
-            let asked = clock::now();
-            let describe = |broker| describe_topic(client, &elections.topic, Some(broker), ANSWER, Besides::Nothing);
+            let (limit, asked) = (answer_limit.ask(), clock::now());
+            let describe = |broker| describe_topic(client, &elections.topic, Some(broker), limit, Besides::Nothing);
             match broker.map(|broker| (broker, describe(broker))) {
                 Some((_, Ok(TopicDescription { identity, partitions: count, .. }))) => {
-                    answers.push(KafkaEvent::Identified { asked, identity, count, partitions });
+                    answer_limit.answered(asked);
+                    events.push(KafkaEvent::Identified { asked, identity, count, partitions });
                 }
-                Some((broker, Err(_))) => {
+                Some((broker, Err(code))) => {
+                    note_no_answer(answer_limit, asked);
+                    missing = Some(code);
                     self.silent.insert(broker);
                     self.partitions.extend(partitions);
                 }
                 // None has answered: each is asked again.
                 None => {
+                    missing.get_or_insert(RDKafkaErrorCode::AllBrokersDown);
                     self.silent.clear();
                     self.partitions.extend(partitions);
                 }
             }
         }
-        answers
+        Answered { events, missing }
+    }
+}
+
+/// There was no answer: the next one has more time, unless the question failed before its time was over.
+fn note_no_answer(answer_limit: &mut AnswerLimit, asked: Time) {
+    if clock::now().since(asked) >= answer_limit.limit() {
+        answer_limit.was_too_short();
     }
 }

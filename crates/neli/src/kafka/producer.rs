@@ -83,12 +83,13 @@ impl Producer {
         let producer = Self::without_questions(access, elections, timeout, events.clone())?;
         let broker = access.embedded.is_some().then_some(embedded::BROKER_ID);
         warm(&producer.inner, &producer.polling.stopped, elections, broker);
-        let identifier = match access.embedded {
-            Some(_) => None,
-            None => Some(Identifier::start(Arc::clone(&producer.inner), elections, events).map_err(|error| {
-                ClientError(format!("no thread that asks for the topic's id: {}", text::reason(&error)))
-            })?),
-        };
+        let identifier =
+            match access.embedded {
+                Some(_) => None,
+                None => Some(Identifier::start(Arc::clone(&producer.inner), elections, timeout, events).map_err(
+                    |error| ClientError(format!("no thread that asks for the topic's id: {}", text::reason(&error))),
+                )?),
+            };
         Ok(Self { identifier, ..producer })
     }
 

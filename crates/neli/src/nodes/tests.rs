@@ -67,7 +67,14 @@ fn happens(nodes: &mut Nodes<Role>, event: KafkaEvent) {
 
 /// A record of role 1 is read, which role 0 is told of before it acts.
 fn another_writes(nodes: &mut Nodes<Role>, offset: i64) {
-    let record = ReadRecord { offset, key: Key::Election(1), value: None, other_key: None, written_ms: None };
+    let record = ReadRecord {
+        offset,
+        key: Key::Election(1),
+        value: None,
+        other_key: None,
+        written_ms: None,
+        is_brokers_time: false,
+    };
     happens(nodes, KafkaEvent::Reading { reading: 1, partition: 0, event: ReadingEvent::Record(record) });
 }
 

@@ -82,6 +82,7 @@ impl Session {
         match report.event {
             GroupEvent::Left => self.members.left(),
             GroupEvent::Refused { error } => self.outputs.push_back(SessionEvent::Refused { error }),
+            GroupEvent::Debug(message) => self.outputs.push_back(SessionEvent::Debug(message)),
             GroupEvent::Warning(message) => self.outputs.push_back(SessionEvent::Warning(message)),
             GroupEvent::Assigned { .. }
             | GroupEvent::Named { .. }

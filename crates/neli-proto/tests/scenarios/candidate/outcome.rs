@@ -85,8 +85,13 @@ fn shown_note(note: Note) -> String {
     match note {
         Note::Claiming { after } => format!("says: claiming, after {after}"),
         Note::Ended { by, .. } => format!("says: ended by {}", named(by)),
-        Note::FenceWarning { term, left, silent } => {
-            format!("says: fence warning, term {term}, {} left, silent for {}", shown(left), shown(silent))
+        Note::FenceWarning { term, left, silent, unconfirmed } => {
+            let unconfirmed = unconfirmed.map(|time| format!(", topic unconfirmed for {}", shown(time)));
+            let unconfirmed = unconfirmed.unwrap_or_default();
+            format!("says: fence warning, term {term}, {} left, silent for {}{unconfirmed}", shown(left), shown(silent))
+        }
+        Note::LeaseUnconfirmed { term, unconfirmed } => {
+            format!("says: the lease of term {term} is over, topic unconfirmed for {}", shown(unconfirmed))
         }
         Note::Preempting { term, priority, own } => {
             format!("says: asks term {term} of priority {priority} to resign, its own is {own}")

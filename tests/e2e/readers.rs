@@ -1,0 +1,69 @@
+//! What becomes of a candidate whose reader does not read, or is told wrong things of the log.
+
+use harness::candidate::Elector;
+use harness::cluster::Cluster;
+use harness::network::Weather;
+use harness::stage::Stage;
+use harness::wait;
+use nix::sys::signal::Signal;
+
+use crate::PROGRAM;
+
+/// A standby whose reader is connected and is handed nothing has another reader, again until one reads; then it takes over as ever.
+#[test]
+fn a_standby_whose_reader_hangs() {
+    const FETCH: i16 = 1;
+    let cluster = Cluster::start(1, 1);
+    let (kafka, seen) = (cluster.kafka(), cluster.kafka_of(0));
+    let stage = Stage::new(PROGRAM, &kafka, Elector::Log);
+    let mut leader = stage.candidate().option("--name", "leader").lease("5s").start();
+    let term = leader.await_lead();
+    stage.await_witness(term);
+    // The last `--brokers` wins. librdkafka itself would give up the connection after its own time.
+    let standby = stage.candidate().option("--name", "standby").option("--brokers", seen.address()).lease("5s");
+    let mut standby = standby.property("socket.timeout.ms", "300000").start();
+    standby.await_event("standby");
+
+    let wire = cluster.wire(0, 0);
+    wire.set(Weather { swallows: Some(FETCH), ..Weather::default() });
+    wire.reset();
+    let stuck = || standby.warnings_with("the journal's reader has handed over nothing for").len();
+    wait::until_true("a reader that is replaced", || stuck() > 0);
+    // The reader in its place hangs as well: it has a connection from before.
+    wire.set(Weather::default());
+    leader.signal(Signal::SIGTERM);
+    leader.await_event("released");
+    let next = standby.await_lead();
+    stage.await_witness(next);
+    assert!(leader.events("superseded").is_empty(), "{leader:?}");
+    stage.close([leader, standby]);
+}
+
+/// Brokers before 2.2 say for a moment after a failover that the log ends earlier. That alone ends no lead; said again a second later, the log
+/// was cut.
+#[test]
+fn a_log_that_is_said_to_end_earlier_than_it_was_read() {
+    let cluster = Cluster::start(1, 1);
+    let wire = cluster.wire(0, 0);
+    wire.set(Weather { falsifies: true, ..Weather::default() });
+    let stage = Stage::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
+    let mut run = stage.candidate().start();
+    let term = run.await_lead();
+    stage.await_witness(term);
+    let read = || stage.verdicts().len();
+    wait::until_true("a few records", || read() > 5);
+
+    wire.falsify_ends(1);
+    // A connection that ends has the reader ask where the log ends.
+    wire.reset();
+    wait::until_true("another answer, which is right", || wire.ends_passed() > 1);
+    let before = read();
+    wait::until_true("beats that are sent after it", || read() > before + 2);
+    assert_eq!((run.events("fenced").len(), run.events("leading").len()), (0, 1), "{run:?}");
+
+    wire.falsify_ends(u32::MAX);
+    wire.reset();
+    assert_eq!(run.await_event("fenced").text("why"), "history-cut");
+    wire.falsify_ends(0);
+    stage.close([run]);
+}

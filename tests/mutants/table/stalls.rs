@@ -1,0 +1,65 @@
+//! The mutants after which nobody leads any more, or an order to the guard comes too late to be of use.
+
+use crate::mutant::Notice::{Node, Scenarios};
+use crate::mutant::{Mutant, edit};
+
+use super::{CLAIMING, STANDING_BY};
+
+const COMMON: &str = "crates/neli-proto/src/candidate/common.rs";
+const HEALTH: &str = "crates/neli-proto/src/health.rs";
+const ORDERS: &str = "crates/neli-proto/src/guard/orders.rs";
+
+pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "ClaimsOfACrowd",
+        breaks: "R2: after a void claim the next one comes within four round trips, however many stand by",
+        edits: &[edit(CLAIMING, "common.precedence.standbys(now).max(ROUND_TRIPS)", "ROUND_TRIPS")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "HungReaderKept",
+        breaks: "R1: a reader that hands over nothing, although the log goes on, is never replaced",
+        edits: &[edit(
+            STANDING_BY,
+            "self.listener.stuck_since().map(|since| since + self.patience_with_reader())",
+            "None",
+        )],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "ProducerKeptAfterCut",
+        breaks: "A topic that was made anew is written to by the producer that knew the old one",
+        edits: &[edit(
+            COMMON,
+            "self.actions.extend([Action::ForgetTerms, ‹Action::RenewProducer›, Action::Ask]);",
+            "Action::ForgetTerms",
+        )],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "ProducerKeptUnanswered",
+        breaks: "R1: claims that go unanswered for two leases are sent by the same producer for ever",
+        edits: &[edit(COMMON, "self.actions.push_back(Action::RenewProducer);", "")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "StopBehindSignals",
+        breaks: "A stop or a kill waits behind all signals that are to be passed on to the job",
+        edits: &[edit(
+            ORDERS,
+            "return self.signals.put(*signal, *to)",
+            "{ self.waiting.push_back((*order, along)); return; }",
+        )],
+        noticed_by: &[Node("orders::stop_and_kill_never_wait_behind_signals", "a stop waits behind signals")],
+    },
+    Mutant {
+        name: "UnansweredCheckAwaited",
+        breaks: "A health command that the guard never answers is awaited for ever",
+        edits: &[edit(
+            HEALTH,
+            "Look::Awaited { .. } => ‹self.ended(now, CommandEnd::Unanswered, \"\".into())›,",
+            "run.look = Look::Done",
+        )],
+        noticed_by: &[Scenarios],
+    },
+];
