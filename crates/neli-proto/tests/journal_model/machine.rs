@@ -10,7 +10,7 @@ use neli_proto::hooks::Hook;
 use neli_proto::node::{self, Action, FactsEvent, Node, Settings};
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Offset, Record};
-use neli_proto::supervisor::{Event, Policy, StopPolicy};
+use neli_proto::supervisor::{Ending, Event, Policy, StopPolicy};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 
@@ -63,6 +63,8 @@ pub(crate) struct Machine {
     pub(crate) receipts: VecDeque<candidate::Event>,
     /// It has asked for what is recorded of its key, under this number.
     pub(crate) facts_asked: Option<u32>,
+    /// The key was forgotten when it began.
+    pub(crate) began_after_forgetting: bool,
     /// What has come of that, and of facts that it sent, and it has not heard.
     pub(crate) facts_heard: VecDeque<FactsEvent>,
 }
@@ -77,6 +79,8 @@ pub(crate) struct Actions {
     pub(crate) released: Option<Grant>,
     /// Told to a person, for the story.
     pub(crate) said: Vec<String>,
+    /// It goes since the key needs no run.
+    pub(crate) skipped: bool,
     /// What must never happen, and has.
     pub(crate) breach: Option<Breach>,
 }
@@ -129,6 +133,7 @@ impl Machine {
             answers: Answers::default(),
             receipts: VecDeque::new(),
             facts_asked: None,
+            began_after_forgetting: false,
             facts_heard: VecDeque::new(),
         };
         if !setup.topic_ids {
@@ -300,7 +305,10 @@ impl Machine {
             | Action::LookForEnd
             | Action::RenewProducer => {}
             Action::AppendFact { id, fact } => actions.facts.push((id, fact)),
-            Action::Exit(_) => self.life = Life::Dead,
+            Action::Exit(ending) => {
+                actions.skipped |= matches!(ending, Ending::Skipped(_));
+                self.life = Life::Dead;
+            }
             Action::Identify => self.identity_asked = Some(now),
             Action::KillGuard => {
                 actions.said.push("kills its guard, which does not answer".to_owned());
