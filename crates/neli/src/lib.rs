@@ -174,7 +174,7 @@ pub mod program {
     pub use crate::kafka::librdkafka::{GroupDescription, NewTopic, Rights, topic_identity};
     pub use crate::kafka::producer::Producer;
     pub use crate::kafka::reader::{IfMissing, Reader, Source};
-    pub use crate::kafka::topic::{has_topic, topics};
+    pub use crate::kafka::topic::{TopicExistence, has_topic, topics};
     pub use crate::session::event::{RoleEvent, SessionEvent};
     pub use crate::session::{Session, SessionSettings};
     pub use crate::text::{ClientError, reason, shown_duration};
