@@ -4,14 +4,17 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use neli_proto::time::Time;
 use tokio::sync::{broadcast, watch};
 use tokio::time;
 
 use crate::builder::Builder;
+use crate::clock;
 use crate::driver::{Command, Commands};
 use crate::error::Error;
 use crate::event::{Event, Leader};
 use crate::events::Events;
+use crate::follower::Leadership;
 use crate::lead::Lead;
 use crate::lease::{Lease, Tenure};
 
@@ -64,6 +67,12 @@ pub(crate) struct State {
     /// The lead that it holds.
     pub(crate) tenure: Option<Arc<Tenure>>,
     pub(crate) leader: Option<Leader>,
+    /// Until when that leader leads, by its records that were read.
+    pub(crate) fresh_until: Option<Time>,
+    /// Where there is no leader: that nobody leads is known.
+    pub(crate) is_vacant: bool,
+    /// Why Kafka does not answer.
+    pub(crate) trouble: Option<String>,
     /// It stands no more, and why.
     pub(crate) ended: Option<Error>,
 }
@@ -253,7 +262,8 @@ impl Election {
         }
     }
 
-    /// Who leads, as far as this candidate has read. A leader that has gone silent leads until another does.
+    /// Who leads, as far as this candidate has read. A leader that has gone silent, or that this candidate can't hear since Kafka is out of
+    /// reach, leads until another does: [`leadership`](Self::leadership) tells whether the lease of what is known still runs.
     ///
     /// # Examples
     ///
@@ -268,6 +278,41 @@ impl Election {
     #[must_use]
     pub fn leader(&self) -> Option<Leader> {
         self.shared.state.borrow().leader.clone()
+    }
+
+    /// Who leads by a record that is younger than its lease, that nobody does, or that it is not known, and what keeps it from being known:
+    /// what a [`Follower`](crate::Follower) tells, without a follower. For routing requests.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+    /// # let lead = election.lead().await?;
+    /// use neli::Leadership;
+    ///
+    /// match election.leadership() {
+    ///     Leadership::Led(leader) if leader.is_self => println!("answered here"),
+    ///     Leadership::Led(leader) => println!("sent to {:?}", leader.name),
+    ///     Leadership::Vacant => println!("refused for a moment: nobody leads"),
+    ///     Leadership::Unknown { trouble } => println!("refused for a moment: {trouble:?}"),
+    /// }
+    /// # assert!(matches!(election.leadership(), Leadership::Led(leader) if leader.since.is_some()));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn leadership(&self) -> Leadership {
+        let state = self.shared.state.borrow();
+        if let Some(error) = &state.ended {
+            return Leadership::Unknown { trouble: Some(error.to_string()) };
+        }
+        let is_fresh = state.fresh_until.is_some_and(|until| clock::now() < until);
+        match &state.leader {
+            Some(leader) if is_fresh => Leadership::Led(leader.clone()),
+            None if state.is_vacant && state.trouble.is_none() => Leadership::Vacant,
+            Some(_) | None => Leadership::Unknown { trouble: state.trouble.clone() },
+        }
     }
 
     /// What happens to this candidate from now on.
@@ -312,6 +357,41 @@ impl Shared {
                 let ended = states.borrow().ended.clone();
                 return Err(ended.unwrap_or_else(|| Error::System("the election's thread has panicked".to_owned())));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_leader_counts_until_its_lease_is_over_and_that_nobody_leads_while_kafka_answers() {
+        let leader = Leader { name: Some("web1".into()), term: 7, is_self: false, since: None };
+        let leads = |left: Duration| State {
+            leader: Some(leader.clone()),
+            fresh_until: Some(clock::now() + left),
+            ..State::default()
+        };
+        let vacant = State { is_vacant: true, ..State::default() };
+        let unknown = |trouble: Option<&str>| Leadership::Unknown { trouble: trouble.map(str::to_owned) };
+        let down = Some("no broker answers".to_owned());
+        for (state, expected) in [
+            (leads(Duration::from_secs(3600)), Leadership::Led(leader.clone())),
+            (leads(Duration::ZERO), unknown(None)),
+            (State { trouble: down.clone(), ..leads(Duration::ZERO) }, unknown(down.as_deref())),
+            (State { trouble: down.clone(), ..vacant.clone() }, unknown(down.as_deref())),
+            (State { ended: Some(Error::Left), ..vacant.clone() }, unknown(Some(&Error::Left.to_string()))),
+            (vacant, Leadership::Vacant),
+            (State::default(), unknown(None)),
+        ] {
+            let (commands, _received) = mpsc::unbounded_channel();
+            let (_sender, state) = watch::channel(state);
+            let (_events, events) = broadcast::channel(1);
+            let shared = Shared { commands: Commands::new(0, commands), state, events };
+            assert_eq!(Election::joining(shared).leadership(), expected);
         }
     }
 }

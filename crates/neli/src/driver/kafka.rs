@@ -28,7 +28,10 @@ impl Driver {
             SessionEvent::AppendRefused { error } => {
                 self.warn(&format!("Kafka does not append this candidate's records: {error}"));
             }
-            SessionEvent::Down { error } => self.warn(&format!("Kafka does not answer: {error}")),
+            SessionEvent::Down { error } => {
+                self.roles.iter().for_each(|role| role.is_in_trouble(Some(&error)));
+                self.warn(&format!("Kafka does not answer: {error}"));
+            }
             SessionEvent::Hello { offset, value } => self.handle_hello(now, offset, &value),
             SessionEvent::Refused { error } => self.tell_all(now, &Event::KafkaRefused { error: error.into() }),
             SessionEvent::Role { role, event } => self.handle_role_event(role as usize, now, event),
@@ -39,8 +42,8 @@ impl Driver {
             // No key is asked for.
             | SessionEvent::Facts { .. }
             | SessionEvent::HelloDelivered
-            | SessionEvent::Moved(_)
-            | SessionEvent::Up => {}
+            | SessionEvent::Moved(_) => {}
+            SessionEvent::Up => self.roles.iter().for_each(|role| role.is_in_trouble(None)),
         }
     }
 

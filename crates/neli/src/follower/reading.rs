@@ -3,19 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::io;
+use std::time::Instant;
 
 use neli_proto::journal::{Verdict, View};
 use neli_proto::listener::{FIRST_SPAN, Listener, LogBounds};
 use neli_proto::record::{Offset, Record};
 use neli_proto::time::Time;
 use tokio::sync::mpsc::{Receiver, Sender};
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 use super::{Leadership, State};
 use crate::clock;
 use crate::election::Elections;
 use crate::error::Error;
-use crate::event::Leader;
+use crate::event::{Event, Leader};
 use crate::kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
 use crate::kafka::reader::{Reader, Source};
 use crate::text::reason;
@@ -36,6 +37,8 @@ pub(super) struct Reading {
     roles: Vec<Role>,
     /// Why no broker answers, or what else keeps the reading from going on.
     trouble: Option<String>,
+    /// What stops nothing.
+    warnings: broadcast::Sender<Event>,
 }
 
 /// One partition.
@@ -53,14 +56,23 @@ struct Role {
     handled_to: Offset,
     /// When the leader's last effective record was read.
     last_effective: Time,
+    /// The last term that was known, and since when.
+    known: Option<(Offset, Instant)>,
     state: watch::Sender<State>,
 }
 
 impl Reading {
-    pub(super) fn new(source: Source, event_sender: Sender<KafkaEvent>, states: Vec<watch::Sender<State>>) -> Self {
+    pub(super) fn new(
+        source: Source,
+        event_sender: Sender<KafkaEvent>,
+        states: Vec<watch::Sender<State>>,
+        warnings: broadcast::Sender<Event>,
+    ) -> Self {
         let now = clock::now();
-        let role =
-            |state| Role { listener: Listener::asking(now, FIRST_SPAN), handled_to: 0, last_effective: now, state };
+        let role = |state| {
+            let listener = Listener::asking(now, FIRST_SPAN);
+            Role { listener, handled_to: 0, last_effective: now, known: None, state }
+        };
         Self {
             // A single role 0 is always in the first partition.
             partitions: (source.elections.roles.end == 1).then_some(1),
@@ -71,6 +83,7 @@ impl Reading {
             progress: BTreeMap::new(),
             roles: states.into_iter().map(role).collect(),
             trouble: None,
+            warnings,
         }
     }
 
@@ -155,9 +168,9 @@ impl Reading {
             | KafkaEvent::Moved(_)
             | KafkaEvent::NotDelivered { .. }
             | KafkaEvent::Reading { .. }
-            | KafkaEvent::Topic { .. }
-            // It stops nothing.
-            | KafkaEvent::Warning(_) => {}
+            | KafkaEvent::Topic { .. } => {}
+            // Nobody may be listening.
+            KafkaEvent::Warning(message) => drop(self.warnings.send(Event::warning(&message))),
         }
         Ok(())
     }
@@ -237,7 +250,6 @@ impl Reading {
             }
         }
     }
-    /// The next offset is this one. If something is missing before it, each role learns of everything before that gap first.
     /// The next offset is this one. Where something is missing before it, each role is told of all before that.
     fn pass_gap(&mut self, now: Time, partition: i32, offset: Offset) {
         let position = self.progress.entry(partition).or_default().position;
@@ -278,7 +290,8 @@ impl Role {
         let until = self.last_effective + term.lease;
         let is_known = self.listener.is_caught_up() && now < until;
         let name = term.name.as_deref().map(Into::into);
-        is_known.then_some((Leader { name, term: term.offset, is_self: false }, until))
+        let since = self.known.filter(|(known, _)| *known == term.offset).map(|(_, since)| since);
+        is_known.then_some((Leader { name, term: term.offset, is_self: false, since }, until))
     }
 
     fn is_vacant(&self) -> bool {
@@ -299,5 +312,38 @@ impl Role {
             self.last_effective = now;
         }
         self.handled_to = self.handled_to.max(offset + 1);
+        if let View::Led(term) = self.listener.journal().view()
+            && self.known.is_none_or(|(known, _)| known != term.offset)
+        {
+            self.known = Some((term.offset, clock::instant_of(now)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::election::Properties;
+    use crate::kafka::access::Access;
+    use crate::kafka::reader::IfMissing;
+
+    #[test]
+    fn what_stops_nothing_is_told() {
+        let source = Source {
+            access: Access::at("localhost:9", &Properties::default()),
+            elections: Elections { group: "g".into(), topic: "t".into(), roles: 0..1, names: [].into() },
+            partitions: None,
+            only: None,
+            if_missing: IfMissing::Await,
+            joins_group: false,
+            is_looked_at: false,
+        };
+        let (events, _received) = mpsc::channel(1);
+        let (warnings, mut told) = broadcast::channel(1);
+        let mut reading = Reading::new(source, events, Vec::new(), warnings);
+        reading.handle(KafkaEvent::Warning("a broker says something odd".to_owned())).unwrap();
+        assert_eq!(told.try_recv(), Ok(Event::Warning { message: "a broker says something odd".to_owned() }));
     }
 }
