@@ -63,8 +63,8 @@ pub(crate) struct Machine {
     pub(crate) receipts: VecDeque<candidate::Event>,
     /// It has asked for what is recorded of its key, under this number.
     pub(crate) facts_asked: Option<u32>,
-    /// The key was forgotten when it began.
-    pub(crate) began_after_forgetting: bool,
+    /// How often the key had been forgotten when it began.
+    pub(crate) forgets_at_begin: u32,
     /// What has come of that, and of facts that it sent, and it has not heard.
     pub(crate) facts_heard: VecDeque<FactsEvent>,
 }
@@ -133,7 +133,7 @@ impl Machine {
             answers: Answers::default(),
             receipts: VecDeque::new(),
             facts_asked: None,
-            began_after_forgetting: false,
+            forgets_at_begin: 0,
             facts_heard: VecDeque::new(),
         };
         if !setup.topic_ids {

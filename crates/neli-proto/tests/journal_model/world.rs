@@ -286,7 +286,7 @@ impl World {
         let mut actions = Actions::default();
         self.births += 1;
         let mut machine = Machine::begin(self.now, (who, self.births), &self.setup, &mut actions);
-        machine.began_after_forgetting = self.facts.is_forgotten();
+        machine.forgets_at_begin = self.facts.forgets();
         self.machines[who] = Some(Known::new(machine));
         self.done(who, actions);
     }

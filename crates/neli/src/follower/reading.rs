@@ -343,7 +343,8 @@ mod tests {
         let (events, _received) = mpsc::channel(1);
         let (warnings, mut told) = broadcast::channel(1);
         let mut reading = Reading::new(source, events, Vec::new(), warnings);
-        reading.handle(KafkaEvent::Warning("a broker says something odd".to_owned())).unwrap();
-        assert_eq!(told.try_recv(), Ok(Event::Warning { message: "a broker says something odd".to_owned() }));
+        let message = "odd".to_owned();
+        reading.handle(KafkaEvent::Warning(message.clone())).unwrap();
+        assert_eq!(told.try_recv(), Ok(Event::Warning { message }));
     }
 }

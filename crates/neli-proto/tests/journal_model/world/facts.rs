@@ -50,8 +50,9 @@ struct Success {
 }
 
 impl FactsTopic {
-    pub(super) const fn is_forgotten(&self) -> bool {
-        self.forgotten.is_some()
+    /// How often the key was forgotten.
+    pub(super) fn forgets(&self) -> u32 {
+        self.forgotten.as_ref().map_or(0, |forgotten| forgotten.forgets)
     }
 
     /// Whether the key was not forgotten after that run.
@@ -145,7 +146,7 @@ impl World {
 
     /// A machine goes since the key needs no run, and it does need one.
     pub(super) fn skips_wrongly(&self, who: Who, skips: bool) -> Option<Breach> {
-        let began_after = self.machine(who)?.began_after_forgetting;
+        let began_after = self.machine(who)?.forgets_at_begin > 0;
         (skips && began_after && self.facts.success.is_none()).then_some(Breach::KeptForgotten)
     }
 

@@ -105,11 +105,10 @@ pub(crate) fn a_key_that_is_forgotten() -> Setup {
             world.send_last_fact_again();
         },
         faults: Faults { begins: 2, exits: 1, forgets: 1, ..NONE },
-        may: |world, step| match step {
-            Step::MainEnds(A | C) => false,
-            Step::Begin(B) => world.forgets_left() == 0,
-            Step::Begin(C) => world.exits_left() == 0,
-            _ => true,
+        may: |world, step| {
+            !matches!(step, Step::MainEnds(A | C))
+                && (step != Step::Begin(B) || world.forgets_left() == 0)
+                && (step != Step::Begin(C) || world.exits_left() == 0)
         },
         limit: millis(30),
         ..Setup::named("a key that is forgotten")
