@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use neli::program::{Access, ElectionId, clock, has_topic};
+use neli::program::{Access, ElectionId, TopicExistence, clock, has_topic};
 use neli_proto::fact::{Fact, Facts, Outcome as RunOutcome, Place as FactPlace, UNREADABLE, record_key};
 use neli_proto::observer::Leadership;
 use neli_proto::record::Offset;
@@ -273,8 +273,9 @@ impl FactsTopic {
             std::thread::spawn(move || has_topic(&access, &name, timeout)).join()
         };
         match is_there {
-            Ok(Ok(true)) => {}
-            Ok(Ok(false)) => return Ok(Ok(Facts::default())),
+            Ok(Ok(TopicExistence::Exists)) => {}
+            Ok(Ok(TopicExistence::Forbidden(error))) => return Err(StartupError::new(error)),
+            Ok(Ok(TopicExistence::Missing)) => return Ok(Ok(Facts::default())),
             _ => return Ok(Err(format!("topic {name:?}: no answer within {}", spoken(timeout)))),
         }
         let keys = FactPlace::ALL.map(|place| (self.key(place), place));

@@ -16,7 +16,7 @@ use harness::witness::{Event, Line};
 use crate::axis::nanos;
 use crate::overlaps;
 use crate::seat::life_of;
-use crate::stint::{Counts, Latest, Overlap, Stint};
+use crate::stint::{Counts, End, Latest, Overlap, Stint};
 
 /// A process of a job that is there for so long after its right was over is an orphan.
 const ORPHAN_AFTER: Duration = Duration::from_secs(1);
@@ -147,7 +147,8 @@ impl Ledger {
                 let again = matches!(line.event, Event::Start(_)) && self.stints[tail.stint].main != line.pid;
                 if again && self.stints[tail.stint].main != 0 {
                     let before = &self.stints[tail.stint];
-                    let stint = Stint { pids: BTreeSet::new(), judged: false, main: 0, ..before.clone() };
+                    let stint =
+                        Stint { pids: BTreeSet::new(), judged: false, main: 0, end: End::default(), ..before.clone() };
                     let stint = Stint { is_again: self.law.runs_again, ..stint };
                     self.stints.push(Stint { span: (u64::MAX, 0), deadline: 0, term_over: None, ..stint });
                     tail.stint = self.stints.len() - 1;
@@ -192,6 +193,7 @@ impl Ledger {
                 generation: 0,
                 span: (u64::MAX, 0),
                 main: 0,
+                end: End::default(),
                 abandoned: self.abandoned.contains(&(seat, life)),
                 file: path.clone(),
                 pids: BTreeSet::new(),
@@ -233,6 +235,7 @@ impl Ledger {
         if let (Event::Signal(signal), true) = (line.event, self.law.undisturbed) {
             self.disturbances.push(format!("signal {signal} at {} of term {}", line.role, stint.term));
         }
+        stint.says(line);
         stint.span = (stint.span.0.min(line.at), stint.span.1.max(line.at));
         stint.pids.insert(line.pid);
         if line.deadline > 0 {

@@ -1,6 +1,7 @@
 //! Breaks everything around an election, at random, and shows that no two jobs ever ran at one time.
 //!
-//! `cargo test` runs it for half a minute under each elector, always with the same plan. By hand, with any plan:
+//! `cargo test` runs it for half a minute under each elector, and for half as long with `--keys`, always with the same plan. By hand, with
+//! any plan:
 //!
 //! ```text
 //! cargo test --test chaos -- --seed 0 --duration 10m --candidates 5 --brokers 3 [--elect log] [--only cut,delay]
@@ -8,6 +9,7 @@
 //! cargo test --test chaos -- --run remakes --duration 5m [--elect log]
 //! cargo test --test chaos -- --roles 6 --candidates 5 --duration 3m [--elect group] [--only resign]
 //! cargo test --test chaos -- --overlap 300ms --duration 3m [--changes]
+//! cargo test --test chaos -- --keys --duration 2m [--elect log] [--changes]
 //! ```
 //!
 //! With `--roles` every candidate stands for many roles, each with witnesses and a judgement of its own; `resign` is the program's, for
@@ -16,6 +18,10 @@
 //!
 //! With `--overlap` a leader that is to stop keeps its job running beside its successor's: two jobs may run at one time then, for a lease at
 //! most, and never three (`overlaps.rs`).
+//!
+//! With `--keys` each candidate runs its job once for a key (`--once`), and the seat's next one for the next key. What must not be besides: a
+//! run of a key that was known to be done before its term's claim, a key that is taken for done and is not, and one that is not done in
+//! the end (`keys.rs`).
 //!
 //! `--run` names a run whose candidates, faults and judgement are its own (`named.rs`; root's rights are needed for limits):
 //!
@@ -42,12 +48,14 @@
 mod axis;
 mod fault;
 mod ground;
+mod keys;
 mod ledger;
 mod lies;
 mod many;
 mod mending;
 mod mutants;
 mod named;
+mod orders;
 mod overlaps;
 mod report;
 mod roles;
@@ -103,6 +111,9 @@ struct Arguments {
     /// A leader that is to stop keeps its job running for so long beside its successor's: two may run at one time then, and never three.
     #[arg(long, value_parser = humantime::parse_duration, conflicts_with = "roles")]
     overlap: Option<Duration>,
+    /// Each candidate runs its job once for a key (`--once`), and the next one for the next key.
+    #[arg(long, conflicts_with_all = ["overlap", "roles"])]
+    keys: bool,
     /// Mostly what changes the leader, and at a higher pace.
     #[arg(long)]
     changes: bool,
@@ -110,7 +121,7 @@ struct Arguments {
     #[arg(long)]
     progress: Option<PathBuf>,
     /// A run with candidates, faults and a judgement of its own.
-    #[arg(long, value_enum, conflicts_with_all = ["changes", "elections", "mutants", "overlap", "roles"])]
+    #[arg(long, value_enum, conflicts_with_all = ["changes", "elections", "keys", "mutants", "overlap", "roles"])]
     run: Option<Named>,
     /// These faults alone.
     #[arg(long, value_enum, value_delimiter = ',')]
@@ -135,6 +146,17 @@ struct Arguments {
     filters: Vec<String>,
     #[command(flatten)]
     cargo_test: CargoTestOptions,
+}
+
+impl Arguments {
+    /// Whether they say nothing of the run.
+    fn choose_nothing(&self) -> bool {
+        let plain = Self::parse_from(["chaos"]);
+        let numbers = |of: &Self| (of.seed, of.duration, of.candidates, of.brokers, of.elections, of.roles);
+        let has_none = self.elect.is_none() && self.overlap.is_none() && self.run.is_none() && self.mutant.is_none();
+        let is_plain = self.only.is_empty() && self.mutants.is_empty() && !self.keys && !self.changes;
+        numbers(self) == numbers(&plain) && has_none && is_plain
+    }
 }
 
 /// What `cargo test` says to every test.
@@ -169,6 +191,7 @@ fn main() -> ExitCode {
     if arguments.cargo_test.list || arguments.cargo_test.ignored || !is_meant {
         return ExitCode::SUCCESS;
     }
+    let is_one_of_all_tests = arguments.choose_nothing();
     let named = arguments.run;
     let candidates = usize::from(arguments.candidates).min(LEASES_MS.len());
     let candidates = named.and_then(Named::candidates).unwrap_or(candidates);
@@ -193,6 +216,7 @@ fn main() -> ExitCode {
         elector: Elector::Log,
         roles: usize::from(arguments.roles),
         overlap: arguments.overlap,
+        keys: arguments.keys,
         only: named.filter(|_| arguments.only.is_empty()).map_or(arguments.only, |named| named.faults().to_vec()),
         named,
         changes: arguments.changes,
@@ -205,7 +229,9 @@ fn main() -> ExitCode {
             let orders = |election| Orders { election, elector: electors[election % electors.len()], ..orders.clone() };
             many::hold(&(0..elections).map(orders).collect::<Vec<_>>(), &ground, arguments.progress.as_deref())
         } else {
+            let with_keys = Orders { keys: true, duration: orders.duration / 2, ..orders.clone() };
             electors.into_iter().all(|elector| holds(&Orders { elector, ..orders.clone() }, &ground))
+                && (!is_one_of_all_tests || holds(&with_keys, &ground))
         }
     } else {
         mutants::are_caught(&orders, &arguments.mutants, &ground)

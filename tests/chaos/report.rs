@@ -58,6 +58,7 @@ pub(crate) fn command_line(orders: &Orders) -> String {
         elector,
         roles,
         overlap,
+        keys,
         only,
         named,
         changes,
@@ -80,6 +81,9 @@ pub(crate) fn command_line(orders: &Orders) -> String {
     }
     if let Some(overlap) = overlap {
         let _ = write!(text, " --overlap {}", humantime::format_duration(*overlap));
+    }
+    if *keys {
+        text += " --keys";
     }
     if *changes {
         text += " --changes";
@@ -119,6 +123,9 @@ pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
         }
     }
 
+    if !broke_early {
+        violations.extend(run.judge_keys());
+    }
     let load = load();
     let longest_lease = run.orders.longest_lease();
     let tolerance = tolerance(load);
@@ -127,7 +134,8 @@ pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
     for (role, ledger) in run.ledgers.iter().enumerate() {
         let gaps: Vec<_> = ledger.gaps().into_iter().filter(|gap| gap.0 >= run.began).collect();
         let (longest, at) = run.axis.longest_undisturbed(&gaps);
-        if longest > bound.mul_f64(tolerance) && !broke_early {
+        // Between two keys nobody leads.
+        if longest > bound.mul_f64(tolerance) && !broke_early && run.keys.is_none() {
             let (called, from) = (run.called(role), (at.0 - run.began) / 1_000_000);
             violations.push(format!("{called}nobody led for {longest:?} from {from} ms on, though nothing was broken"));
         }
@@ -208,6 +216,9 @@ fn summary(
         text,
         "  longest without a leader outside of faults {leaderless:?} (bound {bound:?}, times {tolerance:.1} for the load)"
     );
+    if let Some(keys) = &run.keys {
+        let _ = writeln!(text, "  {}", keys.shown);
+    }
     if let Some(Shares { held, after, bound, moves }) = &run.shares {
         let _ = writeln!(
             text,

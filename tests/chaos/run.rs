@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::process::Child;
 use std::time::Duration;
 
-use harness::candidate::Elector;
 use harness::network::Weather;
 use harness::process::Process;
 use harness::{install, wait};
@@ -16,53 +15,14 @@ use nix::sys::signal::Signal;
 use crate::axis::{Axis, nanos};
 use crate::fault::{Conditions, Dice, Fault, Plan, Strike};
 use crate::ground::Ground;
+use crate::keys::{self, Keys};
 use crate::ledger::{Law, Ledger};
 use crate::named::Named;
+pub(crate) use crate::orders::Orders;
 use crate::report::{Outcome, judge};
 use crate::roles::Shares;
 use crate::seat::{Seat, Terms, lease_ms};
 use crate::stranger::Stranger;
-
-/// What a run is to be.
-#[derive(Clone, Debug)]
-pub(crate) struct Orders {
-    pub(crate) program: PathBuf,
-    pub(crate) seed: u64,
-    /// Which of the elections it is, and of how many; the first has the brokers and the machine in its hands.
-    pub(crate) election: usize,
-    pub(crate) elections: usize,
-    pub(crate) duration: Duration,
-    pub(crate) candidates: usize,
-    pub(crate) brokers: usize,
-    pub(crate) elector: Elector,
-    /// How many roles each candidate stands for.
-    pub(crate) roles: usize,
-    /// For how long a leader that is to stop keeps its job running beside its successor's.
-    pub(crate) overlap: Option<Duration>,
-    /// These faults alone; all of them when there is none.
-    pub(crate) only: Vec<Fault>,
-    /// The run, where it has a name.
-    pub(crate) named: Option<Named>,
-    /// Mostly what changes the leader, and at a higher pace.
-    pub(crate) changes: bool,
-    /// No job ends by itself, nor when it is asked to: each uses its right to the end.
-    pub(crate) stubborn: bool,
-    /// The mutant that is on in the program.
-    pub(crate) mutant: Option<String>,
-}
-
-impl Orders {
-    /// The longest lease of all seats.
-    pub(crate) fn longest_lease(&self) -> Duration {
-        let longest = (0..self.candidates).map(|seat| lease_ms(self.named, seat)).max();
-        Duration::from_millis(longest.unwrap_or_default())
-    }
-
-    /// Whether this election's faults may strike what all have: the brokers, the machine.
-    pub(crate) fn strikes_what_is_shared(&self) -> bool {
-        self.election == 0
-    }
-}
 
 /// How many of the last entries of the axis are kept.
 const MOST_ENTRIES: usize = 50_000;
@@ -111,6 +71,8 @@ pub(crate) struct Run<'a> {
     pub(crate) broken: BTreeMap<usize, Option<u64>>,
     /// The program, asking a role's leader to resign.
     pub(crate) askers: Vec<(usize, Child)>,
+    /// Which key each seat's candidate runs, where they run their jobs for keys.
+    pub(crate) keys: Option<Keys>,
     /// What became of the roles, where there are many.
     pub(crate) shares: Option<Shares>,
     /// Whoever leads next is ended at once.
@@ -164,6 +126,7 @@ pub(crate) fn run(orders: &Orders, ground: &Ground) -> Outcome {
         strikes: BTreeMap::new(),
         broken: BTreeMap::new(),
         askers: Vec::new(),
+        keys: orders.keys.then(|| Keys::new(orders.candidates)),
         shares: None,
         term_at_lead: false,
         violations: Vec::new(),
@@ -231,6 +194,7 @@ impl Run<'_> {
             if self.has_many_roles() {
                 self.await_fair();
             }
+            self.await_keys(patience);
             if self.violations.is_empty() && !self.ground.is_given_up() {
                 self.part();
             }
@@ -239,7 +203,8 @@ impl Run<'_> {
 
     /// Whether there is time for what takes minutes, or it was asked for.
     fn is_long(&self) -> bool {
-        self.orders.duration >= Duration::from_secs(300) || !self.orders.only.is_empty()
+        // Terms tell runs of a key apart: the topic is not made anew.
+        !self.orders.keys && (self.orders.duration >= Duration::from_secs(300) || !self.orders.only.is_empty())
     }
 
     fn plan_strike(&mut self, plan: &mut Plan) {
@@ -309,8 +274,13 @@ impl Run<'_> {
             let seat = &mut self.seats[index];
             seat.note(&mut self.axis);
             let Some(status) = seat.ended(&mut self.axis) else { continue };
-            if !matches!(status, 0 | 137 | 143) && self.orders.mutant.is_none() {
+            // The job's own, which was about to fail when its candidate was told to go.
+            let is_jobs_own = self.orders.keys && status == keys::FAILURE;
+            if !matches!(status, 0 | 137 | 143) && !is_jobs_own && self.orders.mutant.is_none() {
                 self.violations.push(format!("{} ended with {status}", self.seats[index].name()));
+            }
+            if status == 0 {
+                self.keys.iter_mut().for_each(|keys| keys.is_done(index));
             }
             if !self.over {
                 let most = Duration::from_millis(if self.orders.changes { 300 } else { 1200 });
@@ -332,6 +302,8 @@ impl Run<'_> {
         if seat.running.is_some() || self.over {
             return;
         }
+        let dice = &mut self.dice;
+        let once = self.keys.as_mut().map(|keys| keys.next(index, seat.lives, dice));
         let terms = Terms {
             program: &self.orders.program,
             group: &self.group,
@@ -342,6 +314,7 @@ impl Run<'_> {
             stubborn: self.orders.stubborn,
             named: self.orders.named,
             overlap: self.orders.overlap,
+            once,
             runs: &self.runs,
         };
         let brokers = self.ground.kafka_of(self.orders, index);

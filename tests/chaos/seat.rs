@@ -14,6 +14,7 @@ use nix::sys::signal::Signal;
 
 use crate::axis::{Axis, nanos};
 use crate::fault::Dice;
+use crate::keys::{KeyedJob, RETRIES};
 use crate::named::{Limits, Named};
 
 /// What every candidate is told.
@@ -33,6 +34,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) named: Option<Named>,
     /// For how long a leader that is to stop keeps its job running beside its successor's.
     pub(crate) overlap: Option<Duration>,
+    /// The key for which the job is run once.
+    pub(crate) once: Option<KeyedJob>,
     /// Where the witnesses of each role write, one directory each.
     pub(crate) runs: &'a Path,
 }
@@ -153,7 +156,10 @@ impl Seat {
         }
         let lives_long = terms.named.is_some_and(Named::lives_long);
         // One in three ends by itself, and leaves the rest of its tree behind.
-        if dice.chance(0.33) && !terms.stubborn && !lives_long {
+        if let Some(once) = &terms.once {
+            witness =
+                witness.set("--end-ms", once.ends_after_ms).set("--status", u64::from(once.status.unsigned_abs()));
+        } else if dice.chance(0.33) && !terms.stubborn && !lives_long {
             let millis = 500 + u64::try_from(dice.below(if terms.changes { 2000 } else { 4000 })).expect("a few");
             witness = witness.set("--end-ms", millis);
         }
@@ -176,6 +182,9 @@ impl Seat {
         }
         if let Some(overlap) = terms.overlap {
             candidate = candidate.option("--overlap", humantime::format_duration(overlap).to_string());
+        }
+        if let Some(once) = &terms.once {
+            candidate = candidate.option("--once", &once.key).option("--retries", RETRIES);
         }
         if let Some(mutant) = terms.mutant {
             candidate = candidate.variable("NELI_MUTANT", mutant);

@@ -5,6 +5,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use harness::witness::{Event, Line};
+
 /// One run of a job: a term's, by one candidate.
 #[derive(Clone, Debug)]
 pub(crate) struct Stint {
@@ -22,6 +24,7 @@ pub(crate) struct Stint {
     pub(crate) span: (u64, u64),
     /// Its main process.
     pub(crate) main: i32,
+    pub(crate) end: End,
     /// Supervisor and guard were killed at once: what the job had started is outside the guarantee (assumption 3).
     pub(crate) abandoned: bool,
     pub(crate) file: PathBuf,
@@ -31,6 +34,31 @@ pub(crate) struct Stint {
     /// When it first showed none any more.
     pub(crate) term_over: Option<u64>,
     pub(crate) judged: bool,
+}
+
+impl Stint {
+    /// Takes down what a line says of its end.
+    pub(crate) fn says(&mut self, line: &Line) {
+        if self.end == End::Unsaid {
+            self.end = match line.event {
+                Event::Signal(_) => End::Stopped,
+                Event::End(0) if line.pid == self.main => End::Success,
+                Event::Beat | Event::End(_) | Event::Start(_) => End::Unsaid,
+            };
+        }
+    }
+}
+
+/// How a run has ended, as far as it has said so.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum End {
+    /// It has said nothing of it.
+    #[default]
+    Unsaid,
+    /// A process of it was told to end.
+    Stopped,
+    /// Its main process has ended by itself with status 0.
+    Success,
 }
 
 /// Two runs at one time.

@@ -24,6 +24,8 @@ use nix::unistd::Uid;
 use crate::bad_input::{Guarded, assert_refused};
 use crate::{PROGRAM, stage, with_both_electors};
 
+mod forget;
+
 /// A Kafka that asks who one is, and somebody who may do next to nothing there.
 struct Tenancy {
     guarded: Guarded,

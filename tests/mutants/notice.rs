@@ -41,7 +41,7 @@ struct Trial<'a> {
 const LAW: &str = "the_fold_is_the_law";
 
 /// What a test of the library says of a lease that is valid after its end, and of a task that was dropped and not awaited.
-const LEASE_BREACHES: &[&str] = &["valid after its end", "value: Lost {"];
+const LEASE_BREACHES: &[&str] = &["valid after its end", "value: Lost {", "the callback has not run under the lease"];
 
 const SCENARIOS: &str = "every_scenario_has_its_recorded_outcome";
 

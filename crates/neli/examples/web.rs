@@ -17,7 +17,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use neli::{Builder, Election, Lease};
+use neli::{Builder, Election, Leader, Leadership, Lease};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -96,11 +96,14 @@ async fn write(service: &Service, path: &str) -> String {
     {
         return ok(&sum.to_string());
     }
-    match service.election.leader().filter(|leader| !leader.is_self).and_then(|leader| leader.name) {
-        Some(leader) => {
+    match service.election.leadership() {
+        // One whose lease still runs, as far as is known here.
+        Leadership::Led(Leader { is_self: false, name: Some(leader), .. }) => {
             format!("HTTP/1.1 307 Temporary Redirect\r\nlocation: http://{leader}{path}\r\ncontent-length: 0\r\n\r\n")
         }
-        None => "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n".to_owned(),
+        Leadership::Led(_) | Leadership::Unknown { .. } | Leadership::Vacant => {
+            "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n".to_owned()
+        }
     }
 }
 

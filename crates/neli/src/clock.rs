@@ -43,6 +43,13 @@ pub(crate) fn instant_in(left: Duration) -> Instant {
     now + left
 }
 
+/// What it showed at this time, which is over. For display only.
+#[must_use]
+pub(crate) fn instant_of(time: Time) -> Instant {
+    let present = instant_in(Duration::ZERO);
+    present.checked_sub(now().since(time)).unwrap_or(present)
+}
+
 /// Nanoseconds of a clock that every Linux has had since 2.6.39: reading it can't fail.
 fn nanos_of(clock: ClockId) -> u64 {
     clock_gettime(clock).map_or(0, |at| {

@@ -1,9 +1,12 @@
 //! What happens in an election, for whoever wants to follow it.
 
+use std::time::Instant;
+
 use neli_proto::candidate::{Milestone, StandingFor};
 use neli_proto::node::{self, Note};
 use neli_proto::{candidate, supervisor};
 
+use crate::clock;
 use crate::reason::Reason;
 use crate::wording;
 
@@ -30,11 +33,17 @@ pub struct Leader {
     pub term: i64,
     /// It is this candidate.
     pub is_self: bool,
+    /// Since when this process knows that it leads, in this term: its claim was read then. A process that has started later has read that then,
+    /// too. `None` where it is not known.
+    pub since: Option<Instant>,
 }
 
 impl Leader {
-    pub(crate) fn of(leader: node::Leader) -> Self {
-        Self { name: leader.name.map(Into::into), term: leader.term, is_self: leader.is_self }
+    /// The leader as a candidate knows it, where `known` is what was known before.
+    pub(crate) fn of(leader: node::Leader, known: Option<&Self>) -> Self {
+        let before = known.filter(|known| known.term == leader.term).and_then(|known| known.since);
+        let since = before.or_else(|| leader.since.map(clock::instant_of));
+        Self { name: leader.name.map(Into::into), term: leader.term, is_self: leader.is_self, since }
     }
 }
 

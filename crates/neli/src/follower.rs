@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::thread;
 
 use tokio::sync::mpsc::{self, Sender};
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 use crate::builder::place::{Place, PlaceOptions};
 use crate::election::Elections;
 use crate::error::Error;
-use crate::event::Leader;
+use crate::event::{Event, Leader};
+use crate::events::Events;
 use crate::kafka::access::Access;
 use crate::kafka::embedded::in_process::EmbeddedBroker;
 use crate::kafka::source::{IfMissing, Source};
@@ -21,6 +22,9 @@ use crate::waiter::Waiter;
 use reading::Reading;
 
 mod reading;
+
+/// How many warnings are kept for each subscriber.
+const WARNINGS_KEPT: usize = 32;
 
 /// How many events may wait for the thread; those that send them wait beyond that.
 const EVENTS_WAITING: usize = 1024;
@@ -82,6 +86,8 @@ pub enum Leadership {
 #[derive(Clone, Debug)]
 pub struct Follower {
     state: watch::Receiver<State>,
+    /// Where the warnings come from, once for all roles.
+    events: Arc<broadcast::Receiver<Event>>,
     /// The thread ends with the last one.
     _follows: Arc<Sender<Infallible>>,
 }
@@ -113,6 +119,28 @@ impl Follower {
     #[must_use]
     pub fn leadership(&self) -> Leadership {
         self.state.borrow().leadership.clone()
+    }
+
+    /// What stops nothing and ought to be known, from now on: [`Event::Warning`] alone, and [`Event::Missed`]. The followers of many roles share
+    /// one reader: each tells the same.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// # let follower = neli::Follower::builder("billing").embedded(&broker).start()?;
+    /// let mut events = follower.events();
+    /// tokio::spawn(async move {
+    ///     while let Some(event) = events.next().await {
+    ///         eprintln!("{event:?}");
+    ///     }
+    /// });
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn events(&self) -> Events {
+        Events::new(self.events.resubscribe())
     }
 
     /// Waits until [`leadership`](Self::leadership) is another than it was at the last call.
@@ -308,11 +336,16 @@ fn start(access: Access, elections: Elections) -> Result<Vec<Follower>, Error> {
     let (event_sender, events) = mpsc::channel(EVENTS_WAITING);
     // Nothing is sent: the thread sees that the last sender is dropped.
     let (follows, followers) = mpsc::channel(1);
-    let mut reading = Reading::new(source, event_sender, states);
+    let (warnings, warned) = broadcast::channel(WARNINGS_KEPT);
+    let warned = Arc::new(warned);
+    let mut reading = Reading::new(source, event_sender, states, warnings);
     reading.start().map_err(cannot)?;
     let waiter = Waiter::new().map_err(cannot)?;
     let thread = thread::Builder::new().name("neli-follower".to_owned());
     thread.spawn(move || reading.run(waiter, events, followers)).map_err(cannot)?;
     let follows = Arc::new(follows);
-    Ok(receivers.into_iter().map(|state| Follower { state, _follows: Arc::clone(&follows) }).collect())
+    Ok(receivers
+        .into_iter()
+        .map(|state| Follower { state, events: Arc::clone(&warned), _follows: Arc::clone(&follows) })
+        .collect())
 }

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use tokio::time;
 
+use crate::clock;
 use crate::command::Command;
 use crate::error::Error;
 use crate::event::Leader;
 use crate::events::Events;
+use crate::follower::Leadership;
 use crate::lead::Lead;
 use crate::lease::Lease;
 use crate::state::{Shared, State};
@@ -208,7 +210,8 @@ impl Election {
         }
     }
 
-    /// Who leads, as far as this candidate has read. A leader that has gone silent leads until another does.
+    /// Who leads, as far as this candidate has read. A leader that has gone silent, or that this candidate can't hear since Kafka is out of
+    /// reach, leads until another does: [`leadership`](Self::leadership) tells whether the lease of what is known still runs.
     ///
     /// # Examples
     ///
@@ -223,6 +226,41 @@ impl Election {
     #[must_use]
     pub fn leader(&self) -> Option<Leader> {
         self.shared.state.borrow().leader.clone()
+    }
+
+    /// Who leads by a record that is younger than its lease, that nobody does, or that it is not known, and what keeps it from being known:
+    /// what a [`Follower`](crate::Follower) tells, without a follower. For routing requests.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+    /// # let lead = election.lead().await?;
+    /// use neli::Leadership;
+    ///
+    /// match election.leadership() {
+    ///     Leadership::Led(leader) if leader.is_self => println!("answered here"),
+    ///     Leadership::Led(leader) => println!("sent to {:?}", leader.name),
+    ///     Leadership::Vacant => println!("refused for a moment: nobody leads"),
+    ///     Leadership::Unknown { trouble } => println!("refused for a moment: {trouble:?}"),
+    /// }
+    /// # assert!(matches!(election.leadership(), Leadership::Led(leader) if leader.since.is_some()));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn leadership(&self) -> Leadership {
+        let state = self.shared.state.borrow();
+        if let Some(error) = &state.ended {
+            return Leadership::Unknown { trouble: Some(error.to_string()) };
+        }
+        let is_fresh = state.fresh_until.is_some_and(|until| clock::now() < until);
+        match &state.leader {
+            Some(leader) if is_fresh => Leadership::Led(leader.clone()),
+            None if state.is_vacant && state.trouble.is_none() => Leadership::Vacant,
+            Some(_) | None => Leadership::Unknown { trouble: state.trouble.clone() },
+        }
     }
 
     /// What happens to this candidate from now on.

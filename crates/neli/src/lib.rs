@@ -59,6 +59,44 @@
 //!
 //! One at a time is not *once*: a task that was dropped half way has done half of its work.
 //!
+//! # Which call
+//!
+//! | a program that | calls |
+//! |---|---|
+//! | does its work for as long as it leads | [`Election::serve`], with a task that ends at [`Lease::ending`] |
+//! | may be broken off anywhere | [`Election::background`] |
+//! | answers requests, some of them as the leader alone | [`Election::serve`], and [`Lease::run`] for each such request; [`Election::leadership`] tells where else to send them |
+//! | sends requests to the leader and never leads | [`Follower`] |
+//! | has a loop of its own, and asks in each turn whether it leads (goNELI's `Pulse`) | [`Election::lead_within`] and [`Lead::run`], as below |
+//!
+//! ```
+//! # use std::time::Duration;
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let broker = neli::EmbeddedBroker::start()?;
+//! # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+//! let mut held = None;
+//! # let mut turns = 0;
+//! loop {
+//!     if held.is_none() {
+//!         held = election.lead_within(Duration::from_secs(1)).await?;
+//!     }
+//!     if let Some(lead) = &mut held {
+//!         // One step. The lead is not released before it has ended.
+//!         let step = lead.run(async |lease| println!("one row, with the fencing token {}", lease.token()));
+//!         if step.await.is_err() {
+//!             // This lead is over, and the next one is another.
+//!             held = None;
+//!         }
+//!     }
+//! #   turns += 1;
+//! #   if turns == 3 { break }
+//!     // What every process does, whether it leads or not.
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! A lead that is held and under which nothing runs is kept until it is dropped, or is to be given up.
+//!
 //! # Many roles
 //!
 //! A process that is to lead some of many things, shards for example, stands for all of them on one session with Kafka: [`Builder::roles`] and
@@ -184,7 +222,7 @@ pub mod program {
     pub use crate::kafka::reader::Reader;
     pub use crate::kafka::same_machine::runs_on_this_machine;
     pub use crate::kafka::source::{IfMissing, Source};
-    pub use crate::kafka::topic::{has_topic, topics};
+    pub use crate::kafka::topic::{TopicExistence, has_topic, topics};
     pub use crate::nodes::{HasNode, Nodes, Report, Unperformed, new_node};
     pub use crate::session::event::{RoleEvent, SessionEvent};
     pub use crate::session::{Session, SessionSettings};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use neli_proto::time::Time;
 use tokio::sync::{broadcast, watch};
 
 use crate::command::{Command, Commands};
@@ -31,6 +32,12 @@ pub(crate) struct State {
     /// The lead that it holds.
     pub(crate) tenure: Option<Arc<Tenure>>,
     pub(crate) leader: Option<Leader>,
+    /// Until when that leader leads, by its records that were read.
+    pub(crate) fresh_until: Option<Time>,
+    /// There is no leader, and that is known.
+    pub(crate) is_vacant: bool,
+    /// Why Kafka does not answer.
+    pub(crate) trouble: Option<String>,
     /// It stands no more, and why.
     pub(crate) ended: Option<Error>,
 }

@@ -40,8 +40,8 @@ mod tests {
     /// What a program with the library is never told, file by file: it has no hook for it.
     const NOT_OF_THE_LIBRARY: [(&str, &str); 8] = [
         // The facts of `--once`.
-        ("kafka/facts.rs", "drop --no-create-topic"),
-        ("kafka/facts.rs", "a longer --lease gives more time"),
+        ("facts/topic_of_facts.rs", "drop --no-create-topic"),
+        ("kafka/facts.rs", "a longer --lease gives more"),
         ("topic/risk.rs", "--once-retention"),
         // The priority of a candidate of `neli-run`.
         ("candidate/preempting.rs", "(--preempt)"),

@@ -45,6 +45,13 @@ async fn a_topic_that_is_missing_is_waited_for() {
     let lead = election.lead().await.unwrap();
     let leader = until(&mut follower, led).await;
     assert_eq!((leader.name.as_deref(), leader.term), (Some("web1"), lead.lease().token()));
+    assert!(leader.since.is_some());
+    // A candidate knows as much.
+    assert_eq!(led(&election.leadership()).map(|leader| (leader.term, leader.is_self)), Some((leader.term, true)));
+    let standby = candidate(&broker).name("web2").join().await.unwrap();
+    let seen = led(&standby.leadership()).unwrap();
+    assert_eq!((seen.name.as_deref(), seen.term, seen.is_self), (Some("web1"), leader.term, false));
+    standby.leave().await;
     election.leave().await;
     until(&mut follower, vacant).await;
     drop(lead);

@@ -59,6 +59,32 @@ async fn a_task_that_runs_is_awaited() {
     assert!(second.lead().await.unwrap().lease().is_valid());
 }
 
+/// A task that does not end is dropped at the stop timeout; the lease goes on for what is done before the release.
+#[tokio::test(flavor = "current_thread")]
+async fn the_callback_runs_under_the_lease_when_tasks_were_dropped() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let (call, mut calls) = tokio::sync::mpsc::unbounded_channel();
+    let builder = Election::builder("billing").embedded(&broker).lease(LEASE).elector(Elector::Log);
+    let builder = builder.stop_timeout(LEASE / 10).before_release(10 * LEASE, move |lease: Lease, _| {
+        let call = call.clone();
+        async move { call.send(lease.is_valid()).unwrap() }
+    });
+    let election = builder.join().await.unwrap();
+    let mut lead = election.lead().await.unwrap();
+    let (begun, is_begun) = oneshot::channel();
+    let task = lead.run(async |_| {
+        begun.send(()).unwrap();
+        std::future::pending::<()>().await;
+    });
+    let leave = async {
+        is_begun.await.unwrap();
+        election.leave().await;
+    };
+    let (ended, ()) = tokio::join!(task, leave);
+    assert!(ended.is_err());
+    assert_eq!(calls.recv().await, Some(true), "the callback has not run under the lease");
+}
+
 /// A task that blocks can't be dropped; but its lease is over at the stop timeout, whatever heartbeats come back.
 #[test]
 fn a_lease_that_is_over_is_not_taken_up_again() {

@@ -3,7 +3,7 @@
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use neli::program::{Access, ElectionId, clock, has_topic};
+use neli::program::{Access, ElectionId, TopicExistence, clock, has_topic};
 use neli_proto::fact::{Fact, Outcome, Place, record_key};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::record::Offset;
@@ -31,7 +31,7 @@ impl Question {
     pub(super) fn ask(access: &Access, election: &ElectionId) -> Self {
         let topic = facts::topic_of(election);
         let (asked, name) = (access.clone(), topic.topic.clone());
-        let is_there = thread::spawn(move || has_topic(&asked, &name, WITHIN).unwrap_or_default());
+        let is_there = thread::spawn(move || has_topic(&asked, &name, WITHIN) == Ok(TopicExistence::Exists));
         Self { access: access.clone(), topic, key: election.key(), is_there }
     }
 

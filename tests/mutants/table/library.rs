@@ -18,4 +18,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
         edits: &[edit(LEASE, "(phase.ends().is_some() && ‹phase.tasks == 0›)", "true")],
         noticed_by: &[Library("a_task_that_runs_is_awaited")],
     },
+    Mutant {
+        name: "TasksOutliveStopTimeout",
+        breaks: "Builder::stop_timeout: tasks that run at its end go on beside what runs before the release",
+        edits: &[edit(LEASE, "self.over.or(‹self.dropped›)", "None")],
+        noticed_by: &[Library("the_callback_runs_under_the_lease_when_tasks_were_dropped")],
+    },
+    Mutant {
+        name: "NothingBeforeRelease",
+        breaks: "Builder::before_release: its callback is refused once the lead is to be given up",
+        edits: &[edit(LEASE, "self.begin_unless(‹|phase| phase.over›)", "Phase::ends")],
+        noticed_by: &[Library("the_callback_runs_under_the_lease_when_tasks_were_dropped")],
+    },
 ];

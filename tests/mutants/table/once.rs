@@ -65,6 +65,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Node("forget::what_comes_after_a_key_was_forgotten_counts", "does not know of it")],
     },
     Mutant {
+        name: "NothingIsForgotten",
+        breaks: "once: a key that an operator has had forgotten is still taken for done",
+        edits: &[edit("crates/neli-proto/src/once/judging.rs", "(None, _) => ‹!self.is_forgotten(fact)›,", "true")],
+        noticed_by: &[Model("a_key_that_is_forgotten")],
+    },
+    Mutant {
         name: "RetriesOfEachMachine",
         breaks: "once: the runs that failed on another machine are not counted",
         edits: &[edit("crates/neli-proto/src/once/judging.rs", "‹attempt.saturating_add(1)›", "*attempt")],

@@ -25,6 +25,8 @@ pub struct Raw {
     pub key: Vec<u8>,
     /// What it says; `None` is a tombstone.
     pub payload: Option<Vec<u8>>,
+    /// When it was appended by the broker's clock, in milliseconds since 1970; 0 where that is not known.
+    pub written_ms: u64,
 }
 
 impl Pen {
@@ -88,9 +90,10 @@ pub fn end(kafka: &Kafka, topic: &str) -> i64 {
     wait::until("where the log ends", || reader.fetch_watermarks(topic, 0, wait::PATIENCE).ok()).1
 }
 
-/// All that partition 0 holds.
+/// All that partition 0 holds now; somebody may go on writing.
 #[must_use]
 pub fn read(kafka: &Kafka, topic: &str) -> Vec<Raw> {
+    let last = end(kafka, topic) - 1;
     let mut client = kafka.client();
     client.set("group.id", "harness").set("enable.auto.commit", "false").set("isolation.level", "read_uncommitted");
     client.set("enable.partition.eof", "true");
@@ -103,15 +106,21 @@ pub fn read(kafka: &Kafka, topic: &str) -> Vec<Raw> {
     while wait::now() < end {
         match reader.poll(Duration::from_millis(100)) {
             None => {}
-            Some(Ok(message)) => records.push(Raw {
-                offset: message.offset(),
-                key: message.key().unwrap_or_default().to_owned(),
-                payload: message.payload().map(<[u8]>::to_owned),
-            }),
+            Some(Ok(message)) => {
+                records.push(Raw {
+                    offset: message.offset(),
+                    key: message.key().unwrap_or_default().to_owned(),
+                    payload: message.payload().map(<[u8]>::to_owned),
+                    written_ms: message.timestamp().to_millis().and_then(|ms| ms.try_into().ok()).unwrap_or_default(),
+                });
+                if message.offset() >= last {
+                    return records;
+                }
+            }
             Some(Err(rdkafka::error::KafkaError::PartitionEOF(_))) => return records,
             // The client tries again by itself.
             Some(Err(error)) => trouble = Some(error),
         }
     }
-    panic!("{topic} was not read to its end: {trouble:?}");
+    panic!("{topic} was not read to its end ({} records): {trouble:?}", records.len());
 }

@@ -5,6 +5,8 @@ use alloc::vec::Vec;
 
 use super::*;
 
+mod walks;
+
 const START: Time = Time::from_nanos(1_000_000_000_000);
 
 fn hello(member: &str, typed: &str, partitions: u32) -> ProcessHello {

@@ -11,7 +11,7 @@ use neli_proto::hooks::Hook;
 use neli_proto::node::{self, Action, FactsEvent, Node, Settings};
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Offset, Record};
-use neli_proto::supervisor::{Event, Policy, StopPolicy};
+use neli_proto::supervisor::{Ending, Event, Policy, StopPolicy};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 
@@ -64,6 +64,8 @@ pub(crate) struct Machine {
     pub(crate) receipts: VecDeque<candidate::Event>,
     /// It has asked for what is recorded of its key, under this number.
     pub(crate) facts_asked: Option<u32>,
+    /// How often the key had been forgotten when it began.
+    pub(crate) forgets_at_begin: u32,
     /// What has come of that, and of facts that it sent, and it has not heard.
     pub(crate) facts_events: VecDeque<FactsEvent>,
 }
@@ -78,6 +80,8 @@ pub(crate) struct Actions {
     pub(crate) released: Option<(Grant, Option<Duration>)>,
     /// Told to a person, for the story.
     pub(crate) said: Vec<String>,
+    /// It goes since the key needs no run.
+    pub(crate) skipped: bool,
     /// What must never happen, and has.
     pub(crate) breach: Option<Breach>,
 }
@@ -131,6 +135,7 @@ impl Machine {
             answers: Answers::default(),
             receipts: VecDeque::new(),
             facts_asked: None,
+            forgets_at_begin: 0,
             facts_events: VecDeque::new(),
         };
         if !setup.topic_ids {
@@ -302,7 +307,10 @@ impl Machine {
             | Action::LookForEnd
             | Action::RenewProducer => {}
             Action::AppendFact { id, fact } => actions.facts.push((id, fact)),
-            Action::Exit(_) => self.life = Life::Dead,
+            Action::Exit(ending) => {
+                actions.skipped |= matches!(ending, Ending::Skipped(_));
+                self.life = Life::Dead;
+            }
             Action::Identify => self.identity_asked = Some(now),
             Action::KillGuard => self.kill_silent_guard(now, actions),
             Action::KillHook { id } => self.hooks.retain(|(_, running)| *running != id),

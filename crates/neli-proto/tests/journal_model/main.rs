@@ -257,6 +257,11 @@ fn a_key_that_is_done() {
 }
 
 #[test]
+fn a_key_that_is_forgotten() {
+    look_into(worlds::a_key_that_is_forgotten, &[]);
+}
+
+#[test]
 fn a_runner_that_is_stopped() {
     look_into(worlds::a_runner_that_is_stopped, &[]);
 }

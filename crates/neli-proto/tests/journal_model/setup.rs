@@ -185,6 +185,8 @@ pub(crate) struct Faults {
     pub(crate) exits: u8,
     /// A fact that is recorded takes its time.
     pub(crate) fact_delays: u8,
+    /// An operator has the key forgotten.
+    pub(crate) forgets: u8,
     /// A guard is sent SIGKILL.
     pub(crate) guard_deaths: u8,
     /// A guard is stopped.
@@ -235,6 +237,7 @@ impl Faults {
             ends: 0,
             exits: 0,
             fact_delays: 0,
+            forgets: 0,
             guard_deaths: 0,
             guard_pauses: 0,
             failed_health_checks: 0,
@@ -268,6 +271,7 @@ impl Faults {
             ends: 0,
             exits: 255,
             fact_delays: 255,
+            forgets: 0,
             guard_deaths: 255,
             guard_pauses: 255,
             failed_health_checks: 255,

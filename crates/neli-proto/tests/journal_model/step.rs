@@ -51,6 +51,8 @@ pub(crate) enum Step {
     GuardReads(Who),
     /// A dead guard has been waited for.
     GuardWaited(Who),
+    /// An operator has the key forgotten.
+    Forget,
     /// A health command ends well.
     HealthEnds(Who),
     /// A health command fails.
@@ -139,6 +141,7 @@ impl Step {
             | Self::Die(_)
             | Self::Double(_)
             | Self::End
+            | Self::Forget
             | Self::HealthEnds(_)
             | Self::HealthFails(_)
             | Self::HookEnds(_)
@@ -197,6 +200,7 @@ impl Faults {
             Step::Die(_) => &mut self.deaths,
             Step::Double(_) => &mut self.doubles,
             Step::End => &mut self.ends,
+            Step::Forget => &mut self.forgets,
             Step::HealthFails(_) => &mut self.failed_health_checks,
             Step::KillGuard(_) => &mut self.guard_deaths,
             Step::Lag(_) => &mut self.lags,

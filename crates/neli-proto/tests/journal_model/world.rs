@@ -214,6 +214,7 @@ impl World {
             Step::GuardWaited(who) => {
                 self.at(who, |machine, now, (setup, actions)| machine.guard_died(now, setup, actions));
             }
+            Step::Forget => self.forget(),
             Step::HealthEnds(who) => self.health_ends(who, 0),
             Step::HealthFails(who) => self.health_ends(who, 1),
             Step::HookEnds(who) => self.at(who, Machine::hook_ends),
@@ -253,7 +254,8 @@ impl World {
     fn begin_machine(&mut self, who: Who) {
         let mut actions = Actions::default();
         self.births += 1;
-        let machine = Machine::begin(self.now, (who, self.births), &self.setup, &mut actions);
+        let mut machine = Machine::begin(self.now, (who, self.births), &self.setup, &mut actions);
+        machine.forgets_at_begin = self.facts.forgets();
         self.machines[who] = Some(Known::new(machine));
         self.done(who, actions);
     }
@@ -298,7 +300,8 @@ impl World {
         if let Some((grant, late)) = actions.released {
             self.release_for_the_dead(who, grant, late);
         }
-        self.judge(who, actions.breach);
+        let skip = self.skips_wrongly(who, actions.skipped);
+        self.judge(who, actions.breach.or(skip));
     }
 
     /// What must never happen; the worst of it counts.

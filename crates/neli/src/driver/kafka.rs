@@ -12,7 +12,10 @@ impl Driver {
         let now = clock::now();
         match event {
             SessionEvent::AppendRefused { error } => self.warn_of_append(&error),
-            SessionEvent::Down { error } => self.warn(&format!("Kafka does not answer: {error}")),
+            SessionEvent::Down { error } => {
+                self.nodes.roles.iter().for_each(|role| role.is_in_trouble(Some(&error)));
+                self.warn(&format!("Kafka does not answer: {error}"));
+            }
             SessionEvent::Hello { offset, value } => self.nodes.handle_hello(now, offset, &value),
             SessionEvent::Refused { error } => self.nodes.tell_all(&Event::KafkaRefused { error: error.into() }),
             SessionEvent::Role { role, event } => {
@@ -27,8 +30,8 @@ impl Driver {
             // No key is asked for.
             | SessionEvent::Facts { .. }
             | SessionEvent::HelloDelivered
-            | SessionEvent::Moved(_)
-            | SessionEvent::Up => {}
+            | SessionEvent::Moved(_) => {}
+            SessionEvent::Up => self.nodes.roles.iter().for_each(|role| role.is_in_trouble(None)),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use neli_proto::node::{self, Node};
+use neli_proto::node::{self, Node, Vacancy};
 use neli_proto::record::Offset;
 use neli_proto::supervisor::Ending;
 use neli_proto::time::Time;
@@ -17,7 +17,7 @@ use crate::nodes::{self, HasNode};
 use crate::reason::Reason;
 use crate::state::State;
 use crate::task_guard::TaskGuard;
-use crate::text;
+use crate::{text, wording};
 
 /// How many events are kept for each subscriber.
 const EVENT_CAPACITY: usize = 256;
@@ -181,14 +181,31 @@ impl Role {
     pub(super) fn publish(&self) {
         use neli_proto::candidate::Position;
         let status = self.node.status(clock::now());
-        let leader = status.leader.map(Leader::of);
+        // An own lead is as good as its lease, which was counted from the sending.
+        let until = |leader: &node::Leader| leader.received + leader.lease;
+        let fresh_until = status
+            .leader
+            .as_ref()
+            .and_then(|leader| if leader.is_self { status.lease_end } else { Some(until(leader)) });
+        let is_vacant = status.vacancy.is_some_and(|vacancy| vacancy != Vacancy::Unknown);
         let tenure = self.held.as_ref().map(|held| Arc::clone(&held.tenure)).filter(|tenure| tenure.ends().is_none());
         let stands = !matches!(status.position, Position::Listening);
         self.state.send_if_modified(|state| {
             let term = |tenure: &Option<Arc<Tenure>>| tenure.as_ref().map(|tenure| tenure.term());
+            // Nobody is woken for these, which are looked at when somebody asks.
+            (state.fresh_until, state.is_vacant) = (fresh_until, is_vacant);
+            let leader = status.leader.map(|leader| Leader::of(leader, state.leader.as_ref()));
             let has_changed = state.leader != leader || term(&state.tenure) != term(&tenure) || stands && !state.stands;
             (state.leader, state.tenure, state.stands) = (leader, tenure, state.stands || stands);
             has_changed
+        });
+    }
+
+    /// Kafka does not answer, and why; or it does again.
+    pub(super) fn is_in_trouble(&self, trouble: Option<&str>) {
+        self.state.send_if_modified(|state| {
+            state.trouble = trouble.map(wording::of_library);
+            false
         });
     }
 

@@ -3,19 +3,20 @@
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 use neli_proto::journal::{Verdict, View};
 use neli_proto::listener::{FIRST_SPAN, Listener, LogBounds};
 use neli_proto::record::{Offset, Record};
 use neli_proto::time::Time;
 use tokio::sync::mpsc::{Receiver, Sender};
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 use super::{Leadership, State};
 use crate::clock;
 use crate::election::Elections;
 use crate::error::Error;
-use crate::event::Leader;
+use crate::event::{Event, Leader};
 use crate::kafka::embedded::Connection;
 use crate::kafka::event::{KafkaEvent, ReadingEvent};
 use crate::kafka::source::Source;
@@ -35,6 +36,8 @@ pub(super) struct Reading {
     roles: Vec<Role>,
     /// Why no broker answers, or what else keeps the reading from going on.
     trouble: Option<String>,
+    /// What stops nothing.
+    warnings: broadcast::Sender<Event>,
 }
 
 /// One election that is followed.
@@ -42,13 +45,23 @@ struct Role {
     listener: Listener,
     /// When the leader's last effective record was read.
     last_effective: Time,
+    /// The last term that was known, and since when.
+    known: Option<(Offset, Instant)>,
     state: watch::Sender<State>,
 }
 
 impl Reading {
-    pub(super) fn new(source: Source, event_sender: Sender<KafkaEvent>, states: Vec<watch::Sender<State>>) -> Self {
+    pub(super) fn new(
+        source: Source,
+        event_sender: Sender<KafkaEvent>,
+        states: Vec<watch::Sender<State>>,
+        warnings: broadcast::Sender<Event>,
+    ) -> Self {
         let now = clock::now();
-        let role = |state| Role { listener: Listener::asking(now, FIRST_SPAN), last_effective: now, state };
+        let role = |state| {
+            let listener = Listener::asking(now, FIRST_SPAN);
+            Role { listener, last_effective: now, known: None, state }
+        };
         Self {
             elections: source.elections.clone(),
             embedded: source.access.embedded.clone(),
@@ -56,6 +69,7 @@ impl Reading {
             readers: Readers::new(source, false, event_sender),
             roles: states.into_iter().map(role).collect(),
             trouble: None,
+            warnings,
         }
     }
 
@@ -123,7 +137,8 @@ impl Reading {
     fn handle(&mut self, event: KafkaEvent) -> Result<(), Error> {
         match event {
             KafkaEvent::Reading { reading, partition, event } => {
-                if matches!(event, ReadingEvent::CaughtUp { .. } | ReadingEvent::Record(_)) && self.readers.has(reading) {
+                if matches!(event, ReadingEvent::CaughtUp { .. } | ReadingEvent::Record(_)) && self.readers.has(reading)
+                {
                     // What is read goes on, so that nothing keeps it from that.
                     self.trouble = None;
                 }
@@ -147,9 +162,9 @@ impl Reading {
             | KafkaEvent::Identified { .. }
             | KafkaEvent::Moved(_)
             | KafkaEvent::NotDelivered { .. }
-            | KafkaEvent::Topic { .. }
-            // It stops nothing.
-            | KafkaEvent::Warning(_) => {}
+            | KafkaEvent::Topic { .. } => {}
+            // Nobody may be listening.
+            KafkaEvent::Warning(message) => drop(self.warnings.send(Event::warning(&message))),
         }
         Ok(())
     }
@@ -239,7 +254,8 @@ impl Role {
         let until = self.last_effective + term.lease;
         let is_known = self.listener.is_caught_up() && now < until;
         let name = term.name.as_deref().map(Into::into);
-        is_known.then_some((Leader { name, term: term.offset, is_self: false }, until))
+        let since = self.known.filter(|(known, _)| *known == term.offset).map(|(_, since)| since);
+        is_known.then_some((Leader { name, term: term.offset, is_self: false, since }, until))
     }
 
     fn is_vacant(&self) -> bool {
@@ -251,5 +267,39 @@ impl Role {
         if self.listener.read(now, offset, record.as_ref(), false).verdict == Verdict::Effective {
             self.last_effective = now;
         }
+        if let View::Led(term) = self.listener.journal().view()
+            && self.known.is_none_or(|(known, _)| known != term.offset)
+        {
+            self.known = Some((term.offset, clock::instant_of(now)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::election::Properties;
+    use crate::kafka::access::Access;
+    use crate::kafka::source::IfMissing;
+
+    #[test]
+    fn what_stops_nothing_is_told() {
+        let source = Source {
+            access: Access::at("localhost:9", &Properties::default()),
+            elections: Elections { group: "g".into(), topic: "t".into(), roles: 0..1, names: [].into() },
+            partitions: None,
+            only: None,
+            if_missing: IfMissing::Await,
+            joins_group: false,
+            is_looked_at: false,
+        };
+        let (events, _received) = mpsc::channel(1);
+        let (warnings, mut told) = broadcast::channel(1);
+        let mut reading = Reading::new(source, events, Vec::new(), warnings);
+        let message = "odd".to_owned();
+        reading.handle(KafkaEvent::Warning(message.clone())).unwrap();
+        assert_eq!(told.try_recv(), Ok(Event::Warning { message }));
     }
 }

@@ -5,19 +5,18 @@ use std::time::Duration;
 
 use neli_proto::topic::{Layout, SettingsUnread, TopicFacts, TopicSettings};
 use rdkafka::client::{Client, ClientContext};
-use rdkafka::config::FromClientConfigAndContext;
-use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::RDKafkaErrorCode;
-use rdkafka::metadata::{MetadataBroker, MetadataTopic};
+use rdkafka::metadata::MetadataBroker;
 
 use crate::clock;
 use crate::election::Elections;
 use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
-use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::error_class::{ErrorClass, plain};
 use crate::kafka::librdkafka::{NewTopic, broker_settings, create_topic, topic_settings};
-use crate::text::ClientError;
+pub use existence::{TopicExistence, has_topic, topics};
+
+mod existence;
 
 /// How much longer than two round trips an answer about the settings may take.
 const SETTINGS_ALLOWANCE: Duration = Duration::from_secs(1);
@@ -135,43 +134,6 @@ pub(super) fn names(client: &Client<impl ClientContext>, timeout: Duration) -> R
     let mut names: Vec<String> = metadata.topics().iter().map(|topic| topic.name().to_owned()).collect();
     names.sort();
     Ok(names)
-}
-
-/// The topics that this user may see, by name, with their partitions. Waits `timeout` for an answer.
-///
-/// # Errors
-///
-/// One line: there is no answer, or librdkafka refuses the client's configuration.
-pub fn topics(access: &Access, timeout: Duration) -> Result<Vec<(String, i32)>, ClientError> {
-    described(access, None, timeout)
-}
-
-/// Whether there is such a topic, as far as this user may see. Waits `timeout` for an answer.
-///
-/// # Errors
-///
-/// As for [`topics`].
-pub fn has_topic(access: &Access, topic: &str, timeout: Duration) -> Result<bool, ClientError> {
-    let found = described(access, Some(topic), timeout)?;
-    Ok(found.iter().any(|(name, partitions)| name == topic && *partitions > 0))
-}
-
-fn described(access: &Access, topic: Option<&str>, timeout: Duration) -> Result<Vec<(String, i32)>, ClientError> {
-    let context = KafkaContext::new(access);
-    let consumer: BaseConsumer<KafkaContext> =
-        BaseConsumer::from_config_and_context(&access.reader(None), context.clone())
-            .map_err(|error| ClientError(explain(&error)))?;
-    let metadata = consumer.fetch_metadata(topic, timeout).map_err(|error| {
-        // What went wrong with the connection is in its events.
-        let _ = consumer.poll(Duration::ZERO);
-        let plain = || plain(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail));
-        ClientError(context.first_trouble().unwrap_or_else(|| format!("{}: {}", access.bootstrap, plain())))
-    })?;
-    let counted = |topic: &MetadataTopic| i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX);
-    let mut topics: Vec<(String, i32)> =
-        metadata.topics().iter().map(|topic| (topic.name().to_owned(), counted(topic))).collect();
-    topics.sort();
-    Ok(topics)
 }
 
 /// The line about a missing topic for an operator, who may have mistyped its name.

@@ -7,6 +7,8 @@ pub(crate) enum Breach {
     AnsweringGuardKilled,
     /// A key's run was begun although one had succeeded, and nothing excuses it.
     RanAgain,
+    /// A candidate took a key for done that was forgotten before it began, and that had not succeeded since.
+    KeptForgotten,
     /// A timeout stays due after it was handled.
     BusyLoop,
     /// A guard was started with a deadline before the one that had been answered in its place.

@@ -22,12 +22,15 @@ pub(super) struct FactsTopic {
     failed: BTreeSet<Offset>,
     /// Where the journal ended when a success was first recorded: whoever claims behind that reads of it.
     recorded_below: Option<Offset>,
+    /// The last time that an operator had the key forgotten. What that is about is not looked at any more.
+    forgotten: Option<Fact>,
 }
 
 /// A fact under way.
 #[derive(Clone, Hash)]
 pub(super) struct FactFlight {
-    from: Who,
+    /// A machine, or an operator.
+    from: Option<Who>,
     id: u32,
     fact: Fact,
     pub(super) delayed: bool,
@@ -38,41 +41,117 @@ pub(super) struct FactFlight {
 struct Success {
     by: Who,
     term: Offset,
+    /// How often the key had been forgotten when it began.
+    forgets: u32,
     /// Its runner was told that it is recorded, within its lease: no other run may follow.
     recorded: bool,
     /// Its runner died, or lost its lease, before that: another run may follow.
     excused: bool,
 }
 
+impl FactsTopic {
+    /// How often the key was forgotten.
+    pub(super) fn forgets(&self) -> u32 {
+        self.forgotten.as_ref().map_or(0, |forgotten| forgotten.forgets)
+    }
+
+    /// Whether the key was not forgotten after that run.
+    fn counts(&self, fact: &Fact) -> bool {
+        self.forgotten.as_ref().is_none_or(|forgotten| !fact.is_forgotten_by(forgotten))
+    }
+
+    /// The record has reached the topic: what it is about may follow once more.
+    fn forget(&mut self, forgotten: Fact) {
+        let is_about = |success: &Success| success.forgets < forgotten.forgets && success.term <= forgotten.term;
+        if self.success.as_ref().is_none_or(is_about) {
+            (self.success, self.recorded_below) = (None, None);
+        }
+        self.failed.retain(|term| *term > forgotten.term);
+        self.forgotten = Some(forgotten);
+    }
+}
+
 impl World {
     /// A machine hands facts to its producer.
     pub(super) fn send_facts(&mut self, who: Who, facts: Vec<(u32, Fact)>) {
         for (id, fact) in facts {
-            if fact.outcome == Outcome::Done {
-                let success = Success { by: who, term: fact.term, recorded: false, excused: false };
+            if fact.outcome == Outcome::Done && self.facts.counts(&fact) {
+                let Fact { term, forgets, .. } = fact;
+                let success = Success { by: who, term, forgets, recorded: false, excused: false };
                 self.facts.success.get_or_insert(success);
             } else if fact.outcome == Outcome::Failed {
                 self.facts.failed.insert(fact.term);
             }
-            self.facts.flying.push(FactFlight { from: who, id, fact, delayed: false });
+            self.facts.flying.push(FactFlight { from: Some(who), id, fact, delayed: false });
         }
     }
 
     pub(super) fn append_fact(&mut self, flight: usize) {
         let FactFlight { from, id, fact, .. } = self.facts.flying.remove(flight);
-        if fact.outcome == Outcome::Done {
+        if fact.outcome == Outcome::Done && self.facts.counts(&fact) {
             self.facts.recorded_below.get_or_insert(self.log.part.end());
         }
-        self.facts.log.push(fact);
-        self.at(from, |machine, _, _| machine.facts_events.push_back(FactsEvent::Appended { id }));
+        self.facts.log.push(fact.clone());
+        if fact.outcome == Outcome::Forgotten {
+            self.facts.forget(fact);
+        }
+        if let Some(from) = from {
+            self.at(from, |machine, _, _| machine.facts_events.push_back(FactsEvent::Appended { id }));
+        }
     }
 
-    pub(super) fn read_facts(&mut self, who: Who) {
+    /// The last fact was sent twice, and comes a second time at any moment from now on.
+    pub(crate) fn send_last_fact_again(&mut self) {
+        let again = self.facts.log.last().cloned();
+        self.facts.flying.extend(again.map(|fact| FactFlight { from: None, id: 0, fact, delayed: true }));
+    }
+
+    /// How often the key may still be forgotten.
+    pub(crate) const fn forgets_left(&self) -> u8 {
+        self.faults.forgets
+    }
+
+    /// How often a job may still end by itself.
+    pub(crate) const fn exits_left(&self) -> u8 {
+        self.faults.exits
+    }
+
+    /// What the topic holds for the key.
+    fn facts_of_key(&self) -> Facts {
         let mut facts = Facts::default();
         let before = self.setup.once.and_then(Occasion::recorded);
         for fact in before.iter().chain(&self.facts.log) {
             facts.take(fact.place(), Some(&fact.to_bytes()));
         }
+        facts
+    }
+
+    /// An operator reads what is recorded, and where the journal ends; the record is under way then (`neli-run forget --force`).
+    pub(super) fn forget(&mut self) {
+        let facts = self.facts_of_key();
+        let known = || [&facts.done, &facts.attempt, &facts.forgotten].into_iter().flatten();
+        let Some(example) = known().next() else { return };
+        let fact = Fact {
+            outcome: Outcome::Forgotten,
+            term: known().map(|fact| fact.term).fold(self.log.part.end() - 1, Offset::max),
+            member: None,
+            name: None,
+            exit: None,
+            attempt: 1,
+            forgets: known().map(|fact| fact.forgets).max().unwrap_or_default() + 1,
+            ..example.clone()
+        };
+        self.facts.flying.push(FactFlight { from: None, id: 0, fact, delayed: false });
+    }
+
+    /// A machine goes since the key needs no run, and it does need one.
+    pub(super) fn skips_wrongly(&self, who: Who, skips: bool) -> Option<Breach> {
+        let began_after = self.machine(who)?.forgets_at_begin > 0;
+        (skips && began_after && self.facts.success.is_none()).then_some(Breach::KeptForgotten)
+    }
+
+    pub(super) fn read_facts(&mut self, who: Who) {
+        let facts = self.facts_of_key();
         self.at(who, |machine, _, _| {
             if let Some(id) = machine.facts_asked.take() {
                 machine.facts_events.push_back(FactsEvent::Read { id, facts: Box::new(facts) });

@@ -202,6 +202,9 @@ impl World {
         if faults.ends > 0 {
             steps.push(Step::End);
         }
+        if faults.forgets > 0 {
+            steps.push(Step::Forget);
+        }
         if faults.markers > 0 {
             steps.push(Step::Marker);
         }

@@ -45,6 +45,7 @@ impl World {
             Step::GuardActs(who) => format!("{}'s guard does what is due", NAMES[who]),
             Step::GuardReads(who) => format!("{}'s guard reads an order", NAMES[who]),
             Step::GuardWaited(who) => format!("{} has waited for its dead guard", NAMES[who]),
+            Step::Forget => "an operator has the key forgotten".to_owned(),
             Step::HealthEnds(who) => format!("{}'s health command finds its job well", NAMES[who]),
             Step::HealthFails(who) => format!("{}'s health command finds its job unhealthy", NAMES[who]),
             Step::HookEnds(who) => format!("{}'s hook ends", NAMES[who]),

@@ -3,8 +3,8 @@
 
 use neli_proto::schedule::CatchUp;
 
-use super::{NONE, both_begin, millis};
-use crate::setup::{A, B, Faults, Occasion, Setup};
+use super::{NONE, SHORT, both_begin, millis};
+use crate::setup::{A, B, C, Faults, Occasion, Setup};
 use crate::step::Step;
 
 /// A runner ends well, and another stands by: whatever is late, it does not run the job again.
@@ -77,6 +77,29 @@ pub(crate) fn a_schedule_that_catches_nothing_up() -> Setup {
         once: Some(Occasion::Schedule(5, CatchUp::None)),
         name: "a schedule that catches nothing up",
         ..a_schedule_whose_leader_dies()
+    }
+}
+
+/// A run has succeeded, and an operator has the key forgotten: a candidate that begins after that runs the job, and then nobody does, though
+/// the record of the first run reaches its topic a second time, late.
+pub(crate) fn a_key_that_is_forgotten() -> Setup {
+    Setup {
+        once: Some(Occasion::Key),
+        candidates: vec![SHORT; 3],
+        before: |world| {
+            world.begin(A);
+            world.suffer(Step::MainEnds(A));
+            world.settle();
+            world.send_last_fact_again();
+        },
+        faults: Faults { begins: 2, exits: 1, forgets: 1, ..NONE },
+        may: |world, step| {
+            !matches!(step, Step::MainEnds(A | C))
+                && (step != Step::Begin(B) || world.forgets_left() == 0)
+                && (step != Step::Begin(C) || world.exits_left() == 0)
+        },
+        limit: millis(30),
+        ..Setup::named("a key that is forgotten")
     }
 }
 

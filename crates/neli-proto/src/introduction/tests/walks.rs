@@ -1,0 +1,183 @@
+//! Random stories of processes that map the same roles to different partitions: two of them never stand at one time.
+//!
+//! What is assumed: that the first hello reaches the other process, and its answer this one, within [`ANSWERS`] together. The rest is the log's
+//! order. A reading may begin in the middle of the log, behind what the other one has said; a process may die without a word.
+
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::*;
+use crate::random::Random;
+
+/// What can happen, at its time.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Append { who: usize, joined: Option<Offset> },
+    Begin { who: usize },
+    Deliver { to: usize, offset: Offset },
+    Die { who: usize },
+    Due { who: usize },
+}
+
+struct Process {
+    introduction: Introduction,
+    partitions: u32,
+    is_alive: bool,
+    stands: bool,
+    /// Its own records arrive in their order, and so do those that it reads.
+    sends_after: Time,
+    reads_after: Time,
+}
+
+struct Story {
+    random: Random,
+    /// Neither an append nor a delivery takes longer.
+    slowest: Duration,
+    processes: Vec<Process>,
+    log: Vec<ProcessHello>,
+    events: BTreeMap<(Time, u64), Event>,
+    count: u64,
+}
+
+impl Story {
+    fn new(seed: u64, slowest: Duration) -> Self {
+        let process = |(who, partitions): (usize, u32)| Process {
+            introduction: Introduction::new(name(who).as_str().into(), Mapping::new("8", partitions)),
+            partitions,
+            is_alive: false,
+            stands: false,
+            sends_after: START,
+            reads_after: START,
+        };
+        let mut story = Self {
+            random: Random::from_seed(seed),
+            slowest,
+            processes: (0..3).zip(3..).map(process).collect(),
+            log: Vec::new(),
+            events: BTreeMap::new(),
+            count: 0,
+        };
+        for who in 0..story.processes.len() {
+            let begins = START + story.random.up_to(Duration::from_secs(if seed.is_multiple_of(2) { 2 } else { 60 }));
+            story.at(begins, Event::Begin { who });
+            if story.is_drawn(3) {
+                let dies = begins + story.random.up_to(Duration::from_secs(40));
+                story.at(dies, Event::Die { who });
+            }
+        }
+        story
+    }
+
+    /// Once in so many times.
+    fn is_drawn(&mut self, times: u32) -> bool {
+        self.random.up_to(Duration::from_secs(u64::from(times))) < Duration::from_secs(1)
+    }
+
+    fn at(&mut self, time: Time, event: Event) {
+        self.count += 1;
+        self.events.insert((time, self.count), event);
+    }
+
+    fn deliver(&mut self, now: Time, to: usize, offset: Offset) {
+        let due = (now + self.random.up_to(self.slowest)).max(self.processes[to].reads_after);
+        self.processes[to].reads_after = due;
+        self.at(due, Event::Deliver { to, offset });
+    }
+
+    /// Until two stand at one time, or for two minutes; how many stand then, or which do.
+    fn tell(mut self) -> Result<usize, Vec<usize>> {
+        let end = START + Duration::from_secs(180);
+        while let Some(((now, _), event)) = self.events.pop_first().filter(|((now, _), _)| *now <= end) {
+            self.happens(now, event);
+            let standing: Vec<usize> = (0..self.processes.len()).filter(|who| self.processes[*who].stands).collect();
+            if standing.len() > 1 {
+                return Err(standing);
+            }
+        }
+        Ok(self.processes.iter().filter(|process| process.stands).count())
+    }
+
+    fn happens(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Append { who, joined } => {
+                let partitions = self.processes[who].partitions;
+                self.log.push(ProcessHello { joined, ..hello(&name(who), "8", partitions) });
+                let offset = Offset::try_from(self.log.len()).unwrap() - 1;
+                let alive: Vec<usize> = (0..self.processes.len()).filter(|to| self.processes[*to].is_alive).collect();
+                for to in alive {
+                    self.deliver(now, to, offset);
+                }
+            }
+            Event::Begin { who } => {
+                let log_end = Offset::try_from(self.log.len()).unwrap();
+                let process = &mut self.processes[who];
+                process.is_alive = true;
+                process.introduction.listens(now, log_end);
+                process.introduction.topic_judged(now);
+                let from = if self.is_drawn(2) { 0 } else { log_end };
+                for offset in from..log_end {
+                    self.deliver(now, who, offset);
+                }
+                self.perform(now, who);
+            }
+            Event::Deliver { to, offset } => {
+                if self.processes[to].is_alive {
+                    let hello = &self.log[usize::try_from(offset).unwrap()];
+                    self.processes[to].introduction.received(now, offset, hello);
+                    self.perform(now, to);
+                }
+            }
+            Event::Die { who } => (self.processes[who].is_alive, self.processes[who].stands) = (false, false),
+            Event::Due { who } => {
+                if self.processes[who].is_alive {
+                    self.processes[who].introduction.handle_timeout(now);
+                    self.perform(now, who);
+                }
+            }
+        }
+    }
+
+    fn perform(&mut self, now: Time, who: usize) {
+        for action in actions(&mut self.processes[who].introduction) {
+            match action {
+                Action::Hello { joined } => {
+                    let due = (now + self.random.up_to(self.slowest)).max(self.processes[who].sends_after);
+                    self.processes[who].sends_after = due;
+                    self.at(due, Event::Append { who, joined });
+                }
+                Action::Refuse { .. } => {
+                    (self.processes[who].is_alive, self.processes[who].stands) = (false, false);
+                }
+                Action::Stand => self.processes[who].stands = true,
+                Action::SharesNoRole { .. } | Action::Wait { .. } => {}
+            }
+        }
+        if let Some(due) = self.processes[who].introduction.poll_timeout() {
+            self.at(due.max(now), Event::Due { who });
+        }
+    }
+}
+
+fn name(who: usize) -> alloc::string::String {
+    format!("process {who}")
+}
+
+#[test]
+fn two_that_map_a_role_differently_never_stand_at_one_time() {
+    let mut stand = vec![0_u32; 2];
+    for seed in 0..3_000 {
+        // A first hello, an answer, and the answer's delivery.
+        let standing = Story::new(seed, ANSWERS * 33 / 100).tell();
+        let standing = standing.unwrap_or_else(|both| panic!("seed {seed}: {both:?} stand at one time"));
+        stand[standing] += 1;
+    }
+    assert!(stand[1] > stand[0] && stand[0] > 0, "one that lives stands, where there is any: {stand:?}");
+}
+
+/// What the wait is for: where answers take longer, a reading that began in the middle of the log does not learn of them in time.
+#[test]
+fn answers_that_come_too_late_are_what_the_wait_is_for() {
+    let breaches = (0..3_000).filter(|seed| Story::new(*seed, 2 * ANSWERS).tell().is_err());
+    assert!(breaches.count() > 0);
+}

@@ -1,0 +1,75 @@
+//! Which topics there are, as far as a user may see.
+
+use std::time::Duration;
+
+use rdkafka::config::FromClientConfigAndContext;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::metadata::MetadataTopic;
+
+use super::may_not_describe;
+use crate::kafka::access::Access;
+use crate::kafka::context::{KafkaContext, explain};
+use crate::kafka::error_class::{ErrorClass, plain};
+use crate::text::ClientError;
+
+/// The topics that this user may see, by name, with their partitions. Waits `timeout` for an answer.
+///
+/// # Errors
+///
+/// One line: there is no answer, or librdkafka refuses the client's configuration.
+pub fn topics(access: &Access, timeout: Duration) -> Result<Vec<(String, i32)>, ClientError> {
+    described(access, None, timeout, |topic| {
+        (topic.name().to_owned(), i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX))
+    })
+}
+
+/// What a broker says of a topic's existence.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum TopicExistence {
+    /// It is there.
+    Exists,
+    /// This user may not see whether it is there: one line that says so.
+    Forbidden(String),
+    /// There is none.
+    Missing,
+}
+
+/// Whether there is such a topic. Waits `timeout` for an answer.
+///
+/// # Errors
+///
+/// As for [`topics`].
+pub fn has_topic(access: &Access, topic: &str, timeout: Duration) -> Result<TopicExistence, ClientError> {
+    let found = described(access, Some(topic), timeout, |found| {
+        let class = found.error().map(|error| ErrorClass::from(RDKafkaErrorCode::from(error)));
+        match class {
+            Some(ErrorClass::TopicForbidden) => TopicExistence::Forbidden(may_not_describe(topic)),
+            _ if found.partitions().is_empty() => TopicExistence::Missing,
+            _ => TopicExistence::Exists,
+        }
+    })?;
+    Ok(found.into_iter().next().unwrap_or(TopicExistence::Missing))
+}
+
+/// What is to be told of this topic, or of each, in order.
+fn described<T: Ord>(
+    access: &Access,
+    topic: Option<&str>,
+    timeout: Duration,
+    of: impl Fn(&MetadataTopic) -> T,
+) -> Result<Vec<T>, ClientError> {
+    let context = KafkaContext::new(access);
+    let consumer: BaseConsumer<KafkaContext> =
+        BaseConsumer::from_config_and_context(&access.reader(None), context.clone())
+            .map_err(|error| ClientError(explain(&error)))?;
+    let metadata = consumer.fetch_metadata(topic, timeout).map_err(|error| {
+        // What went wrong with the connection is in its events.
+        let _ = consumer.poll(Duration::ZERO);
+        let plain = || plain(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail));
+        ClientError(context.first_trouble().unwrap_or_else(|| format!("{}: {}", access.bootstrap, plain())))
+    })?;
+    let mut described: Vec<T> = metadata.topics().iter().map(of).collect();
+    described.sort();
+    Ok(described)
+}

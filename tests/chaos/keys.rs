@@ -1,0 +1,190 @@
+//! Candidates that run their job once for a key (`--once`): each key is done in the end, and no job runs for a key that is known to be done.
+//!
+//! Each seat goes through the same keys, one after the other: it takes the next one when its candidate has exited with 0. What the jobs say
+//! of their own ends is held against the journal and the topic of facts.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use harness::journal::{self, Raw};
+use harness::wait;
+use serde_json::Value;
+
+use crate::fault::Dice;
+use crate::report::journal as records_of;
+use crate::run::Run;
+use crate::stint::{End, Stint};
+
+/// How many runs of a key may fail; more than there will be.
+pub(crate) const RETRIES: &str = "10000";
+
+/// What a job that fails ends with.
+pub(crate) const FAILURE: i32 = 3;
+
+/// A broker's times are whole milliseconds.
+const TICK_MS: u64 = 2;
+
+/// Which candidate is to do what.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Keys {
+    /// The number of the key that each seat's candidate runs.
+    present: Vec<usize>,
+    /// The same of each candidate that there has been: by its seat, and by which of the candidates there it is.
+    of_candidate: BTreeMap<(usize, u64), usize>,
+    /// What became of them, once that is judged.
+    pub(crate) shown: String,
+}
+
+/// How one candidate is to do it.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyedJob {
+    pub(crate) key: String,
+    /// The job ends by itself after so long, with this status.
+    pub(crate) ends_after_ms: u64,
+    pub(crate) status: i32,
+}
+
+/// What the records say of a term.
+#[derive(Debug, Default)]
+struct Recorded {
+    /// When its claim was appended, by the broker's clock.
+    claimed_ms: Option<u64>,
+    /// When the fact was appended that its run has succeeded.
+    done_ms: Option<u64>,
+    /// Where its effective release is, and what that says.
+    release: Option<(u64, Value)>,
+}
+
+fn name_of(key: usize) -> String {
+    format!("k{key}")
+}
+
+impl Keys {
+    pub(crate) fn new(seats: usize) -> Self {
+        Self { present: vec![0; seats], ..Self::default() }
+    }
+
+    /// What the next candidate of a seat is to do.
+    pub(crate) fn next(&mut self, seat: usize, life: usize, dice: &mut Dice) -> KeyedJob {
+        let life = u64::try_from(life).expect("not that many");
+        self.of_candidate.insert((seat, life), self.present[seat]);
+        let ends_after_ms = 100 + u64::try_from(dice.below(900)).expect("a few");
+        KeyedJob { key: name_of(self.present[seat]), ends_after_ms, status: if dice.chance(0.2) { FAILURE } else { 0 } }
+    }
+
+    /// A seat's candidate has exited with 0: its key is done.
+    pub(crate) fn is_done(&mut self, seat: usize) {
+        self.present[seat] += 1;
+    }
+
+    fn key_of(&self, stint: &Stint) -> Option<usize> {
+        self.of_candidate.get(&(stint.seat, stint.life)).copied()
+    }
+}
+
+impl Run<'_> {
+    /// Looks around until each seat has seen one more key done.
+    pub(crate) fn await_keys(&mut self, patience: Duration) {
+        let Some(keys) = &self.keys else { return };
+        let last = keys.present.iter().copied().max().unwrap_or_default();
+        let end = wait::after(patience);
+        while self.keys.as_ref().is_some_and(|keys| keys.present.iter().any(|key| *key <= last)) {
+            if !self.violations.is_empty() || self.ground.is_given_up() {
+                return;
+            }
+            while let Some(task) = self.next_due() {
+                self.perform(task);
+            }
+            self.look();
+            if wait::now() > end {
+                let at = self.keys.as_ref().map(|keys| keys.present.clone());
+                self.violations.push(format!("not all keys up to {last} are done in the end: the seats are at {at:?}"));
+            }
+        }
+    }
+
+    /// Holds what the jobs have said of their ends against what is recorded. Gives what must not be.
+    pub(crate) fn judge_keys(&mut self) -> Vec<String> {
+        let Some(mut keys) = self.keys.take() else { return Vec::new() };
+        let recorded = self.recorded();
+        let nothing = Recorded::default();
+        let about = |term: u64| recorded.get(&term).unwrap_or(&nothing);
+        let mut violations = Vec::new();
+        let mut by_key: BTreeMap<usize, Vec<&Stint>> = BTreeMap::new();
+        for stint in self.ledgers.iter().flat_map(|ledger| &ledger.stints).filter(|stint| stint.main != 0) {
+            if let Some(key) = keys.key_of(stint) {
+                by_key.entry(key).or_default().push(stint);
+            }
+        }
+        let passed = keys.present.iter().copied().max().unwrap_or_default();
+        for key in 0..passed {
+            let runs = by_key.get(&key).map_or(&[][..], Vec::as_slice);
+            if !runs.iter().any(|run| run.end == End::Success) {
+                violations.push(format!("candidates have taken key {key} for done, and no job of it has succeeded"));
+            }
+        }
+        let mut again: BTreeMap<String, usize> = BTreeMap::new();
+        for (key, runs) in &by_key {
+            for first in runs.iter().filter(|run| run.end == End::Success && !run.abandoned) {
+                let Recorded { done_ms, release, .. } = about(first.term);
+                let Some(second) = runs.iter().find(|run| run.term > first.term) else { continue };
+                let is_before =
+                    |done: u64| about(second.term).claimed_ms.is_some_and(|claimed| done + TICK_MS < claimed);
+                let release = release.as_ref().filter(|(offset, _)| *offset < second.term).map(|(_, release)| release);
+                let why = release.map_or("none", |release| release["why"].as_str().unwrap_or("none"));
+                let names_it = release.is_some_and(|release| release["once"].is_string() && release["exit"] == 0);
+                let terms = (first.term, second.term);
+                if names_it || done_ms.is_some_and(is_before) {
+                    violations.push(format!(
+                        "key {key} was done in term {}, which was known, and ran in term {}",
+                        terms.0, terms.1
+                    ));
+                } else if ["exited", "failed"].contains(&why) {
+                    violations.push(format!(
+                        "key {key} was done in term {}, was released without that, and ran in term {}",
+                        terms.0, terms.1
+                    ));
+                } else {
+                    *again.entry(format!("release {why}")).or_default() += 1;
+                }
+            }
+        }
+        let runs: usize = by_key.values().map(Vec::len).sum();
+        let succeeded = by_key.values().flatten().filter(|run| run.end == End::Success).count();
+        keys.shown = format!(
+            "keys {passed} done, {runs} runs, {succeeded} of them succeeded; run again since the success was not known: {again:?}",
+        );
+        self.keys = Some(keys);
+        violations
+    }
+
+    fn recorded(&self) -> BTreeMap<u64, Recorded> {
+        let kafka = self.ground.cluster().kafka();
+        let topic = format!("{}.neli", self.group);
+        let written: BTreeMap<u64, u64> =
+            journal::read(&kafka, &topic).iter().map(|raw| (offset(raw), raw.written_ms)).collect();
+        let mut recorded: BTreeMap<u64, Recorded> = BTreeMap::new();
+        for line in records_of(self, 0).0.iter().filter(|line| line["verdict"] == "effective") {
+            let (record, at) = (&line["record"], line["offset"].as_u64().expect("an offset"));
+            if record["kind"] == "claim" {
+                recorded.entry(at).or_default().claimed_ms = written.get(&at).copied();
+            } else if let ("release", Some(term)) =
+                (record["kind"].as_str().unwrap_or_default(), record["term"].as_u64())
+            {
+                recorded.entry(term).or_default().release = Some((at, record.clone()));
+            }
+        }
+        for raw in journal::read(&kafka, &format!("{topic}.once")) {
+            let fact: Value =
+                raw.payload.as_deref().and_then(|fact| serde_json::from_slice(fact).ok()).unwrap_or_default();
+            if let ("done", Some(term)) = (fact["outcome"].as_str().unwrap_or_default(), fact["term"].as_u64()) {
+                recorded.entry(term).or_default().done_ms.get_or_insert(raw.written_ms);
+            }
+        }
+        recorded
+    }
+}
+
+fn offset(raw: &Raw) -> u64 {
+    u64::try_from(raw.offset).expect("an offset")
+}
