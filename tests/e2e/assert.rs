@@ -61,6 +61,18 @@ fn where_the_descriptor_is_not_the_lease_the_journal_tells() {
     }
 }
 
+/// Options of a command line are no variables: the job's children do not have them.
+#[test]
+fn without_the_descriptor_and_the_variables_it_says_what_was_closed() {
+    let stage = stage(Elector::Log);
+    let script = format!(
+        "unset NELI_RUN_GROUP NELI_RUN_BROKERS; eval \"exec $NELI_LEASE_FD</dev/zero\"; {PROGRAM} assert; echo $?"
+    );
+    let told = job(&stage, &script);
+    assert!(told[0].contains("(NELI_LEASE_FD) is not the lease here: a program on the way has closed it"), "{told:?}");
+    assert!(told[0].contains("--group is required") && told[1] == "125", "{told:?}");
+}
+
 /// A job of an older term, or one that outlived its supervisor's right, is told so.
 #[test]
 fn outside_a_job_the_journal_tells_of_each_term() {
