@@ -23,7 +23,7 @@ use crate::process::ready::Ready;
 use crate::process::signals::Signals;
 use crate::process::timer::Timer;
 use crate::report::log::{Event as LogEvent, From, Logger};
-use crate::report::notes;
+use crate::report::notes::{self, KnownLeader};
 use crate::report::notify::Notifier;
 use crate::supervise::job::GuardedJob;
 use crate::supervise::kafka::KafkaState;
@@ -79,7 +79,7 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, StartupError
         main_loop.logger.event(&LogEvent::Exiting {
             status: status.code(),
             from: if status.is_jobs_own() { From::Job } else { From::NeliRun },
-            why: notes::of_exit(status, &main_loop.config, main_loop.leader().as_deref()),
+            why: notes::of_exit(status, &main_loop.config, &main_loop.known_leader()),
         });
         main_loop.logger.finish();
         main_loop.stderr.finish();
@@ -216,9 +216,14 @@ impl MainLoop {
     }
 
     /// The leader, as far as known, if there is only one role.
-    fn leader(&self) -> Option<Box<str>> {
-        let [role] = self.nodes.roles.as_slice() else { return None };
-        role.node.status(clock::now()).leader.and_then(|leader| leader.name)
+    fn known_leader(&self) -> KnownLeader {
+        let [role] = self.nodes.roles.as_slice() else { return KnownLeader::None };
+        match role.node.status(clock::now()).leader.and_then(|leader| leader.name) {
+            Some(name) => KnownLeader::Named(name),
+            None if self.kafka.outage.trouble().is_some() => KnownLeader::NoAnswer,
+            None if !role.node.is_caught_up() => KnownLeader::Unread,
+            None => KnownLeader::None,
+        }
     }
 
     /// Turns until the end.

@@ -56,7 +56,7 @@ struct Line {
 pub fn main(assert: &Assert, look: impl FnOnce() -> Result<Look, StartupError>) -> Result<ExitStatus, StartupError> {
     let answer = match by_descriptor(assert) {
         Some(answer) => answer,
-        None => by_journal(assert, &look()?)?,
+        None => by_journal(assert, &look().map_err(|missing| without_descriptor(assert, &missing))?)?,
     };
     let (status, leads, why) = match answer.verdict {
         Verdict::Leads => (ExitStatus::Success, Some(true), None),
@@ -94,6 +94,18 @@ impl Answer {
         };
         Self { by, left: Some(left), verdict }
     }
+}
+
+/// Inside a job nobody expects to be asked for what reading the journal takes.
+fn without_descriptor(assert: &Assert, missing: &StartupError) -> StartupError {
+    let Some(number) = assert.descriptor else { return StartupError::with(missing.status, missing) };
+    StartupError::with(
+        missing.status,
+        format!(
+            "descriptor {number} (NELI_LEASE_FD) is not the lease here: a program on the way has closed it (in Python pass it by \
+             pass_fds); without it the journal is read, for which {missing}"
+        ),
+    )
 }
 
 /// By the lease descriptor, where there is that of the term.

@@ -223,8 +223,19 @@ pub(crate) fn of_outage(error: String, down: Duration) -> Event {
     Event::BrokerDown { error, down }
 }
 
-/// Why the process exits with this status; none if it is the job's. `leader`: the leader, as far as known.
-pub(crate) fn of_exit(status: ExitStatus, config: &Config, leader: Option<&str>) -> Option<String> {
+/// Who leads, as far as known.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum KnownLeader {
+    Named(Box<str>),
+    /// Kafka does not answer.
+    NoAnswer,
+    /// The journal was not read to its end.
+    Unread,
+    None,
+}
+
+/// Why the process exits with this status; none if it is the job's.
+pub(crate) fn of_exit(status: ExitStatus, config: &Config, leader: &KnownLeader) -> Option<String> {
     let why = match status {
         ExitStatus::Answer(_) | ExitStatus::Job(_) | ExitStatus::Success => return None,
         ExitStatus::CannotRun | ExitStatus::NotFound => "the job can't be started".to_owned(),
@@ -236,8 +247,13 @@ pub(crate) fn of_exit(status: ExitStatus, config: &Config, leader: Option<&str>)
         ExitStatus::LostStopped => "the lead was lost, and the job has stopped (--on-loss exit)".to_owned(),
         ExitStatus::NotElected => {
             let wait = spoken(config.wait.unwrap_or_default());
-            let leader = leader.map_or_else(|| "no leader is known".to_owned(), |leader| format!("leader is {leader}"));
-            format!("not elected within --wait {wait}; {leader}")
+            let known = match leader {
+                KnownLeader::Named(name) => format!("leader is {name}"),
+                KnownLeader::NoAnswer => "Kafka does not answer".to_owned(),
+                KnownLeader::Unread => "Kafka has not given the journal up to its end in that time".to_owned(),
+                KnownLeader::None => "no leader is known".to_owned(),
+            };
+            format!("not elected within --wait {wait}; {known}")
         }
         ExitStatus::NotLeader => "not the leader".to_owned(),
         ExitStatus::Refused => "neli-run can't stand for election; the line above says why".to_owned(),

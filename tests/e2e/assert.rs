@@ -61,6 +61,21 @@ fn where_the_descriptor_is_not_the_lease_the_journal_tells() {
     }
 }
 
+/// Options of a command line are no variables: the job's children do not have them.
+#[test]
+fn without_the_descriptor_and_the_variables_it_says_what_was_closed() {
+    let stage = stage(Elector::Log);
+    let script = format!(
+        "unset NELI_RUN_GROUP NELI_RUN_BROKERS; eval \"exec $NELI_LEASE_FD</dev/zero\"; {PROGRAM} assert; echo $?"
+    );
+    let printed = job(&stage, &script);
+    assert!(
+        printed[0].contains("(NELI_LEASE_FD) is not the lease here: a program on the way has closed it"),
+        "{printed:?}"
+    );
+    assert!(printed[0].contains("--group is required") && printed[1] == "125", "{printed:?}");
+}
+
 /// A job of an older term, or one that outlived its supervisor's right, is told so.
 #[test]
 fn outside_a_job_the_journal_tells_of_each_term() {

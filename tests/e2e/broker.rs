@@ -105,6 +105,8 @@ fn that_never_existed_are_waited_for_no_longer_than_the_limit() {
                 bare().option("--group", "g").option("--brokers", &address).option("--elect", elector.name());
             let mut candidate = candidate.option("--wait", "1s").job(["true"]).start();
             assert_eq!(candidate.status(), 75, "{address}");
+            let exiting = candidate.await_event("exiting");
+            assert!(exiting.text("why").starts_with("not elected within --wait 1s; Kafka "), "{exiting:?}");
         }
     }
 }
