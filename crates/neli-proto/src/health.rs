@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_early_counts_only_after_a_success() {
+    fn an_early_failure_counts_only_after_a_success() {
         let mut scenario = Scenario::begin(45);
         for _ in 0..4 {
             assert_eq!(scenario.go_on(FAILED), None);

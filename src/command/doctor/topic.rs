@@ -74,7 +74,8 @@ impl Look<'_> {
         match self.examination.try_to_create(&subject.elections, planned) {
             Ok(()) => {
                 findings.ok("topic", format!("topic \"{name}\": it does not exist yet; a candidate creates it"));
-                let text = format!("topic \"{name}\": whether this user may READ and WRITE it is told once it exists");
+                let text =
+                    format!("topic \"{name}\": whether this user may READ and WRITE it can be checked once it exists");
                 findings.skipped("rights", text);
             }
             Err(error) => findings.fail("topic", error.to_string(), create),
@@ -189,7 +190,7 @@ fn identity(name: &str, identity: Option<TopicIdentity>, findings: &mut Findings
             findings.warn("topic-id", text, None);
         }
         Some(TopicIdentity::Missing) | None => {
-            findings.skipped("topic-id", format!("topic \"{name}\": its id is not told"));
+            findings.skipped("topic-id", format!("topic \"{name}\": its id is unknown"));
         }
     }
 }
@@ -251,7 +252,7 @@ mod tests {
         };
         assert!(report(Some(TopicIdentity::Unnamed)).starts_with("WARN  topic-id  topic \"g.neli\": it has no id "));
         let unknown = report(None);
-        assert!(unknown.contains("topic-id  topic \"g.neli\": its id is not told"), "{unknown}");
+        assert!(unknown.contains("topic-id  topic \"g.neli\": its id is unknown"), "{unknown}");
         assert_eq!(report(Some(TopicIdentity::Missing)), unknown);
     }
 

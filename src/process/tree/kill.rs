@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_learnt_is_killed_while_the_kernel_has_no_time_for_the_control_group() {
+    fn known_processes_are_killed_while_the_control_group_blocks() {
         let (mut root, below) = family();
         let stalled = StalledGroup::new();
         thread::scope(|scope| {

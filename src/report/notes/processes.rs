@@ -5,7 +5,7 @@ pub(super) fn of_stuck(pids: &[u32]) -> String {
     let named: Vec<String> = pids.iter().map(ToString::to_string).collect();
     let what = match pids {
         [] => {
-            return "whether something of the job is left can't be seen (/proc can't be read): the term is not released, and ends with its \
+            return "whether a process of the job is left is unknown (/proc can't be read): the term is not released, and ends with its \
                     lease; see whether files can be opened (ulimit -n) and there is memory, and what of the job still runs"
                 .to_owned();
         }
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_named_where_it_can_be_seen() {
+    fn remaining_processes_are_named_if_visible() {
         assert!(of_stuck(&[7]).starts_with("a process of the job can't be killed (pid 7): the term is not released"));
         assert!(of_stuck(&[7, 8]).starts_with("processes of the job can't be killed (pid 7, 8): "));
         let unseen = of_stuck(&[]);
