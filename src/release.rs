@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_guard_writes_is_read_and_becomes_a_release() {
+    fn an_entry_of_the_guard_is_read_and_becomes_a_release() {
         let order = r#"{"member":"m","term":42,"seen":57,"seq":9,"release":{
             "client":{"brokers":{"At":"localhost:9092"},"properties":[["linger.ms","1"]]},
             "election":{"group":"g","topic":"t","partition":0,"role":0},"name":"n","lease_ms":5000}}"#;

@@ -186,7 +186,7 @@ fn the_protocol_does_not_link_std() {
 }
 
 #[test]
-fn what_has_effects_never_decides() {
+fn modules_with_effects_never_decide() {
     for line in EFFECTS.into_iter().flat_map(lines_of) {
         for deciding in DECIDING {
             assert!(!line.code.contains(deciding), "{line}: it is told what to do; no {deciding}");

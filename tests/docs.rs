@@ -162,7 +162,7 @@ fn the_page_about_json_lists_every_event_of_the_log() {
 
 /// The pages name what shows a claim: a file, and then, in the same paragraph or row, tests that are in it.
 #[test]
-fn what_shows_a_claim_is_there() {
+fn every_test_named_as_evidence_exists() {
     for (page, least) in
         [("docs/architecture.md", 2), ("docs/guarantees.md", 40), ("docs/scale.md", 1), ("docs/security.md", 20)]
     {
@@ -214,7 +214,7 @@ fn every_cited_rule_is_defined() {
 
 /// Comments of the sources cite files of the repository by their names, and pages by their headings: each is there.
 #[test]
-fn what_a_comment_cites_is_there() {
+fn every_citation_in_a_comment_has_a_target() {
     let folders = ["benches", "crates", "docs", "examples", "fuzz", "man", "packaging", "src", "tests"];
     let mut files: Vec<PathBuf> = folders.iter().flat_map(|folder| files_below(&root(folder))).collect();
     files.extend(["CHANGELOG.md", "CONTRIBUTING.md", "Cargo.toml", "README.md"].map(root));

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 #[test]
-fn what_a_page_links_to_is_there() {
+fn every_link_of_the_docs_has_a_target() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let of_docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
     let others = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|page| root.join(page));

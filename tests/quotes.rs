@@ -47,7 +47,7 @@ fn every_warning_has_a_row_that_says_what_to_do() {
 }
 
 #[test]
-fn what_the_pages_call_an_option_is_one() {
+fn every_option_named_in_the_docs_exists() {
     let program = cli::definition();
     let all = program.get_arguments().chain(program.get_subcommands().flat_map(clap::Command::get_arguments));
     let known: Vec<String> = all.filter_map(|option| Some(format!("--{}", option.get_long()?))).collect();

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_death_is_told_from_the_last_heartbeat_on_and_an_outage_up_to_now() {
+    fn a_death_is_shown_from_the_last_heartbeat_and_an_outage_up_to_now() {
         let history = died(108_000);
         let rows = rows(&history, AT, 0);
         let expected: Vec<(Option<Duration>, bool, String)> =
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_told_as_one() {
+    fn a_count_of_one_is_in_the_singular() {
         let one = Finding::NotEffective { claims: 1, words: 2, nonsense: 0 };
         let expected =
             "not effective: 1 claim that came too late, 2 records of leaders that led no more, 0 records without sense";

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_passed_on_the_command_line_is_read_back() {
+    fn arguments_passed_to_the_guard_are_read_back() {
         let file = sealed_memfd::write(&"configuration").unwrap();
         for supervisor_pidfd in [None, Some(7)] {
             let arguments = Arguments { supervisor: 1, socket: 5, guard_config: file.as_raw_fd(), supervisor_pidfd };

@@ -35,7 +35,7 @@ mod tests {
 
     /// In which order they wait is shown where that is decided, in `neli_proto::guard::Orders`.
     #[test]
-    fn what_a_full_socket_does_not_take_is_sent_in_the_same_order_once_there_is_room() {
+    fn messages_for_a_full_socket_are_sent_in_order_once_there_is_room() {
         const SIGNAL: Order = Order::Signal { signal: SIGUSR1, to: Target::Main };
         let (ours, peer) = Channel::pair().unwrap();
         while ours.send(b"filler", None).is_ok() {}

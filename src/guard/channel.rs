@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_before_the_end_is_read_before_it() {
+    fn packets_sent_before_the_end_are_read_before_it() {
         let (one, other) = Channel::pair().unwrap();
         other.send(b"never read", None).unwrap();
         one.send(b"last word", None).unwrap();

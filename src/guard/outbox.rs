@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_has_no_memory_for_is_sent_later() {
+    fn a_packet_without_kernel_memory_is_sent_later() {
         for errno in [ENOBUFS, ENOMEM, ETOOMANYREFS] {
             let mut answers = Answers::default();
             answers.put(Answer::Gone, None);

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_open_is_listed_without_the_listing_itself() {
+    fn open_descriptors_are_listed_without_that_of_the_listing() {
         let file = File::open("/dev/null").unwrap();
         let numbers = open().unwrap();
         assert!(numbers.contains(&file.as_raw_fd()));

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_needed_is_there_where_tests_run() {
+    fn the_machine_that_runs_tests_has_the_needed_limits() {
         validate(0).unwrap();
     }
 

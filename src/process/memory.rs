@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     #[cfg(feature = "ssl")]
-    fn what_is_given_back_of_a_library_comes_back_when_it_is_used() {
+    fn returned_pages_of_a_library_come_back_when_used() {
         use rdkafka::config::ClientConfig;
         use rdkafka::producer::BaseProducer;
         let use_it = || {

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_none() {
+    fn an_invalid_value_gives_none() {
         assert_eq!(found(&[&[("cpu.max", "")], &[("cpu.max", "nonsense")], &[("cpu.cfs_quota_us", "1000")]]), None);
     }
 }

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_appended_before_the_lock_is_given_up_is_not_left_behind() {
+    fn entries_appended_before_the_lock_is_released_are_delivered() {
         let queue = ReleaseQueue::new().unwrap();
         let mut deliverer = inherited(&queue).append(&1).unwrap().unwrap();
         assert_eq!(read(&mut deliverer), [1]);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_on_is_recognized_and_what_a_person_can_open_is_not() {
+    fn an_inherited_queue_is_recognized_and_other_descriptors_are_not() {
         let queue = ReleaseQueue::new().unwrap();
         let text = |number: RawFd| OsString::from(number.to_string());
         let numbers = inherited(&queue).append(&7).unwrap().unwrap().hand_on().unwrap();

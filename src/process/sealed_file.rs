@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_values_are_read_back() {
         let number = write(&["a", "b"]).unwrap().into_raw_fd();
         assert_eq!(read::<Vec<String>>(number).unwrap(), ["a", "b"]);
     }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sealed_file_is_refused() {
+    fn a_file_that_is_not_sealed_is_refused() {
         let number = File::open("/dev/zero").unwrap().into_raw_fd();
         assert_eq!(read::<Vec<String>>(number).unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_pieces_is_passed_on_by_the_line() {
+    fn output_in_pieces_is_passed_on_by_the_line() {
         let mut passed = Vec::new();
         let mut pass_on = |line: &[u8]| passed.push(line.to_owned());
         let mut line = PartialLine::default();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_shown_all_the_same() {
+    fn bytes_that_are_no_text_are_shown() {
         let mut line = LastLine::default();
         line.push(b"\xffa");
         assert_eq!(line.text(), "\u{fffd}a");

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_excluded_is_so_with_all_below_it() {
+    fn an_excluded_process_is_excluded_with_its_descendants() {
         let processes = [(5, 1, 'S', 1), (6, 5, 'S', 1), (7, 6, 'S', 1), (8, 5, 'S', 1)];
         assert_eq!(members_of(5, &[6], &processes), [8]);
     }
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_its_parent_alone_shows_is_found_with_what_is_below_it() {
+    fn a_process_shown_only_by_its_parent_is_found_with_its_children() {
         let proc = proc_with(&[(5, 1, 'S', 1), (6, 5, 'S', 1), (7, 6, 'S', 1), (8, 7, 'S', 1)], true);
         for hidden in [6, 7] {
             fs::remove_dir_all(proc.path().join(hidden.to_string())).unwrap();

@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_taken_is_sent_again() {
+    fn a_status_that_was_not_taken_is_sent_again() {
         let (socket, name) = manager("again");
         let (mut notifier, _) = notifier(&[("NOTIFY_SOCKET", &name)]);
         drop(socket);

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_ours_and_systemds_is_not_handed_on() {
+    fn own_variables_and_systemds_are_not_passed_to_the_job() {
         for name in ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "NELI_RUN_PROPERTY", "NELI_RUN_LEASE"] {
             assert!(!is_handed_on(OsStr::new(name)), "{name}");
         }

@@ -13,7 +13,7 @@ mod values;
 const WHOLE: &[&str] = &["--group", "g", "--brokers", "localhost:9092", "--", "true"];
 
 #[test]
-fn what_is_missing_is_named() {
+fn each_missing_argument_is_named() {
     refused("", "nothing to run; try: neli-run --embedded --group NAME -- COMMAND, or neli-run --help");
     refused("-- true", "--group is required: the election's name, the same on every machine");
     refused(
@@ -32,7 +32,7 @@ fn what_is_missing_is_named() {
 }
 
 #[test]
-fn what_stands_in_the_wrong_place_is_put_right() {
+fn a_misplaced_argument_gets_a_hint() {
     refused("-g g sleep 1", "sleep: COMMAND comes after --, as in: neli-run --group .. -- sleep");
     refused("-g g -b a:1 watch", "watch: a subcommand comes first, as in: neli-run watch --group ..");
     refused("watch -g g now", "now: watch takes no such argument; neli-run watch --help lists them");

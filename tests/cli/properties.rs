@@ -3,7 +3,7 @@
 use crate::{WHOLE, command, one_line, refused, refused_value, run, whole};
 
 #[test]
-fn what_the_protocol_rests_on_is_refused_by_every_name() {
+fn a_property_that_the_protocol_needs_is_refused_under_every_name() {
     for (key, hint) in [
         ("acks", "acks=all is required"),
         ("request.required.acks", "acks=all is required"),

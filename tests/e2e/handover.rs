@@ -57,7 +57,7 @@ with_both_electors! {
     }
 
     /// A child in a session of its own outlives the main process: it is asked as well, and costs no stop timeout.
-    fn what_the_job_leaves_is_asked_too(elector) {
+    fn processes_that_the_job_leaves_get_the_stop_signal_too(elector) {
         let stage = stage(elector);
         let job = stage.witness().with("--session").command();
         let mut first = stage.candidate().option("--stop-timeout", "50s").job(job).start();
@@ -85,7 +85,7 @@ with_both_electors! {
     }
 
     /// What anybody can read in the journal afterwards: each term's claim, its beats, its release, all by the law.
-    fn the_journal_tells_the_story(elector) {
+    fn the_journal_shows_the_handover(elector) {
         let stage = stage(elector);
         let mut first = stage.candidate().start();
         let term = first.await_lead();

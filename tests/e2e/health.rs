@@ -67,7 +67,7 @@ with_both_electors! {
 
 /// What it says is on stderr, even where the log is not.
 #[test]
-fn what_it_says_goes_to_stderr() {
+fn the_output_of_a_command_goes_to_stderr() {
     let stage = stage(Elector::Log);
     let log = stage.directory().join("log");
     let mut run = looked_after(&stage, "echo one; printf two >&2; exit 1").option("--health-failures", "1");
@@ -210,7 +210,7 @@ fn a_job_that_ends_is_not_kept_by_its_health_command() {
 /// What gets away from a health command is the tree's all the same, gone before the release; and before another leads,
 /// when the supervisor is killed.
 #[test]
-fn what_gets_away_from_a_health_command_is_gone_before_the_release() {
+fn processes_that_leave_a_health_command_are_gone_before_the_release() {
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
         let stage = stage(Elector::Log);
         let daemon = stage.witness().with("--ignore-stop").with("--daemon").command();

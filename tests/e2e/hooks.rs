@@ -183,7 +183,7 @@ fn the_jobs_end_is_the_end_of_its_hook() {
 }
 
 #[test]
-fn what_gets_away_from_the_leads_hook_is_gone_before_the_release() {
+fn processes_that_leave_the_leads_hook_are_gone_before_the_release() {
     let stage = stage(Elector::Log);
     let daemon = stage.witness().with("--ignore-stop").with("--daemon").command();
     let words: Vec<_> = daemon.iter().map(|word| word.to_string_lossy()).collect();

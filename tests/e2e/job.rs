@@ -259,7 +259,7 @@ fn a_stop_leaves_nothing_of_a_wild_tree() {
 /// A daemon that the job left behind is running work: asked, then killed, and only then is the lead given up. The status is
 /// the main process's.
 #[test]
-fn what_it_leaves_behind_is_ended_too() {
+fn processes_that_a_command_leaves_are_ended_too() {
     let stage = stage(Elector::Log);
     let job = stage.witness().with("--ignore-stop").with("--daemon").set("--end-ms", 300).set("--status", 5);
     let mut run = stage.candidate().job(job.command()).option("--stop-timeout", "500ms").start();

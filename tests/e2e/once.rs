@@ -151,7 +151,7 @@ fn a_runner_that_is_gone_has_not_done_it() {
 }
 
 #[test]
-fn what_is_known_of_a_key_outlives_the_journal() {
+fn facts_of_a_key_outlive_the_journal() {
     let stage = stage(Elector::Log);
     assert_eq!(once(&stage, "true").option("--name", "a").start().status(), 0);
     let kafka = harness::kafka::Kafka::shared();

@@ -168,7 +168,7 @@ with_both_electors! {
     }
 
     /// Of many roles that are claimed at once most guards wait their turn. Whoever is stopped then releases each of them.
-    fn whoever_is_stopped_while_guards_wait_releases_each_role(elector) {
+    fn a_stop_while_guards_wait_releases_each_role(elector) {
         let stage = stage(elector);
         let roles = numbers(40);
         let mut candidate = candidate(&stage, "40").start();

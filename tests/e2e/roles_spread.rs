@@ -124,7 +124,7 @@ with_both_electors! {
     }
 
     /// What is beyond the limits is led by nobody, until somebody comes who has room.
-    fn nobody_leads_more_than_it_may(elector) {
+    fn no_process_leads_more_roles_than_its_limit(elector) {
         let stage = stage(elector);
         let roles = numbers(5);
         let of_two = || candidate(&stage, "5").option("--max-roles", "2").start();
@@ -168,7 +168,7 @@ with_both_electors! {
     }
 
     /// Another order of the names would have two candidates lead one role: the later one does not start, and names the other.
-    fn whoever_maps_a_role_elsewhere_does_not_start(elector) {
+    fn a_candidate_that_maps_a_role_elsewhere_does_not_start(elector) {
         let stage = stage(elector);
         let roles = ["ingest", "bill"].map(str::to_owned);
         let first = vec![candidate(&stage, "ingest,bill").option("--name", "web1").start()];
@@ -205,7 +205,7 @@ with_both_electors! {
     }
 
     /// A number of roles beside names: other elections, in which no role is handed to whoever does not stand for it. Each says so.
-    fn whoever_shares_no_role_is_named_and_given_none(elector) {
+    fn a_candidate_that_shares_no_role_is_named_and_given_none(elector) {
         let stage = stage(elector);
         let of_five = numbers(5);
         let five = vec![candidate(&stage, "5").option("--name", "web1").start()];

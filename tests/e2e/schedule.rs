@@ -119,7 +119,7 @@ fn a_clock_that_is_set_runs_nothing_twice() {
 
 /// A run that goes on when the next time comes, and one that fails: both are told, and the daemon goes on.
 #[test]
-fn what_a_run_outlasts_is_skipped_and_a_failure_ends_nothing() {
+fn windows_during_a_run_are_skipped_and_a_failure_ends_nothing() {
     let stage = stage(Elector::Log);
     let go = stage.directory().join("go");
     let clock = WallClock::new(&stage, "clock", HOUR);

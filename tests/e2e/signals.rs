@@ -238,7 +238,7 @@ fn two_stops_at_once_are_one() {
 
 /// What was ignored at the start (`nohup`, a shell's `&`) stays ignored: lead and job live on.
 #[test]
-fn what_was_ignored_stays_ignored() {
+fn an_ignored_signal_stays_ignored() {
     let stage = stage(Elector::Log);
     // `sleep` catches nothing: it lives because it inherits what is ignored.
     let candidate = stage.candidate().lease("1s").job(["sleep", "1000"]);

@@ -106,7 +106,7 @@ fn ready_comes_before_any_broker() {
 
 /// What can't run is never ready.
 #[test]
-fn what_is_refused_is_never_ready() {
+fn a_refused_candidate_is_never_ready() {
     let stage = Stage::unreachable(PROGRAM);
     let broker = SilentBroker::start();
     let missing = stage.directory().join("no").join("log");

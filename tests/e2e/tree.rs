@@ -52,7 +52,7 @@ fn warns(warnings: &[harness::candidate::Event]) -> bool {
 
 /// What can't be killed is named, and nothing is released while it lives: the lease runs out by itself.
 #[test]
-fn what_cannot_die_is_named_and_never_released() {
+fn a_process_that_cannot_die_is_named_and_its_term_never_released() {
     if !is_root() {
         return;
     }
@@ -73,7 +73,7 @@ fn what_cannot_die_is_named_and_never_released() {
 /// The same without root: whoever traces a process keeps its end to himself, and until he tells it nobody can know that
 /// nothing is left.
 #[test]
-fn what_a_stranger_traces_is_named_and_never_released() {
+fn a_process_traced_by_another_user_is_named_and_its_term_never_released() {
     let stage = stage(Elector::Log);
     let job = stage.witness().with("--ignore-stop").command();
     let mut run = stage.candidate().lease("1s").option("--stop-timeout", "200ms").job(job).start();
@@ -143,7 +143,7 @@ fn lead_out_of_reach(stage: &Stage, delegated: &Delegated) -> (Running, u64) {
 
 /// With a control group of the job's own, what got root is ended like all else; and nothing of the group is left.
 #[test]
-fn what_is_out_of_reach_is_ended_by_its_control_group() {
+fn unreachable_processes_are_ended_by_their_control_group() {
     if !is_root() {
         return;
     }
@@ -162,7 +162,7 @@ fn what_is_out_of_reach_is_ended_by_its_control_group() {
 
 /// The same when the guard dies, and the kernel has forgotten to end such a job with it.
 #[test]
-fn what_is_out_of_reach_is_ended_when_the_guard_dies() {
+fn unreachable_processes_end_when_the_guard_dies() {
     if !is_root() {
         return;
     }
@@ -202,7 +202,7 @@ fn start_hidden(stage: &Stage) -> Running {
 
 /// What `/proc` hides is found, killed and waited for all the same: at a stop, and when guard or supervisor dies.
 #[test]
-fn what_proc_hides_is_ended() {
+fn processes_hidden_in_proc_are_ended() {
     let unshare =
         ["--mount", "--propagation", "private", "--", "mount", "-t", "proc", "-o", "hidepid=2", "proc", "/proc"];
     if !Command::new("unshare").args(unshare).output().is_ok_and(|tried| tried.status.success()) {

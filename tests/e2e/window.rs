@@ -149,7 +149,7 @@ fn a_clock_that_is_far_ahead_stops_no_other_machine() {
 
 /// Retries are counted in the window, and the next one begins anew.
 #[test]
-fn what_has_failed_in_a_window_is_tried_again_in_the_next() {
+fn a_run_that_failed_in_a_window_is_tried_again_in_the_next() {
     let stage = stage(Elector::Log);
     let clock = WallClock::new(&stage, "a", HOUR);
     let failing = |name| crontab(&stage, (name, &clock), "exit 3").option("--retries", "1").start();

@@ -97,7 +97,7 @@ fn the_hook_is_another_command() {
 }
 
 #[test]
-fn what_takes_too_long_is_killed_with_its_group_and_the_job_is_not() {
+fn a_command_over_its_timeout_is_killed_with_its_group_but_not_the_job() {
     let mut fixture = with_health(JOB, &format!("trap '' TERM; sh -c '{REPORT_PID}' & {REPORT_PID}"));
     let (_, job) = fixture.start(0, far_deadline());
     let kill_at = near_deadline();
@@ -114,7 +114,7 @@ fn what_takes_too_long_is_killed_with_its_group_and_the_job_is_not() {
 }
 
 #[test]
-fn what_it_leaves_in_its_group_is_ended_with_it() {
+fn processes_left_in_a_commands_group_end_with_it() {
     // It ends once the other has written its pid.
     let line = format!("sh -c '{REPORT_PID}' & {UNTIL_RELEASED}");
     let mut fixture = with_health(JOB, &line);

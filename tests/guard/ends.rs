@@ -68,7 +68,7 @@ fn a_stop_right_after_a_spawn_ends_the_job() {
 }
 
 #[test]
-fn what_ignores_the_stop_signal_is_killed_at_the_stop_timeout() {
+fn a_job_that_ignores_the_stop_signal_is_killed_at_the_stop_timeout() {
     let mut fixture = GuardFixture::running(RUNAWAYS);
     fixture.start(0, far_deadline());
     let processes = runaways(&mut fixture);

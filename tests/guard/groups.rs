@@ -148,7 +148,7 @@ fn it_is_removed_with_its_maker_whatever_the_job_made_below_it() {
 }
 
 #[test]
-fn what_a_killed_supervisor_and_guard_have_left_is_removed_by_the_next() {
+fn the_next_supervisor_removes_leftovers_of_a_killed_one_and_its_guard() {
     let Some(group) = made() else { return };
     let parent = path_of(&group).parent().unwrap().to_owned();
     let left = parent.join(format!("neli-run.{}.left", std::process::id()));

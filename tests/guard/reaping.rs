@@ -82,7 +82,7 @@ fn of_many_that_have_ended_so_many_are_waited_for_at_once() {
 }
 
 #[test]
-fn what_another_thread_has_started_is_left_to_it() {
+fn children_of_another_thread_are_left_to_it() {
     play("reaping::role_of_a_reaper");
 }
 

@@ -221,7 +221,7 @@ fn one_process_delivers_the_releases_of_all_guards_of_a_supervisor() {
 }
 
 #[test]
-fn what_was_released_is_not_released_again() {
+fn a_released_term_is_not_released_again() {
     let mut supervisor = Supervisor::of(TREE);
     supervisor.start(&spawn(42, far_deadline()));
     let left = supervisor.pipe.next_process();
@@ -237,7 +237,7 @@ fn what_was_released_is_not_released_again() {
 
 /// What was reported as stuck is killed again and again, and its term is never released, not even when it has ended after all.
 #[test]
-fn what_was_stuck_is_never_released() {
+fn a_term_with_a_stuck_process_is_never_released() {
     let mut supervisor = Supervisor::configured(TREE, |guard_config| guard_config.lease = Duration::from_millis(300));
     supervisor.start(&spawn(42, far_deadline()));
     let left: i32 = supervisor.pipe.next_line().parse().unwrap();

@@ -72,7 +72,7 @@ fn a_fork_bomb_is_gone_after_it_has_started_all() {
 }
 
 #[test]
-fn what_is_stopped_is_asked_and_goes_on_to_answer() {
+fn a_stopped_process_gets_the_signal_and_is_continued() {
     let text = r#"
         perl -e 'sub say { open(W, ">", $ENV{PIPE}); print W "$_[0]\n"; close W }
                  $SIG{TERM} = sub { say("asked"); exit };
@@ -91,7 +91,7 @@ fn what_is_stopped_is_asked_and_goes_on_to_answer() {
 }
 
 #[test]
-fn what_is_stopped_is_killed() {
+fn a_stopped_process_is_killed() {
     let text = r#"
         trap '' TERM CONT
         report='echo $$ > "$PIPE"; kill -STOP $$; sleep 600'
@@ -163,7 +163,7 @@ fn a_child_that_a_stranger_traces_for_long_is_named() {
 /// A process that got the stop signal as one of the job's group does not get it again when the main process has ended: to many
 /// programs a second signal means to end at once.
 #[test]
-fn what_is_left_behind_is_asked_once() {
+fn remaining_processes_get_the_stop_signal_once() {
     let text = r#"
         handler='sub say { open(W, ">", $ENV{PIPE}); print W "$_[0]
 "; close W }
@@ -196,7 +196,7 @@ fn what_is_left_behind_is_asked_once() {
 
 /// What the main process leaves is sent the stop signal one by one, wherever it is, stopped or not, and then killed.
 #[test]
-fn what_is_left_behind_is_asked_one_by_one_and_killed_in_the_end() {
+fn remaining_processes_get_the_signal_one_by_one_and_are_killed_in_the_end() {
     let text = r#"
         handler='sub say { open(W, ">", $ENV{PIPE}); print W "$_[0]\n"; close W }
                 $SIG{TERM} = sub { say("asked"); exit }; say("ready"); kill "STOP", $$ if @ARGV; sleep 600'

@@ -156,7 +156,7 @@ with_both_electors! {
     }
 
     /// The callback is awaited before the release.
-    fn what_comes_before_the_release_is_awaited(elector) {
+    fn the_callback_before_the_release_is_awaited(elector) {
         let stage = stage(elector);
         run(async {
             let called = Arc::new(AtomicBool::new(false));

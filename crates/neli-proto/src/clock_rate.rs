@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_allowed_is_what_a_silence_leaves() {
+    fn the_allowed_rate_is_the_slack_of_the_silence() {
         let (long, longer) = (silence(Duration::from_secs(10)), silence(Duration::from_secs(20)));
         let lease = Duration::from_secs(10);
         assert_eq!(longer, long + lease + Duration::from_micros(10 * ALLOWED_PPM));

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_recorded_before_a_key_was_forgotten_counts_for_nothing_and_what_came_after_that_counts() {
+    fn facts_before_a_key_was_forgotten_do_not_count_and_later_ones_do() {
         let forgotten = Fact { forgets: 1, ..fact(Outcome::Forgotten, 57) };
         let done = |term, forgets| Fact { forgets, ..fact(Outcome::Done, term) };
         assert!(done(57, 0).is_forgotten_by(&forgotten), "also where its record reaches the log late");

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_early_counts_only_after_a_success() {
+    fn an_early_failure_counts_only_after_a_success() {
         let mut scenario = Scenario::begin(45);
         for _ in 0..4 {
             assert_eq!(scenario.go_on(FAILED), None);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_killed_with_its_run_says_nothing() {
+    fn a_command_killed_with_its_run_reports_nothing() {
         let mut scenario = Scenario::begin(60);
         assert_eq!(scenario.go_on(CommandEnd::Abandoned), None);
         assert_eq!(scenario.go_on(FAILED), None, "it was no success either");

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_long_ago_counts_no_more() {
+    fn a_failure_of_long_ago_counts_no_more() {
         let limit = Some(Limit { restarts: 2, within: seconds(100) });
         let always = policy(Restart::Always, seconds(1), limit);
         let decisions = follow(always, &[(FAILED, 60); 20]);

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_only_shown_tells_no_two_states_apart() {
+    fn fields_for_display_do_not_distinguish_two_states() {
         let since = |nanos| Shown(Some(Time::from_nanos(nanos)));
         assert_eq!(since(1), since(2));
     }

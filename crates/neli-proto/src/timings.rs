@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_chosen_goes_by_the_lease_up_to_a_bound() {
+    fn the_default_follows_the_lease_up_to_a_bound() {
         let chosen = |lease| (default_heartbeat_interval(lease), default_fence_warning(lease));
         assert_eq!(chosen(ms(4_000)), (ms(800), ms(1_000)));
         assert_eq!(chosen(ms(20_000)), (ms(1_000), ms(2_500)));

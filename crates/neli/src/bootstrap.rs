@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_librdkafka_takes_is_taken() {
+    fn a_valid_librdkafka_property_is_accepted() {
         for entry in ["localhost:9092", "10.0.0.1:1", "kafka-1.example.com:65535", "[::1]:9092", "[fe80::1%eth0]:9092"]
         {
             assert_eq!(validate_entry(entry, "plaintext"), Ok(()), "{entry}");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_passed_over_is_refused() {
+    fn an_address_that_librdkafka_ignores_is_refused() {
         let refused = [
             "",
             "localhost",

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_from_another_thread_wakes_it() {
+    fn an_event_of_another_thread_wakes_it() {
         let (sender, mut received) = mpsc::unbounded_channel();
         let other = thread::spawn(move || sender.send(7).unwrap());
         assert_eq!(Waiter::new().unwrap().wait(None, received.recv()), Some(Some(7)));

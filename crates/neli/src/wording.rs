@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_told_of_its_own_methods() {
+    fn a_program_reads_the_names_of_its_own_methods() {
         let shown = of_library("topic \"t\": it does not exist; create it, or drop --no-create-topic");
         assert_eq!(shown, "topic \"t\": it does not exist; create it, or don't call create_topic(false)");
         let shown = of_library(

@@ -52,7 +52,7 @@ async fn a_topic_that_is_missing_is_waited_for() {
 
 /// That nobody leads is told from what is not known.
 #[tokio::test(flavor = "current_thread")]
-async fn nobody_answers_and_that_is_told() {
+async fn an_unreachable_broker_is_reported() {
     // Nothing listens there.
     let mut follower = Follower::builder("billing").brokers("127.0.0.1:9").start().unwrap();
     assert_eq!(follower.leadership(), Leadership::Unknown { trouble: None });

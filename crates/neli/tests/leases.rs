@@ -155,7 +155,7 @@ async fn elections_end() {
 
 /// Leads and their tasks may be sent to other threads.
 #[test]
-fn what_waits_may_be_spawned() {
+fn futures_that_wait_are_send() {
     fn is_send<T: Send>(_: T) {}
     fn is_shared<T: Send + Sync>() {}
     let _ = |election: Election, mut lead: neli::Lead| {

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exec_would_refuse_is_refused_with_its_error() {
+    fn a_command_that_exec_refuses_is_refused_with_its_error() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path();
         file(path, "broken", 0o755, "#! /no/such/shell -e\n");

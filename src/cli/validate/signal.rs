@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_signal_is_none() {
+    fn a_name_that_is_no_signal_gives_none() {
         for text in ["", "0", "32", "65", "-1", "+15", "FOO", "SIG", "RTMIN+99", "RTMIN+-1", "RTMAX-99", "99999999999"]
         {
             assert_eq!(number(text), None, "{text}");

@@ -156,7 +156,7 @@ fn bounds_belong_to_what_they_bound() {
 }
 
 #[test]
-fn what_runs_beside_the_job_is_for_the_shell() {
+fn a_command_beside_the_job_runs_in_the_shell() {
     let plain = validate(&[], &["-g", "b", "--embedded", "--health-cmd", "curl -f x", "--", "true"]).unwrap().commands;
     let policy = HealthPolicy {
         interval: Duration::from_secs(10),

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_broker_left_is_doubted_for_the_longest_lease() {
+    fn the_leases_of_a_killed_broker_are_doubted_for_the_longest_lease() {
         assert_eq!(judge(Some(marker("now", None)), "now", at(100), DISTRUST), at(161));
         assert_eq!(judge(None, "now", at(100), DISTRUST), at(161));
     }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_values_are_read_back() {
         let directory = tempfile::tempdir().unwrap();
         let directory = BrokerDirectory::at(&directory.path().join("neli-run")).unwrap();
         assert_eq!(trusted_from(&directory, at(100), DISTRUST).unwrap(), Time::ZERO);

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_right_is_given_to_the_user_that_logs_in() {
+    fn a_right_is_granted_to_the_user_that_logs_in() {
         let plain = fixes(&[]).allow(&["Read", "Write"], Resource::Topic("g.neli"));
         let expected = "kafka-acls.sh --bootstrap-server a:1 --add --allow-principal User:ANONYMOUS --operation Read --operation \
                         Write --topic g.neli";

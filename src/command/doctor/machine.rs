@@ -136,7 +136,7 @@ mod tests {
     use crate::command::doctor::findings::page_of;
 
     #[test]
-    fn what_a_candidate_needs_and_does_not_have_fails_with_what_fixes_it() {
+    fn a_missing_need_of_a_candidate_fails_with_its_fix() {
         for check in ["threads", "address-space", "proc"] {
             let refused: Result<(), &str> = Err("too little of it");
             let text = page_of(|findings| needed(check, refused, "enough", Some("ulimit"), findings));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_a_guard_weaker_is_a_warning() {
+    fn a_weaker_guard_is_a_warning() {
         let text = page_of(|findings| lock(false, findings));
         assert!(text.starts_with("WARN  memory-lock  ") && text.contains("LimitMEMLOCK=infinity"), "{text}");
         let text = page_of(|findings| pidfd(Err(io::Error::from_raw_os_error(38)), findings));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_memory_is_told_with_what_it_does() {
+    fn a_limit_of_memory_is_reported_with_its_effect() {
         let of = |bytes, kills_all| {
             let found = Limit { file: "/sys/fs/cgroup/memory.max".into(), bytes, kills_all };
             page_of(|findings| limit(Some(found), findings))

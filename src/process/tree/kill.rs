@@ -221,7 +221,7 @@ mod tests {
 
     /// A control group whose kernel file blocks: a pipe that is full.
     #[test]
-    fn what_was_learnt_is_killed_while_the_kernel_has_no_time_for_the_control_group() {
+    fn known_processes_are_killed_while_the_control_group_blocks() {
         let (mut root, below) = family();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("cgroup.kill");

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_killed_and_what_has_ended_is_removed() {
+    fn held_processes_are_killed_and_ended_ones_removed() {
         let mut children = [sleeper(), sleeper()];
         let mut pidfds = Pidfds::default();
         for child in &children {

@@ -62,7 +62,7 @@ fn the_fields_have_the_names_that_scripts_read() {
 }
 
 #[test]
-fn a_stranger_s_name_is_one_line_and_moves_no_cursor() {
+fn a_foreign_name_is_one_line_and_moves_no_cursor() {
     let event = Event::Standby { leader: Some("evil\n\u{1b}[2J".to_owned()), term: None, why: None, claim: None };
     let line = line::line(LogFormat::Text, AT, &source(), &event);
     assert!(line.ends_with("standing by: evil\\n\\u{1b}[2J leads\n"), "{line:?}");
@@ -79,7 +79,7 @@ fn a_line_enters_a_pipe_in_one_piece() {
 
 /// Whatever text a foreign record contains.
 #[test]
-fn a_stranger_s_text_makes_no_line_longer() {
+fn foreign_text_makes_no_line_longer() {
     let long = "\u{1}".repeat(5_000);
     let events = [
         Event::Resigned { term: 1, by: long.clone(), reason: long.clone() },

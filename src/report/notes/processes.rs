@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_named_where_it_can_be_seen() {
+    fn remaining_processes_are_named_if_visible() {
         assert!(of_stuck(&[7]).starts_with("a process of the job can't be killed (pid 7): the term is not released"));
         assert!(of_stuck(&[7, 8]).starts_with("processes of the job can't be killed (pid 7, 8): "));
         let unseen = of_stuck(&[]);

@@ -16,7 +16,7 @@ with_both_shells! {
     }
 
     /// The job is told that the window was closed: in its foreground or not.
-    fn a_closed_terminal_is_told(shell) {
+    fn a_closed_terminal_is_reported(shell) {
         for line in ["./lead", "./lead | cat"] {
             let mut person = Person::new(shell, r#"exec "$WITNESS" "$TESTIMONY""#);
             let command = person.stage.witness().command();

@@ -56,13 +56,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "ForgottenForEver",
         breaks: "once: what is recorded after a key was forgotten, in a journal that was made anew, counts for nothing",
         edits: &[edit(FACT, "‹self.forgets < forgotten.forgets› && self.term <= forgotten.term", "true")],
-        noticed_by: &[Node("forget::what_comes_after_a_key_was_forgotten_counts", "the journal was made anew")],
+        noticed_by: &[Node("forget::facts_after_a_key_was_forgotten_count", "the journal was made anew")],
     },
     Mutant {
         name: "ForgottenByOldCandidates",
         breaks: "once: what a candidate that does not know of it has run after a key was forgotten counts for nothing",
         edits: &[edit(FACT, "self.forgets < forgotten.forgets && ‹self.term <= forgotten.term›", "true")],
-        noticed_by: &[Node("forget::what_comes_after_a_key_was_forgotten_counts", "does not know of it")],
+        noticed_by: &[Node("forget::facts_after_a_key_was_forgotten_count", "does not know of it")],
     },
     Mutant {
         name: "RetriesOfEachMachine",

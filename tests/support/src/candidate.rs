@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_is_gone_with_all_it_started() {
+    fn a_dropped_process_is_gone_with_its_descendants() {
         let (_directory, candidate) = candidate(r#"setsid sleep 1000 & echo '{"event":"up"}' >&2; sleep 1000"#);
         let mut running = candidate.start();
         running.await_event("up");

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_silent_until_it_is_mended() {
+    fn a_cut_connection_is_silent_until_it_is_mended() {
         let link = match NetnsLink::lay() {
             Ok(link) => link,
             Err(why) => return crate::not_tested(&format!("links: {why}")),

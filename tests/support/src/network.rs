@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_in_one_direction_comes_when_it_clears() {
+    fn bytes_held_in_one_direction_arrive_when_it_clears() {
         let (_network, wire) = wire();
         let mut connection = connect(&wire);
         wire.set(Weather { back: Flow::Held, ..Weather::default() });
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_lost_something_is_torn_when_it_clears() {
+    fn a_connection_with_lost_bytes_is_reset_when_it_clears() {
         let (_network, wire) = wire();
         let mut connection = connect(&wire);
         connection.write_all(b"a").expect("said");
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reset_or_refused_ends_at_once() {
+    fn a_reset_or_refused_connection_ends_at_once() {
         let (_network, wire) = wire();
         let mut connection = connect(&wire);
         connection.write_all(b"a").expect("said");

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_what_is_described() {
+    fn a_schema_accepts_exactly_its_fields() {
         let ts = "2026-01-31T12:00:00.123Z";
         assert!(holds(&json!({"ts": ts, "o": {"n": 1}, "l": [{"t": null}, {"t": "x"}]})));
         assert!(holds(&json!({"ts": ts, "o": null, "l": []})));

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_does_not_grow() {
+    fn a_series_that_varies_or_falls_does_not_grow() {
         assert!(!Trend::of(&series(|_, noise| 40.0 + (10.0 * noise).floor()), 0.5, 0).grows);
         assert!(!Trend::of(&series(|_, _| 12.0), 0.5, 0).grows);
         assert!(!Trend::of(&series(|at, noise| 40.0 - 5.0 * at + noise), 0.5, 0).grows);

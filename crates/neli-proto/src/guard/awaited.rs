@@ -123,7 +123,7 @@ mod tests {
 
     /// The supervisor takes a guard that does not answer for one that hangs.
     #[test]
-    fn what_is_granted_is_answered_and_the_guard_is_given_the_last_of_it() {
+    fn each_grant_is_answered_and_the_guard_gets_the_last_one() {
         let (lease, until) = (|until| Order::Lease(grant(until)), Time::from_nanos);
         let mut guard = AwaitedGuard::default();
         // With `--settle` the first order is a lease.
@@ -144,7 +144,7 @@ mod tests {
 
     /// No end is awaited of a job that was not ordered.
     #[test]
-    fn what_stops_a_job_ends_the_wait_only_where_one_was_ordered() {
+    fn a_stop_ends_the_wait_only_if_a_job_was_ordered() {
         let guard = awaited(&[Order::Lease(grant(10)), STOP, Order::Kill]);
         assert_eq!(guard.into_orders().collect::<Vec<_>>(), [Order::Lease(grant(10)), STOP, Order::Kill]);
     }

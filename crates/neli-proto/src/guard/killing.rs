@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_keep_the_guard_waiting_comes_2_ms_after_what_is_known() {
+    fn methods_that_may_block_come_2_ms_after_the_known_processes() {
         let mut killing = Killing::new(at(0), PATIENCE);
         assert_eq!(killing.round(at(0)), [KillMethod::Known]);
         assert_eq!(killing.due(), None, "it is under way");

@@ -57,7 +57,7 @@ fn without_a_lead_no_hook_runs_at_the_exit() {
 }
 
 #[test]
-fn what_was_not_given_is_neither_run_nor_awaited() {
+fn a_hook_that_is_not_configured_is_neither_run_nor_awaited() {
     let mut hooks = Hooks::new(vec![Hook::Lead]);
     assert_eq!(run(&mut hooks, Event::StoodBy), []);
     assert_eq!(run(&mut hooks, Event::Led(5)), [(Hook::Lead, "")]);

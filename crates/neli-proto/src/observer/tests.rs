@@ -76,7 +76,7 @@ fn a_leader_leads_until_it_has_been_silent_for_longer_than_its_lease() {
 }
 
 #[test]
-fn what_is_read_late_is_as_old_as_its_timestamp_says() {
+fn a_late_reading_takes_the_age_from_the_timestamp() {
     let mut observer = observer();
     read_late(&mut observer, 0, later(108_000), 0, &claim("m", -1));
     observer.caught_up();
@@ -302,7 +302,7 @@ fn missing_records_are_reported_once_and_the_leader_is_unknown() {
 }
 
 #[test]
-fn what_is_missing_beyond_an_answered_end_are_markers() {
+fn offsets_missing_below_an_answered_end_are_markers() {
     let mut observer = observer();
     read(&mut observer, 0, 0, &claim("m", -1));
     observer.answered(later(5).now, later(4).now, 1);
@@ -346,7 +346,7 @@ fn a_run_that_ends_well_makes_good_for_those_that_failed() {
 
 /// What is only read later than it was written is no silence, and a beat in time tells of none.
 #[test]
-fn a_leader_that_was_not_silent_is_not_heard_again() {
+fn a_leader_that_was_not_silent_ends_no_silence() {
     for (is_live, read_ms) in [(true, 1_000), (false, 109_000)] {
         let mut observer = observer();
         read(&mut observer, 0, 0, &claim("m", -1));
@@ -359,7 +359,7 @@ fn a_leader_that_was_not_silent_is_not_heard_again() {
 }
 
 #[test]
-fn a_silence_that_is_over_when_it_is_read_is_told() {
+fn a_silence_that_is_over_when_it_is_read_is_reported() {
     let mut observer = observer();
     read_late(&mut observer, 0, later(109_000), 0, &claim("m", -1));
     let changes = read_late(&mut observer, 1, later(109_000), 30_000, &claim("n", 0));

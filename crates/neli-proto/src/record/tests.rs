@@ -59,7 +59,7 @@ fn bodies() -> Vec<Body> {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_values_are_read_back() {
     for body in bodies() {
         let written = record(body);
         assert_eq!(Record::parse(&written.to_bytes()), Some(written));
@@ -94,7 +94,7 @@ fn only_a_hello_that_leaves_is_the_last() {
 }
 
 #[test]
-fn what_is_odd_beside_the_law_is_unknown() {
+fn an_invalid_field_that_the_law_does_not_use_is_unknown() {
     let line = br#"{"v":1,"kind":"beat","term":3,"seen":4,"lease_ms":300,"state":"flying","pid":-4,"name":9,"x":{}}"#;
     let read = Record::parse(line).unwrap();
     assert_eq!((read.member, read.name, read.seq), (None, None, None));
@@ -114,7 +114,7 @@ fn what_is_odd_beside_the_law_is_unknown() {
 }
 
 #[test]
-fn what_the_law_reads_must_be_right() {
+fn fields_that_the_law_uses_must_be_valid() {
     for line in [
         &b"not json"[..],
         b"",

@@ -115,7 +115,7 @@ fn a_single_replica_among_several_brokers_is_fixed_by_the_printed_command() {
 }
 
 #[test]
-fn what_is_shown_is_judged_whatever_else_is_hidden() {
+fn visible_settings_are_judged_even_if_others_are_hidden() {
     let compacted = TopicSettings { cleanup_policy: Some("compact".into()), ..TopicSettings::default() };
     let facts = TopicFacts { layout: layout(3, 3), settings: Ok(compacted) };
     assert_eq!(judge(&facts, PLACE).unwrap_err().to_string(), "cleanup.policy=compact: must be delete");
@@ -136,7 +136,7 @@ fn what_is_shown_is_judged_whatever_else_is_hidden() {
 }
 
 #[test]
-fn what_decides_whether_an_empty_log_is_believed_must_have_been_shown() {
+fn settings_that_decide_about_an_empty_log_must_be_visible() {
     for hide in [
         (|s: &mut TopicSettings| s.cleanup_policy = None) as fn(&mut TopicSettings),
         |s| s.retention_ms = None,

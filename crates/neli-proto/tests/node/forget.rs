@@ -29,7 +29,7 @@ fn a_key_that_is_forgotten_runs_again_whatever_the_journal_tells() {
 }
 
 #[test]
-fn what_comes_after_a_key_was_forgotten_counts() {
+fn facts_after_a_key_was_forgotten_count() {
     let succeeded = |term, forgets| {
         let found = Facts { done: Some(Fact { forgets, ..fact(Outcome::Done, term, Some(0), 1) }), ..Facts::default() };
         let mut host = listening(0);

@@ -89,7 +89,7 @@ fn an_answer_to_an_earlier_question_is_none() {
 
 /// The fence has come before the acknowledgement, and in the topic the run is still one that was begun.
 #[test]
-fn what_is_known_of_an_own_run_goes_before_what_is_recorded_of_its_beginning() {
+fn the_known_outcome_of_an_own_run_precedes_its_recorded_beginning() {
     let (mut host, begun) = running(0, Facts::default());
     host.ends(JobStatus::Exited(3));
     host.actions();
@@ -149,7 +149,7 @@ fn a_refused_node_neither_asks_for_facts_nor_takes_them() {
 
 /// The topic of facts is made anew, and the journal told of a run: whichever of both is known first.
 #[test]
-fn facts_that_were_lost_are_told() {
+fn lost_facts_are_reported() {
     let release = |once: Option<&str>| Body::Release {
         term: 0,
         seen: 0,

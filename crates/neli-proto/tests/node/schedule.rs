@@ -159,7 +159,7 @@ fn that_a_skip_is_not_recorded_is_said_at_once_and_every_30_s() {
 
 /// A leader has died in the run of window 5, and another leads in window 7.
 #[test]
-fn a_run_that_was_not_finished_is_told_with_its_runner() {
+fn an_unfinished_run_is_reported_with_its_runner() {
     let mut found = done(4);
     found.attempt = attempted(5, Outcome::Running, 1).attempt;
     let (mut host, first) = leads(7, found);
@@ -180,7 +180,7 @@ fn a_run_that_was_not_finished_is_told_with_its_runner() {
 }
 
 #[test]
-fn what_a_run_outlasts_is_skipped_and_recorded_as_over() {
+fn windows_during_a_run_are_skipped_and_recorded_as_over() {
     let (mut host, first) = leads(5, done(4));
     starts(&mut host, first, 5);
     for number in 6..8 {
@@ -215,7 +215,7 @@ fn a_new_leader_runs_what_has_no_outcome() {
 
 /// The outcome stands in its release alone.
 #[test]
-fn what_a_release_tells_of_is_not_run_again() {
+fn a_run_that_a_release_names_is_not_repeated() {
     let schedule = Some(CatchUp::Last);
     let policy = Policy { key: "".into(), window: None, schedule, retries: 0, done_status: 0 };
     let mut host = listening_for(policy);

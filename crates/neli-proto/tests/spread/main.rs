@@ -271,7 +271,7 @@ fn a_candidate_that_takes_nothing_is_soon_excluded() {
 
 /// The same where the group chooses, which does not see that it takes nothing.
 #[test]
-fn what_the_groups_choice_does_not_take_is_offered_to_it_ever_more_seldom() {
+fn a_role_that_the_groups_choice_does_not_take_is_offered_less_and_less_often() {
     let mut world = World::new(7, By::Assignment, 12, FAIR_WEATHER);
     let broken = world.join(None);
     world.processes[broken].as_mut().unwrap().is_broken = true;

@@ -159,7 +159,7 @@ fn after_a_revoke_the_groups_new_choice_is_waited_for() {
 
 /// A role that its leader could not run, or was asked to give up, is not sent back to it because the group assigns it there.
 #[test]
-fn what_was_given_up_is_kept_from_the_groups_choice() {
+fn a_role_that_was_given_up_is_withheld_from_the_groups_choice() {
     for (why, kept) in [("resigned", true), ("unhealthy", true), ("spread", false), ("exited", false)] {
         let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(1) });
         spread.received(START, &"m2".into(), None);
@@ -175,7 +175,7 @@ fn what_was_given_up_is_kept_from_the_groups_choice() {
 
 /// How long it is kept depends on how its last lead ended, and on whether somebody else holds two roles fewer.
 #[test]
-fn what_is_kept_from_the_groups_choice_is_handed_over_in_the_end() {
+fn a_withheld_role_is_handed_over_in_the_end() {
     let kept = [
         ("stopped", 1, 1),
         ("supervisor-died", 1, 20),
@@ -253,7 +253,7 @@ fn a_role_without_a_leader_for_ten_seconds_counts_in_no_share() {
 
 /// What was resigned goes back to the group's choice only when nothing has changed for ten seconds: something else may make shares fair.
 #[test]
-fn what_this_process_hands_over_is_no_change_that_is_waited_for() {
+fn a_hand_over_by_this_process_is_no_change_that_is_waited_for() {
     for (is_another, seconds) in [(false, 30), (true, 35)] {
         let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(5) });
         spread.received(START, &"m2".into(), None);

@@ -76,7 +76,7 @@ fn a_holder_of_one_more_waits_before_it_hands_over() {
 }
 
 #[test]
-fn what_came_from_another_is_not_sent_back_where_there_is_something_else() {
+fn a_role_is_not_handed_back_while_another_can_be() {
     for (from, handed) in [("m2", 2), ("m3", 3)] {
         let mut spread = Spread::new(START, settings(4));
         for other in ["m2", "m3"] {
@@ -93,7 +93,7 @@ fn what_came_from_another_is_not_sent_back_where_there_is_something_else() {
 
 /// With the group: what its leader left without a release is kept until the group knows that it is dead, be it fair or not.
 #[test]
-fn what_was_taken_after_a_silence_is_kept_for_as_long_as_a_death_is_unknown() {
+fn a_role_taken_after_a_silence_is_withheld_until_the_death_is_known() {
     for roles in [1, 3] {
         let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(roles) });
         spread.received(START, &"m3".into(), None);
@@ -108,7 +108,7 @@ fn what_was_taken_after_a_silence_is_kept_for_as_long_as_a_death_is_unknown() {
 
 /// What the group's choice has not taken is kept for twice as long each time in a row, and no longer in a row after twenty minutes.
 #[test]
-fn what_was_not_taken_long_ago_counts_for_nothing() {
+fn a_refusal_of_long_ago_no_longer_counts() {
     let in_a_row = Duration::from_secs(20 * 60);
     for (after, seconds) in [(in_a_row.saturating_sub(MILLISECOND), 60), (in_a_row, 30)] {
         let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(1) });
@@ -126,7 +126,7 @@ fn what_was_not_taken_long_ago_counts_for_nothing() {
 }
 
 #[test]
-fn what_this_process_is_to_lead_has_it_wait_for_nothing() {
+fn a_role_that_this_process_leads_by_assignment_needs_no_timer() {
     let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(1) });
     spread.stand(START, 0, Standing::Assigned);
     spread.observe(START, 0, Holding::Leading);

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_of_a_broker_that_was_given_up_is_asked_again() {
+    fn a_broker_that_was_given_up_counts_as_a_lost_connection() {
         assert_eq!(ErrorClass::from(RDKafkaErrorCode::DestroyBroker), ErrorClass::Connection);
     }
 

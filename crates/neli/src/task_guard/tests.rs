@@ -121,7 +121,7 @@ fn a_lease_that_is_over_begins_nothing() {
 }
 
 #[test]
-fn what_does_not_end_for_a_lease_is_stuck() {
+fn a_process_that_does_not_end_for_a_lease_is_stuck() {
     let mut guard = leading();
     guard.handle_timeout(at(10));
     let mut stuck_at = None;

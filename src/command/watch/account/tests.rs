@@ -55,7 +55,7 @@ fn json_shows_every_record_with_its_verdict() {
 }
 
 #[test]
-fn what_is_older_than_was_asked_for_is_not_shown() {
+fn terms_before_the_requested_time_are_not_shown() {
     let mut account = Account::new(false, 0, (0, AT.wall_ms), Journal::read_from(0, Origin::Beginning));
     account.read(AT, 0, Some(CLAIM.as_bytes()), Some(AT.wall_ms - 1));
     account.read(AT, 1, Some(beat("running", 7).as_bytes()), Some(AT.wall_ms));
@@ -90,7 +90,7 @@ fn changes_are_reported_for_people() {
 }
 
 #[test]
-fn what_was_before_is_known_and_not_shown() {
+fn earlier_records_are_known_and_not_shown() {
     let mut account = account(false, 2);
     read(&mut account, 0, CLAIM);
     read(&mut account, 1, &beat("running", 7));
@@ -153,7 +153,7 @@ fn a_silence_has_a_line_in_json_too_and_where_it_is_long_over() {
 }
 
 #[test]
-fn what_was_read_late_is_as_old_as_it_says() {
+fn a_record_that_is_read_late_has_the_age_of_its_timestamp() {
     let mut account = account(false, 2);
     account.read(later(108_700), 0, Some(CLAIM.as_bytes()), Some(AT.wall_ms));
     account.caught_up(later(108_800));

@@ -121,7 +121,7 @@ fn nobody_leads_since_the_last_term() {
 
 /// `--since 1h --check` must not fail for what was two jobs at once a year ago.
 #[test]
-fn what_was_before_is_no_finding() {
+fn records_before_the_start_are_no_finding() {
     let late = release("m", 0, r#","late_ms":70"#);
     let lines = [claim("m", -1), claim("n", 0), late, claim("o", 2), claim("x", 0), "x".into()];
     let times = [0, 1_000, 1_100, 3_000, 3_100, 3_200];
