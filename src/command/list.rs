@@ -24,16 +24,16 @@ const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 /// No election has the group that was asked for.
 const VACANT: ExitStatus = ExitStatus::Answer(3);
 
-/// What the name of a journal's topic ends in.
+/// The suffix of a journal topic's name.
 const SUFFIX: &str = ".neli";
 
-/// So many partitions are connected to before the first of them is read.
+/// This many partitions are connected before the first of them is read.
 const AHEAD: usize = 8;
 
-/// How far before the end of a partition the reading begins: an election of which nothing was written since is not found.
+/// How far before a partition's end the reading begins: an election without a record since then is not found.
 const SPAN: Offset = 100_000;
 
-/// A partition and the elections in it.
+/// A partition and its elections.
 struct Found {
     topic: String,
     partition: i32,
@@ -75,7 +75,7 @@ pub fn main(list: &List) -> Result<ExitStatus, StartupError> {
         return Err(StartupError::with(VACANT, no_election(group, list.topic.as_deref(), &groups)));
     }
     let text = if list.json {
-        // Strings and numbers under string keys: nothing of that can fail.
+        // Strings and numbers under string keys always serialize.
         lines.iter().map(|line| serde_json::to_string(line).unwrap_or_default() + "\n").collect()
     } else {
         table(&lines)
@@ -87,7 +87,7 @@ pub fn main(list: &List) -> Result<ExitStatus, StartupError> {
     Err(StartupError::with(UNKNOWN, format!("not all could be read: {}", unread.join("; "))))
 }
 
-/// What is found, and which partitions could not be read.
+/// The elections that were found, and the partitions that could not be read.
 async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
     let access = reading::access(&list.client)?;
     let all = topics(&access, list.timeout)
@@ -111,7 +111,7 @@ async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
         let Some((topic, partition, reading)) = ahead.pop_front() else { return Ok((found, unread)) };
         match read(reading, list).await {
             Ok(elections) => found.push(Found { topic, partition, elections }),
-            // Of several, one that is just being deleted, say, or may not be read hides none of the others.
+            // A topic that is being deleted or may not be read does not hide the others.
             Err(why) if list.topic.is_none() => unread.push(format!("{topic} [{partition}]: {why}")),
             Err(why) => return Err(why),
         }
@@ -134,7 +134,7 @@ fn take_in(
     let Some((group, role, is_hello)) = other_key.as_deref().and_then(key_of_election) else { return };
     let key = (group.to_owned(), role.to_owned());
     let observer = elections.entry(key).or_insert_with(|| Observer::new(Journal::read_from(from, origin)));
-    // What stands in between is other elections'.
+    // The records between belong to other elections.
     observer.read_others_up_to(at.now, offset);
     let parsed = value.as_deref().and_then(Record::parse);
     if is_hello {
@@ -167,7 +167,7 @@ fn line<'a>(found: &'a Found, (group, role): (&'a str, &'a str), observer: &'a O
     }
 }
 
-/// That there is no such group, and which groups there are.
+/// An error: there is no such group; these groups exist.
 fn no_election(group: &str, topic: Option<&str>, groups: &BTreeSet<String>) -> String {
     let place = topic.map_or_else(|| format!("any topic *{SUFFIX}"), |topic| format!("topic {topic}"));
     let has =

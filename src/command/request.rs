@@ -1,4 +1,4 @@
-//! What an operator writes into the journal: `resign` and `end`.
+//! The requests that an operator writes into the journal: `resign` and `end`.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::Duration;
@@ -20,24 +20,24 @@ use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::{spoken, timestamp};
 use crate::text::one_line;
 
-/// What may wait of what becomes of one record.
+/// The capacity of the queue of reports about one record.
 const REPORTS: usize = 16;
 
-/// Which right is missing, where it is that, is known so long after the request is given up.
+/// If a right is missing, Kafka reports which one within this time after it gave up the request.
 const REFUSAL_WITHIN: Duration = Duration::from_millis(1_500);
 
-/// How a request has ended.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Outcome {
-    /// Another leads.
+    /// Another candidate leads.
     Resigned,
-    /// Nobody else leads in time, or Kafka took no request.
+    /// No other candidate leads in time, or Kafka did not accept the request.
     TimedOut,
-    /// Nobody stands by, so that nobody would lead.
+    /// There is no standby that could lead.
     NobodyStandsBy,
-    /// Nobody leads.
+    /// There is no leader.
     Vacant,
-    /// Who leads can't be told.
+    /// The leader is unknown.
     Unknown,
 }
 
@@ -63,7 +63,7 @@ impl Outcome {
     }
 }
 
-/// A leader, as it is printed.
+/// A leader as it is printed.
 #[derive(Clone, Debug, Serialize)]
 struct Party {
     name: String,
@@ -76,7 +76,7 @@ impl Party {
     }
 }
 
-/// What has come of `resign`.
+/// The result of `resign`.
 struct Handover {
     election: ElectionId,
     outcome: Outcome,
@@ -99,11 +99,11 @@ struct Line<'a> {
     gap_ms: Option<u64>,
 }
 
-/// Asks the leader to stand down, and waits until another leads.
+/// Asks the leader to stand down, and waits until another candidate leads.
 ///
 /// # Errors
-///
-/// Kafka refuses for good, the log can't be read, or stdout takes nothing more; and whatever is not success, with its own status.
+/// Kafka refuses permanently, the log can't be read, or stdout can't be written; and each result but success has its
+/// own status.
 pub fn resign(resign: &Resign) -> Result<ExitStatus, StartupError> {
     let Handover { election, outcome, sentence, from, to, gap } = reading::run(hand_over(resign))?;
     let line = resign.look.json.then(|| Line {
@@ -119,14 +119,14 @@ pub fn resign(resign: &Resign) -> Result<ExitStatus, StartupError> {
     answered(line, outcome.status(), sentence)
 }
 
-/// Prints the answer: the line as JSON, or without one the sentence, which is an error unless `status` is success.
+/// Prints the answer: the JSON line, or the sentence, which goes to stderr unless `status` is success.
 pub(super) fn answered(
     line: Option<impl Serialize>,
     status: ExitStatus,
     sentence: String,
 ) -> Result<ExitStatus, StartupError> {
     let text = match line {
-        // Strings and numbers under string keys: nothing of that can fail.
+        // Strings and numbers under string keys always serialize.
         Some(line) => serde_json::to_string(&line).unwrap_or_default(),
         None if status == ExitStatus::Success => one_line(&sentence),
         None => return Err(StartupError::with(status, sentence)),
@@ -176,7 +176,7 @@ async fn hand_over(resign: &Resign) -> Result<Handover, StartupError> {
     successor(&mut reading, &mut seen, (election, from), look.timeout, until).await
 }
 
-/// Finds the election and reads it, with its candidates' hellos.
+/// Finds the election and reads it with its candidates' hellos.
 pub(super) async fn see(access: &Access, look: &Look) -> Result<(Place, Reading, Seen), Unread> {
     let place = Place::find(access, &look.election, look.timeout).await?;
     let mut reading = Reading::with_hellos(access, &place)?;
@@ -184,7 +184,7 @@ pub(super) async fn see(access: &Access, look: &Look) -> Result<(Place, Reading,
     Ok((place, reading, seen))
 }
 
-/// Waits until another leads, and measures for how long nobody did.
+/// Waits until another candidate leads, and measures the time without a leader.
 async fn successor(
     reading: &mut Reading,
     seen: &mut Seen,
@@ -230,7 +230,7 @@ async fn successor(
     }
 }
 
-/// What has come of `end`: why nothing was ended, where that is so.
+/// The result of `end`: the reason if the election was not ended.
 struct Ending {
     election: ElectionId,
     outcome: &'static str,
@@ -251,9 +251,8 @@ struct EndLine<'a> {
 /// Ends the election: every candidate stops its job and exits with 0.
 ///
 /// # Errors
-///
-/// Kafka refuses for good, or has not answered in time (1); nobody has confirmed it (1); nobody leads or stands by (3); or stdout takes
-/// nothing more.
+/// Kafka refuses permanently, or has not answered in time (1); the operator has not confirmed (1); there is neither
+/// leader nor standby (3); or stdout can't be written.
 pub fn end(end: &End) -> Result<ExitStatus, StartupError> {
     let Ending { election, outcome, why, has_more_roles } = reading::run(ending(end))?;
     let status = match (outcome, &why) {
@@ -265,7 +264,7 @@ pub fn end(end: &End) -> Result<ExitStatus, StartupError> {
     let text = match why {
         why if end.look.json => {
             let (ts, group, role) = (timestamp(clock::wall_ms()), election.group.as_str(), election.label());
-            // Strings under string keys: nothing of that can fail.
+            // Strings under string keys always serialize.
             serde_json::to_string(&EndLine { ts, group, role, outcome, why }).unwrap_or_default()
         }
         Some(why) => return Err(StartupError::with(status, format!("{name} was not ended: {why}"))),
@@ -279,7 +278,7 @@ async fn ending(end: &End) -> Result<Ending, StartupError> {
     let End { look, is_confirmed, force, reason } = end;
     let access = reading::access(&look.client)?;
     let mut ending = Ending { election: look.election.clone(), outcome: "ended", why: None, has_more_roles: false };
-    // Read even where nobody is asked: a topic that does not exist has nothing to be ended in.
+    // The election is read even without a question to the operator: a topic that does not exist has no election.
     let (place, _, seen) = match see(&access, look).await {
         Ok(seen) => seen,
         Err(Unread::Refused(refusal)) => return Err(refusal),
@@ -299,10 +298,11 @@ async fn ending(end: &End) -> Result<Ending, StartupError> {
     })
 }
 
-/// An end binds those that lead or stand by: where nobody does, it would change nothing, and the name may be mistyped.
+/// A request to end binds leader and standbys only: without them it would change nothing, and the name may be
+/// mistyped.
 const NOBODY_TO_END: &str = "nobody-stands";
 
-/// Why an end would bind nobody, where that is so.
+/// Why a request to end would bind no candidate, if so.
 fn nobody_to_end(election: &ElectionId, seen: &Seen) -> Option<String> {
     let at = read_at();
     let current = seen.observer.leadership(at);
@@ -313,7 +313,7 @@ fn nobody_to_end(election: &ElectionId, seen: &Seen) -> Option<String> {
     Some(format!("{why}; --force writes the request all the same"))
 }
 
-/// What an end has its candidates do.
+/// What the candidates do after the request.
 const fn consequence(has_more_roles: bool) -> &'static str {
     if has_more_roles {
         "its candidates stop its job, and exit with 0 when no other role is left to them"
@@ -350,13 +350,13 @@ fn record(election: &ElectionId, body: Body) -> (String, Vec<u8>) {
     (election.key(), Record { member: None, name: Some(operator()), seq: None, body }.to_bytes())
 }
 
-/// Whether Kafka has taken a record in time.
+/// Whether Kafka has accepted a record in time.
 pub(super) enum Appended {
     Yes,
     No { why: String },
 }
 
-/// Appends a record, given by its Kafka key and its line, where this election's stand.
+/// Appends a record, given by its Kafka key and its line, to the partition of this election.
 pub(super) async fn append(
     access: &Access,
     election: &ElectionId,

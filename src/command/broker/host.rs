@@ -31,33 +31,33 @@ use crate::command::broker::marker::{self, Marker};
 use crate::process::descriptors;
 use crate::process::sealed_file;
 
-/// How long another broker that is just ending is waited for.
+/// How long to wait for another broker that is ending.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
-/// Between two tries for the lock.
+/// The pause between two attempts to take the lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
-/// A request is one short line; whoever sends more is disconnected.
+/// A request is one short line; a client that sends more is disconnected.
 const MAX_REQUEST: usize = 4096;
 
-/// A broker that runs, and takes connections.
+/// A broker that runs and accepts connections.
 pub struct EmbeddedBroker {
     directory: BrokerDirectory,
-    /// Held until the end.
+    /// Held until the end of the process.
     _lock: Flock<File>,
     signals: SignalFd,
     listener: UnixListener,
     cluster: MockCluster<'static, DefaultProducerContext>,
     info: BrokerInfo,
     clients: Vec<ClientConnection>,
-    /// How long to wait for another candidate after the last has gone.
+    /// How long to wait for another candidate after the last one has disconnected.
     idle_timeout: Duration,
-    /// Since when no candidate is connected; none while one is.
+    /// Since when no candidate is connected; `None` while one is.
     empty_since: Option<Time>,
 }
 
-/// Why there is no broker.
+/// Why no broker was started.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Another one runs here.
+    /// Another broker runs in this directory.
     #[error("an embedded broker is running already; --embedded finds it")]
     Another,
     /// A system call failed.
@@ -74,10 +74,10 @@ impl From<Errno> for OpenError {
     }
 }
 
-/// The connection of a candidate: the one that it holds for as long as it lives, or one that makes a request.
+/// A candidate's connection: it either stays open for the candidate's life or makes one request.
 struct ClientConnection {
     stream: UnixStream,
-    /// A request that has not come to its end.
+    /// A request that was not read completely yet.
     received: Vec<u8>,
 }
 
@@ -92,7 +92,7 @@ struct ClientConnection {
 /// The kernel's; what is on stdin was not written by [`BrokerFinder`](neli::program::embedded::BrokerFinder); the directory is not this
 /// user's alone.
 pub fn detach() -> io::Result<(BrokerDirectory, Duration, Duration)> {
-    // It fails for the leader of a process group, which has what this is for.
+    // This fails only for the leader of a process group, which needs no new session.
     let _ = unistd::setsid();
     unistd::chdir("/")?;
     let Start { directory, idle_timeout_ms, distrust_ms } = sealed_file::read(0)?;
@@ -117,16 +117,16 @@ impl EmbeddedBroker {
     /// Another broker runs here, or a system call failed, or librdkafka refused.
     pub fn open(directory: &BrokerDirectory, idle_timeout: Duration, distrust: Duration) -> Result<Self, OpenError> {
         let lock = lock(directory)?;
-        // Before librdkafka's threads, so that none of theirs is interrupted.
+        // Before librdkafka's threads start, so that signals never interrupt them.
         let ends: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
         ends.thread_block()?;
         let signals = SignalFd::with_flags(&ends, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
-        // Whoever held the lock before is gone by now: its leases are the older.
+        // The process that held the lock before has exited, so its leases are older.
         let trusted_from = marker::trusted_from(directory, clock::now(), distrust)?;
         Marker::of_living().write(directory)?;
         let cluster = MockCluster::new(1)?;
         let info = BrokerInfo { bootstrap: cluster.bootstrap_servers(), trusted_from };
-        // Whoever held the lock before is dead, and its socket with it.
+        // The process that held the lock before is dead, so its socket is unused.
         remove(&directory.socket())?;
         let listener = UnixListener::bind(directory.socket())?;
         listener.set_nonblocking(true)?;
@@ -145,7 +145,7 @@ impl EmbeddedBroker {
         })
     }
 
-    /// Where it is, as librdkafka takes it.
+    /// The broker's address in the form that librdkafka needs.
     #[must_use]
     pub fn bootstrap(&self) -> &str {
         &self.info.bootstrap
@@ -169,7 +169,7 @@ impl EmbeddedBroker {
                 (true, Some(_)) => {}
             }
         }
-        // A candidate that connects from here on is not accepted, and starts another broker, which waits for our lock.
+        // A candidate that connects from now on is not accepted. It starts another broker, which waits for the lock.
         remove(&self.directory.socket())?;
         let trusted_from = self.info.trusted_from;
         match self.is_idle() {
@@ -187,11 +187,11 @@ impl EmbeddedBroker {
         self.empty_since.is_some_and(|since| clock::now().since(since) >= self.idle_timeout)
     }
 
-    /// Waits until a candidate connects, asks or goes, a signal comes, or the idle timeout is over.
+    /// Waits until a candidate connects, sends a request or disconnects, a signal comes, or the idle timeout is over.
     fn wait(&self, idle_ends: bool) -> io::Result<()> {
         let left = self.empty_since.filter(|_| idle_ends).map(|since| (since + self.idle_timeout).since(clock::now()));
         let timeout = left.map_or(PollTimeout::NONE, |left| {
-            // A millisecond more, so that it is over then.
+            // One millisecond more, so that the timeout has passed for certain.
             PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
         });
         let sources = [self.signals.as_fd(), self.listener.as_fd()];
@@ -215,7 +215,7 @@ impl EmbeddedBroker {
     }
 }
 
-/// The lock, once the broker that has it is gone; unless that one still takes connections.
+/// Takes the lock after the other broker has exited; fails if that broker still accepts connections.
 fn lock(directory: &BrokerDirectory) -> Result<Flock<File>, OpenError> {
     let mut file = File::options().create(true).truncate(false).write(true).open(directory.lock())?;
     let begun = clock::now();
@@ -232,7 +232,7 @@ fn lock(directory: &BrokerDirectory) -> Result<Flock<File>, OpenError> {
     }
 }
 
-/// Removes a file; that it is gone already is as good.
+/// Removes a file; a missing file counts as removed.
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -241,7 +241,7 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 impl ClientConnection {
-    /// None when it has gone already.
+    /// `None` if the client has disconnected.
     fn accept(stream: UnixStream, info: &BrokerInfo) -> Option<Self> {
         stream.set_nonblocking(true).ok()?;
         let mut client = Self { stream, received: Vec::new() };
@@ -249,7 +249,7 @@ impl ClientConnection {
         Some(client)
     }
 
-    /// Answers what was asked; false when it has gone.
+    /// Answers the request; returns false if the client has disconnected.
     fn is_served(&mut self, cluster: &MockCluster<'static, DefaultProducerContext>) -> bool {
         let mut buffer = [0; 512];
         loop {
@@ -274,12 +274,12 @@ impl ClientConnection {
     fn send(&mut self, what: &impl serde::Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(what)?;
         line.push(b'\n');
-        // Short enough for an empty socket's buffer: it never waits.
+        // The answer fits into an empty socket buffer, so this never blocks.
         self.stream.write_all(&line)
     }
 }
 
-/// Why a topic was not made.
+/// Why the topic was not created.
 #[derive(Debug, thiserror::Error)]
 enum AnswerError {
     #[error(transparent)]
