@@ -268,7 +268,7 @@ fn sentence(finding: &Finding) -> String {
             )
         }
         Finding::Missing { times } => {
-            format!("records are missing in {}: who led there can't be told", counted(*times, "place"))
+            format!("records are missing in {}: the leader at that time is unknown", counted(*times, "place"))
         }
     }
 }

@@ -82,7 +82,7 @@ pub(super) fn leadership(leadership: Leadership<'_>) -> String {
             "no leader: the topic keeps no record of this election (older ones were deleted)".to_owned()
         }
         Leadership::Unknown => {
-            "can't tell who leads: the record that says so is missing from the topic; if nobody is heard, a candidate claims \
+            "can't tell who leads: the record that says so is missing from the topic; if no record of a leader comes, a candidate claims \
              after 60.61s"
                 .to_owned()
         }
@@ -137,7 +137,7 @@ pub(super) fn change(observer: &Observer, change: Change) -> String {
         Change::SilenceEnded { silent } => format!("{leader} leads on, after {} of silence", span(silent)),
         Change::Job(of_leader) => format!("{leader}: {}", job(of_leader)),
         Change::Led => format!("{leader} leads, term {term}"),
-        Change::Missing => "records are missing: who leads can't be told before the leader's next word".to_owned(),
+        Change::Missing => "records are missing: the leader is unknown until its next record".to_owned(),
         Change::Overlapped(OverlappedJob { term, name, lease }) => {
             let name = name.map_or_else(String::new, |name| format!(" of {name}"));
             format!(

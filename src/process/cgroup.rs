@@ -30,7 +30,7 @@ use neli::program::random;
 
 /// What it means to have none, where neli-run does not run as root.
 pub const WITHOUT_ONE: &str = "without root, and without a control group for the job (systemd: Delegate=yes), a setuid program that the \
-                               job runs can't be killed, and would outlive its right";
+                               job runs can't be killed, and would run on after the lease's end";
 
 /// How the names of all of ours begin.
 const PREFIX: &str = "neli-run.";

@@ -39,8 +39,7 @@ pub enum PriorityError {
 }
 
 /// How both begin.
-const REAL_TIME: &str = "neli-run was started in real time (chrt), and its guard can't go before the job, which could then \
-                         outlive its right for as long as it runs";
+const REAL_TIME: &str = "neli-run was started in real time (chrt), and its guard can't go before the job, which could then run on after the lease's end";
 
 /// Raises the priority of this process above that of its job where that is real-time, and finds out whether the guard may
 /// schedule in real time. To be called before there is a thread that is to have the priority as well.

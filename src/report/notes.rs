@@ -91,7 +91,7 @@ fn of_candidate(note: candidate::Note) -> Event {
         },
         Note::UnusedPartitions => warning(
             "the topic has more partitions than this group uses, and Kafka moves them from member to member whenever one joins: \
-             whom the group chooses claims first when nobody leads, and a leader from which it takes the partition leads on; to \
+             the candidate that the group chooses claims first when nobody leads, and a leader from which it takes the partition leads on; to \
              let the group end a lead, use a --topic with one partition",
         ),
     }
@@ -114,7 +114,7 @@ fn of_milestone(milestone: Milestone, claim: Option<Due>) -> Event {
         Milestone::Standby(standby) => of_standby(Some(standby), claim),
         Milestone::Superseded { term, by_term, by } => Event::Superseded { term, by_term, leader: somebody(by) },
         Milestone::TopicRemade => warning(
-            "the topic was deleted and made again: what was read of the old one counts no more, whoever led there is fenced, and \
+            "the topic was deleted and made again: records of the old one count no more, its leader is fenced, and \
              fencing tokens may begin from 0 again",
         ),
     }
@@ -203,7 +203,7 @@ fn how(end: &CommandEnd) -> String {
         CommandEnd::NotStarted(error) => format!("could not be started: {error}"),
         CommandEnd::Signaled(signal) => format!("was ended by {}", signal_name(*signal)),
         CommandEnd::TimedOut => "took too long and was killed".to_owned(),
-        CommandEnd::Unanswered => "took too long, and the guard did not tell its end".to_owned(),
+        CommandEnd::Unanswered => "took too long, and the guard did not report its end".to_owned(),
     }
 }
 
@@ -233,7 +233,7 @@ pub(crate) fn of_exit(status: ExitStatus, config: &Config, leader: Option<&str>)
         ExitStatus::RestartLimit => "the job failed more often than --restart-limit allows".to_owned(),
         ExitStatus::Skipped(_) => "nothing is left to be run for this key (--once, --window)".to_owned(),
         ExitStatus::Stopped(signal) => format!("stopped by {} while no job ran", signal_name(signal.into())),
-        ExitStatus::Unkillable => "something of the job can't be killed; nothing was released".to_owned(),
+        ExitStatus::Unkillable => "a process of the job can't be killed; the term was not released".to_owned(),
     };
     Some(why)
 }

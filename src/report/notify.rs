@@ -48,7 +48,7 @@ pub struct Notifier {
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum NotifyError {
     /// There is no sending to the address.
-    #[error("NOTIFY_SOCKET={name}: {reason}; the service manager is told nothing")]
+    #[error("NOTIFY_SOCKET={name}: {reason}; the service manager gets no notifications")]
     Socket {
         /// The address, as it was given.
         name: String,

@@ -212,7 +212,7 @@ fn candidates_that_differ_are_reported() {
     let ask = |words: &[&str]| {
         Found::of(&[&["--group", &stage.group, "--brokers", Kafka::shared().address()], words].concat())
     };
-    ask(&[]).assert_finding("candidates", "ok", &["none is heard"]);
+    ask(&[]).assert_finding("candidates", "ok", &["none was found"]);
     let hello = br#"{"v":1,"kind":"hello","member":"h","name":"db2","seq":1,"elector":"log","version":"9.9.9","overlap_ms":100}"#;
     pen.write(&format!("{}/hello", stage.key()), &[hello]);
     let claim = br#"{"v":1,"kind":"claim","member":"m","name":"db1","seq":1,"after":-1,"lease_ms":60000}"#;
@@ -244,7 +244,7 @@ fn beside_a_leader_nothing_fails_and_its_heartbeat_shows_the_brokers_clock() {
     let words = ["--group", &stage.group, "--brokers", Kafka::shared().address()];
     let found = Found::of(&words);
     assert_eq!(found.failures(), [""; 0], "{found:?}");
-    found.assert_finding("candidates", "ok", &["1 heard, none of which differs"]);
+    found.assert_finding("candidates", "ok", &["1 found, none of which differs"]);
     found.assert_finding("group", "ok", &["1 member"]);
     // A machine that is ten times slower has read no heartbeat in time.
     assert!(found.findings.iter().any(|finding| finding["check"] == "clock"), "{found:?}");

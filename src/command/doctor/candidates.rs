@@ -58,7 +58,7 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
             tell_clock(broker, findings);
         }
         // A missing topic or right was reported before.
-        Err(why) => findings.skipped("candidates", format!("not told: {why}")),
+        Err(why) => findings.skipped("candidates", format!("unknown: {why}")),
     }
     elsewhere(doctor, access, findings);
 }
@@ -144,8 +144,8 @@ impl Group {
         }
         if differ == 0 {
             let text = match candidates.len() {
-                0 => "none is heard".to_owned(),
-                count => format!("{count} heard, none of which differs"),
+                0 => "none was found".to_owned(),
+                count => format!("{count} found, none of which differs"),
             };
             findings.ok("candidates", text);
         }
@@ -220,7 +220,7 @@ fn elsewhere(doctor: &Doctor, access: &Access, findings: &mut Findings) {
     let (name, own) = (&doctor.candidate.election.group, &doctor.candidate.election.topic);
     let mut all = match topics(access, doctor.timeout) {
         Ok(all) => all,
-        Err(why) => return findings.skipped(check, format!("not told: {why}")),
+        Err(why) => return findings.skipped(check, format!("unknown: {why}")),
     };
     all.retain(|(topic, _)| topic != own && topic.ends_with(SUFFIX));
     // Topics named after the group come first.
@@ -234,7 +234,7 @@ fn elsewhere(doctor: &Doctor, access: &Access, findings: &mut Findings) {
     let found = reading::run(find(doctor, access, partitions.into_iter().take(OTHER_PARTITIONS)));
     let found = match found {
         Ok(found) => found,
-        Err(why) => return findings.skipped(check, format!("not told: {why}")),
+        Err(why) => return findings.skipped(check, format!("unknown: {why}")),
     };
     for (topic, candidates) in &found {
         let text = format!(

@@ -37,7 +37,7 @@ fn tell(rate: Rate, source: &str, findings: &mut Findings) {
     let by = if source.is_empty() { String::new() } else { format!(" ({source})") };
     let runs = |ppm: i64| format!("this machine's clock runs {} than its hardware counts{by}", difference(ppm));
     match rate {
-        Rate::Unknown => findings.skipped(CHECK, "not told: this process was held up while it looked at the clocks"),
+        Rate::Unknown => findings.skipped(CHECK, "unknown: this process was held up while it looked at the clocks"),
         Rate::Beyond(ppm) => {
             let text =
                 format!("{}; leases rest on rates within 1 % of each other: two jobs may run at once", runs(ppm));
@@ -98,6 +98,6 @@ mod tests {
         assert!(
             report(Rate::Near(3), "refined-jiffies").starts_with("WARN  clock-rate  this machine's clock counts int")
         );
-        assert!(report(Rate::Unknown, "tsc").starts_with("--    clock-rate  not told: "));
+        assert!(report(Rate::Unknown, "tsc").starts_with("--    clock-rate  unknown: "));
     }
 }

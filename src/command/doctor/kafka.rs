@@ -139,7 +139,7 @@ fn outlive_broker(
             let text = "this user has no right to DESCRIBE_CONFIGS on the cluster: whether the lease outlives a broker's death is not known";
             findings.warn(check, text, Some(fixes.allow(&["DescribeConfigs"], Resource::Cluster)));
         }
-        (Some(NotAnswered::Other(why)), _) => findings.skipped(check, format!("brokers' settings are not told: {why}")),
+        (Some(NotAnswered::Other(why)), _) => findings.skipped(check, format!("brokers' settings are unknown: {why}")),
         (None, None) => findings.skipped(check, format!("no broker tells its {BROKER_SESSION}")),
         (None, Some(_)) if replicas < 2 => {
             findings.ok(check, "one replica: whatever the lease, nobody leads while its broker is away");
@@ -166,7 +166,7 @@ fn group(config: &Config, examination: &Examination, fixes: &Fixes, findings: &m
             return findings.fail("group", text, allow());
         }
         Err(NotAnswered::Other(why)) => {
-            return findings.warn("group", format!("group \"{name}\": not told ({why})"), None);
+            return findings.warn("group", format!("group \"{name}\": unknown ({why})"), None);
         }
     };
     if description.rights.is_some_and(|rights| !rights.read) {

@@ -74,7 +74,8 @@ impl Look<'_> {
         match self.examination.try_to_create(&subject.elections, planned) {
             Ok(()) => {
                 findings.ok("topic", format!("topic \"{name}\": it does not exist yet; a candidate creates it"));
-                let text = format!("topic \"{name}\": whether this user may READ and WRITE it is told once it exists");
+                let text =
+                    format!("topic \"{name}\": whether this user may READ and WRITE it can be checked once it exists");
                 findings.skipped("rights", text);
             }
             Err(error) => findings.fail("topic", error.to_string(), create),
@@ -102,7 +103,7 @@ impl Look<'_> {
             Some(facts) => self.settings(subject, facts, findings),
             None => findings.skipped(
                 "settings",
-                format!("topic \"{name}\": not told: a partition has no leader, or no broker answers"),
+                format!("topic \"{name}\": unknown: a partition has no leader, or no broker answers"),
             ),
         }
         if let Some(longest) = seen.longest_record.filter(|longest| *longest < LONGEST_RECORD) {
@@ -140,7 +141,7 @@ impl Look<'_> {
                 findings.warn("topic-id", text, None);
             }
             Some(TopicIdentity::Missing) | None => {
-                findings.skipped("topic-id", format!("topic \"{name}\": its id is not told"));
+                findings.skipped("topic-id", format!("topic \"{name}\": its id is unknown"));
             }
         }
     }

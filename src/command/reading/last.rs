@@ -30,7 +30,7 @@ impl Reading {
     }
 }
 
-/// Passes on the last `span` records up to the log's end. `wait` is the limit for each of Kafka's answers.
+/// Passes on the last `span` records up to the log's end. `timeout` is the limit for each of Kafka's answers.
 ///
 /// # Errors
 /// As for [`Reading::next`]; or the log was cut meanwhile, or an answer did not come in time.

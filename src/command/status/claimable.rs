@@ -51,7 +51,10 @@ impl View<'_> {
             }
             Leadership::Unknown => {
                 let by = moment(self.at, silence(LONGEST_LEASE));
-                (format!("{by} at the latest, by a candidate that runs, unless a leader is heard"), Duration::ZERO)
+                (
+                    format!("{by} at the latest, by a candidate that runs, unless a leader's record comes before"),
+                    Duration::ZERO,
+                )
             }
             Leadership::Forgotten | Leadership::Led { .. } | Leadership::NeverLed => return,
         };

@@ -152,13 +152,13 @@ pub fn because(why: &str) -> &str {
     match why {
         "ended" => "the election was ended",
         "exited" => "the job has ended",
-        "facts-unavailable" => "what is recorded of the key can't be read or written",
+        "facts-unavailable" => "the facts of the key can't be read or written",
         "failed" => "the job has failed, and is to be tried again",
         "fenced" => "the lease ran out",
         "guard-died" => "the guard died",
         "history-cut" => "the topic's records were cut, or it was made anew",
         "nobody-led" => "nobody led then",
-        "overrun" => "the run before went on beyond its beginning",
+        "overrun" => "the run before was still going on at its start",
         "refused" => "this candidate can't stand for election any more",
         "resigned" => "it was asked to stand down",
         "restart-limit" => "the job failed too often",
@@ -181,7 +181,11 @@ fn standby(leader: Option<&str>, term: Option<i64>, why: Option<&str>, claim: Op
     let why = why.map_or_else(String::new, |why| format!(": {why}"));
     let claim = claim.map_or_else(String::new, |claim| {
         let left = Duration::from_secs(claim.left.as_secs() + u64::from(claim.left.subsec_nanos() > 0));
-        format!("; claiming at {} (in {}) unless another is heard", time_of_day(claim.wall_ms), spoken(left))
+        format!(
+            "; claiming at {} (in {}) unless another leader's record comes before",
+            time_of_day(claim.wall_ms),
+            spoken(left)
+        )
     });
     format!("standing by{leader}{term}{why}{claim}")
 }
@@ -220,7 +224,7 @@ fn fenced(term: i64, why: &str, left: Duration, late: Option<Duration>) -> Strin
             format!("fenced, {why}: nothing of the job is left, {} before the lease's end (term {term})", spoken(left))
         }
         Some(late) => format!(
-            "fenced too late, {why}: something of the job may have been alive until {} after the lease's end, and another's \
+            "fenced too late, {why}: a process of the job may have been alive until {} after the lease's end, and another's \
              may have run beside it (term {term}); check what they wrote, and see why this machine was slow to kill",
             spoken(late.max(Duration::from_millis(1)))
         ),
@@ -320,7 +324,7 @@ mod tests {
             sentences.map(|event| event.sentence()),
             [
                 "standing by: db2:77 leads (term 42)",
-                "standing by: leader unknown; claiming at 12:00:50 (in 58s) unless another is heard",
+                "standing by: leader unknown; claiming at 12:00:50 (in 58s) unless another leader's record comes before",
                 "preferred successor (partition 0 assigned)",
                 "claiming the lead (journal empty)",
                 "claiming the lead (journal read up to offset 41)",
@@ -333,7 +337,7 @@ mod tests {
                 "exiting 75: not elected within --wait 3s; leader is db2",
                 "no heartbeat has come back from Kafka for 3.65s: the lease ends in 1.35s unless one does (term 42)",
                 "fenced, the lease ran out: nothing of the job is left, 93ms before the lease's end (term 42)",
-                "fenced too late, the lease ran out: something of the job may have been alive until 2.501s after the lease's end, and \
+                "fenced too late, the lease ran out: a process of the job may have been alive until 2.501s after the lease's end, and \
                  another's may have run beside it (term 42); check what they wrote, and see why this machine was slow to kill",
                 "the job was ended by SIGKILL after 1h 2m 5s (status 137)",
                 "released term 42: the job has ended",

@@ -13,8 +13,7 @@ pub(super) fn of_once(note: once::Note) -> Event {
     use once::Note;
     match note {
         Note::FactsLost(key) => warning(&format!(
-            "the topic of facts was missing and is made anew, although the journal tells of a run of {key}: what was recorded is lost, so \
-             that a key or window that was done may run again"
+            "the topic of facts was missing and is made anew, although the journal names a run of {key}: its facts are lost, so that a key or window that was done may run again"
         )),
         Note::NotBelieved(fact) => Event::Warning {
             message: format!(
@@ -59,9 +58,7 @@ pub(super) fn of_once(note: once::Note) -> Event {
             }
         }
         Note::Unavailable(error) => Event::Warning {
-            message: format!(
-                "what is recorded of the key can't be read or written, so the job is not run here: {error}"
-            ),
+            message: format!("the facts of the key can't be read or written, so the job is not run here: {error}"),
             dropped: None,
         },
         Note::Waiting { until_ms } => Event::WindowAwaited { next: to_the_second(until_ms) },

@@ -5,7 +5,7 @@ pub(super) fn of_stuck(pids: &[u32]) -> String {
     let named: Vec<String> = pids.iter().map(ToString::to_string).collect();
     let what = match pids {
         [] => {
-            return "whether something of the job is left can't be seen (/proc can't be read): the term is not released, and ends with its \
+            return "whether a process of the job is left is unknown (/proc can't be read): the term is not released, and ends with its \
                     lease; see whether files can be opened (ulimit -n) and there is memory, and what of the job still runs"
                 .to_owned();
         }
