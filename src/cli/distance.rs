@@ -1,4 +1,4 @@
-//! How far a word is from another: what was probably meant by one that is not known.
+//! The edit distance of two words: it finds the known word that was probably meant by an unknown one.
 
 /// How many letters must be put in, left out or changed to make one word of the other.
 pub(super) fn distance(one: &str, other: &str) -> usize {

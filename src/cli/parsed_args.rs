@@ -1,4 +1,4 @@
-//! The value of each option: the command line's, else the environment's, else the default; and which of them it is, so that a
+//! The value of each option, from the command line, else the environment, else the default; and its source, so that a
 //! refusal names what to correct.
 
 use std::ffi::{OsStr, OsString};
@@ -24,18 +24,18 @@ impl Environment {
         self.raw(name).filter(|value| !value.is_empty())
     }
 
-    /// The same for a variable that is not ours: an empty one counts.
+    /// The same for a variable that is not ours: an empty one counts as set.
     #[must_use]
     pub fn raw(&self, name: &str) -> Option<&OsStr> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
     }
 
-    /// One warning for each `NELI_RUN_*` that is no option: it was meant to do something, and does nothing.
+    /// One warning for each `NELI_RUN_*` that is no option, because it has no effect.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let names = self.0.iter().map(|(key, _)| key.to_string_lossy());
         let strange = names.filter(|name| {
-            // NELI_RUN_PID is what a job finds in its environment, and a job may well run neli-run.
+            // A job finds NELI_RUN_PID in its environment, and a job may run neli-run.
             name.starts_with(VARIABLE_PREFIX)
                 && name != "NELI_RUN_PID"
                 && !options().any(|option| option.variable() == **name)
@@ -49,7 +49,7 @@ impl Environment {
     }
 }
 
-/// The variable of an option that differs from this name in few letters.
+/// The variable of an option whose name differs from this one in few letters.
 fn nearest(name: &str) -> Option<String> {
     let variables = options().map(|option| (distance(&option.variable(), name), option.variable()));
     variables.filter(|(letters, _)| *letters <= 2).min().map(|(_, variable)| variable)
@@ -63,7 +63,7 @@ pub struct ParsedArgs {
     bare: bool,
 }
 
-/// One value, and where it comes from.
+/// One value and its source.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Value {
     /// The value.
@@ -72,10 +72,10 @@ pub struct Value {
     pub source: Source,
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Source {
-    /// Nobody gave it: this option's default.
+    /// This option's default.
     Default(&'static str),
     /// This option, on the command line.
     Option(&'static str),
@@ -84,7 +84,7 @@ pub enum Source {
 }
 
 impl ParsedArgs {
-    /// What a command line and an environment give; `bare` when there was no argument at all.
+    /// The values of a command line and an environment; `bare` if there was no argument at all.
     #[must_use]
     pub const fn new(matches: ArgMatches, environment: Environment, bare: bool) -> Self {
         Self { matches, environment, bare }
@@ -123,14 +123,13 @@ impl ParsedArgs {
         self.value(long).unwrap_or_else(|| Value { text: OsString::new(), source: Source::Default(long) })
     }
 
-    /// Each value of a repeatable option, the variable's lines first: whoever lets the last count lets the command line
-    /// win.
+    /// All values of a repeatable option, those of the variable first: if the last one counts, the command line wins.
     #[must_use]
     pub fn each(&self, long: &'static str) -> Vec<Value> {
         let variable = self.variable(long).unwrap_or_default();
         let lines: Vec<&OsStr> = match variable.to_str() {
             Some(text) => text.lines().map(str::trim).filter(|line| !line.is_empty()).map(OsStr::new).collect(),
-            // Refused by whoever wants text.
+            // A caller that needs text refuses it.
             None => vec![variable],
         };
         let from_variable = lines.into_iter().map(|line| Value { text: line.into(), source: Source::Variable(long) });
@@ -139,11 +138,10 @@ impl ParsedArgs {
         from_variable.chain(from_option).collect()
     }
 
-    /// Where a flag was set, when it was.
+    /// Where a flag was set, if it was set.
     ///
     /// # Errors
-    ///
-    /// When its variable is neither `1`, `true`, `0` nor `false`.
+    /// Its variable is neither `1`, `true`, `0` nor `false`.
     pub fn flag(&self, long: &'static str) -> Result<Option<Source>, StartupError> {
         if self.on_command_line(long) {
             return Ok(Some(Source::Option(long)));
@@ -157,13 +155,13 @@ impl ParsedArgs {
         }
     }
 
-    /// The positional arguments of that name.
+    /// The positional arguments of this name.
     #[must_use]
     pub fn words(&self, name: &str) -> Vec<OsString> {
         self.on_command_line_each(name).cloned().collect()
     }
 
-    /// What is no reason to refuse, and ought to be known: variables without effect, and a group that does not count.
+    /// Warnings that refuse nothing: variables without effect, and a group that does not count.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.environment.warnings();
@@ -204,8 +202,7 @@ impl Value {
     /// The value as text.
     ///
     /// # Errors
-    ///
-    /// When it is not UTF-8.
+    /// It is not UTF-8.
     pub fn text(&self) -> Result<&str, StartupError> {
         self.text.to_str().ok_or_else(|| self.refuse("must be UTF-8"))
     }
@@ -213,20 +210,19 @@ impl Value {
     /// The value as a duration: `500ms`, `5s`, `2m`, `0`.
     ///
     /// # Errors
-    ///
-    /// When it is none.
+    /// It is not a duration.
     pub fn duration(&self) -> Result<Duration, StartupError> {
         humantime::parse_duration(self.text()?)
             .map_err(|_| self.refuse("must be a duration with its unit, such as 500ms, 5s or 2m"))
     }
 
-    /// Whether somebody gave it.
+    /// Whether the command line or the environment gives it.
     #[must_use]
     pub const fn is_given(&self) -> bool {
         !matches!(self.source, Source::Default(_))
     }
 
-    /// The refusal of this value; `why` is what it must be.
+    /// The refusal of this value; `why` says what it must be.
     #[must_use]
     pub fn refuse(&self, why: impl AsRef<str>) -> StartupError {
         StartupError::new(format!("{}: {}", self.shown(), why.as_ref()))

@@ -26,7 +26,7 @@ pub(super) fn all() -> [Command; 12] {
     ]
 }
 
-/// The same about an election that has to be named.
+/// The same for an election whose group is required.
 fn looks_at_one(name: &'static str, about: &'static str, more: &'static str) -> Command {
     looks(about, more).name(name).override_usage(format!("neli-run {name} --group <NAME> [OPTIONS]"))
 }

@@ -1,7 +1,6 @@
-//! The parsed command line, checked: arguments become a [`Config`] or a [`Watch`] here, and every relation between options is
+//! Checks the parsed command line and makes a [`Config`] or [`Watch`] of it; every relation between options is
 //! checked here.
-//!
-//! Whatever is refused is refused before anything is joined, with one line that names the option, the value and the bound.
+//! A refusal comes before anything is joined, in one line that names the option, the value and the bound.
 
 use std::time::Duration;
 
@@ -27,14 +26,13 @@ mod timings;
 mod watch;
 mod window;
 
-/// The longest of the durations that the protocol sets no bound to: a year, so that no sum of them overflows.
+/// The longest duration where the protocol sets no bound: a year, so that no sum overflows.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// The configuration of a candidate.
 ///
 /// # Errors
-///
-/// When something is missing, out of its bounds, or can't hold together; 126 or 127 when COMMAND can't be run.
+/// A value is missing, out of its bounds or contradicts another; 126 or 127 if COMMAND can't be run.
 pub fn config(args: &ParsedArgs) -> Result<Config, StartupError> {
     if args.is_bare() && args.value("group").is_none() {
         return Err(StartupError::new(
@@ -49,8 +47,7 @@ pub fn config(args: &ParsedArgs) -> Result<Config, StartupError> {
 /// The configuration of `doctor`: that of a candidate whose group and COMMAND may be missing.
 ///
 /// # Errors
-///
-/// When anything else is missing, out of its bounds, or can't hold together.
+/// Another value is missing, out of its bounds or contradicts another.
 pub fn doctor(args: &ParsedArgs) -> Result<Doctor, StartupError> {
     let has_group = args.value("group").is_some();
     let nowhere = || ElectionId { group: String::new(), topic: String::new(), partition: 0, role: 0, role_name: None };
@@ -70,7 +67,7 @@ pub fn doctor(args: &ParsedArgs) -> Result<Doctor, StartupError> {
     })
 }
 
-/// That of a candidate in this election, but for its COMMAND, which is as it was given.
+/// The configuration of a candidate in this election, with COMMAND not checked.
 fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config, StartupError> {
     let mut warnings = args.warnings();
     let roles = roles::validate(args)?;
@@ -105,8 +102,7 @@ fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config, StartupE
 /// The configuration of `watch`.
 ///
 /// # Errors
-///
-/// When something is missing or out of its bounds.
+/// A value is missing or out of its bounds.
 pub fn watch(args: &ParsedArgs) -> Result<Watch, StartupError> {
     let mut warnings = args.warnings();
     Ok(Watch {

@@ -1,7 +1,6 @@
-//! `assert`: whether a job may act still, for scripts: `neli-run assert && pay`.
-//!
-//! Inside a job the lease descriptor tells, without Kafka. Where it is absent, or not that of the job's term (some languages close it in
-//! their children), and outside a job, the journal does.
+//! `assert`: whether a job may still act, for scripts: `neli-run assert && pay`.
+//! Inside a job the lease descriptor answers, without Kafka. If the descriptor is missing or belongs to another term
+//! (some languages close it in their children), and outside a job, the journal answers.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -18,21 +17,21 @@ use crate::exit::{ExitStatus, StartupError};
 use crate::process::sealed_file;
 use crate::report::log::{spoken, timestamp};
 
-/// Whether whoever asks leads.
+/// Whether the caller leads.
 struct Answer {
-    /// What it was told by.
+    /// The source of the answer.
     by: &'static str,
-    /// What is left of the lease; none where that is not known, or it is over.
+    /// The rest of the lease; `None` if it is unknown or zero.
     left: Option<Duration>,
     verdict: Verdict,
 }
 
-/// What is answered.
+/// The answer.
 enum Verdict {
     Leads,
-    /// It does not, and why.
+    /// The caller does not lead, for this reason.
     LeadsNot(String),
-    /// That can't be told, and why.
+    /// It is unknown, for this reason.
     Unknown(String),
 }
 
@@ -47,12 +46,12 @@ struct Line {
     why: Option<String>,
 }
 
-/// Tells whether the term of `assert` is led, with as much of its lease left as is asked for. `look` gives what reading the journal
-/// takes, where that is needed.
+/// Reports whether the term of `assert` is led with at least the requested rest of its lease. `look` returns the
+/// settings for reading the journal, if that is needed.
 ///
 /// # Errors
-///
-/// Not led (83), or not to be told (4), with the reason; or what is needed to read the journal is missing or refused.
+/// The term is not led (83), or that is unknown (4), with the reason; or a setting for reading the journal is missing
+/// or invalid.
 pub fn main(assert: &Assert, look: impl FnOnce() -> Result<Look, StartupError>) -> Result<ExitStatus, StartupError> {
     let answer = match by_descriptor(assert) {
         Some(answer) => answer,
@@ -67,7 +66,7 @@ pub fn main(assert: &Assert, look: impl FnOnce() -> Result<Look, StartupError>) 
         let left_ms = answer.left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
         let ts = timestamp(clock::wall_ms());
         let line = Line { ts, term: assert.term, leads, by: answer.by, left_ms, why };
-        // Strings and numbers under string keys: nothing of that can fail.
+        // Strings and numbers under string keys always serialize.
         let line = serde_json::to_string(&line).unwrap_or_default() + "\n";
         stdout::written(io::stdout().write_all(line.as_bytes()))?;
         return Ok(status);
@@ -82,7 +81,7 @@ pub fn main(assert: &Assert, look: impl FnOnce() -> Result<Look, StartupError>) 
 }
 
 impl Answer {
-    /// So much of the lease is left.
+    /// The rest of the lease.
     fn left(assert: &Assert, by: &'static str, left: Duration) -> Self {
         let verdict = if left.is_zero() {
             Verdict::LeadsNot(format!("the lease of term {} is over", assert.term))
@@ -108,7 +107,7 @@ fn without_descriptor(assert: &Assert, missing: &StartupError) -> StartupError {
     )
 }
 
-/// By the lease descriptor, where there is that of the term.
+/// By the lease descriptor, if there is one for the term.
 fn by_descriptor(assert: &Assert) -> Option<Answer> {
     let (term, deadline) = sealed_file::lease(assert.descriptor?)?;
     if term != assert.term {

@@ -13,7 +13,7 @@ pub mod groups;
 /// Asks for [`groups`] in place of a shell's completions.
 pub const GROUPS: &str = "groups";
 
-/// The shells that have completions.
+/// The supported shells.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Shell {
     /// GNU bash.
@@ -24,11 +24,10 @@ pub enum Shell {
     Zsh,
 }
 
-/// Prints the completions of the shell that was asked for.
+/// Prints the completions for the given shell.
 ///
 /// # Errors
-///
-/// When it is none of bash, fish and zsh, or stdout does not take them.
+/// The shell is none of bash, fish and zsh, or stdout can't be written.
 pub fn main(args: &ParsedArgs) -> Result<ExitStatus, StartupError> {
     let word = args.words("SHELL").pop().unwrap_or_default();
     let shell = match word.to_str() {
@@ -40,7 +39,8 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus, StartupError> {
     stdout::written(std::io::stdout().write_all(script(shell).as_bytes()))
 }
 
-/// A shell's completions: clap's, and what clap has no means for: behind `--` the job's own completions take over.
+/// A shell's completions: those that clap generates, with one addition that clap does not support: behind `--` the
+/// job's own completions apply.
 #[must_use]
 pub fn script(shell: Shell) -> String {
     let script = generated(shell);

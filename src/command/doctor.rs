@@ -1,4 +1,5 @@
-//! `doctor`: all that would keep a candidate on this machine from its work, at once, and what fixes it. It joins nothing and writes nothing.
+//! `doctor`: finds at once every reason why a candidate on this machine would not work, and how to fix it. It joins
+//! no group and writes nothing.
 
 use std::io::{self, Write};
 
@@ -20,17 +21,16 @@ mod kafka;
 mod machine;
 mod topic;
 
-/// Something fails.
+/// At least one check fails.
 const FAILS: ExitStatus = ExitStatus::Answer(1);
 
-/// A topic gets so many replicas where nobody tells how many brokers there are.
+/// The replicas of a topic if the number of brokers is unknown.
 const USUAL_BROKERS: usize = 3;
 
-/// Looks at everything, and tells what it has found.
+/// Runs all checks and prints the findings.
 ///
 /// # Errors
-///
-/// `--print-topic`: Kafka's address is not known; or stdout takes nothing more.
+/// `--print-topic`: Kafka's address is not given; or stdout can't be written.
 pub fn main(doctor: &Doctor) -> Result<ExitStatus, StartupError> {
     if doctor.print_topic {
         return print_topic(doctor);
@@ -40,16 +40,16 @@ pub fn main(doctor: &Doctor) -> Result<ExitStatus, StartupError> {
     for warning in &doctor.candidate.warnings {
         findings.warn("options", warning, None);
     }
-    // Before there are threads, which would have this thread's priority.
+    // Before other threads start: they would inherit this thread's priority.
     let has_enough = machine::examine(doctor, &mut findings);
     if has_enough {
         kafka::examine(doctor, &mut findings);
     } else {
-        // Where librdkafka can have no thread or descriptor it aborts, or waits for ever.
+        // Without a thread or descriptor librdkafka aborts or blocks for ever.
         findings
             .skipped("brokers", "Kafka is not looked at: its client needs the threads and files that are missing here");
     }
-    // At the end: the longer the span, the more exact is what is told of it.
+    // Last, because a longer span gives a more exact result.
     clock_rate::examine(&clock, &mut findings);
     let text = if doctor.json { findings.json(read_at(), group(doctor)) } else { findings.text(Style::of_stdout()) };
     stdout::written(io::stdout().write_all(text.as_bytes()))?;
@@ -60,7 +60,7 @@ fn group(doctor: &Doctor) -> Option<&str> {
     doctor.has_group.then_some(doctor.candidate.election.group.as_str())
 }
 
-/// The commands that make the topics of this election.
+/// The commands that create the topics of this election.
 fn print_topic(doctor: &Doctor) -> Result<ExitStatus, StartupError> {
     let config = &doctor.candidate;
     let access = access(&config.client)?;
@@ -71,7 +71,7 @@ fn print_topic(doctor: &Doctor) -> Result<ExitStatus, StartupError> {
             let why = unreachable.why;
             let line =
                 format!("neli-run: warning: how many brokers there are is not known ({why}): three are assumed\n");
-            // Where stderr is closed there is nobody to tell.
+            // If stderr is closed nobody reads it.
             let _ = io::stderr().write_all(line.as_bytes());
             USUAL_BROKERS
         }
@@ -85,7 +85,7 @@ fn print_topic(doctor: &Doctor) -> Result<ExitStatus, StartupError> {
     stdout::written(io::stdout().write_all(lines.as_bytes()))
 }
 
-/// The topic of facts, as that of an election, and how it keeps them; none without `--once` and its like.
+/// The topic of facts and its settings; `None` without `--once`, `--window` and `--schedule`.
 fn topic_of_facts(config: &Config) -> Option<(Elections, FactsSettings)> {
     let once = config.once.as_ref()?;
     let topic = format!("{}{}", config.election.topic, neli_proto::fact::TOPIC_SUFFIX);

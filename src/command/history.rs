@@ -1,4 +1,4 @@
-//! `history`: the terms in the retained journal, and what the law finds odd about them.
+//! `history`: the terms in the retained journal, and irregularities in it.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -24,7 +24,7 @@ mod svg;
 
 /// `--check`: two jobs may have run at once.
 const VIOLATED: ExitStatus = ExitStatus::Answer(1);
-/// The topic keeps no record of the election.
+/// The topic contains no record of the election.
 const VACANT: ExitStatus = ExitStatus::Answer(3);
 /// The journal could not be read in time.
 const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
@@ -58,17 +58,17 @@ pub fn main(history: &HistoryOf) -> Result<ExitStatus, StartupError> {
     Ok(if findings.iter().any(|found| found.finding.is_violation()) { VIOLATED } else { ExitStatus::Success })
 }
 
-/// A journal, as it was read.
+/// A journal that was read.
 #[derive(Clone)]
 struct Read {
     history: History,
     /// The groups of other elections in the partition.
     others: BTreeSet<String>,
-    /// Whether anything of the election was read, a candidate's hello too.
+    /// Whether a record of the election or a candidate's hello was read.
     is_known: bool,
 }
 
-/// Reads the whole journal, up to what is its end when the reading begins.
+/// Reads the whole journal, up to its end when the reading begins.
 async fn read(look: &Look, from_ms: u64) -> Result<(ElectionId, Read), StartupError> {
     let access = reading::access(&look.client)?;
     let place = match Place::find(&access, &look.election, look.timeout).await {
@@ -91,7 +91,7 @@ async fn read_to_end(
     // A hello elsewhere may be read before it is known where the election's partition begins.
     let (mut caught_up, mut trouble, mut is_candidate_known) = (0, None, false);
     loop {
-        // It may be long: an answer is waited for, and not its end.
+        // The journal may be long: only each answer has a time limit, not the whole reading.
         let input = reading.next(Some(clock::now() + timeout)).await?;
         let at = read_at();
         match (input, &mut read) {
@@ -153,21 +153,21 @@ impl Read {
     }
 }
 
-/// A term, as it is shown.
+/// A term with the data that is shown.
 struct Row<'a> {
     past: &'a PastTerm,
-    /// When it was over; none where it is not, or that is not known.
+    /// When it ended; `None` if it has not ended or that is unknown.
     to_ms: Option<u64>,
     end: End<'a>,
     gap: Option<Duration>,
-    /// Nobody leads yet: the gap lasts up to now.
+    /// There is no leader now: the gap lasts until now.
     is_open: bool,
 }
 
-/// How a term ended, or how it stands.
+/// How the term ended, or its present state.
 enum End<'a> {
     Leads,
-    /// `--overlap`: another has claimed while its job ran on.
+    /// `--overlap`: another candidate has claimed while the job ran on.
     Overlapped,
     Released(&'a neli_proto::observer::Release),
     /// The leader has been silent for longer than its lease.
@@ -176,7 +176,7 @@ enum End<'a> {
 }
 
 impl Row<'_> {
-    /// For how long it was led, up to now where it is.
+    /// How long the leader led, until now if it still leads.
     fn led_for(&self, at_ms: u64) -> Option<Duration> {
         let to_ms = match self.end {
             End::Leads => Some(at_ms),
@@ -185,7 +185,7 @@ impl Row<'_> {
         Some(Duration::from_millis(to_ms?.saturating_sub(self.past.from_ms?)))
     }
 
-    /// How it ended, in words.
+    /// The end, in words.
     fn how(&self) -> String {
         match &self.end {
             End::Leads => "leads".to_owned(),
@@ -223,7 +223,7 @@ fn rows(history: &History, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> {
 
 const HEAD: [&str; 6] = ["TERM", "LEADER", "FROM", "LED FOR", "GAP", "END"];
 
-/// A line a term.
+/// One line per term.
 fn table(rows: &[Row<'_>], style: Style) -> String {
     if rows.is_empty() {
         return "no terms\n".to_owned();
@@ -246,7 +246,7 @@ fn table(rows: &[Row<'_>], style: Style) -> String {
     columns(HEAD, &cells, style)
 }
 
-/// What `--check` says: what may have been two jobs at once, first.
+/// The findings of `--check`: possible simultaneous jobs first.
 fn report(rows: &[Row<'_>], findings: &[Found], style: Style) -> String {
     let is_violated = findings.iter().any(|found| found.finding.is_violation());
     let terms = counted(rows.len() as u64, "term");

@@ -25,16 +25,16 @@ const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 /// No election has the group that was asked for.
 const VACANT: ExitStatus = ExitStatus::Answer(3);
 
-/// What the name of a journal's topic ends in.
+/// The suffix of a journal topic's name.
 const SUFFIX: &str = ".neli";
 
-/// So many partitions are connected to before the first of them is read.
+/// This many partitions are connected before the first of them is read.
 const AHEAD: usize = 8;
 
-/// How far before the end of a partition the reading begins: an election of which nothing was written since is not found.
+/// How far before a partition's end the reading begins: an election without a record since then is not found.
 const SPAN: Offset = 100_000;
 
-/// A partition and the elections in it.
+/// A partition and its elections.
 struct Found {
     topic: String,
     partition: i32,
@@ -98,7 +98,7 @@ pub fn main(list: &List) -> Result<ExitStatus, StartupError> {
         return Err(StartupError::with(VACANT, no_election(group, list.topic.as_deref(), &groups)));
     }
     let text = if list.json {
-        // Strings and numbers under string keys: nothing of that can fail.
+        // Strings and numbers under string keys always serialize.
         lines.iter().map(|line| serde_json::to_string(line).unwrap_or_default() + "\n").collect()
     } else {
         table(&lines)
@@ -120,7 +120,7 @@ pub(super) fn groups(list: &List) -> Result<BTreeSet<String>, StartupError> {
     Ok(found.into_iter().flat_map(|found| found.elections.into_keys()).map(|name| name.group).collect())
 }
 
-/// What is found, and which partitions could not be read.
+/// The elections that were found, and the partitions that could not be read.
 async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
     let access = reading::access(&list.client)?;
     let all = topics(&access, list.timeout)
@@ -230,7 +230,7 @@ fn line<'a>(found: &'a Found, name: &'a Name, observer: &'a Observer, at: ReadAt
     }
 }
 
-/// That there is no such group, and which groups there are.
+/// An error: there is no such group; these groups exist.
 fn no_election(group: &str, topic: Option<&str>, groups: &BTreeSet<String>) -> String {
     let place = topic.map_or_else(|| format!("any topic *{SUFFIX}"), |topic| format!("topic {topic}"));
     let has =

@@ -1,5 +1,5 @@
-//! The form for people: a first line that says it all, and rows of a label and a text. Coloured on a terminal alone, and wrapped to its
-//! width there.
+//! The output for people: a first line with the answer, and rows of a label and a text. It is coloured only on a
+//! terminal, and wrapped to the terminal's width.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
@@ -8,31 +8,31 @@ use std::time::Duration;
 use crate::process::system;
 use crate::text::one_line;
 
-/// Where the texts of the rows begin.
+/// The column where the texts of the rows begin.
 const INDENT: usize = 11;
-/// On a terminal that is narrower the texts stand below their labels.
+/// On a narrower terminal the texts are printed below their labels.
 const NARROW: usize = 40;
 
 /// The longest bar.
 const LONGEST_BAR: usize = 30;
 
-/// What a line says, in a colour.
+/// The meaning of a line, shown by its colour.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Tone {
     /// All is well.
     Good,
     /// It is not known.
     Unknown,
-    /// Somebody should look.
+    /// It needs attention.
     Bad,
 }
 
-/// How it is shown.
+/// The style of the output.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Style {
     /// Whether lines are coloured.
     pub(super) is_coloured: bool,
-    /// The terminal's columns; none where it is no terminal.
+    /// The terminal's columns; `None` without a terminal.
     pub(super) columns: Option<usize>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Page {
 }
 
 impl Style {
-    /// As stdout takes it: coloured on a terminal, unless `NO_COLOR` is set or the terminal knows no colours.
+    /// The style for stdout: coloured on a terminal, unless `NO_COLOR` is set or the terminal has no colours.
     pub(super) fn of_stdout() -> Self {
         let stdout = io::stdout();
         if !stdout.is_terminal() {
@@ -55,7 +55,7 @@ impl Style {
         Self { is_coloured: !is_set("NO_COLOR") && !is_dumb, columns: system::columns(stdout.as_fd()) }
     }
 
-    /// A bar that is as full as `part` is of `whole`, and a space behind it; as long as there is room for it.
+    /// A bar filled to `part` of `whole`, and a space behind it; empty if there is no room.
     pub(super) fn bar(self, part: Duration, whole: Duration) -> String {
         let indent = if self.is_narrow() { 2 } else { INDENT };
         let length = self.columns.map_or(LONGEST_BAR, |columns| columns.saturating_sub(indent).min(LONGEST_BAR));
@@ -116,11 +116,11 @@ impl Page {
     }
 }
 
-/// The last column has at least this much room, or there are no columns.
+/// The last column is at least this wide; otherwise the table has no columns.
 const LAST_COLUMN: usize = 20;
 
-/// Rows in columns as wide as their texts, below a row of headings; the last column is wrapped. Where the terminal is too narrow for
-/// that, a line a column with its name before it, and an empty line between two rows.
+/// Rows in columns as wide as their texts, below a row of headings; the last column is wrapped. On a terminal too
+/// narrow for that: one line per column with its name before it, and an empty line between two rows.
 pub(super) fn columns<const N: usize>(head: [&str; N], rows: &[[String; N]], style: Style) -> String {
     let widths: [usize; N] = std::array::from_fn(|column| {
         let texts = rows.iter().filter_map(|row| row.get(column)).map(|text| text.chars().count());
@@ -149,7 +149,7 @@ pub(super) fn columns<const N: usize>(head: [&str; N], rows: &[[String; N]], sty
     text
 }
 
-/// The text in lines of at most so many columns, broken between words, and inside a word that is longer than a line.
+/// The text in lines of at most this many columns, broken between words, or inside a word that is longer than a line.
 pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = vec![String::new()];

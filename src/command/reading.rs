@@ -1,4 +1,4 @@
-//! The journal, as the commands that look at an election read it. They join no group; READ on the topic is enough.
+//! The journal as the commands for operators read it. They join no group; READ on the topic is enough.
 
 use std::future::Future;
 use std::io;
@@ -30,29 +30,29 @@ pub(super) use last::{Begin, read_last};
 pub(super) use place::Place;
 pub(super) use seen::{ElectionKey, Seen, Unread, key_of_election, no_answer, observe};
 
-/// How many events may wait.
+/// The capacity of the queue of events.
 const WAITING: usize = 1_000;
 
-/// What comes next.
+/// The next event.
 #[derive(Debug)]
 pub(super) enum Input {
-    /// Everything below was handed over.
+    /// All records below this offset were passed on.
     CaughtUp(Offset),
-    /// The history is cut or made anew.
+    /// The history was cut or the topic was created again.
     Cut,
     /// No broker answers.
     Down(String),
-    /// Where the log begins and ends.
+    /// The start and the end of the log.
     Ends { asked: Time, start: Offset, end: Offset },
-    /// A record of partition 0 with a hello, where the election stands in another.
+    /// A hello in partition 0, while the election is in another partition.
     Hello(ReadRecord),
     /// A record.
     Record(ReadRecord),
-    /// The time that was given has come.
+    /// The time limit was reached.
     Timeout,
     /// A broker answers again.
     Up,
-    /// Something odd that stops nothing.
+    /// A problem that does not stop the reading.
     Warning(String),
 }
 
@@ -60,12 +60,12 @@ pub(super) enum Input {
 pub(super) struct Reading {
     source: Source,
     partition: i32,
-    /// How far the hellos are read, where they stand in another partition and are wanted.
+    /// The progress in the hellos, if they are in another partition and are wanted.
     hellos: Option<HellosElsewhere>,
-    /// How many partitions the topic has, where that is known.
+    /// The number of the topic's partitions, if it is known.
     partitions: Option<i32>,
     reader: Reader,
-    /// How many readings there have been: events of an earlier one are dropped.
+    /// The number of readings so far: events of an earlier one are dropped.
     number: u32,
     sender: Sender<KafkaEvent>,
     events: Receiver<KafkaEvent>,
@@ -73,26 +73,24 @@ pub(super) struct Reading {
     timer_is_set_to: Option<Time>,
 }
 
-/// Runs what waits, in a runtime of its own.
+/// Runs the future in a runtime of its own.
 ///
 /// # Errors
-///
-/// What it gives, or that the kernel has no descriptor to spare.
+/// The future's error; or the process has no free descriptor.
 pub(super) fn run<T, E: From<StartupError>>(waits: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
     runtime.map_err(|error| cannot_wait(&error))?.block_on(waits)
 }
 
-/// A timer that is not set. To be called within a runtime.
+/// A timer that is not set. Must be called within a runtime.
 ///
 /// # Errors
-///
-/// The kernel has no descriptor to spare.
+/// The process has no free descriptor.
 pub(super) fn timer() -> Result<Timer, StartupError> {
     Timer::new().map_err(|error| cannot_wait(&error))
 }
 
-/// Now, by both clocks.
+/// The time by both clocks.
 pub(super) fn read_at() -> ReadAt {
     ReadAt { now: clock::now(), wall_ms: clock::wall_ms() }
 }
@@ -121,11 +119,10 @@ fn cannot_wait(error: &io::Error) -> StartupError {
 }
 
 impl Reading {
-    /// Begins to ask where the log of this partition begins and ends. To be called within a runtime.
+    /// Asks for the start and the end of this partition's log. Must be called within a runtime.
     ///
     /// # Errors
-    ///
-    /// The machine has no thread or descriptor to spare.
+    /// The process has no free thread or descriptor.
     pub(super) fn start(access: &Access, elections: &Elections, partition: i32) -> Result<Self, StartupError> {
         Self::with(access, elections, partition, None)
     }
@@ -139,7 +136,7 @@ impl Reading {
         Self::start(access, &place.elections, place.election.partition)
     }
 
-    /// The same with the hellos of its candidates, wherever they stand.
+    /// The same with the hellos of its candidates, from whichever partition.
     ///
     /// # Errors
     ///
@@ -182,17 +179,17 @@ impl Reading {
         })
     }
 
-    /// The embedded broker, where that is what is read.
+    /// The embedded broker, if it is read.
     pub(super) fn embedded(&self) -> Option<&Arc<embedded::Connection>> {
         self.source.access.embedded.as_ref()
     }
 
-    /// Reads from this offset on.
+    /// Reads from this offset.
     pub(super) fn read_from(&self, offset: Offset) {
         self.reader.read_from(self.partition, offset);
     }
 
-    /// How many partitions the topic has, once more than one role was looked for in it.
+    /// The number of the topic's partitions, if more than one role was looked for.
     const fn partitions(&self) -> Option<i32> {
         self.partitions
     }
@@ -202,7 +199,7 @@ impl Reading {
         self.hellos.as_ref().is_none_or(HellosElsewhere::are_read)
     }
 
-    /// Reads anew: where the log begins and ends is asked again.
+    /// Starts again: asks for the log's start and end.
     fn begin_anew(&mut self) -> Result<(), StartupError> {
         self.number += 1;
         self.hellos = self.hellos.take().map(|_| HellosElsewhere::default());
@@ -210,7 +207,7 @@ impl Reading {
         Ok(())
     }
 
-    /// What comes next; at `due` at the latest, if that is given.
+    /// The next event, or the time limit at `due`, if there is one.
     ///
     /// # Errors
     ///
@@ -238,7 +235,7 @@ impl Reading {
         }
     }
 
-    /// What is there, if anything is.
+    /// The next event, if one is available.
     ///
     /// # Errors
     ///
@@ -282,7 +279,7 @@ impl Reading {
             KafkaEvent::Up => Input::Up,
             KafkaEvent::Refused { error } => return Err(StartupError::new(error)),
             KafkaEvent::Warning(warning) => Input::Warning(warning),
-            // The embedded broker's move is for whoever follows it; here its end shows as silence.
+            // Followers react to a move of the embedded broker; here its end only appears as silence.
             KafkaEvent::AppendRefused { .. }
             | KafkaEvent::BrokerSession(_)
             | KafkaEvent::Created { .. }
@@ -298,7 +295,7 @@ impl Reading {
         }))
     }
 
-    /// What is read in the partition of the hellos.
+    /// An event of the partition with the hellos.
     fn elsewhere(&mut self, event: ReadingEvent) -> Result<Option<Input>, StartupError> {
         let Some(hellos) = &mut self.hellos else { return Ok(None) };
         match event {
@@ -318,18 +315,18 @@ impl Reading {
         Ok(None)
     }
 
-    /// What an empty log that begins at `from` would mean, where the log begins at `start`.
+    /// What an empty log from `from` on means, if the log starts at `start`.
     pub(super) fn origin(&self, from: Offset, start: Offset) -> Origin {
         match () {
             () if from > start => Origin::Middle,
             () if from > 0 => Origin::CutHead,
-            // A broker whose forerunner died may have lost what was there.
+            // A broker whose predecessor died may have lost its records.
             () if self.embedded().is_some_and(|broker| broker.trusted_from() > clock::now()) => Origin::Middle,
             () => Origin::Beginning,
         }
     }
 
-    /// The line about a history that was cut meanwhile.
+    /// The message about a history that was cut meanwhile.
     pub(super) fn history_cut(&self) -> StartupError {
         let topic = &self.source.elections.topic;
         StartupError::new(format!("topic {topic}: its history was cut or made anew meanwhile"))

@@ -1,4 +1,4 @@
-//! What `resign`, `end` and `forget` share: an operator's record is appended, and the answer is printed.
+//! The requests that an operator writes into the journal: `resign` and `end`.
 
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::config::Look;
 use crate::exit::{ExitStatus, StartupError};
 use crate::text::one_line;
 
-/// What may wait of what becomes of one record.
+/// The capacity of the queue of reports about one record.
 const REPORTS: usize = 16;
 
-/// Which right is missing, where it is that, is known so long after the request is given up.
+/// If a right is missing, Kafka reports which one within this time after it gave up the request.
 const REFUSAL_WITHIN: Duration = Duration::from_millis(1_500);
 
 /// Prints the answer: the line as JSON, or without one the sentence, which is an error unless `status` is success.
@@ -28,7 +28,7 @@ pub(super) fn answered(
     sentence: String,
 ) -> Result<ExitStatus, StartupError> {
     let text = match line {
-        // Strings and numbers under string keys: nothing of that can fail.
+        // Strings and numbers under string keys always serialize.
         Some(line) => serde_json::to_string(&line).unwrap_or_default(),
         None if status == ExitStatus::Success => one_line(&sentence),
         None => return Err(StartupError::with(status, sentence)),
@@ -75,13 +75,13 @@ pub(super) struct KeyedRecord {
     pub(super) value: Option<Vec<u8>>,
 }
 
-/// Whether Kafka has taken a record in time.
+/// Whether Kafka has accepted a record in time.
 pub(super) enum Appended {
     Yes,
     No { why: String },
 }
 
-/// Appends a record where this election's stand.
+/// Appends a record, given by its Kafka key and its line, to the partition of this election.
 pub(super) async fn append(
     access: &Access,
     election: &ElectionId,

@@ -1,19 +1,19 @@
-//! A page that is shown again and again: in place on a terminal, one below the other elsewhere.
+//! A page that is shown repeatedly: in place on a terminal, otherwise one below the other.
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
 use crate::process::system;
 
-/// Where the pages go.
+/// Where the pages are written.
 pub(super) struct Screen {
-    /// Each page stands where the one before did.
+    /// Each page replaces the one before.
     is_in_place: bool,
     is_first: bool,
 }
 
 impl Screen {
-    /// On stdout, where one page alone is no more than text.
+    /// For stdout; a single page is plain text.
     pub(super) fn of_stdout(is_repeated: bool) -> Self {
         Self { is_in_place: is_repeated && is_drawable(), is_first: true }
     }
@@ -21,8 +21,7 @@ impl Screen {
     /// Shows a page.
     ///
     /// # Errors
-    ///
-    /// stdout takes it not.
+    /// stdout can't be written.
     pub(super) fn show(&mut self, page: &str) -> io::Result<()> {
         let is_first = std::mem::replace(&mut self.is_first, false);
         let mut stdout = io::stdout();
@@ -38,19 +37,20 @@ impl Screen {
     }
 }
 
-/// Whether stdout is a terminal on which a page can be drawn again in its place.
+/// Whether stdout is a terminal on which a page can replace the one before.
 pub(super) fn is_drawable() -> bool {
     io::stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|terminal| terminal != "dumb")
 }
 
-/// The terminal's rows; none where stdout is no terminal.
+/// The terminal's rows; `None` without a terminal.
 pub(super) fn rows() -> Option<usize> {
     system::rows(io::stdout().as_fd())
 }
 
-/// What draws a page over the one before: from the first line on, each line to its end, and nothing is left below. As much as fits.
+/// The bytes that replace the page before: they begin at the first line, clear each line to its end, and clear all
+/// below. Only as many lines as fit.
 fn frame(page: &str, rows: Option<usize>, is_first: bool) -> String {
-    // In the last row nothing ends with a new line, which would move all others.
+    // The last row has no line end, which would scroll the page.
     let shown = page.lines().take(rows.map_or(usize::MAX, |rows| rows.saturating_sub(1).max(1)));
     let begin = if is_first { "\u{1b}[2J\u{1b}[H" } else { "\u{1b}[H" };
     let lines: String = shown.flat_map(|line| [line, "\u{1b}[K\n"]).collect();

@@ -1,4 +1,4 @@
-//! `status`: who leads an election now, or why nobody does and until when, and who stands by.
+//! `status`: the leader of an election, or why there is none and until when, and the standbys.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -24,31 +24,30 @@ mod claimable;
 mod json;
 pub(super) mod run;
 
-/// Somebody leads.
+/// There is a leader.
 const LED: ExitStatus = ExitStatus::Success;
-/// Nobody does.
+/// There is no leader.
 const VACANT: ExitStatus = ExitStatus::Answer(3);
-/// It can't be told.
+/// The leader is unknown.
 const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 
-/// Between two pages of `--watch`.
+/// The pause between two pages of `--watch`.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Shows the election as it is now; with `--watch` again each second.
 ///
 /// # Errors
-///
-/// Kafka refuses for good, the log can't be read, or stdout takes nothing more.
+/// Kafka refuses permanently, the log can't be read, or stdout can't be written.
 pub fn main(status: &StatusOf) -> Result<ExitStatus, StartupError> {
     shown(&status.look, if status.is_repeated { How::Again } else { How::Once })
 }
 
-/// How often it is shown, and what of it.
+/// How often the election is shown, and with what.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum How {
     /// Each second.
     Again,
-    /// Each second, with what has changed last.
+    /// Each second, with the last changes.
     Live,
     /// Once.
     Once,
@@ -75,7 +74,7 @@ pub(super) fn shown(look: &Look, how: How) -> Result<ExitStatus, StartupError> {
     }
 }
 
-/// What ends it.
+/// What ends the display.
 enum Ended {
     Refused(Unread),
     Stdout(io::Error),
@@ -112,7 +111,7 @@ async fn show(look: &Look, how: How) -> Result<ExitStatus, Ended> {
     loop {
         let at = read_at();
         let snapshot = Snapshot::of(&place.election, &seen, last_run.as_ref(), at);
-        // One page tells what was read to its end, whatever has happened since.
+        // A page shows what was read up to the end, whatever happened since.
         let text = match seen.trouble.as_ref().filter(|_| how != How::Once) {
             Some(why) if look.json => Line::unknown(&place.election, at, why).text(),
             Some(why) => snapshot.without_answer(why).render(Style::of_stdout()),
@@ -121,7 +120,7 @@ async fn show(look: &Look, how: How) -> Result<ExitStatus, Ended> {
         };
         let written = if look.json { io::stdout().write_all(text.as_bytes()) } else { screen.show(&text) };
         if how == How::Once {
-            // Whether anybody reads it or not, the status tells who leads.
+            // The exit status names the state even if stdout is not read.
             stdout::written(written)?;
             return Ok(snapshot.status());
         }
@@ -135,7 +134,7 @@ async fn show(look: &Look, how: How) -> Result<ExitStatus, Ended> {
     }
 }
 
-/// That a leader falls silent is in no record. While Kafka does not answer, nobody knows.
+/// No record says that a leader fell silent. While Kafka does not answer, the state is unknown.
 fn note_silence(seen: &mut Seen, was_silent: &mut bool) {
     if seen.trouble.is_some() {
         return;
@@ -149,7 +148,7 @@ fn note_silence(seen: &mut Seen, was_silent: &mut bool) {
     *was_silent = is_silent;
 }
 
-/// Takes in what happens until then.
+/// Handles events until then.
 async fn pass(reading: &mut Reading, seen: &mut Seen, until: Time) -> Result<(), Ended> {
     while clock::now() < until {
         let input = reading.next(Some(until)).await?;
@@ -166,12 +165,12 @@ struct Snapshot<'a> {
     election: &'a ElectionId,
     seen: &'a Seen,
     observer: &'a Observer,
-    /// `--once`, `--window` or `--schedule`: the last run that is recorded.
+    /// `--once`, `--window` or `--schedule`: the last recorded run.
     last_run: Option<&'a Fact>,
     at: ReadAt,
     leadership: Leadership<'a>,
     standbys: Vec<Standby<'a>>,
-    /// `--max-roles`: nobody leads, and those that stand by have room for fewer roles than there are.
+    /// `--max-roles`: there is no leader, and the standbys have room for fewer roles than there are.
     no_room: Option<NoRoom>,
 }
 
@@ -194,7 +193,7 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// Who leads, or why nobody does.
+    /// The leader, or why there is none.
     fn sentence(&self) -> String {
         let sentence = leadership(self.leadership);
         if let (Leadership::Forgotten | Leadership::NeverLed, Some(mapping)) = (self.leadership, self.other_roles()) {
@@ -225,7 +224,7 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// The page, and with the live view what has changed last, as much as fits the terminal.
+    /// The page, in the live view with as many of the last changes as fit the terminal.
     fn text(&self, how: How) -> String {
         let style = Style::of_stdout();
         let mut text = self.page(how == How::Live, style).render(style);
@@ -241,7 +240,7 @@ impl<'a> Snapshot<'a> {
         text
     }
 
-    /// While Kafka does not answer, nothing of what was read tells who leads.
+    /// While Kafka does not answer, the records that were read do not show the present leader.
     fn without_answer(&self, why: &str) -> Page {
         Page::new(Tone::Unknown, &format!("{}: can't tell who leads: {why}", named(self.election)))
     }
@@ -308,7 +307,7 @@ impl<'a> Snapshot<'a> {
         format!("{}{since}{pid}{attempt}", job_state(job.state))
     }
 
-    /// `--overlap`: two jobs, or a leader that waits for the next one.
+    /// `--overlap`: two jobs, or a leader that waits for its successor.
     fn overlap(&self, page: &mut Page) {
         let journal = self.observer.journal();
         if let EarlierJob::Overlapped { term, name, lease, .. } = journal.earlier_job() {
@@ -362,7 +361,7 @@ impl<'a> Snapshot<'a> {
         self.seen.mapping.as_ref().filter(|mapping| mapping.number(&self.election.label()).is_none())
     }
 
-    /// Which role this is of how many.
+    /// The role's number and the number of roles.
     fn roles(&self, page: &mut Page) {
         let Some(mapping) = &self.seen.mapping else { return };
         let (label, roles) = (self.election.label(), mapping.roles());
@@ -381,7 +380,7 @@ const fn is_vacant(leadership: Leadership<'_>) -> bool {
     }
 }
 
-/// What may differ from candidate to candidate.
+/// Settings that may differ between candidates.
 fn describe(candidate: &KnownCandidate) -> Vec<String> {
     let version = candidate.version.as_ref().map(|version| format!("version {version}"));
     let elector = candidate.elector.as_ref().map(|elector| format!("--elect {elector}"));

@@ -1,7 +1,6 @@
-//! `watch`: how the law is looked at from outside, by people and by tests.
-//!
-//! It reads as every other reader does, and writes nothing. To know the law's verdict on the first record that it shows, it
-//! begins up to 10,000 records further back.
+//! `watch`: shows how the law judges each record, for people and for tests.
+//! It reads like every other reader and writes nothing. To know the law's verdict on the first shown record, it
+//! begins up to 10,000 records before it.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -29,14 +28,15 @@ mod account;
 const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 /// Where hellos stand that are in another partition than the election.
 const HELLOS_ELSEWHERE: i32 = 0;
-/// How far before the first record that is shown the reading begins.
+/// How far before the first shown record the reading begins.
 const RUN_UP: Offset = 10_000;
 
-/// Shows the election until the end that was asked for, or until stdout is closed: on a terminal as a page, unless lines are asked for.
+/// Shows the election until the requested end, or until stdout is closed: on a terminal as a page, unless lines were
+/// requested.
 ///
 /// # Errors
-///
-/// Kafka refuses for good, `--from` lies behind the end, the history is cut or can't be decoded, or stdout takes no more.
+/// Kafka refuses permanently, `--from` is behind the end, the history was cut or can't be decoded, or stdout can't be
+/// written.
 pub fn main(watch: &Watch) -> Result<ExitStatus, StartupError> {
     let wants_lines = watch.json || watch.has_hellos || watch.until_end || watch.from.is_some();
     if !wants_lines && screen::is_drawable() {
@@ -46,14 +46,14 @@ pub fn main(watch: &Watch) -> Result<ExitStatus, StartupError> {
     }
     match show(watch) {
         Ok(()) => Ok(ExitStatus::Success),
-        // That the reader of stdout has gone is no error; a full disk is one.
+        // A closed pipe is no error; a full disk is one.
         Err(Obstacle::Stdout(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(ExitStatus::Success),
         Err(Obstacle::Stdout(error)) => Err(StartupError::new(format!("stdout: {}", reason(&error)))),
         Err(Obstacle::Refused(refusal)) => Err(refusal),
     }
 }
 
-/// What ends a show before its end.
+/// What ends the display early.
 enum Obstacle {
     Refused(StartupError),
     Stdout(io::Error),
@@ -92,13 +92,13 @@ fn show(watch: &Watch) -> Result<(), Obstacle> {
             others: BTreeSet::new(),
             trouble: None,
         };
-        // What is in it when a refusal ends the show is written at its drop.
+        // If a refusal ends the display, the buffer is written when it is dropped.
         let mut screen = BufWriter::new(io::stdout());
         loop {
             let input = if let Some(input) = reading.try_next()? {
                 input
             } else {
-                // What was shown is written out before anything is waited for.
+                // The output is flushed before each wait.
                 screen.flush()?;
                 let due = match &show.account {
                     Some(account) => account.poll_timeout(read_at()),
@@ -120,7 +120,7 @@ fn show(watch: &Watch) -> Result<(), Obstacle> {
     })
 }
 
-/// Whether to go on.
+/// Whether to continue.
 enum Step {
     Done,
     On,
@@ -129,12 +129,12 @@ enum Step {
 struct Show<'a> {
     watch: &'a Watch,
     election: &'a ElectionId,
-    /// Begun when the log's ends are known.
+    /// Begins when the start and end of the log are known.
     account: Option<Account>,
-    /// What was the end then.
+    /// The log's end at that time.
     end: Offset,
     caught_up: bool,
-    /// Something of the election was read.
+    /// A record of the election was read.
     is_known: bool,
     /// The groups of other elections in the partition.
     others: BTreeSet<String>,
@@ -156,7 +156,7 @@ impl Show<'_> {
             (Input::Ends { asked, end, .. }, Some(account)) => account.answered(at.now, asked, end),
             (Input::Ends { asked, start, end }, None) => return self.begin(reading, asked, start..end),
             (Input::Hello(record), Some(account)) => {
-                // Where the election was read from tells nothing of another partition.
+                // The offset where the election was read from has no meaning in another partition.
                 let is_shown =
                     self.caught_up || matches!(self.watch.from, Some(WatchFrom::Since(_) | WatchFrom::Start));
                 if let Some(value) = record.value.filter(|_| is_shown) {
@@ -183,7 +183,7 @@ impl Show<'_> {
             (Input::Timeout, Some(account)) => account.handle_timeout(at),
             (Input::Up, _) => say("Kafka answers again"),
             (Input::Warning(warning), _) => say(&warning),
-            // Nothing is read before the ends are known.
+            // Nothing is read before the start and end are known.
             (Input::Hello(_) | Input::Record(_) | Input::Timeout, _) => {}
         }
         Ok(Step::On)
@@ -219,7 +219,7 @@ impl Show<'_> {
         if next < self.end {
             return Step::On;
         }
-        // Where there are others, the name may be mistyped; where there is nothing, this one may be the first.
+        // If there are other elections, the name may be mistyped; if there are none, this one may be the first.
         if !self.caught_up && !self.is_known && !self.others.is_empty() {
             say(&no_record(self.election, &self.others));
         }
@@ -243,7 +243,7 @@ fn unknown(why: &str) -> StartupError {
     StartupError::with(UNKNOWN, format!("can't tell who leads: {why}"))
 }
 
-/// Takes in a record that is not the election's: a hello of its candidates, or another election's.
+/// Handles a record that is not the election's: a hello of its candidates, or another election's record.
 fn note_other(election: &ElectionId, record: &ReadRecord, is_known: &mut bool, others: &mut BTreeSet<String>) {
     match record.other_key.as_deref().and_then(key_of_election) {
         Some(ElectionKey { group, .. }) if group != election.group => others.extend([group.to_owned()]),
@@ -251,7 +251,7 @@ fn note_other(election: &ElectionId, record: &ReadRecord, is_known: &mut bool, o
     }
 }
 
-/// One line on stderr; where that is closed there is nobody to tell.
+/// One line on stderr; if stderr is closed nobody reads it.
 fn say(line: &str) {
     let _ = writeln!(io::stderr(), "neli-run: warning: {}", one_line(line));
 }

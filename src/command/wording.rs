@@ -1,4 +1,4 @@
-//! What is seen of an election, in words: the same wherever it is shown.
+//! The sentences about an election, the same in every command.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(super) fn date(ms: u64) -> String {
     log::to_the_second(ms).replace('T', " ")
 }
 
-/// A span that people compare: `400ms`, `4.2s`, `108s`, `14m 3s`, `3h 12m`, `5d 3h`.
+/// A duration for comparison: `400ms`, `4.2s`, `108s`, `14m 3s`, `3h 12m`, `5d 3h`.
 pub(super) fn span(span: Duration) -> String {
     let seconds = span.as_secs();
     match seconds {
@@ -37,22 +37,22 @@ fn two(one: u64, unit: &str, more: u64, smaller: &str) -> String {
     if more == 0 { format!("{one}{unit}") } else { format!("{one}{unit} {more}{smaller}") }
 }
 
-/// So many of something, that is said in the plural with an s: `1 term`, `2 terms`.
+/// A count with its noun, whose plural has an s: `1 term`, `2 terms`.
 pub(super) fn counted(count: impl Into<u128>, what: &str) -> String {
     let count = count.into();
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-/// How an election is called: its group, and its role where it is not the only one.
+/// The election's name: its group, and its role if there are several.
 pub(super) fn named(election: &ElectionId) -> String {
     let ElectionId { group, role, role_name, .. } = election;
     if *role == 0 && role_name.is_none() { group.clone() } else { format!("{group}/{}", election.label()) }
 }
 
-/// More groups are not named.
+/// At most this many groups are named.
 const GROUPS_SHOWN: usize = 10;
 
-/// Other elections' groups, for whom has mistyped one.
+/// Other elections' groups, for a user that has mistyped one.
 pub(super) fn groups(others: &BTreeSet<String>) -> String {
     let shown: Vec<&str> = others.iter().take(GROUPS_SHOWN).map(String::as_str).collect();
     let more = others.len().saturating_sub(GROUPS_SHOWN);
@@ -60,13 +60,13 @@ pub(super) fn groups(others: &BTreeSet<String>) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// That a topic holds nothing of an election, and the groups of which it holds something.
+/// The topic contains no record of an election, but records of these groups.
 pub(super) fn no_record(election: &ElectionId, others: &BTreeSet<String>) -> String {
     let has = if others.is_empty() { String::new() } else { format!("; this topic has {}", groups(others)) };
     format!("topic {} keeps no record of {}{has}", election.topic, named(election))
 }
 
-/// Who leads, or why nobody does.
+/// The leader, or why there is none.
 pub(super) fn leadership(leadership: Leadership<'_>) -> String {
     match leadership {
         Leadership::Led { leader, .. } => format!("{} leads", leader.shown()),
@@ -101,7 +101,7 @@ pub(super) const fn state(leadership: Leadership<'_>) -> &'static str {
     }
 }
 
-/// Why a term ended, and how its job did.
+/// Why a term ended, and how its job ended.
 pub(super) fn how_released(release: &Release) -> String {
     let why = because(release.why.as_deref().unwrap_or("no reason said"));
     let once = release.once.as_ref().map_or_else(String::new, |key| {
@@ -120,13 +120,13 @@ pub(super) fn how_released(release: &Release) -> String {
     format!("{why}{exit}{once}{late}")
 }
 
-/// That a leader was silent.
+/// A leader was silent.
 pub(super) fn silent(silence: &Silence) -> String {
     let Silence { name, lease, silent, .. } = silence;
     format!("no leader: {name} was silent for {} (lease {})", span(*silent), spoken(*lease))
 }
 
-/// What a record has changed, as a sentence.
+/// A change, as a sentence.
 pub(super) fn change(observer: &Observer, change: Change) -> String {
     let leader = observer.leader();
     let term = leader.map(|leader| leader.term).unwrap_or_default();
@@ -167,7 +167,7 @@ pub(super) fn hello(hello: &ProcessHello) -> String {
     format!("{} {says}: {}", name.as_deref().unwrap_or(member.as_str()), shown.collect::<Vec<_>>().join(", "))
 }
 
-/// What a job does, as a sentence.
+/// The state of a job, as a sentence.
 pub(super) fn job(job: Job) -> String {
     let again = job.attempt.filter(|attempt| *attempt > 1).map_or("", |_| " again");
     let pid = job.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
@@ -179,7 +179,7 @@ pub(super) fn job(job: Job) -> String {
     }
 }
 
-/// A job's state, as its beats name it.
+/// A job's state, by its name in beats.
 pub(super) const fn job_state(state: JobState) -> &'static str {
     match state {
         JobState::Restarting => "restarting",

@@ -1,4 +1,4 @@
-//! Which path is answered with what. What is rendered is kept for a moment: whoever asks again and again costs next to nothing.
+//! The answer for each path. A rendered body is cached for a moment, so that repeated requests cost little.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use super::snapshot::{Board, RoleSnapshot, Snapshot};
 use super::status::{self, Moment};
 use crate::report::log::spoken;
 
-/// For how long what was rendered of a snapshot is answered again.
+/// How long a rendered snapshot is answered again.
 const FRESH_FOR: Duration = Duration::from_millis(100);
 
 const PAGE: &str = include_str!("page.html");
 
-/// What a request is answered with.
+/// The answer to a request.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Answer {
-    /// The status as it changes, for as long as somebody reads.
+    /// The status as it changes, until the client closes the connection.
     Live,
-    /// This.
+    /// This body.
     Whole { status: StatusCode, kind: Kind, body: Bytes },
 }
 
-/// Of what kind a body is.
+/// The content type of a body.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Kind {
     Html,
@@ -48,7 +48,7 @@ impl Kind {
     }
 }
 
-/// What requests are answered from.
+/// The source of the answers.
 #[derive(Debug)]
 pub(super) struct Source {
     board: Arc<Board>,
@@ -65,7 +65,7 @@ impl Source {
         self.board.look()
     }
 
-    /// The answer to a request; what the path is followed by (`?`) does not matter.
+    /// The answer to a request; a query (`?`) after the path is ignored.
     pub(super) fn answer(&self, method: &Method, path: &str) -> Answer {
         if *method != Method::GET && *method != Method::HEAD {
             return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD: nothing can be changed here");
@@ -93,14 +93,14 @@ impl Source {
         self.metrics.get(now, self.look(), |snapshot| metrics::render(snapshot, now))
     }
 
-    /// This status as JSON.
+    /// The status as JSON.
     pub(super) fn status(&self, snapshot: Arc<Snapshot>, now: Time) -> Bytes {
         let moment = Moment { now, wall_ms: clock::wall_ms() };
         self.status.get(now, snapshot, |snapshot| status::render(snapshot, moment))
     }
 }
 
-/// What was rendered last, when, and of which snapshot.
+/// The last rendered body, with its time and its snapshot.
 #[derive(Debug, Default)]
 struct CachedBody(RefCell<Option<(Time, Arc<Snapshot>, Bytes)>>);
 
@@ -118,7 +118,7 @@ impl CachedBody {
     }
 }
 
-/// Whether the main loop turns.
+/// Whether the main loop runs.
 fn health(snapshot: &Snapshot, now: Time) -> Answer {
     match snapshot.hangs_for(now) {
         None => text(StatusCode::OK, "ok"),
@@ -126,7 +126,7 @@ fn health(snapshot: &Snapshot, now: Time) -> Answer {
     }
 }
 
-/// The same, and whether it could do something here: a broker answers, and the journal was read.
+/// The same, and whether it could lead: a broker answers, and the journal was read.
 fn readiness(snapshot: &Snapshot, now: Time) -> Answer {
     match (&snapshot.broker.outage, snapshot.hangs_for(now)) {
         (_, Some(_)) => health(snapshot, now),
@@ -138,8 +138,8 @@ fn readiness(snapshot: &Snapshot, now: Time) -> Answer {
     }
 }
 
-/// Whether this process leads one of the roles.
-/// The role of this name or number. A name goes before a number: it may be one.
+/// Whether this process leads one of its roles, or the role with this name or number. A role's name may look like a
+/// number: the name goes first.
 fn named<'a>(roles: &'a [Arc<RoleSnapshot>], label: &str) -> Option<&'a Arc<RoleSnapshot>> {
     let by_name = roles.iter().find(|role| role.label == label);
     by_name.or_else(|| roles.get(label.parse::<usize>().ok()?))

@@ -15,7 +15,8 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use super::answer::Source;
 use super::snapshot::Snapshot;
 
-/// How often it is looked whether something else was published. The main loop does not tell: it would have to wake this thread.
+/// How often a new snapshot is looked for. The main loop does not announce it, because it would have to wake this
+/// thread.
 const LOOKS_EVERY: Duration = Duration::from_millis(250);
 
 /// The body of an answer.
@@ -24,7 +25,7 @@ pub(super) enum Payload {
     Whole(Whole),
 }
 
-/// One piece, until it was taken; with a place among the large ones, until it was sent.
+/// One piece, until it is taken; it holds its permit for large answers until it is sent.
 pub(super) struct Whole {
     pub(super) body: Option<Bytes>,
     pub(super) _place: Option<OwnedSemaphorePermit>,
@@ -35,7 +36,7 @@ pub(super) struct Live {
     source: Rc<Source>,
     interval: Interval,
     last: Option<Arc<Snapshot>>,
-    /// Among those that there may be at once.
+    /// The permit for one of the followers.
     _place: OwnedSemaphorePermit,
 }
 
@@ -46,7 +47,7 @@ impl Live {
         Self { source, interval, last: None, _place: place }
     }
 
-    /// The next event. It is rendered when there is room for it: who reads slowly is told less, not later.
+    /// The next event. It is rendered when the connection has room: a slow reader gets fewer events, not late ones.
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Bytes> {
         loop {
             ready!(self.interval.poll_tick(context));

@@ -10,7 +10,7 @@ use super::snapshot::{RoleSnapshot, Snapshot};
 use super::status::is_led;
 use super::tally::{BOUNDS_MS, RESULTS};
 
-/// What a metric of a role is called, what it means, and its value; none where there is none.
+/// A metric of a role: name, help text and value; no line without a value.
 struct OfRole {
     name: &'static str,
     kind: &'static str,
@@ -118,7 +118,7 @@ pub(super) fn render(snapshot: &Snapshot, now: Time) -> String {
     page.text
 }
 
-/// What is written so far, and what every line has.
+/// The text so far, and the labels of every line.
 struct Page {
     text: String,
     group: String,
@@ -189,7 +189,7 @@ const fn flag(is_so: bool) -> f64 {
     if is_so { 1.0 } else { 0.0 }
 }
 
-/// Prometheus knows no other numbers: above 2^53 it is not exact.
+/// Prometheus has only floating-point numbers: above 2^53 they are not exact.
 #[expect(clippy::cast_precision_loss, reason = "as the format has it")]
 fn number(count: impl TryInto<u64>) -> f64 {
     count.try_into().unwrap_or(u64::MAX) as f64

@@ -1,4 +1,4 @@
-//! The server: a thread of its own, and the bounds on what others may do to it.
+//! The server: a thread of its own, with bounds on what clients can cause.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -27,33 +27,33 @@ use super::live::{Live, Payload, Whole};
 use super::snapshot::Board;
 use crate::config::Listen;
 
-/// So many connections at once. For one more the oldest is closed: whoever keeps many open keeps nobody out.
+/// The most connections at once. A further one closes the oldest, so that idle clients block nobody.
 const CONNECTIONS: usize = 64;
-/// So many of them may follow the status.
+/// The most connections that may follow the status.
 const FOLLOWERS: usize = 16;
-/// So many may be sent something large at once.
+/// The most large answers that are sent at once.
 const LARGE_ANSWERS: usize = 4;
-/// What is larger is large.
+/// An answer above this size is large.
 const LARGE: usize = 1 << 20;
-/// Between two connections that are accepted: what a flood of them costs is bounded by it.
+/// The pause between two accepted connections: it bounds the cost of a flood.
 const PACE: Duration = Duration::from_millis(10);
-/// After an attempt for which there was no descriptor, or no memory.
+/// The pause after a failure for lack of descriptors or memory.
 const RETRY: Duration = Duration::from_millis(100);
 /// A request must be there whole by then.
 pub(super) const REQUEST_WITHIN: Duration = Duration::from_secs(5);
 /// After so long a connection is closed, whatever is left to be read of the answer. A page that follows the status connects anew.
 const CONNECTION_LASTS: Duration = Duration::from_secs(60);
-/// What a request's line and headers may take.
+/// The most bytes in a request's line and headers.
 const LONGEST_REQUEST: usize = 8 * 1024;
 const MOST_HEADERS: usize = 64;
-/// Of the thread.
+/// The thread's name.
 const STACK: usize = 512 * 1024;
 
 /// The socket, bound.
 #[derive(Debug)]
 pub(crate) struct Bound {
     listener: TcpListener,
-    /// The address, with the port that the kernel chose if it was asked to.
+    /// The address, with the port that the kernel chose if 0 was given.
     pub(crate) address: SocketAddr,
 }
 
@@ -66,7 +66,7 @@ impl Bound {
     pub(crate) fn bind(listen: &Listen) -> io::Result<Self> {
         let Listen { host, port, .. } = listen;
         let listener = if host.is_empty() {
-            // Where there is no IPv6, the addresses of IPv4 are all there are.
+            // Without IPv6 the IPv4 addresses are all addresses.
             let is_without = |error: &io::Error| {
                 error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(libc::EAFNOSUPPORT)
             };
@@ -83,12 +83,11 @@ impl Bound {
     }
 }
 
-/// Answers from what stands on the board, on a thread of its own, for as long as the process lives. Call it with every signal
-/// blocked. `begin` is called by the thread first.
+/// Answers from the board on a thread of its own, for the life of the process. Must be called with every signal
+/// blocked. The thread calls `begin` first.
 ///
 /// # Errors
-///
-/// When there are no descriptors for it, or no thread can be had.
+/// There are no descriptors or no thread for it.
 pub(crate) fn serve(bound: Bound, board: Arc<Board>, begin: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
     let listener = {
@@ -149,7 +148,7 @@ impl Server {
             .max_buf_size(LONGEST_REQUEST)
             .max_headers(MOST_HEADERS)
             .serve_connection(TokioIo::new(stream), service);
-        // Whatever it ends with concerns whoever has asked alone.
+        // An error concerns only this client.
         let _ = timeout(CONNECTION_LASTS, connection).await;
     }
 
@@ -167,7 +166,7 @@ impl Server {
         response
     }
 
-    /// What is sent of an answer: its status, its type, its body. What there is no place for is refused.
+    /// The response: status, type and body. Without a free permit it is refused.
     fn payload(&self, answer: Answer) -> (StatusCode, &'static str, Payload) {
         match answer {
             Answer::Live => match Arc::clone(&self.followers).try_acquire_owned() {

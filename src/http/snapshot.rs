@@ -1,4 +1,4 @@
-//! What the main loop publishes, and where it is looked at.
+//! The state that the main loop publishes, and the place where it is read.
 
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use neli_proto::time::Time;
 
 use super::tally::{Histogram, Tally};
 
-/// A main loop that has published nothing for so long does not turn. It publishes once a second.
+/// The main loop publishes once a second; after this time without a snapshot it counts as stalled.
 const HANGS_AFTER: Duration = Duration::from_secs(10);
 
-/// What stays the same.
+/// The constant part.
 #[derive(Debug)]
 pub(crate) struct About {
     pub(crate) group: String,
@@ -25,25 +25,25 @@ pub(crate) struct About {
     pub(crate) lease: Duration,
 }
 
-/// What this process is and knows at one moment.
+/// The state of this process at one time.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
     pub(crate) about: Arc<About>,
-    /// When the main loop has published it.
+    /// When the main loop published it.
     pub(crate) at: Time,
     pub(crate) broker: Broker,
     pub(crate) echoes: Histogram,
     pub(crate) roles: Vec<Arc<RoleSnapshot>>,
 }
 
-/// Whether Kafka does its work.
+/// Whether Kafka works.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Broker {
     /// The journal was read to its end once.
     pub(crate) was_reached: bool,
-    /// Since when none has answered, and why.
+    /// Since when no broker answers, and why.
     pub(crate) outage: Option<(Time, String)>,
-    /// Since when they refuse this candidate's records, and why.
+    /// Since when the brokers refuse this candidate's records, and why.
     pub(crate) refusal: Option<(Time, String)>,
 }
 
@@ -54,34 +54,34 @@ impl Broker {
     }
 }
 
-/// The part in one election.
+/// The state in one election.
 #[derive(Debug)]
 pub(crate) struct RoleSnapshot {
     /// Its name or number.
     pub(crate) label: String,
     pub(crate) partition: i32,
-    /// When its node was looked at.
+    /// When the node's state was taken.
     pub(crate) at: Time,
     pub(crate) status: Status,
-    /// What the service manager is told, too.
+    /// The text that the service manager gets, too.
     pub(crate) doing: String,
     pub(crate) tally: Tally,
 }
 
 impl Snapshot {
-    /// For how long the main loop has not turned, where it should have.
+    /// For how long the main loop has been stalled, if it is.
     pub(super) fn hangs_for(&self, now: Time) -> Option<Duration> {
         Some(now.since(self.at)).filter(|age| *age >= HANGS_AFTER)
     }
 }
 
 impl RoleSnapshot {
-    /// Whether this process leads, by its lease: whatever has become of its main loop since.
+    /// Whether this process leads, by its lease, even if its main loop has stalled since.
     pub(super) fn leads(&self, now: Time) -> bool {
         matches!(self.status.position, Position::Leading { .. }) && !self.lease_left(now).is_zero()
     }
 
-    /// What is left of its own lease.
+    /// The rest of its own lease.
     pub(super) fn lease_left(&self, now: Time) -> Duration {
         self.status.lease_end.map_or(Duration::ZERO, |end| end.since(now))
     }
@@ -92,25 +92,25 @@ impl RoleSnapshot {
         job.pid.is_some() && matches!(job.state, JobState::Running | JobState::Stopping)
     }
 
-    /// Whether it stands by itself.
+    /// Whether it is a standby.
     pub(super) const fn stands_by(&self) -> bool {
         matches!(self.status.position, Position::Claiming | Position::Listening | Position::Standby(_))
     }
 
-    /// The other candidates that are known by their hellos of late, and how old those are.
+    /// The other candidates by their recent hellos, with the age of each hello.
     pub(super) fn others(&self, now: Time) -> impl Iterator<Item = (&OtherCandidate, Duration)> {
         let more = now.since(self.at);
         let others = self.status.standbys.iter().map(move |other| (other, other.age + more));
         others.filter(|(_, age)| *age < HELLO_HOLDS)
     }
 
-    /// How many stand by, as far as is known.
+    /// The number of standbys, as far as is known.
     pub(super) fn standbys(&self, now: Time) -> usize {
         self.others(now).count() + usize::from(self.stands_by())
     }
 }
 
-/// Where the last snapshot is. The main loop never waits for whoever looks at it.
+/// The place of the last snapshot. The main loop never waits for readers.
 #[derive(Debug)]
 pub(crate) struct Board(Mutex<Arc<Snapshot>>);
 
@@ -119,7 +119,8 @@ impl Board {
         Self(Mutex::new(Arc::new(snapshot)))
     }
 
-    /// Publishes it; not while somebody looks at the one before, which takes no longer than to count one more that has it.
+    /// Publishes the snapshot; skips it while a reader holds the lock, which takes only as long as one increment of a
+    /// counter.
     pub(crate) fn publish(&self, snapshot: &Arc<Snapshot>) -> bool {
         let mut last = match self.0.try_lock() {
             Ok(last) => last,

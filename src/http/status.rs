@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::snapshot::{RoleSnapshot, Snapshot};
 use crate::report::log::{because, spoken, timestamp};
 
-/// A moment by both clocks: what is decided goes by the first, and is told by the second.
+/// One time by both clocks: the first decides, the second is shown.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     pub(super) now: Time,
@@ -95,7 +95,7 @@ struct StandbyPart<'a> {
     hello_age_ms: Option<u64>,
 }
 
-/// Whether anybody leads, as far as is known.
+/// Whether there is a leader, as far as is known.
 pub(super) fn is_led(status: &Status, now: Time) -> bool {
     state(status, now) == "led"
 }
@@ -120,7 +120,7 @@ pub(super) fn render(snapshot: &Snapshot, moment: Moment) -> String {
         },
         roles: snapshot.roles.iter().map(|role| role_part(snapshot, role, moment)).collect(),
     };
-    // Strings and numbers under string keys: nothing of that can fail.
+    // Strings and numbers under string keys always serialize.
     serde_json::to_string(&page).unwrap_or_default() + "\n"
 }
 
@@ -144,7 +144,7 @@ fn role_part<'a>(snapshot: &'a Snapshot, role: &'a RoleSnapshot, moment: Moment)
 
 fn leader_part<'a>(role: &'a RoleSnapshot, leader: &'a Leader, moment: Moment) -> LeaderPart<'a> {
     let age = moment.now.since(leader.received);
-    // Of its own lease a leader knows better: it runs from the sending of its last heartbeat.
+    // A leader knows its own lease better: the lease runs from the sending of its last heartbeat.
     let left = if leader.is_self { role.lease_left(moment.now) } else { leader.lease.saturating_sub(age) };
     LeaderPart {
         name: leader.name.as_deref(),
@@ -170,7 +170,7 @@ fn job(status: &Status, now: Time) -> Option<JobPart> {
     Some(JobPart { state, for_ms: millis(now.since(job.since)), pid: job.pid, attempt: job.attempt })
 }
 
-/// The other candidates, and this one where it stands by itself.
+/// The other candidates, and this one if it is a standby.
 fn standbys<'a>(snapshot: &'a Snapshot, role: &'a RoleSnapshot, now: Time) -> Vec<StandbyPart<'a>> {
     let about = &snapshot.about;
     let own = StandbyPart { name: Some(&about.name), member: &about.member, is_self: true, hello_age_ms: None };
@@ -183,7 +183,7 @@ fn standbys<'a>(snapshot: &'a Snapshot, role: &'a RoleSnapshot, now: Time) -> Ve
     role.stands_by().then_some(own).into_iter().chain(others).collect()
 }
 
-/// When it claims, unless it hears of a leader before.
+/// When it claims, unless a leader's record comes before.
 fn claims_at(status: &Status) -> Option<Time> {
     let awaits = status.awaits?;
     let is_claim = matches!(awaits.what, Awaited::ClaimDelay | Awaited::CoolOff | Awaited::Silence);
@@ -191,7 +191,7 @@ fn claims_at(status: &Status) -> Option<Time> {
     awaits.until.filter(|_| is_claim && is_vacant)
 }
 
-/// As `neli-run status` names it.
+/// The name that `neli-run status` uses.
 fn state(status: &Status, now: Time) -> &'static str {
     match (&status.leader, &status.vacancy) {
         _ if status.position == Position::Listening => "unknown",
@@ -204,7 +204,7 @@ fn state(status: &Status, now: Time) -> &'static str {
     }
 }
 
-/// Why nobody leads, as a sentence.
+/// Why there is no leader, as a sentence.
 fn why(status: &Status, now: Time) -> Option<String> {
     Some(match (&status.leader, &status.vacancy) {
         _ if status.position == Position::Listening => "the journal is being read".to_owned(),

@@ -1,4 +1,4 @@
-//! What the main loop counts for `/metrics`, from what the nodes note and from its own records that come back.
+//! The counters for `/metrics`, from the notes of the nodes and from own records that are read back.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use neli_proto::node::Note;
 use neli_proto::supervisor::{self, JobStatus};
 use neli_proto::time::Time;
 
-/// What has happened to this process's part in one election, since it started.
+/// The counters of one election since this process started.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Tally {
-    /// The lease ran out, or the right to run was lost otherwise, and the job was killed for it.
+    /// The lease ran out or the grant was lost otherwise, and the job was killed.
     pub(super) fences: u64,
     /// The job was run again.
     pub(super) restarts: u64,
@@ -19,11 +19,11 @@ pub(crate) struct Tally {
     pub(super) exits: [u64; 3],
 }
 
-/// How the runs of [`Tally::exits`] are called.
+/// The labels of the runs in [`Tally::exits`].
 pub(super) const RESULTS: [&str; 3] = ["success", "failure", "signal"];
 
 impl Tally {
-    /// Counts what is noted.
+    /// Counts a note.
     pub(crate) const fn note(&mut self, note: &Note) {
         if let Note::Milestone(Milestone::Fenced { .. }) = note {
             self.fences += 1;
@@ -43,12 +43,12 @@ impl Tally {
 /// The upper bounds of the histogram's buckets, in milliseconds; above the last there is one more.
 pub(super) const BOUNDS_MS: [u64; 13] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000];
 
-/// How long own records took from their sending to their being read.
+/// The times from the sending of own records to their reading.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Histogram {
-    /// As many as took no longer than the bound, and longer than the one before.
+    /// The number of records in each bucket.
     pub(super) buckets: [u64; BOUNDS_MS.len() + 1],
-    /// All times together.
+    /// The sum of all times.
     pub(super) sum: Duration,
 }
 
@@ -76,7 +76,7 @@ impl Echoes {
         self.0.push_back((seq, now));
     }
 
-    /// A record was read: what was sent before it and was not read is lost.
+    /// A record was read: own records that were sent before it and were not read are lost.
     pub(crate) fn read(&mut self, now: Time, seq: u64, histogram: &mut Histogram) {
         while let Some((sent_seq, sent)) = self.0.front().copied().filter(|(sent_seq, _)| *sent_seq <= seq) {
             self.0.pop_front();

@@ -1,9 +1,9 @@
-//! The record of a key's runs in the topic `<topic>.once`, bytes both ways, and what the records of a key come to.
-//!
-//! A key has two places in that topic, which is compacted: one where a success stands, and one where the last run stands that was
-//! begun or has failed. A record of a run that reaches the log late, when another run has succeeded already, then replaces no
-//! success. In a third place it stands that an operator has had the key forgotten: no candidate writes there. The windows of an
-//! election have these places together, not each its own: what stands there is about the newest.
+//! The record of a key's runs in the topic `<topic>.once`: reading and writing its bytes, and the result of all
+//! records of one key.
+//! A key has three places in that topic, which is compacted. One holds the success, one holds the last run that began
+//! or failed. So the record of a run that reaches the log late, after another run has succeeded, does not replace the
+//! success. The third place says that an operator had the key forgotten; candidates never write there. All windows of
+//! an election share these places: the records there are about the newest window.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -16,67 +16,67 @@ use serde_json::{Map, Value};
 use crate::record::{MemberId, Offset};
 use crate::window::Span;
 
-/// What the name of the topic with the facts adds to the journal's.
+/// The suffix that makes the name of the topic of facts from the journal's name.
 pub const TOPIC_SUFFIX: &str = ".once";
 
-/// How a key's run stands.
+/// The state of a key's run.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// It ended by itself with status 0.
     Done,
-    /// It ended by itself otherwise.
+    /// It ended by itself with another status or by a signal.
     Failed,
-    /// It is about to be started, or was; how it ended is not written.
+    /// It is about to start, or has started; its end is not recorded.
     Running,
-    /// `--schedule`: the window is over, and those before it, and there was no run.
+    /// `--schedule`: this window and those before it are over without a run.
     Skipped,
-    /// An operator has asked that the key runs again: what was recorded up to the term that this names counts for nothing.
+    /// An operator asked that the key runs again: records of terms up to the one named here count for nothing.
     Forgotten,
 }
 
-/// What is recorded of a key's run.
+/// One record about a key's run.
 #[derive(Clone, Debug, Eq, Hash, PartialEq, Serialize)]
 pub struct Fact {
     /// The key.
     pub key: Box<str>,
-    /// The window whose start the key is, where it is one.
+    /// The window whose start is the key, if the key is a window's.
     #[serde(flatten)]
     pub window: Option<Span>,
-    /// How the run stands.
+    /// The state of the run.
     pub outcome: Outcome,
-    /// The term under which it runs, or ran. Where the key is forgotten: the journal's last offset when that was asked for.
+    /// The term of the run. If the key was forgotten: the journal's last offset at the operator's request.
     pub term: Offset,
-    /// Who runs it, or ran it.
+    /// The member that runs it or ran it.
     pub member: Option<MemberId>,
-    /// How the runner is called.
+    /// The name of that candidate.
     pub name: Option<Box<str>>,
     /// The job's exit status, once it has ended.
     pub exit: Option<u8>,
-    /// 1, and 1 more for each run of the key that has failed before, on any machine.
+    /// 1, plus 1 for each earlier run of the key that failed, on any machine.
     pub attempt: u32,
-    /// For how long the job ran, in milliseconds.
+    /// How long the job ran, in milliseconds.
     pub ran_ms: Option<u64>,
     /// When this was written, in milliseconds since 1970 by the writer's wall clock. For display only.
     pub at_ms: Option<u64>,
-    /// How often the key had been forgotten when the run began; where the key is forgotten, with this time.
+    /// How often the key had been forgotten when the run began; in a `forgotten` record this request is counted too.
     #[serde(skip_serializing_if = "is_zero")]
     pub forgets: u32,
 }
 
-/// Where in the topic a fact stands.
+/// The place of a fact in the topic.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Place {
-    /// A run that was begun, or has failed.
+    /// A run that began or failed.
     Attempt,
     /// A success, or a window that is over without a run.
     Done,
-    /// That an operator has had the key forgotten.
+    /// An operator had the key forgotten.
     Forgotten,
 }
 
 impl Place {
-    /// All of them.
+    /// All places.
     pub const ALL: [Self; 3] = [Self::Attempt, Self::Done, Self::Forgotten];
 }
 
@@ -84,24 +84,24 @@ impl Place {
 pub const UNREADABLE: &str = "a record of the key is in no form that this version knows; update neli-run, or delete the record by neli-run \
                               forget --force";
 
-/// A record that stands where a fact should and is none.
+/// A record in a fact's place that is not a fact.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Unreadable;
 
-/// What the topic says of a key, read from its start to an end.
+/// All facts of a key, read from the topic's start to an end.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Facts {
     /// The success.
     pub done: Option<Fact>,
-    /// The last run that was begun or has failed.
+    /// The last run that began or failed.
     pub attempt: Option<Fact>,
-    /// The last time that an operator has had it forgotten.
+    /// The last request of an operator to forget the key.
     pub forgotten: Option<Fact>,
-    /// What stands where the success should is no fact that this version can read.
+    /// The record in the success's place is not a fact that this version can read.
     pub done_is_unreadable: bool,
-    /// The same of the last run.
+    /// The same for the place of the last run.
     pub attempt_is_unreadable: bool,
-    /// The same of what an operator has had forgotten.
+    /// The same for the place of the operator's request.
     pub forgotten_is_unreadable: bool,
 }
 
@@ -111,7 +111,7 @@ const fn is_zero(count: &u32) -> bool {
 }
 
 impl Fact {
-    /// Where it stands.
+    /// The place of this fact.
     #[must_use]
     pub const fn place(&self) -> Place {
         match self.outcome {
@@ -121,8 +121,8 @@ impl Fact {
         }
     }
 
-    /// Whether it reached the log late: `known`, which stands before it there, is of a later run. Terms begin anew with a journal
-    /// that was made anew; windows do not, and neither does the number of times that the key was forgotten.
+    /// Whether this fact reached the log late: `known`, which is before it in the log, is of a later run. Terms start
+    /// again when the journal is created again; windows and the number of `forgets` do not.
     #[must_use]
     pub(crate) fn is_older_than(&self, known: &Self) -> bool {
         let windows = self.window.zip(known.window);
@@ -130,18 +130,18 @@ impl Fact {
             && windows.is_none_or(|(own, known)| own.from_ms <= known.from_ms)
     }
 
-    /// Whether it counts for nothing since the key was forgotten later. A run that has begun after its candidate had read that the key
-    /// is forgotten tells so by its `forgets`; a run of a candidate that does not know of that by its term.
+    /// Whether this fact counts for nothing because the key was forgotten later. If its candidate had read that the
+    /// key was forgotten, `forgets` shows that the run is later; if the candidate does not know of forgetting, the
+    /// term shows it.
     #[must_use]
     pub fn is_forgotten_by(&self, forgotten: &Self) -> bool {
         self.window == forgotten.window && self.forgets < forgotten.forgets && self.term <= forgotten.term
     }
 
-    /// The fact that a line of JSON says.
+    /// Parses a line of JSON.
     ///
     /// # Errors
-    ///
-    /// It says none that this version knows.
+    /// It is not a fact that this version knows.
     pub fn parse(line: &[u8]) -> Result<Self, Unreadable> {
         Self::of_json(line).ok_or(Unreadable)
     }
@@ -169,7 +169,7 @@ impl Fact {
         })
     }
 
-    /// The fact as a line of JSON, without a line end.
+    /// This fact as a line of JSON, without a line end.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         #[derive(Serialize)]
@@ -184,7 +184,7 @@ impl Fact {
 }
 
 impl Facts {
-    /// Whether something stands there that this version can't read.
+    /// Whether the place holds a record that this version can't read.
     #[must_use]
     pub const fn is_unreadable(&self) -> bool {
         self.done_is_unreadable || self.attempt_is_unreadable || self.forgotten_is_unreadable
@@ -210,7 +210,7 @@ impl Facts {
         }
     }
 
-    /// Takes in the next record at this place; none is a record without a value, which takes back what stood there.
+    /// Adds the next record at this place; `None` is a record without a value, which removes the one before it.
     pub fn take(&mut self, place: Place, value: Option<&[u8]>) {
         let (known, is_unreadable) = match place {
             Place::Attempt => (&mut self.attempt, &mut self.attempt_is_unreadable),
@@ -231,9 +231,9 @@ impl Facts {
     }
 }
 
-/// The Kafka key under which a fact about `key` stands in the topic: `<group>/<role>/<KEY>`, where `election` is the election's own
-/// key. In KEY `%` and `/` are written `%25` and `%2F`, so that two elections never share one. Without KEY it is the place of the
-/// election's windows, `<group>/<role>`.
+/// The Kafka key of a fact about `key` in the topic: `<group>/<role>/<KEY>`, where `election` is the election's own
+/// key. In KEY `%` and `/` are written `%25` and `%2F`, so that two elections never share a key. Without KEY it is
+/// the place of the election's windows, `<group>/<role>`.
 #[must_use]
 pub fn record_key(election: &str, key: Option<&str>, place: Place) -> String {
     let key = key.map(|key| format!("/{}", key.replace('%', "%25").replace('/', "%2F"))).unwrap_or_default();
@@ -318,11 +318,11 @@ mod tests {
         };
         for (records, expected) in [
             ([done(5, 10), done(9, 20)], done(9, 20)),
-            // The older run's record came late.
+            // The record of the older run came late.
             ([done(9, 20), done(5, 10)], done(9, 20)),
-            // The journal was made anew.
+            // The journal was created again.
             ([done(57, 10), done(0, 20)], done(0, 20)),
-            // The first one's clock was ahead.
+            // The clock of the first candidate was ahead.
             ([done(5, 9_000), done(9, 20)], done(9, 20)),
         ] {
             let bytes = records.each_ref().map(Fact::to_bytes);
@@ -331,7 +331,8 @@ mod tests {
         }
     }
 
-    /// Each window lasts for 10 ms. A run of window 1 is cut off, and its record reaches the log when window 2 has succeeded.
+    /// Each window lasts 10 ms. A run of window 1 is cut off; its record reaches the log after window 2 has
+    /// succeeded.
     #[test]
     fn a_late_record_takes_no_success_away_while_its_window_lasts_where_compaction_lags_by_a_window() {
         let done = |term, from_ms| Fact {
@@ -341,7 +342,7 @@ mod tests {
         let log = [(1, done(1, 0)), (12, done(9, 10)), (13, done(5, 0))];
         for (lag, is_kept) in [(10, true), (2, false)] {
             for now in 13..20 {
-                // A record is taken out when a later one has its key and it is older than the lag.
+                // Compaction removes a record if a later one has its key and the record is older than the lag.
                 let kept =
                     log.iter().enumerate().filter(|(at, (written, _))| *at + 1 == log.len() || written + lag > now);
                 let records: Vec<Vec<u8>> = kept.map(|(_, (_, fact))| fact.to_bytes()).collect();

@@ -1,8 +1,7 @@
-//! What an operator sees of an election: who leads, or why nobody does and until when; and who stands by.
-//!
-//! Every command that shows an election draws from this one object, so that no two of them disagree. It is told what was read and
-//! when, by two clocks: what is decided by time goes by [`Time`], as for a candidate; the wall clock and the broker's timestamps
-//! serve only to tell the age of what was written before the reading began.
+//! An election as an operator sees it: its leader, or why there is none and until when; and its standbys.
+//! Every command that shows an election uses this one object, so that two commands never disagree. It receives each
+//! record with the time of its reading, by two clocks. [`Time`] decides, as in a candidate. The wall clock and the
+//! broker's timestamps only give the age of records that were written before the reading began.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -34,33 +33,34 @@ mod room;
 mod side_by_side;
 mod waits;
 
-/// What tells its age by a timestamp may be as much younger than the clock says before the clocks are taken to differ.
+/// The tolerance between clocks: an age by a timestamp may be this much below the age by the clock before the clocks
+/// count as different.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(1);
 
-/// An election, as it is read.
+/// An election, as far as it was read.
 #[derive(Clone, Debug)]
 pub struct Observer {
     journal: Journal,
-    /// Everything that was there when the reading began has been read.
+    /// The reading has reached the end that the log had when the reading began.
     is_live: bool,
-    /// What the broker's clock said of the last record that was read as it was written, and when that was.
+    /// The broker's timestamp of the last record that was read live, and the time of its reading.
     broker_clock: Option<(Time, u64)>,
-    /// Who leads, or led last, as far as that was read.
+    /// The leader, or the last leader, as far as it was read.
     leader: Option<Leader>,
-    /// How the last term ended, where it was released.
+    /// The release of the last term, if it was released.
     release: Option<Release>,
-    /// Claims that were void since the leader's last word.
+    /// Void claims since the leader's last record.
     void_claims: Option<VoidClaims>,
-    /// The candidates that have said hello.
+    /// The candidates whose hellos were read.
     candidates: BTreeMap<MemberId, KnownCandidate>,
-    /// How often in a row the runs of a candidate have failed, as its releases tell.
+    /// How many runs of each candidate failed in a row, from its releases.
     failed_runs: BTreeMap<MemberId, u32>,
-    /// The leaders over whose silence another has claimed.
+    /// Leaders whose silence ended in another's claim.
     lost: Lost,
 }
 
 impl Observer {
-    /// Of a reading that has just begun.
+    /// An observer whose reading has just begun.
     #[must_use]
     pub const fn new(journal: Journal) -> Self {
         Self {
@@ -76,13 +76,13 @@ impl Observer {
         }
     }
 
-    /// The law's view.
+    /// The journal's view.
     #[must_use]
     pub const fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// Who leads, or led last.
+    /// The leader, or the last leader.
     #[must_use]
     pub const fn leader(&self) -> Option<&Leader> {
         self.leader.as_ref()
@@ -93,19 +93,20 @@ impl Observer {
         self.journal.answered(now, asked, end);
     }
 
-    /// Everything that was there when the reading began has been read: what comes now is as old as its reading.
+    /// The reading has reached the end that the log had when the reading began: a record that comes now is as old as
+    /// its reading.
     pub const fn caught_up(&mut self) {
         self.is_live = true;
     }
 
-    /// A record of no interest stands at `offset`.
+    /// The record at `offset` is of no interest.
     pub fn read_other(&mut self, now: Time, offset: Offset) {
         if offset >= self.journal.next() {
             self.journal.read_other(now, offset);
         }
     }
 
-    /// Whatever stands before `offset` and was not handed over are records of no interest.
+    /// All records before `offset` that were not passed on are of no interest.
     pub fn read_others_up_to(&mut self, now: Time, offset: Offset) {
         let next = self.journal.next();
         if offset > next {
@@ -113,7 +114,7 @@ impl Observer {
         }
     }
 
-    /// A hello stands at `offset`; `None` is one that does not parse.
+    /// The record at `offset` is a hello; `None` if it does not parse.
     pub fn read_hello(&mut self, at: ReadAt, offset: Offset, record: Option<Record>, written_ms: Option<u64>) {
         self.read_other(at.now, offset);
         if let Some(record) = record {
@@ -121,7 +122,7 @@ impl Observer {
         }
     }
 
-    /// A hello was read, wherever it stands.
+    /// A hello was read, from any partition.
     pub fn record_received(&mut self, at: ReadAt, record: Record, written_ms: Option<u64>) {
         let received = self.receipt(at, written_ms);
         let Record { member: Some(member), name, body, .. } = record else { return };
@@ -147,7 +148,7 @@ impl Observer {
         self.is_there(at, candidate);
     }
 
-    /// The hello of a process with many roles, this one among them, was read, wherever it stands.
+    /// The hello of a process with many roles was read, from any partition; this role is one of them.
     pub fn process_hello_received(&mut self, at: ReadAt, hello: ProcessHello, written_ms: Option<u64>) {
         let received = self.receipt(at, written_ms);
         if hello.leaves {
@@ -166,8 +167,8 @@ impl Observer {
         self.candidates.insert(candidate.member.clone(), candidate);
     }
 
-    /// A record of the election stands at `offset`, not below the journal's [`next`](Journal::next); `None` is one that does not
-    /// parse. Gives the law's verdict, and what it changes.
+    /// The record at `offset`, not below the journal's [`next`](Journal::next), is of this election; `None` if it
+    /// does not parse. Returns the verdict and the changes.
     pub fn read(
         &mut self,
         at: ReadAt,
@@ -179,7 +180,7 @@ impl Observer {
         let term_before = self.journal.term();
         let jobs_before = SideBySide::of(&self.journal);
         let led_before = lost::leads(&self.journal, self.leader.as_ref()).cloned();
-        // By the clock as it was known before: what was told of the leader until now was told by that.
+        // By the clock as it was known before this record: the leader was reported by that clock until now.
         let silent = self.leader.as_ref().map(|leader| self.age(leader.last_record, at)).unwrap_or_default();
         let verdict = self.journal.read(at.now, offset, record);
         let received = self.receipt(at, written_ms);
@@ -223,14 +224,14 @@ impl Observer {
         (verdict, changes)
     }
 
-    /// When the claim of the current term was appended, read by itself.
+    /// The time at which the current term's claim was appended, if it was read by a separate request.
     pub fn learn_claim(&mut self, offset: Offset, written_ms: Option<u64>) {
         if let Some(leader) = self.leader.as_mut().filter(|leader| leader.term == offset) {
             leader.claimed_ms = leader.claimed_ms.or(written_ms);
         }
     }
 
-    /// What an effective record tells beyond who leads.
+    /// What an effective record changes besides the leader.
     fn effective(&mut self, record: &Record, received: Receipt, silent: Duration, changes: &mut Vec<Change>) {
         match &record.body {
             Body::Beat { state, pid, attempt, since_ms, .. } => {
@@ -239,7 +240,7 @@ impl Observer {
             }
             Body::Release { exit, why, .. } => {
                 let Some(member) = &record.member else { return };
-                // Whoever stays says hello again; but one with many roles, which says when it goes.
+                // A candidate that stays says hello again. A process with many roles says in a hello that it leaves.
                 if self.candidates.get(member).is_some_and(|candidate| !candidate.has_many_roles) {
                     self.candidates.remove(member);
                 }
@@ -264,7 +265,7 @@ impl Observer {
         }
     }
 
-    /// The leader is alive, and was `silent` for so long.
+    /// The leader is alive; it was silent for `silent`.
     fn beat(&mut self, job: Option<Job>, received: Receipt, silent: Duration, changes: &mut Vec<Change>) {
         let (View::Led(term), Some(leader)) = (self.journal.view(), &mut self.leader) else { return };
         self.void_claims = None;
@@ -285,7 +286,7 @@ impl Observer {
         }
     }
 
-    /// Who leads, or why nobody does.
+    /// The leader, or why there is none.
     #[must_use]
     pub fn leadership(&self, at: ReadAt) -> Leadership<'_> {
         match (self.journal.view(), &self.leader, &self.release) {
@@ -308,13 +309,13 @@ impl Observer {
         }
     }
 
-    /// How long ago something was said.
+    /// The age of a record.
     #[must_use]
     pub fn age(&self, received: Receipt, at: ReadAt) -> Duration {
         received.age(at.now, self.broker_now(at))
     }
 
-    /// When the leader will have been silent beyond its lease, unless it is heard before; none where nobody leads.
+    /// When the leader's silence will exceed its lease, unless a record comes before; `None` if there is no leader.
     #[must_use]
     pub fn silent_at(&self, at: ReadAt) -> Option<Time> {
         match self.leadership(at) {
@@ -327,8 +328,9 @@ impl Observer {
         }
     }
 
-    /// For how long to listen before what the timestamps tell of the leader is believed: two of its heartbeats, where it seems to be
-    /// silent, or to have spoken in the future, and nothing was read as it was written that tells by how much the clocks differ.
+    /// How long to listen before the timestamps about the leader are believed: two of its heartbeats, if it seems
+    /// silent or its record lies in the future, and no record was read live that would show the difference between
+    /// the clocks.
     #[must_use]
     pub fn doubts_timestamps(&self, at: ReadAt) -> Option<Duration> {
         let (View::Led(_), None, Some(leader)) = (self.journal.view(), self.broker_clock, &self.leader) else {
@@ -341,8 +343,8 @@ impl Observer {
         (is_ahead || is_silent).then(|| leader.two_beats())
     }
 
-    /// Who stands by, as the hellos of the last 75 s tell, in the order of their names. The leader is not among them, nor is one that led
-    /// until it fell silent, unless it has said hello since its lease was over.
+    /// The standbys by the hellos of the last 75 s, sorted by name. The leader is left out, and so is a leader that
+    /// fell silent, unless it said hello after its lease was over.
     #[must_use]
     pub fn standbys(&self, at: ReadAt) -> Vec<Standby<'_>> {
         let broker_now = self.broker_now(at);
@@ -360,25 +362,25 @@ impl Observer {
         standbys
     }
 
-    /// What the leader's own hello told of it.
+    /// What the leader's own hello says about it.
     #[must_use]
     pub fn leaders_hello(&self) -> Option<&KnownCandidate> {
         self.candidates.get(self.leader.as_ref()?.member.as_ref()?)
     }
 
-    /// Claims that were void since the leader's last word.
+    /// Void claims since the leader's last record.
     #[must_use]
     pub const fn void_claims(&self) -> Option<&VoidClaims> {
         self.void_claims.as_ref()
     }
 
-    /// Whether any record of the election, or a hello of a candidate, was read.
+    /// Whether a record of the election or a candidate's hello was read.
     #[must_use]
     pub fn has_read_anything(&self) -> bool {
         self.leader.is_some() || !self.candidates.is_empty() || !matches!(self.journal.view(), View::NeverLed)
     }
 
-    /// What the broker's clock says now, in milliseconds since 1970, as far as that is known.
+    /// The broker's clock now, in milliseconds since 1970, as far as it is known.
     fn broker_now(&self, at: ReadAt) -> u64 {
         self.broker_clock.map_or(at.wall_ms, |(read, written_ms)| written_ms.saturating_add(millis(at.now.since(read))))
     }

@@ -1,8 +1,8 @@
-//! `--once`, `--window` and `--schedule`: whether the job runs at a lead, by what is recorded of its key, and what is recorded of its run.
-//!
-//! The job is not ordered before the key's facts were read to an end that was asked for after the claim had taken effect, and
-//! before that the run begins was recorded and acknowledged. Its outcome is recorded and acknowledged before the term is released.
-//! What it decides does not touch the journal's law: who leads is the candidate's to say.
+//! `--once`, `--window` and `--schedule`: by the facts of a key, whether a lead runs the job; and which facts are
+//! recorded of its run.
+//! The job is ordered only after the key's facts were read to an end that was asked for after the claim took effect,
+//! and after the fact `running` was acknowledged (K2). The outcome is acknowledged before the term is released (K3).
+//! These decisions do not change the journal's law: only the candidate decides who leads.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -25,59 +25,59 @@ mod history;
 mod judging;
 mod scheduled;
 
-/// Between two attempts to record an outcome.
+/// The pause between two attempts to record an outcome.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// One candidate's key.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Once {
     policy: Policy,
-    /// The candidate's own: a fact that can't be read or written within half of it is not waited for.
+    /// The candidate's lease: reading or writing a fact is given up after half of it.
     lease: Duration,
     member: MemberId,
     name: Box<str>,
-    /// What is known of the key: by its facts, by releases, and by own runs.
+    /// The facts of the key, from the topic, from releases and from own runs.
     known: Facts,
-    /// What the journal told before this candidate began.
+    /// What the journal contained before this candidate began.
     history: History,
     /// `--window` and `--schedule`: the window that the wall clock shows now.
     shown: Option<Span>,
-    /// `--schedule`: which window is run, and when.
+    /// `--schedule`: which window runs, and when.
     scheduled: Option<Scheduled>,
     phase: Phase,
     /// The number of the last reading or append.
     last_id: u32,
-    /// When it was said last that something is not recorded yet, until it is.
+    /// When it was last reported that a fact is not recorded yet.
     reported_at: Option<Time>,
-    /// Why the facts could not be read or written lately.
+    /// The last error while reading or writing facts.
     trouble: Option<Box<str>>,
     actions: VecDeque<Action>,
 }
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 enum Phase {
-    /// It does not lead, and claims nothing before the facts were read.
+    /// It does not lead, and claims nothing before the facts were read (K1).
     Asking { read: u32 },
-    /// It leads, and the fact that the run begins is on its way.
+    /// It leads; the fact `running` was sent and is not acknowledged yet.
     Announcing { id: u32, fact: Fact, until: Time },
     /// The job may run.
     Running { fact: Fact },
-    /// It leads, and the facts are read.
+    /// It leads, and reads the facts.
     Reading { read: u32, term: Offset, until: Time },
-    /// Nothing of the job is left, and its outcome is on its way.
+    /// The job has ended, and the fact with its outcome was sent and is not acknowledged yet.
     Recording { id: u32, fact: Fact, again_at: Option<Time>, stop_by: Option<Time> },
-    /// The outcome was recorded, or is no longer waited for; the term is to be released.
+    /// The outcome was recorded or given up; the term is to be released.
     Recorded { fact: Fact },
     /// It does not lead, and may claim.
     StandingBy,
-    /// It goes, or lets another lead.
+    /// It exits, or lets another candidate lead.
     Leaving,
-    /// `--schedule`: it leads, and the next window is awaited.
+    /// `--schedule`: it leads and waits for the next window.
     Waiting { term: Offset },
 }
 
 impl Once {
-    /// That of a candidate that has just begun.
+    /// The state of a candidate that has just begun.
     pub(crate) fn new(policy: Policy, lease: Duration, member: MemberId, name: Box<str>) -> Self {
         let mut once = Self {
             shown: policy.window,
@@ -117,7 +117,7 @@ impl Once {
         }
     }
 
-    /// Does what is due by now. Early calls do nothing.
+    /// Does what is due at `now`. An early call does nothing.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         match &mut self.phase {
             Phase::Announcing { until, .. } | Phase::Reading { until, .. } if now >= *until => self.give_up(),
@@ -135,13 +135,13 @@ impl Once {
         }
     }
 
-    /// The claim has taken effect: the facts that count are those that are read from now on.
+    /// The claim took effect: only facts that are read from now on count (K2, S1).
     pub(crate) fn led(&mut self, now: Time, term: Offset) {
         let read = self.read();
         self.phase = Phase::Reading { read, term, until: now + self.lease / 2 };
     }
 
-    /// The window that the wall clock shows now.
+    /// The wall clock shows this window now.
     pub(crate) fn shows(&mut self, now: Time, window: &Window) {
         self.shown = Some(window.span);
         let is_idle = matches!(self.phase, Phase::Waiting { .. });
@@ -151,7 +151,7 @@ impl Once {
         }
     }
 
-    /// The facts were read to the end that was asked for.
+    /// The facts were read up to the end that was asked for.
     pub(crate) fn was_read(&mut self, now: Time, id: u32, facts: Facts) {
         match self.phase {
             Phase::Asking { read } if read == id => {
@@ -187,7 +187,7 @@ impl Once {
         }
     }
 
-    /// Why a reading has not come to its end yet. It is tried again.
+    /// The reason why a reading has not reached its end yet; it is repeated.
     pub(crate) fn can_not_read(&mut self, error: Box<str>) {
         let is_new = self.trouble.as_ref() != Some(&error);
         self.trouble = Some(error.clone());
@@ -196,7 +196,7 @@ impl Once {
         }
     }
 
-    /// A fact was acknowledged.
+    /// The broker acknowledged a fact.
     pub(crate) fn was_appended(&mut self, now: Time, id: u32) {
         match &self.phase {
             Phase::Announcing { id: awaited, fact, .. } if *awaited == id => {
@@ -216,7 +216,7 @@ impl Once {
         }
     }
 
-    /// A fact was not acknowledged, or refused; it may be in the topic all the same.
+    /// A fact was refused or not acknowledged; it may still be in the topic.
     pub(crate) fn was_not_appended(&mut self, now: Time, id: u32, error: Box<str>) {
         match &mut self.phase {
             Phase::Announcing { id: awaited, .. } if *awaited == id => {
@@ -239,7 +239,7 @@ impl Once {
         }
     }
 
-    /// The job has ended by itself, and nothing of it is left.
+    /// The job ended by itself, and no process of it is left (K3).
     pub(crate) fn run_ended(&mut self, end: RunEnd) {
         let Phase::Running { fact } = &self.phase else { return };
         let outcome = if end.status == 0 { Outcome::Done } else { Outcome::Failed };
@@ -257,7 +257,7 @@ impl Once {
         self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None };
     }
 
-    /// The candidate stands down. Whether that has to wait until the outcome is recorded; for a lease at most.
+    /// The candidate stands down. Returns whether it must first record the outcome, which takes a lease at most (K3).
     pub(crate) fn holds_back_stop(&mut self, now: Time, why: Why) -> bool {
         let Phase::Recording { stop_by, .. } = &mut self.phase else { return false };
         stop_by.get_or_insert(now + self.lease);
@@ -278,7 +278,7 @@ impl Once {
         (has_outcome || is_skipped).then(|| self.policy.key.clone())
     }
 
-    /// What another's release tells of the key's run.
+    /// The fact that another candidate's release states about the key's run (K4).
     pub(crate) fn fact_released_by(&self, event: &candidate::Event) -> Option<Fact> {
         let candidate::Event::Read { record: Some(record), .. } = event else { return None };
         let Body::Release { term, exit: Some(exit), once: Some(key), .. } = &record.body else { return None };
@@ -299,7 +299,7 @@ impl Once {
         })
     }
 
-    /// That release is effective. What is recorded of the run is read before anything is claimed.
+    /// That release is effective. The facts of the run are read before anything is claimed (K1).
     pub(crate) fn was_released(&mut self, fact: Fact) {
         if let Some(scheduled) = &mut self.scheduled {
             return scheduled.was_released_elsewhere(&fact.key);
@@ -307,18 +307,18 @@ impl Once {
         if fact.outcome == Outcome::Done {
             self.learn(Facts { done: Some(fact), ..Facts::default() });
         }
-        // How many runs have failed before, the facts alone tell.
+        // Only the facts state how many runs failed before.
         if self.phase == Phase::StandingBy {
             self.ask();
         }
     }
 
-    /// What is exited with by whoever goes since the job is not to be run.
+    /// The exit status of a candidate that exits because the job is not to be run.
     pub(crate) fn skipped(&self) -> Option<u8> {
         if self.phase == Phase::Leaving { self.skip().map(|skip| skip.status) } else { None }
     }
 
-    /// Whether nothing may be claimed before the facts were read.
+    /// Whether nothing may be claimed before the facts were read (K1).
     pub(crate) const fn holds_claims(&self) -> bool {
         matches!(self.phase, Phase::Asking { .. } | Phase::Leaving)
     }
@@ -342,7 +342,7 @@ impl Once {
         self.phase = Phase::Announcing { id, fact, until: until.max(now) };
     }
 
-    /// The outcome is recorded, or is not waited for any longer.
+    /// The outcome was recorded or given up.
     fn finish(&mut self, now: Time) {
         let Phase::Recording { fact, .. } = &self.phase else { return };
         self.reported_at = None;
@@ -369,7 +369,7 @@ impl Once {
         true
     }
 
-    /// Nothing is claimed before the facts were read.
+    /// Nothing is claimed before the facts were read (K1).
     fn ask(&mut self) {
         self.actions.push_back(Action::HoldClaims(true));
         let read = self.read();
@@ -383,7 +383,7 @@ impl Once {
         id
     }
 
-    /// The outcome was not acknowledged: it is recorded under another number.
+    /// The outcome was not acknowledged: it is sent again under another number.
     fn append_again(&mut self) {
         let next = self.next_id();
         let Phase::Recording { again_at, fact, id, .. } = &mut self.phase else { return };

@@ -1,53 +1,53 @@
-//! `--schedule`: which window's run a leader begins, and when: by the window that its wall clock shows, which may be set at any time.
-//!
-//! No window is run twice under one lead, whatever the clock does; and what is not run is told.
+//! `--schedule`: which window's run a leader begins, and when (S2 to S4): by the window of its wall clock, which may
+//! be set at any time.
+//! No window runs twice under one lead, whatever the clock does; each window that is not run is reported.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::window::{Span, Window};
 
-/// So many spans are remembered; each but the first begins with a clock that was set forward.
+/// At most this many spans are remembered; each except the first begins where the clock was set forward.
 const MOST_SPANS: usize = 64;
 
-/// `--catch-up`: what a new leader does about windows in which nobody led.
+/// `--catch-up`: what a new leader does about windows without a leader.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum CatchUp {
-    /// It runs the last one.
+    /// It runs the last one (S2).
     Last,
     /// It runs none.
     None,
 }
 
-/// What is wanted.
+/// An action of the schedule.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
-    /// Say so.
+    /// Log this.
     Note(Note),
-    /// Record that this window is over without a run, and those before it.
+    /// Record that this window and those before it are over without a run.
     RecordSkip(Window),
-    /// The job is to run for this window.
+    /// Run the job for this window.
     Run(Window),
-    /// Nothing runs before the wall clock shows another window.
+    /// Run nothing before the wall clock shows another window.
     Wait {
-        /// When it does, in milliseconds since 1970, unless it is set.
+        /// The start of that window, in milliseconds since 1970, unless the clock is set.
         until_ms: u64,
     },
 }
 
-/// What a person is told.
+/// A message for the log.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Note {
-    /// The wall clock was set back into windows that are over.
+    /// The wall clock was set back into windows that are over (S4).
     SetBack {
-        /// Until it shows this time again nothing is run.
+        /// Nothing runs until it shows this time again.
         until_ms: u64,
     },
     /// Windows are not run.
     Skipped {
-        /// From the first one's beginning to the last one's end.
+        /// From the first window's start to the last one's end.
         span: Span,
-        /// Why.
+        /// The reason.
         why: SkipReason,
     },
 }
@@ -57,31 +57,31 @@ pub enum Note {
 pub enum SkipReason {
     /// The wall clock was set forward over them.
     ClockSet,
-    /// Nobody led then.
+    /// There was no leader then.
     NobodyLed,
-    /// The run before them went on until then.
+    /// The run before them lasted into them (S3).
     Overrun,
 }
 
-/// The windows of one candidate's leads.
+/// The windows of a candidate while it leads.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Schedule {
     catch_up: CatchUp,
     /// The window that the wall clock shows.
     shown: Option<Window>,
-    /// The last window that was run, or is over without a run: by what is recorded, or under this lead.
+    /// The last window that ran or is over without a run, by the facts or under this lead.
     newest: Option<Span>,
-    /// What is over: no window that begins in one of these is run. Neighbours are one.
+    /// The spans that are over: no window that starts in one of them runs. Adjacent spans are joined.
     over: Vec<Span>,
-    /// The window that an operator has asked for, which is run whatever `--catch-up` says.
+    /// The window that an operator asked for: it runs whatever `--catch-up` says.
     asked_for: Option<Span>,
-    /// Until when it has said that it waits.
+    /// The time until which it waits, as last reported.
     waits_until: Option<u64>,
     actions: VecDeque<Action>,
 }
 
 impl Schedule {
-    /// That of a candidate that has not led.
+    /// The state of a candidate that has not led.
     #[must_use]
     pub const fn new(catch_up: CatchUp) -> Self {
         Self {
@@ -95,13 +95,13 @@ impl Schedule {
         }
     }
 
-    /// What is wanted next.
+    /// The next action.
     #[must_use]
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
-    /// The wall clock shows this window. Whether nothing runs, so that its run may begin.
+    /// The wall clock shows this window. Returns whether no run is under way, so that the window's run may begin.
     pub fn shows(&mut self, window: &Window, is_idle: bool) {
         let before = self.shown.replace(window.clone());
         if !is_idle || before.as_ref() == Some(window) {
@@ -117,12 +117,12 @@ impl Schedule {
         self.run(window.clone());
     }
 
-    /// Before a lead: which window an operator has asked for last.
+    /// Before a lead: the window that an operator asked for last.
     pub const fn is_asked_for(&mut self, window: Option<Span>) {
         self.asked_for = window;
     }
 
-    /// The lead was won. `recorded`: the newest window with an outcome, or the first outcome of all is still to come.
+    /// The lead begins. `recorded`: the newest window with an outcome, or that no outcome was ever recorded.
     pub fn led(&mut self, recorded: Recorded) {
         let Some(shown) = self.shown.clone() else { return };
         self.over.clear();
@@ -161,7 +161,7 @@ impl Schedule {
         }
     }
 
-    /// The run has its outcome. Windows that have begun meanwhile are not run.
+    /// The run has its outcome. Windows that began during the run are not run (S3).
     pub fn ended(&mut self) {
         let Some((shown, run)) = self.shown.clone().zip(self.newest) else { return };
         if shown.span.from_ms <= run.from_ms || self.over_with(shown.span).is_some() {
@@ -173,7 +173,7 @@ impl Schedule {
         self.skip(shown);
     }
 
-    /// When the first window begins after this one that may be run.
+    /// The start of the first window after this one that may run.
     fn next_edge(&self, span: Span) -> u64 {
         self.over_with(span).map_or(span.until_ms, |over| over.until_ms.max(span.until_ms))
     }
@@ -201,10 +201,10 @@ impl Schedule {
         self.actions.push_back(Action::Note(note));
     }
 
-    /// Tells of the windows between the newest that is over and this one.
+    /// Reports the windows between the newest that is over and this one.
     fn note_gap(&mut self, to: Span, why: SkipReason) {
         let Some(newest) = self.newest else { return };
-        // Where the clock was set back before, the last of them may be over.
+        // If the clock was set back before, the last of them may be over.
         let over = self.over.iter().find(|over| over.until_ms == to.from_ms);
         let span = Span { from_ms: newest.until_ms, until_ms: over.map_or(to.from_ms, |over| over.from_ms) };
         if span.from_ms < span.until_ms {
@@ -229,13 +229,13 @@ impl Schedule {
     }
 }
 
-/// What is recorded of an election's windows when a lead begins.
+/// The facts of an election's windows at the beginning of a lead.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Recorded {
-    /// Nothing: nobody has led before.
+    /// None: there has never been a leader.
     Nothing,
-    /// A run that was begun, and the outcome of none.
+    /// A run that began, but no outcome.
     NoOutcome,
-    /// The newest window that was run, or is over without a run.
+    /// The newest window that ran or is over without a run.
     Newest(Span),
 }

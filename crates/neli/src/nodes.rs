@@ -376,7 +376,7 @@ impl<R: HasNode> Nodes<R> {
                     self.reports.push_back(Report::SpreadWithoutGroup { partitions });
                 }
                 many_roles::Action::SharesNoRole { warning } => {
-                    self.reports.push_back(Report::SharesNoRole { warning })
+                    self.reports.push_back(Report::SharesNoRole { warning });
                 }
                 many_roles::Action::Tell { role: at, event } => {
                     let now = clock::now();

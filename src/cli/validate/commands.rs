@@ -1,4 +1,4 @@
-//! The options of what runs beside the job: the health command and the hooks.
+//! The options for commands beside the job: the health command and the hooks.
 
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;

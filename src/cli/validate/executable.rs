@@ -1,5 +1,5 @@
-//! COMMAND, looked for as `execvp` would: before anything is joined, so that no machine wins an election for a job that
-//! it can't run.
+//! Finds COMMAND as `execvp` would, before anything is joined: no machine must win an election for a job that it
+//! can't run.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,7 +13,7 @@ use crate::exit::{ExitStatus, StartupError};
 use crate::process::image;
 use crate::text::{quoted, reason};
 
-/// Finds the file of COMMAND; where there is none, the refusal says how to write what was probably meant.
+/// Finds the file of COMMAND; if there is none, the refusal suggests what was probably meant.
 pub(super) fn find_command(command: &[OsString], path: Option<&OsStr>) -> Result<PathBuf, StartupError> {
     let Some(program) = command.first() else {
         return Err(StartupError::new("COMMAND is required; it comes after --, as in: neli-run --group .. -- COMMAND"));
@@ -24,8 +24,8 @@ pub(super) fn find_command(command: &[OsString], path: Option<&OsStr>) -> Result
     })
 }
 
-/// The refusal of a command that is not found, with how to write what was probably meant: a whole command line in quotes, or a
-/// variable before a command. A variable's value may be a password, and is not shown.
+/// The refusal of a command that was not found, with a suggestion: a whole command line in quotes, or a variable
+/// before a command. A variable's value may be a password, so it is not shown.
 fn hint(command: &[OsString], path: Option<&OsStr>) -> Option<String> {
     const SHELL: &str = "a line for the shell is written: -- sh -c";
     let program = command.first()?.to_str()?;
@@ -51,7 +51,7 @@ fn hint(command: &[OsString], path: Option<&OsStr>) -> Option<String> {
     }
 }
 
-/// The variable's name, where the word is `NAME=VALUE`.
+/// The variable's name, if the word is `NAME=VALUE`.
 fn assigned(word: &str) -> Option<&str> {
     let (name, _) = word.split_once('=')?;
     let is_name = name.chars().all(|letter| letter == '_' || letter.is_ascii_alphanumeric());
@@ -59,7 +59,7 @@ fn assigned(word: &str) -> Option<&str> {
     (is_name && begins).then_some(name)
 }
 
-/// Finds the file, or refuses as the exec would: 127 when there is none, 126 when there is one and it can't be run.
+/// Finds the file, or refuses like the shell: 127 if there is none, 126 if there is one that can't be run.
 pub(super) fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartupError> {
     let shown = quoted(program);
     if program.is_empty() {
@@ -67,7 +67,7 @@ pub(super) fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Sta
     }
     let mut nearest = Obstacle::Missing;
     for file in image::candidates(program, path) {
-        // execvp goes on after a file that can't be run, and fails for it only when it finds no other.
+        // execvp continues after a file that can't be run, and fails for it only if it finds no other.
         match examine(&file) {
             None => return Ok(file),
             Some(obstacle) => nearest = nearest.max(obstacle),
@@ -79,14 +79,14 @@ pub(super) fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Sta
     }
 }
 
-/// Why a file can't be run; of several the greatest is reported.
+/// Why a file can't be run; the greatest of several is reported.
 #[derive(Eq, Ord, PartialEq, PartialOrd)]
 enum Obstacle {
     /// There is no such file.
     Missing,
     /// `#!` names a file that is not there.
     Interpreter(PathBuf),
-    /// There is one, and it can't be run for this reason.
+    /// There is a file, but it can't be run for this reason.
     Refused(String),
 }
 
@@ -106,7 +106,7 @@ fn not_found(line: String) -> StartupError {
     StartupError::with(ExitStatus::NotFound, line)
 }
 
-/// What keeps the file from being run, if anything does.
+/// The reason why the file can't be run, if there is one.
 fn examine(file: &Path) -> Option<Obstacle> {
     match std::fs::metadata(file) {
         Ok(metadata) if metadata.is_dir() => return Some(Obstacle::Refused("it is a directory".to_owned())),
@@ -117,14 +117,14 @@ fn examine(file: &Path) -> Option<Obstacle> {
         }
         Err(error) => return Some(Obstacle::Refused(reason(&error))),
     }
-    // The exec goes by the effective ids, and refuses on a file system mounted noexec.
+    // exec checks the effective ids, and refuses on a file system mounted noexec.
     if let Err(errno) = eaccess(file, AccessFlags::X_OK) {
         return Some(Obstacle::Refused(errno.desc().to_lowercase()));
     }
     interpreter(file).filter(|interpreter| !interpreter.exists()).map(Obstacle::Interpreter)
 }
 
-/// What a script's first line names. A file that may be run and not read is taken as it is.
+/// The interpreter in a script's first line. A file that can be run but not read is accepted.
 fn interpreter(file: &Path) -> Option<PathBuf> {
     // The kernel reads no further.
     let mut head = [0; 256];

@@ -4,7 +4,7 @@ use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::Listen;
 use crate::exit::StartupError;
 
-/// Where HTTP is served, if anywhere. Whether the address can be had shows when it is bound.
+/// The address for HTTP, if one is given. Binding shows later whether it is available.
 pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Listen>, StartupError> {
     let Some(value) = args.value("listen") else { return Ok(None) };
     let (host, port) = host_and_port(value.text()?).ok_or_else(|| refusal(&value))?;

@@ -1,4 +1,4 @@
-//! What the subcommands take that look at an election, or ask something of it.
+//! The settings of subcommands that show an election or send it a request.
 
 use std::time::Duration;
 
@@ -8,19 +8,18 @@ use crate::config::{Assert, End, Forget, HistoryOf, List, Look, Resign, StatusOf
 use crate::exit::StartupError;
 use neli::program::ElectionId;
 
-/// How long Kafka's answers are waited for, unless `--timeout` says otherwise.
+/// The default limit for Kafka's answers (`--timeout`).
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
-/// How long `resign` waits until another leads.
+/// How long `resign` waits until another candidate leads.
 const HANDOVER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A record has at most 1 KiB.
 const LONGEST_REASON: usize = 400;
 
-/// The configuration of a subcommand that looks at one election.
+/// The settings of a subcommand about one election.
 ///
 /// # Errors
-///
-/// When something is missing or out of its bounds.
+/// A value is missing or out of its bounds.
 pub fn look(args: &ParsedArgs) -> Result<Look, StartupError> {
     look_for(args, TIMEOUT)
 }
@@ -36,7 +35,8 @@ fn look_for(args: &ParsedArgs, default_timeout: Duration) -> Result<Look, Startu
     })
 }
 
-/// The election that is looked at. `--role` is its role's name here, whatever the role's number, until the hellos tell which it is.
+/// The election. `--role` is taken as its role's name, even if it is a number, until the hellos show which role it
+/// is.
 pub(super) fn election(args: &ParsedArgs) -> Result<ElectionId, StartupError> {
     Ok(ElectionId { role_name: roles::one(args)?, ..super::election(args)? })
 }
@@ -44,8 +44,7 @@ pub(super) fn election(args: &ParsedArgs) -> Result<ElectionId, StartupError> {
 /// The configuration of `list`.
 ///
 /// # Errors
-///
-/// When something is missing or out of its bounds.
+/// A value is missing or out of its bounds.
 pub fn list(args: &ParsedArgs) -> Result<List, StartupError> {
     let text = |long| args.value(long).map(|value| value.text().map(str::to_owned)).transpose();
     let mut warnings = args.warnings();
@@ -62,8 +61,7 @@ pub fn list(args: &ParsedArgs) -> Result<List, StartupError> {
 /// The configuration of `status`.
 ///
 /// # Errors
-///
-/// When something is missing or out of its bounds.
+/// A value is missing or out of its bounds.
 pub fn status(args: &ParsedArgs) -> Result<StatusOf, StartupError> {
     Ok(StatusOf { look: look(args)?, is_repeated: args.flag("watch")?.is_some() })
 }
@@ -71,8 +69,7 @@ pub fn status(args: &ParsedArgs) -> Result<StatusOf, StartupError> {
 /// The configuration of `history`.
 ///
 /// # Errors
-///
-/// When something is missing or out of its bounds.
+/// A value is missing or out of its bounds.
 pub fn history(args: &ParsedArgs) -> Result<HistoryOf, StartupError> {
     Ok(HistoryOf {
         look: look(args)?,
@@ -85,8 +82,7 @@ pub fn history(args: &ParsedArgs) -> Result<HistoryOf, StartupError> {
 /// The configuration of `resign`.
 ///
 /// # Errors
-///
-/// When something is missing or out of its bounds.
+/// A value is missing or out of its bounds.
 pub fn resign(args: &ParsedArgs) -> Result<Resign, StartupError> {
     let look = look_for(args, HANDOVER_TIMEOUT)?;
     Ok(Resign { look, force: args.flag("force")?.is_some(), reason: reason(args)? })
@@ -95,8 +91,7 @@ pub fn resign(args: &ParsedArgs) -> Result<Resign, StartupError> {
 /// The configuration of `end`.
 ///
 /// # Errors
-///
-/// When something is missing or out of its bounds.
+/// A value is missing or out of its bounds.
 pub fn end(args: &ParsedArgs) -> Result<End, StartupError> {
     let (is_confirmed, force) = (args.flag("yes")?.is_some(), args.flag("force")?.is_some());
     Ok(End { look: look(args)?, is_confirmed, force, reason: reason(args)? })
@@ -105,12 +100,11 @@ pub fn end(args: &ParsedArgs) -> Result<End, StartupError> {
 /// The configuration of `forget`.
 ///
 /// # Errors
-///
-/// When something is missing or out of its bounds.
+/// A value is missing or out of its bounds.
 pub fn forget(args: &ParsedArgs) -> Result<Forget, StartupError> {
     let (look, is_window) = (look(args)?, args.flag("newest-window")?.is_some());
     let key = match args.value("once") {
-        // Of a variable and an option the option counts.
+        // If a variable and an option are given, the option counts.
         Some(once) if is_window && matches!(once.source, Source::Option(_)) => {
             return Err(once.refuse("can't be combined with --newest-window"));
         }
@@ -140,7 +134,7 @@ pub(super) fn timeout(args: &ParsedArgs, default: Duration) -> Result<Duration, 
     Ok(timeout)
 }
 
-/// The same for `assert`: in a job of one of several roles that is the role, unless `--role` says otherwise.
+/// The same for `assert`: in a job of one of several roles it is the job's role, unless `--role` names another.
 ///
 /// # Errors
 ///
@@ -157,8 +151,7 @@ pub fn look_of_job(args: &ParsedArgs) -> Result<Look, StartupError> {
 /// The configuration of `assert`: `--epoch` from outside, or the variables that a job has.
 ///
 /// # Errors
-///
-/// When something is missing or out of its bounds.
+/// A value is missing or out of its bounds.
 pub fn assert(args: &ParsedArgs) -> Result<Assert, StartupError> {
     let of_job = |name: &str| args.environment().raw(name)?.to_str()?.parse().ok();
     let (term, descriptor) = match args.value("epoch") {

@@ -11,13 +11,13 @@ use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::{Occasion, Once};
 use crate::exit::StartupError;
 
-/// The longest KEY, in bytes of the JSON that a release holds it in: a record must fit 1 KiB.
+/// The longest KEY, in bytes of its JSON in a release: a record must fit into 1 KiB.
 const LONGEST_KEY: usize = 200;
 /// The most retries.
 const MOST_RETRIES: u32 = 10_000;
-/// A fact is kept for as long at least.
+/// The shortest `--once-retention`.
 const SHORTEST_RETENTION: Duration = Duration::from_secs(60 * 60);
-/// A fact is kept for as long at most: longer than from one leap day to the next.
+/// The longest `--once-retention`: longer than from one leap day to the next.
 const LONGEST_RETENTION: Duration = DAY.saturating_mul(3_650);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 

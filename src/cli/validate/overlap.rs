@@ -8,7 +8,7 @@ use crate::cli::parsed_args::ParsedArgs;
 use crate::exit::StartupError;
 use crate::text::shown_duration;
 
-/// For how long a job may run beside its successor's; none without `--overlap`.
+/// How long a job may run beside its successor's; `None` without `--overlap`.
 pub(super) fn overlap(args: &ParsedArgs, lease: Duration) -> Result<Option<Duration>, StartupError> {
     let Some(value) = args.value("overlap") else { return Ok(None) };
     let overlap = value.duration()?;

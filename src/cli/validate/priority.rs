@@ -33,7 +33,7 @@ pub(super) fn priority(args: &ParsedArgs, elector: Elector) -> Result<u16, Start
     Ok(priority)
 }
 
-/// How long a leader of lower priority is stood by for; none without `--preempt`.
+/// How long a standby waits before it asks a leader of lower priority to stand down; `None` without `--preempt`.
 pub(super) fn preempt_after(args: &ParsedArgs) -> Result<Option<Duration>, StartupError> {
     let value = args.setting("preempt-after");
     let after = value.duration()?;

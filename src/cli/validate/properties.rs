@@ -1,6 +1,5 @@
-//! `-X` and `--properties`: librdkafka's, but for those that the protocol rests on.
-//!
-//! Any of them may be a secret: no message of this file shows a value.
+//! `-X` and `--properties`: librdkafka's properties, except those that the protocol needs.
+//! Each of them may be a secret, so no message of this file shows a value.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -16,7 +15,7 @@ use crate::exit::StartupError;
 use crate::features::{self, Feature};
 use crate::text::{quoted, reason};
 
-/// One property, and where to correct it.
+/// One property, and its source.
 struct Property {
     key: String,
     value: String,
@@ -24,8 +23,8 @@ struct Property {
     on_command_line: bool,
 }
 
-/// Reads and checks the properties: the file's, then the others'; and those of the command line after those of the
-/// environment. Each key is there once, under one name.
+/// Reads and checks the properties: the file's first, then the others; those of the environment before those of the
+/// command line. The result has each key once, under one name.
 pub(super) fn read(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Properties, StartupError> {
     let file = args.value("properties");
     let file_is_variable = file.as_ref().is_some_and(|file| matches!(file.source, Source::Variable(_)));
@@ -45,7 +44,7 @@ pub(super) fn read(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Prop
         validate(&property)?;
         properties.push((canonical(&property.key).to_owned(), property.value));
     }
-    // The last of one name counts, and stays where it is.
+    // The last one of a name counts, and keeps its place.
     properties.reverse();
     properties.retain(|(key, _)| seen.insert(key.clone()));
     properties.reverse();
@@ -54,7 +53,7 @@ pub(super) fn read(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Prop
     Ok(properties)
 }
 
-/// The two durations of the group's protocol hold together (docs/protocol.md, Timing).
+/// The two durations of the group's protocol fit together (docs/protocol.md, Timing).
 pub(super) fn validate_group_timings(properties: &Properties, elector: Elector) -> Result<(), StartupError> {
     if elector == Elector::Log {
         return Ok(());
@@ -82,7 +81,7 @@ fn from_values(values: &[Value]) -> Result<Vec<Property>, StartupError> {
         let source = value.source.shown();
         let line = value.text.to_str().ok_or_else(|| StartupError::new(format!("{source}: must be UTF-8")))?;
         let Some((key, text)) = split(line) else {
-            // What was typed may be the secret itself.
+            // The typed text may itself be the secret.
             return Err(StartupError::new(format!("{source}: must be KEY=VALUE, and number {number} is not")));
         };
         properties.push(Property {
@@ -99,7 +98,7 @@ fn from_file(file: &Value, warnings: &mut Vec<String>) -> Result<Vec<Property>, 
     let shown = quoted(&file.text);
     let content = std::fs::read(&file.text).map_err(|error| {
         if error.kind() == ErrorKind::NotFound && file.text.as_encoded_bytes().contains(&b'=') {
-            // What was typed may be the secret itself.
+            // The typed text may itself be the secret.
             return StartupError::new(format!(
                 "{}: must be a file, and is KEY=VALUE; say --property",
                 file.source.shown()
@@ -131,8 +130,8 @@ fn from_file(file: &Value, warnings: &mut Vec<String>) -> Result<Vec<Property>, 
     Ok(properties)
 }
 
-/// The warning about a file that holds a secret and that everybody may read. (A group is chosen by whoever lets it read: a
-/// service's file is often root's, and readable by the group of the service. A pipe is read once, by us.)
+/// The warning about a file with a secret that every user may read. (Its group is accepted: a service's file is often
+/// root's, and readable by the service's group. A pipe is read only once, by this process.)
 fn readable_by_others(file: &Value) -> Option<String> {
     let metadata = std::fs::metadata(&file.text).ok().filter(std::fs::Metadata::is_file)?;
     let mode = metadata.permissions().mode() & 0o7777;
@@ -163,14 +162,14 @@ fn validate(property: &Property) -> Result<(), StartupError> {
     }
 }
 
-/// The feature that librdkafka misses when it gives this reason; none where it has the library and wants a later one.
+/// The feature that librdkafka lacks if it gives this reason; `None` if it has the library but needs a later version.
 fn not_built(reason: &str) -> Option<Feature> {
     let misses = [("libsasl2", features::GSSAPI), ("libcurl", features::OIDC), ("OpenSSL", features::SSL)];
     let feature = misses.into_iter().find(|(library, _)| reason.contains(library)).map(|(_, feature)| feature)?;
     (!feature.is_built).then_some(feature)
 }
 
-/// librdkafka looks at a mechanism only when a client is made, and takes Kerberos where none is named.
+/// librdkafka checks a mechanism only when a client is created, and uses Kerberos if none is named.
 fn validate_mechanism(properties: &Properties) -> Result<(), StartupError> {
     let protocol = properties.find("security.protocol").unwrap_or_default().to_lowercase();
     let mechanism = properties.find("sasl.mechanisms");
@@ -196,11 +195,11 @@ fn validate_mechanism(properties: &Properties) -> Result<(), StartupError> {
     }
 }
 
-/// Without a source of tokens librdkafka waits for one for ever, and logs nothing.
+/// Without a source of tokens librdkafka waits for ever, and logs nothing.
 fn validate_token(properties: &Properties, mechanism: &str) -> Result<(), StartupError> {
     let is_oidc = properties.find("sasl.oauthbearer.method").is_some_and(|method| method.eq_ignore_ascii_case("oidc"));
     let is_unsigned = properties.find("enable.sasl.oauthbearer.unsecure.jwt").is_some_and(|value| {
-        // As librdkafka reads it.
+        // Read like librdkafka reads it.
         ["true", "t", "1"].iter().any(|yes| value.eq_ignore_ascii_case(yes))
     });
     if is_oidc || is_unsigned || !mechanism.eq_ignore_ascii_case("OAUTHBEARER") {

@@ -8,10 +8,10 @@ use super::duration;
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::exit::StartupError;
 
-/// The most restarts that a limit counts: each is remembered.
+/// The most restarts in a limit: each is remembered.
 const MOST_RESTARTS: u32 = 10_000;
 
-/// The longest time in which a limit counts them.
+/// The longest time span of a limit.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 pub(super) fn validate(args: &ParsedArgs) -> Result<RestartPolicy, StartupError> {
@@ -19,7 +19,7 @@ pub(super) fn validate(args: &ParsedArgs) -> Result<RestartPolicy, StartupError>
     let (delay, limit) = (args.setting("restart-delay"), args.setting("restart-limit"));
     let policy = RestartPolicy {
         restart: match restart.text()? {
-            // One of many jobs that ends is no reason to do without it.
+            // The end of one job among many is no reason to give up its role.
             _ if args.value("roles").is_some() && !restart.is_given() => Restart::Always,
             "always" => Restart::Always,
             "no" => Restart::No,

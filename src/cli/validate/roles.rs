@@ -1,4 +1,5 @@
-//! `--roles`, and what belongs to it: how many, or which; whether they are spread, and how many are led here.
+//! `--roles` and its related options: the number or the names of the roles, whether they are spread, and how many
+//! this process leads.
 
 use neli::program::names::{LONGEST_ROLE, MOST_ROLES, is_role_name, validate_roles};
 
@@ -6,7 +7,7 @@ use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::Roles;
 use crate::exit::StartupError;
 
-/// What does not go with it, and why.
+/// Options that exclude it, with the reason.
 const RIVALS: [(&str, &str); 5] = [
     ("once", "the key would be done for each role"),
     ("overlap", "two jobs of one role never run at once"),
@@ -14,17 +15,16 @@ const RIVALS: [(&str, &str); 5] = [
     ("window", "the window would be done for each role"),
     ("wait", "a role may be led by another for as long as it likes"),
 ];
-/// What does not go with it while roles are spread, and why.
+/// Options that exclude it while roles are spread, with the reason.
 const RIVALS_OF_SPREAD: [(&str, &str); 2] = [
     ("claim-delay", "each candidate is to take its share; --spread no goes with it"),
     ("priority", "each candidate is to have a share; --spread no goes with it"),
 ];
 
-/// The roles, where they are given.
+/// The roles, if given.
 ///
 /// # Errors
-///
-/// It is neither a number nor names, or does not go with another option.
+/// It is neither a number nor a list of names, or excludes another option.
 pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Roles>, StartupError> {
     let [spread, max_roles] = ["spread", "max-roles"].map(|long| args.setting(long));
     let are_spread = match spread.text()? {
@@ -49,7 +49,7 @@ pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Roles>, StartupError>
     Ok(Some(Roles { text: value.text()?.to_owned(), count, names, are_spread, most }))
 }
 
-/// `--role`: which of them a subcommand looks at, by its name or number.
+/// `--role`: the role that a subcommand is about, by its name or number.
 pub(super) fn one(args: &ParsedArgs) -> Result<Option<String>, StartupError> {
     let Some(value) = args.value("role") else { return Ok(None) };
     let text = value.text()?;
@@ -63,7 +63,7 @@ pub(super) fn one(args: &ParsedArgs) -> Result<Option<String>, StartupError> {
     Ok(Some(text.to_owned()))
 }
 
-/// How many roles `--roles` asks for, and how they are called, where they are named.
+/// The number of roles in `--roles`, and their names if they are named.
 pub(super) fn count_and_names(value: &Value) -> Result<(u32, Vec<String>), StartupError> {
     let text = value.text()?;
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -79,7 +79,7 @@ fn count(value: &Value) -> Result<u32, StartupError> {
     count.ok_or_else(|| value.refuse(format!("must be a number from 1 to {MOST_ROLES}")))
 }
 
-/// A number as it stands in a key: in one way only.
+/// A number as it is written in a key, without leading zeros.
 pub(super) fn number(text: &str) -> Option<u32> {
     let is_canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     text.parse().ok().filter(|number| is_canonical && *number <= MOST_ROLES)

@@ -52,7 +52,7 @@ fn is_real_time(number: i32) -> bool {
     (libc::SIGRTMIN()..=libc::SIGRTMAX()).contains(&number)
 }
 
-/// Why a signal is none to stop by. It asks the job to end, and `neli-run` itself takes it as it takes TERM.
+/// Why a signal can't be the stop signal. The signal asks the job to end, and `neli-run` handles it like TERM.
 fn why_not(number: i32) -> Option<&'static str> {
     match number {
         libc::SIGKILL => Some("asks nothing; for SIGKILL at once say --stop-timeout 0"),

@@ -1,4 +1,4 @@
-//! The durations of the protocol, and who claims a vacancy first.
+//! The durations of the protocol, and the elector.
 
 use std::time::Duration;
 

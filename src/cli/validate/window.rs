@@ -22,7 +22,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// How long the longest is, where it is so long or longer.
+    /// The length of the longest window, if it is at least this long.
     pub(super) fn longest_from(&self, least: Duration) -> Option<Duration> {
         match &self.occasion {
             Occasion::Key(_) => None,

@@ -32,37 +32,37 @@ use crate::command::broker::marker::{self, Marker};
 use crate::process::descriptors;
 use crate::process::sealed_file;
 
-/// How long another broker that is just ending is waited for.
+/// How long to wait for another broker that is ending.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
-/// Between two tries for the lock.
+/// The pause between two attempts to take the lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 /// How long the question about the topics may take.
 const TOPICS_TIMEOUT: Duration = Duration::from_secs(2);
-/// A request is one short line; whoever sends more is disconnected.
+/// A request is one short line; a client that sends more is disconnected.
 const MAX_REQUEST: usize = 4096;
 
-/// A broker that runs, and takes connections.
+/// A broker that runs and accepts connections.
 pub struct EmbeddedBroker {
     directory: BrokerDirectory,
-    /// Held until the end.
+    /// Held until the end of the process.
     _lock: Flock<File>,
     signals: SignalFd,
     listener: UnixListener,
     cluster: MockCluster<'static, DefaultProducerContext>,
     info: BrokerInfo,
     clients: Vec<ClientConnection>,
-    /// How long to wait for another candidate after the last has gone.
+    /// How long to wait for another candidate after the last one has disconnected.
     idle_timeout: Duration,
-    /// Since when no candidate is connected; none while one is.
+    /// Since when no candidate is connected; `None` while one is.
     empty_since: Option<Time>,
     /// A candidate has connected here.
     was_joined: bool,
 }
 
-/// Why there is no broker.
+/// Why no broker was started.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Another one runs here.
+    /// Another broker runs in this directory.
     #[error("an embedded broker is running already; --embedded finds it")]
     Another,
     /// A system call failed.
@@ -79,10 +79,10 @@ impl From<Errno> for OpenError {
     }
 }
 
-/// The connection of a candidate: the one that it holds for as long as it lives, or one that makes a request.
+/// A candidate's connection: it either stays open for the candidate's life or makes one request.
 struct ClientConnection {
     stream: UnixStream,
-    /// A request that has not come to its end.
+    /// A request that was not read completely yet.
     received: Vec<u8>,
 }
 
@@ -141,7 +141,7 @@ impl EmbeddedBroker {
         Marker::of_living().write(&directory)?;
         let cluster = MockCluster::new(1)?;
         let info = BrokerInfo { bootstrap: cluster.bootstrap_servers(), trusted_from };
-        // Whoever held the lock before is dead, and its socket with it.
+        // The process that held the lock before is dead, so its socket is unused.
         remove(&directory.socket())?;
         let listener = UnixListener::bind(directory.socket())?;
         listener.set_nonblocking(true)?;
@@ -160,7 +160,7 @@ impl EmbeddedBroker {
         })
     }
 
-    /// Where it is, as librdkafka takes it.
+    /// The broker's address in the form that librdkafka needs.
     #[must_use]
     pub fn bootstrap(&self) -> &str {
         &self.info.bootstrap
@@ -184,7 +184,7 @@ impl EmbeddedBroker {
                 (true, Some(_)) => {}
             }
         }
-        // A candidate that connects from here on is not accepted, and starts another broker, which waits for our lock.
+        // A candidate that connects from now on is not accepted. It starts another broker, which waits for the lock.
         remove(&self.directory.socket())?;
         let trusted_from = self.info.trusted_from;
         match self.is_idle() && self.was_joined || self.is_unused() {
@@ -212,11 +212,11 @@ impl EmbeddedBroker {
         topics.is_ok_and(|metadata| metadata.topics().is_empty())
     }
 
-    /// Waits until a candidate connects, asks or goes, a signal comes, or the idle timeout is over.
+    /// Waits until a candidate connects, sends a request or disconnects, a signal comes, or the idle timeout is over.
     fn wait(&self, idle_ends: bool) -> io::Result<()> {
         let left = self.empty_since.filter(|_| idle_ends).map(|since| (since + self.idle_timeout).since(clock::now()));
         let timeout = left.map_or(PollTimeout::NONE, |left| {
-            // A millisecond more, so that it is over then.
+            // One millisecond more, so that the timeout has passed for certain.
             PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
         });
         let sources = [self.signals.as_fd(), self.listener.as_fd()];
@@ -240,7 +240,7 @@ impl EmbeddedBroker {
     }
 }
 
-/// The lock, once the broker that has it is gone; unless that one still takes connections.
+/// Takes the lock after the other broker has exited; fails if that broker still accepts connections.
 fn lock(directory: &BrokerDirectory) -> Result<Flock<File>, OpenError> {
     let mut file = File::options().create(true).truncate(false).write(true).open(directory.lock())?;
     let begun = clock::now();
@@ -257,7 +257,7 @@ fn lock(directory: &BrokerDirectory) -> Result<Flock<File>, OpenError> {
     }
 }
 
-/// Removes a file; that it is gone already is as good.
+/// Removes a file; a missing file counts as removed.
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -266,7 +266,7 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 impl ClientConnection {
-    /// None when it has gone already.
+    /// `None` if the client has disconnected.
     fn accept(stream: UnixStream, info: &BrokerInfo) -> Option<Self> {
         stream.set_nonblocking(true).ok()?;
         let mut client = Self { stream, received: Vec::new() };
@@ -274,7 +274,7 @@ impl ClientConnection {
         Some(client)
     }
 
-    /// Answers what was asked; false when it has gone.
+    /// Answers the request; returns false if the client has disconnected.
     fn is_served(&mut self, cluster: &MockCluster<'static, DefaultProducerContext>) -> bool {
         let mut buffer = [0; 512];
         loop {
@@ -299,12 +299,12 @@ impl ClientConnection {
     fn send(&mut self, what: &impl serde::Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(what)?;
         line.push(b'\n');
-        // Short enough for an empty socket's buffer: it never waits.
+        // The answer fits into an empty socket buffer, so this never blocks.
         self.stream.write_all(&line)
     }
 }
 
-/// Why a topic was not made.
+/// Why the topic was not created.
 #[derive(Debug, thiserror::Error)]
 enum AnswerError {
     #[error(transparent)]

@@ -1,7 +1,7 @@
-//! What a broker leaves in its [`BrokerDirectory`] for the next one, should it be killed: that jobs of its leaders may still run.
-//!
-//! It is there from before the first candidate connects until the broker ends in order. What a reboot has ended is over: the
-//! marker names the boot.
+//! The file that a broker leaves in its [`BrokerDirectory`] in case it is killed: it tells the next broker that jobs
+//! of its leaders may still run.
+//! The file exists from before the first candidate connects until the broker ends in order. It names the boot,
+//! because a reboot ends all jobs.
 
 use std::fs;
 use std::io;
@@ -11,38 +11,38 @@ use neli::program::embedded::directory::BrokerDirectory;
 use neli_proto::time::Time;
 use serde::{Deserialize, Serialize};
 
-/// Changes with each boot.
+/// The machine's boot id.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// A marker, as JSON.
+/// The marker's content, as JSON.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Marker {
     /// The machine's boot in which it was written.
     boot_id: String,
-    /// From when on no lease of the brokers before can run, where their last one ended in order; `None` while a broker lives,
+    /// When the leases of all earlier brokers are over, if the last one ended in order; `None` while a broker lives
     /// and after it was killed.
     trusted_from: Option<Time>,
 }
 
 impl Marker {
-    /// That of a broker that lives.
+    /// The marker of a live broker.
     pub(super) fn of_living() -> Self {
         Self { boot_id: boot_id(), trusted_from: None }
     }
 
-    /// That of a broker that ended in order before the leases of those before it were over.
+    /// The marker of a broker that ended in order before the leases of the brokers before it were over.
     pub(super) fn of_ended(trusted_from: Time) -> Self {
         Self { boot_id: boot_id(), trusted_from: Some(trusted_from) }
     }
 
-    /// Replaces what is there.
+    /// Replaces the marker.
     pub(super) fn write(&self, directory: &BrokerDirectory) -> io::Result<()> {
         fs::write(directory.marker(), serde_json::to_vec(self)?)
     }
 }
 
-/// From when on a broker that starts at `now` knows that no lease of one before it can run: every lease is over `distrust` after
-/// that one's end, which was before `now`.
+/// When a broker that starts at `now` knows that every lease of the brokers before it is over: `distrust` after the
+/// last one's end, which was before `now`.
 pub(super) fn trusted_from(directory: &BrokerDirectory, now: Time, distrust: Duration) -> io::Result<Time> {
     let text = match fs::read(directory.marker()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Time::ZERO),
@@ -51,7 +51,7 @@ pub(super) fn trusted_from(directory: &BrokerDirectory, now: Time, distrust: Dur
     Ok(judge(serde_json::from_slice(&text).ok(), &boot_id(), now, distrust))
 }
 
-/// `None` is a marker that makes no sense: its broker was killed while it wrote it.
+/// `None` if the marker can't be parsed: its broker was killed while it wrote the file.
 fn judge(marker: Option<Marker>, boot_id: &str, now: Time, distrust: Duration) -> Time {
     match marker {
         Some(marker) if marker.boot_id != boot_id => Time::ZERO,
@@ -60,7 +60,7 @@ fn judge(marker: Option<Marker>, boot_id: &str, now: Time, distrust: Duration) -
     }
 }
 
-/// Empty where it can't be read: then all is of one boot.
+/// Empty if the boot id can't be read: then all markers count as of this boot.
 fn boot_id() -> String {
     fs::read_to_string(BOOT_ID).unwrap_or_default().trim_end().to_owned()
 }

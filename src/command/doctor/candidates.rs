@@ -1,5 +1,5 @@
-//! The other candidates of the group, as the journal tells of them: those that differ from this one, and those on another topic. And the
-//! broker's clock, as far as its timestamps show it.
+//! The other candidates of the group by the journal: those whose settings differ from this one's, and those on
+//! another topic. Also the broker's clock, as far as timestamps show it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -20,27 +20,27 @@ use crate::config::{Config, Doctor};
 use crate::exit::StartupError;
 use crate::report::log::spoken;
 
-/// What the name of a journal's topic ends in.
+/// The suffix of a journal topic's name.
 const SUFFIX: &str = ".neli";
-/// No more partitions of other topics are looked at.
+/// At most this many partitions of other topics are read.
 const OTHER_PARTITIONS: usize = 64;
-/// So many of them are connected to before the first is read.
+/// This many partitions are connected before the first is read.
 const AHEAD: usize = 8;
-/// A leader that is alive has beaten twice by then.
+/// In this time a live leader has sent two beats.
 const TWO_BEATS: Duration = Duration::from_millis(2_200);
-/// By more than this a clock is told to differ.
+/// A larger difference of the clocks is reported.
 const CLOCKS_DIFFER: u64 = 1_000;
 
-/// What a partition tells of one group.
+/// What one partition contains about one group.
 #[derive(Default)]
 struct Group {
     /// By roles.
     elections: BTreeMap<String, Observer>,
-    /// What processes tell of themselves beyond a candidate's hello.
+    /// What processes say in their hellos beyond a candidate's hello.
     hellos: BTreeMap<MemberId, ProcessHello>,
 }
 
-/// Looks at the candidates, and listens for a heartbeat where somebody leads.
+/// Checks the candidates, and waits for a heartbeat if there is a leader.
 pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings) {
     let config = &doctor.candidate;
     let (name, topic) = (&config.election.group, &config.election.topic);
@@ -57,7 +57,7 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
             group.tell(config, findings);
             tell_clock(clocks.as_ref(), findings);
         }
-        // A topic that is missing, or a right, was told before.
+        // A missing topic or right was reported before.
         Err(why) => findings.skipped("candidates", format!("unknown: {why}")),
     }
     elsewhere(doctor, access, findings);
@@ -102,7 +102,7 @@ impl Group {
         self.leaders().next().is_some()
     }
 
-    /// Those that were heard of lately.
+    /// Those whose hellos are recent.
     fn candidates(&self) -> BTreeMap<&MemberId, &KnownCandidate> {
         let at = read_at();
         let mut candidates = BTreeMap::new();
@@ -222,7 +222,7 @@ fn tell_clock(clocks: Option<&Clocks>, findings: &mut Findings) {
     findings.warn("clock", text, Some("timedatectl set-ntp true".to_owned()));
 }
 
-/// Candidates of the same group on other topics: each topic has an election of its own, so that two jobs run.
+/// Candidates of the same group on other topics. Each topic has its own election, so two jobs run.
 fn elsewhere(doctor: &Doctor, access: &Access, findings: &mut Findings) {
     let check = "other-topics";
     let (name, own) = (&doctor.candidate.election.group, &doctor.candidate.election.topic);
@@ -231,7 +231,7 @@ fn elsewhere(doctor: &Doctor, access: &Access, findings: &mut Findings) {
         Err(why) => return findings.skipped(check, format!("unknown: {why}")),
     };
     all.retain(|(topic, _)| topic != own && topic.ends_with(SUFFIX));
-    // Those that are named after the group first.
+    // Topics named after the group come first.
     all.sort_by_key(|(topic, _)| !topic.starts_with(name.as_str()));
     let partitions: Vec<(String, i32)> = all
         .into_iter()
@@ -263,7 +263,7 @@ fn elsewhere(doctor: &Doctor, access: &Access, findings: &mut Findings) {
     }
 }
 
-/// The topics on which somebody of the group was heard lately, and who.
+/// The topics with recent candidates of the group, and these candidates.
 async fn find(
     doctor: &Doctor,
     access: &Access,
@@ -283,7 +283,7 @@ async fn find(
         let mut group = Group::default();
         let left = until.since(clock::now());
         let take_in = |at, record, begin| group.take_in(name, at, record, begin);
-        // One that may not be read, or is just being deleted, hides none of the others.
+        // A topic that may not be read or is being deleted does not hide the others.
         let is_read = read_last(&mut reading, FIRST_SPAN, left, take_in).await.is_ok();
         let mut names: BTreeSet<&str> = group.candidates().values().map(|candidate| candidate.shown()).collect();
         names.extend(group.leaders().map(Leader::shown));

@@ -9,18 +9,18 @@ use neli_proto::clock_rate::{Look, Rate};
 
 use super::findings::Findings;
 
-/// Over such a span what holds up a look, some hundred nanoseconds, is next to nothing.
+/// Over this span an interruption of the measurement, some hundred nanoseconds, is negligible.
 const LEAST_SPAN: Duration = Duration::from_millis(50);
 
-/// What the kernel counts time by.
+/// The kernel's clock source.
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-/// Kernels without a better one count their own interrupts, some of which a virtual machine never gets.
+/// Kernels without a better clock source count their own interrupts; a virtual machine loses some of them.
 const INTERRUPTS: [&str; 2] = ["jiffies", "refined-jiffies"];
 
 const CHECK: &str = "clock-rate";
 
-/// Looks again, and tells how fast the clock ran since the first look.
+/// Measures again, and reports how fast the clock ran since the first measurement.
 pub(super) fn examine(first: &Look, findings: &mut Findings) {
     let mut last = clock::beside_hardware();
     let left = LEAST_SPAN.saturating_sub(Duration::from_nanos(last.before.saturating_sub(first.before)));
@@ -66,7 +66,7 @@ const FIX: &str = "set the clock, and do not slew it so fast: chronyc makestep, 
 
 const AVAILABLE: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
-/// How much faster or slower.
+/// The difference of the rate.
 fn difference(ppm: i64) -> String {
     let parts = ppm.unsigned_abs();
     let tenths = (parts + 500) / 1_000;
@@ -98,6 +98,6 @@ mod tests {
         assert!(
             report(Rate::Near(3), "refined-jiffies").starts_with("WARN  clock-rate  this machine's clock counts int")
         );
-        assert!(report(Rate::Unknown, "tsc").starts_with("--    clock-rate  not told: "));
+        assert!(report(Rate::Unknown, "tsc").starts_with("--    clock-rate  unknown: "));
     }
 }

@@ -1,4 +1,4 @@
-//! What was found, a line each, for people and for programs.
+//! The findings, one line each, for people and for programs.
 
 use neli_proto::observer::ReadAt;
 use serde::Serialize;
@@ -7,21 +7,21 @@ use crate::command::page::{Style, Tone, wrapped};
 use crate::report::log::timestamp;
 use crate::text::one_line;
 
-/// How a finding counts.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Outcome {
-    /// It is as it should be.
+    /// It is correct.
     Ok,
-    /// It could not be looked at.
+    /// It could not be checked.
     Skipped,
-    /// It works, and may go wrong.
+    /// It works, but may fail later.
     Warn,
-    /// A candidate does not start, or does not lead.
+    /// With this a candidate does not start or does not lead.
     Fail,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct Finding {
     outcome: Outcome,
@@ -30,27 +30,27 @@ struct Finding {
     fix: Option<String>,
 }
 
-/// All that was found.
+/// All findings.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Findings(Vec<Finding>);
 
 impl Findings {
-    /// It is as it should be.
+    /// Adds: it is correct.
     pub(super) fn ok(&mut self, check: &'static str, text: impl AsRef<str>) {
         self.add(Outcome::Ok, check, text.as_ref(), None);
     }
 
-    /// It could not be looked at.
+    /// Adds: it could not be checked.
     pub(super) fn skipped(&mut self, check: &'static str, text: impl AsRef<str>) {
         self.add(Outcome::Skipped, check, text.as_ref(), None);
     }
 
-    /// It works, and may go wrong.
+    /// Adds: it works, but may fail later.
     pub(super) fn warn(&mut self, check: &'static str, text: impl AsRef<str>, fix: Option<String>) {
         self.add(Outcome::Warn, check, text.as_ref(), fix);
     }
 
-    /// A candidate does not start, or does not lead.
+    /// Adds: a candidate does not start or does not lead.
     pub(super) fn fail(&mut self, check: &'static str, text: impl AsRef<str>, fix: Option<String>) {
         self.add(Outcome::Fail, check, text.as_ref(), fix);
     }
@@ -60,12 +60,12 @@ impl Findings {
         self.0.push(Finding { outcome, check, text: one_line(text), fix });
     }
 
-    /// Whether anything fails.
+    /// Whether a check fails.
     pub(super) fn have_failure(&self) -> bool {
         self.0.iter().any(|finding| finding.outcome == Outcome::Fail)
     }
 
-    /// One object a finding: docs/json.md describes it.
+    /// One JSON object per finding: docs/json.md describes it.
     pub(super) fn json(&self, at: ReadAt, group: Option<&str>) -> String {
         #[derive(Serialize)]
         struct Line<'a> {
@@ -79,13 +79,13 @@ impl Findings {
         let ts = timestamp(at.wall_ms);
         let line = |Finding { outcome, check, text, fix }: &Finding| {
             let line = Line { ts: &ts, group, check, outcome: *outcome, text, fix: fix.as_deref() };
-            // Strings alone: nothing of that can fail.
+            // Strings always serialize.
             serde_json::to_string(&line).unwrap_or_default() + "\n"
         };
         self.0.iter().map(line).collect()
     }
 
-    /// A line a finding, and below it what fixes it; wrapped where a terminal is narrower.
+    /// One line per finding, with its fix below; wrapped to a narrower terminal.
     pub(super) fn text(&self, style: Style) -> String {
         let checks = self.0.iter().map(|finding| finding.check.len()).max().unwrap_or_default();
         let width = style.columns.unwrap_or(usize::MAX);
@@ -109,9 +109,9 @@ impl Findings {
     }
 }
 
-/// The width of an outcome, and of the blanks behind it.
+/// The width of an outcome and the spaces behind it.
 const OUTCOME: usize = 6;
-/// On a terminal that is narrower the texts stand below what they are about.
+/// On a narrower terminal each text begins on a line of its own.
 const NARROW: usize = 60;
 
 impl Outcome {
@@ -125,7 +125,7 @@ impl Outcome {
     }
 }
 
-/// What a look finds, as a page without colours.
+/// The findings of a check, as a page without colours.
 #[cfg(test)]
 pub(super) fn page_of(look: impl FnOnce(&mut Findings)) -> String {
     let mut findings = Findings::default();

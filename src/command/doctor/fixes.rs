@@ -1,17 +1,17 @@
-//! The commands that fix, for a shell with Kafka's own tools.
+//! Commands that fix a finding, for a shell with Kafka's own tools.
 
 use neli::program::{Client, NewTopic};
 
-/// Who needs a right to what, and where.
+/// The user and the address for these commands.
 pub(super) struct Fixes {
     bootstrap: String,
-    /// As rules name the user.
+    /// The user as access rules name it.
     principal: String,
-    /// Whether Kafka's tools need a login or TLS of their own.
+    /// Whether Kafka's tools need a configuration for login or TLS.
     is_secured: bool,
 }
 
-/// What a right is about.
+/// The resource of an access rule.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Resource<'a> {
     /// The cluster.
@@ -23,14 +23,14 @@ pub(super) enum Resource<'a> {
 }
 
 impl Fixes {
-    /// That of whoever uses this client.
+    /// For the user of this client.
     pub(super) fn of(client: &Client, bootstrap: &str) -> Self {
         let protocol = client.properties.find("security.protocol").unwrap_or("plaintext").to_lowercase();
         let user = client.properties.find("sasl.username").filter(|_| protocol.starts_with("sasl"));
         let principal = match (user, protocol.as_str()) {
             (Some(user), _) => format!("User:{user}"),
             (None, "plaintext") => "User:ANONYMOUS".to_owned(),
-            // The name in a certificate, a ticket or a token.
+            // The name in a certificate, ticket or token.
             (None, _) => "User:NAME".to_owned(),
         };
         Self { bootstrap: bootstrap.to_owned(), principal, is_secured: protocol != "plaintext" }
@@ -53,7 +53,7 @@ impl Fixes {
         format!("{} --alter --topic {topic} --add-config {setting}={value}", self.tool("kafka-configs.sh"))
     }
 
-    /// The command that makes a topic.
+    /// The command that creates the topic.
     pub(super) fn create(&self, NewTopic { name, partitions, replicas, settings }: &NewTopic<'_>) -> String {
         let settings: Vec<String> =
             settings.iter().map(|(setting, value)| format!("--config {setting}={value}")).collect();
@@ -62,13 +62,13 @@ impl Fixes {
     }
 
     fn tool(&self, name: &str) -> String {
-        // What an administrator logs in by is not known here.
+        // The administrator's login is unknown here.
         let login = if self.is_secured { " --command-config admin.properties" } else { "" };
         format!("{name} --bootstrap-server {}{login}", self.bootstrap)
     }
 }
 
-/// The word as a shell takes it.
+/// The argument quoted for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._-:/@=,+".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -147,9 +147,7 @@ fn outlive_broker(lease: Lease<'_>, sessions: &Sessions, replicas: usize, fixes:
             let text = "this user has no right to DESCRIBE_CONFIGS on the cluster: whether the lease outlives a broker's death is not known";
             findings.warn(check, text, Some(fixes.allow(&["DescribeConfigs"], Resource::Cluster)));
         }
-        (Some(NotAnswered::Other(why)), _) => {
-            findings.skipped(check, format!("the brokers' settings are unknown: {why}"))
-        }
+        (Some(NotAnswered::Other(why)), _) => findings.skipped(check, format!("brokers' settings are unknown: {why}")),
         (None, None) => findings.skipped(check, format!("no broker tells its {BROKER_SESSION}")),
         (None, Some(_)) if replicas < 2 => {
             findings.ok(check, "one replica: whatever the lease, nobody leads while its broker is away");

@@ -96,7 +96,7 @@ impl Look<'_> {
             Some(facts) => self.settings(subject, facts, findings),
             None => findings.skipped(
                 "settings",
-                format!("topic \"{name}\": not told: a partition has no leader, or no broker answers"),
+                format!("topic \"{name}\": unknown: a partition has no leader, or no broker answers"),
             ),
         }
         if let Some(longest) = seen.longest_record.filter(|longest| *longest < LONGEST_RECORD) {

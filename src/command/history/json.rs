@@ -1,4 +1,4 @@
-//! `history --json`: a line a term, and a line a finding, as docs/json.md describes them.
+//! `history --json`: one line per term and one per finding, as docs/json.md describes them.
 
 use neli::program::ElectionId;
 use neli_proto::observer::{Finding, Found, ReadAt};
@@ -63,7 +63,7 @@ pub(super) fn lines(election: &ElectionId, at: ReadAt, rows: &[Row<'_>], finding
 }
 
 fn line(of: &impl Serialize) -> String {
-    // Strings and numbers under string keys: nothing of that can fail.
+    // Strings and numbers under string keys always serialize.
     serde_json::to_string(of).unwrap_or_default() + "\n"
 }
 

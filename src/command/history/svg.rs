@@ -1,4 +1,5 @@
-//! `history --svg`: a row a candidate, a bar a term, on a time axis; for a post-mortem, without this tool and without the network.
+//! `history --svg`: one row per candidate and one bar per term on a time axis; a file for a post-mortem that needs
+//! neither this tool nor the network.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,11 +16,11 @@ const LEFT: u64 = 160;
 const RIGHT: u64 = 75;
 const TOP: u64 = 60;
 const ROW: u64 = 26;
-/// The room for a row of the list below the axis.
+/// The height of a row of the list below the axis.
 const LINE: u64 = 17;
-/// So far apart that no label covers the next.
+/// The distance at which no label covers the next one.
 const TICKS: u64 = 4;
-/// More terms are not listed below the axis; the last ones are.
+/// The list below the axis has at most this many terms: the last ones.
 const LISTED: usize = 60;
 
 /// The drawing, as SVG, of what was in this time, which ends now.
@@ -78,7 +79,7 @@ pub(super) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64>) -> String
     svg + "</svg>\n"
 }
 
-/// Each term in words, the last one at the bottom: what is only told at the pointer is not on paper.
+/// Each term in words, the last one at the bottom: a printed page has no tooltips.
 fn list(svg: &mut String, rows: &[Row<'_>], top: u64, now_ms: u64) {
     let left_out = rows.len().saturating_sub(LISTED);
     let mut lines = Vec::new();
@@ -101,7 +102,7 @@ fn list(svg: &mut String, rows: &[Row<'_>], top: u64, now_ms: u64) {
     }
 }
 
-/// How a term ended, as a colour.
+/// The colour for the end of a term.
 fn class(row: &Row<'_>) -> &'static str {
     match &row.end {
         End::Leads => "led",
@@ -124,7 +125,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// Where a time is.
+    /// The position of a time.
     fn x(&self, ms: u64) -> u64 {
         let room = u128::from(WIDTH - LEFT - RIGHT);
         let along = u128::from(ms.clamp(self.begin, self.end) - self.begin) * room / u128::from(self.end - self.begin);
@@ -155,7 +156,7 @@ fn bar(svg: &mut String, axis: &Axis, row: &Row<'_>, y: u64, now_ms: u64) {
     }
 }
 
-/// The time in which nobody led, across all rows.
+/// The times without a leader, across all rows.
 fn gap(svg: &mut String, axis: &Axis, row: &Row<'_>, to_ms: Option<u64>, bottom: u64) {
     let (Some(gap), Some(over), Some(claimed)) = (row.gap, row.to_ms, to_ms) else { return };
     let (from, to) = (axis.x(over), axis.x(claimed));
@@ -182,14 +183,14 @@ fn ticks(svg: &mut String, axis: &Axis, bottom: u64) {
     }
 }
 
-/// A name that fits beside its row.
+/// A name shortened to fit beside its row.
 fn shortened(name: &str) -> String {
     const LONGEST: usize = 20;
     let name = one_line(name);
     if name.chars().count() <= LONGEST { name } else { name.chars().take(LONGEST - 1).chain(['…']).collect() }
 }
 
-/// As it stands in XML. Other control characters have been spelled out.
+/// Escaped for XML. Other control characters were replaced before.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

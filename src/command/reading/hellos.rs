@@ -1,4 +1,4 @@
-//! The hellos of candidates with `--roles`: all stand in partition 0, wherever the election of a role does.
+//! The hellos of candidates with `--roles`: all are in partition 0, whatever the partition of a role's election.
 
 use neli::program::{Key, ReadRecord};
 use neli_proto::listener::FIRST_SPAN;
@@ -6,19 +6,19 @@ use neli_proto::record::Offset;
 
 use super::key_of_election;
 
-/// How far partition 0 is read, beside the one of the election.
+/// How far partition 0 was read, beside the election's partition.
 #[derive(Debug, Default)]
 pub(super) struct HellosElsewhere {
-    /// Where it ended when the reading began, once that is known.
+    /// The log's end when the reading began, once it is known.
     end: Option<Offset>,
     next: Offset,
 }
 
 impl HellosElsewhere {
-    /// Where they stand.
+    /// The partition of the hellos.
     pub(super) const PARTITION: i32 = 0;
 
-    /// Where the log begins and ends; from where it is to be read, the first time.
+    /// The log's start and end; returns the offset to read from, the first time.
     pub(super) fn ends(&mut self, start: Offset, end: Offset) -> Option<Offset> {
         if self.end.is_some() {
             return None;
@@ -33,13 +33,13 @@ impl HellosElsewhere {
         self.next = self.next.max(next);
     }
 
-    /// Whether all that was there when the reading began has been read.
+    /// Whether the hellos were read up to the end that they had when the reading began.
     pub(super) fn are_read(&self) -> bool {
         self.end.is_some_and(|end| self.next >= end)
     }
 }
 
-/// Whether a record is the hello of a candidate of the group, for whichever role.
+/// Whether a record is a hello of a candidate of the group, for any role.
 pub(in crate::command) fn is_hello(group: &str, record: &ReadRecord) -> bool {
     match record.key {
         Key::AnyHello | Key::Hello(_) => true,

@@ -1,4 +1,4 @@
-//! The last records of a partition, whatever election they are of.
+//! The last records of a partition, of all elections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(in crate::command) struct Begin {
 }
 
 impl Reading {
-    /// Begins to read this partition for all elections: none has this group.
+    /// Begins to read this partition for all elections: no election has this group's name.
     ///
     /// # Errors
     ///
@@ -35,11 +35,10 @@ impl Reading {
     }
 }
 
-/// Hands over the last `span` records up to what is the end, and gives where the reading began. Each of Kafka's answers is waited for so long.
+/// Passes on the last `span` records up to the log's end. `timeout` is the limit for each of Kafka's answers.
 ///
 /// # Errors
-///
-/// As for [`Reading::next`]; the log is cut meanwhile, or an answer does not come in time.
+/// As for [`Reading::next`]; or the log was cut meanwhile, or an answer did not come in time.
 pub(in crate::command) async fn read_last(
     reading: &mut Reading,
     span: Offset,

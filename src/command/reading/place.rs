@@ -1,4 +1,4 @@
-//! Which election is looked at, and in which partition it stands: `--role`, as the candidates' hellos map roles.
+//! The election that a command is about and its partition: `--role`, as the candidates' hellos map roles.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use super::{Input, Reading, Unread};
 use crate::exit::StartupError;
 use crate::text::one_line;
 
-/// So many records before the end of partition 0 are looked through for a hello that knows the role, and no more.
+/// At most this many records before the end of partition 0 are searched for a hello that knows the role.
 const FARTHEST: Offset = 100_000;
-/// Where none does, the next reading begins so many times as far back.
+/// If no hello does, the next reading begins this many times further back.
 const FURTHER: Offset = 8;
 
-/// An election, and how its records are found in the topic.
+/// An election and the place of its records in the topic.
 #[derive(Clone, Debug)]
 pub(in crate::command) struct Place {
     pub(in crate::command) election: ElectionId,
@@ -27,11 +27,10 @@ pub(in crate::command) struct Place {
 }
 
 impl Place {
-    /// Finds the election: role 0's, unless `--role` says which, which is in `role_name` then. Kafka's answers are waited for so long.
+    /// Finds the election: role 0's unless `--role` names another, which is then in `role_name`.
     ///
     /// # Errors
-    ///
-    /// There is no such role; or as [`Unread`] says.
+    /// There is no such role; or an error of [`Unread`].
     pub(in crate::command) async fn find(
         access: &Access,
         election: &ElectionId,
@@ -41,7 +40,7 @@ impl Place {
             return Ok(Self { elections: Elections::from(election), election: election.clone() });
         };
         let deadline = clock::now() + timeout;
-        // Two roles, so that the hellos of all are handed over, and with them how many partitions there are.
+        // Two roles, so that the hellos of all and the number of partitions are passed on.
         let elections = Elections { roles: 0..2, ..Elections::from(election) };
         let mut reading = Reading::start(access, &elections, 0)?;
         let mut span = FIRST_SPAN;
@@ -57,12 +56,12 @@ impl Place {
         Ok(Self::of(election, role, &found.mappings, partitions)?)
     }
 
-    /// The election of the role that is called so, or has this number, by the last hello that knows it.
+    /// The election of the role with this name or number, by the last hello that knows it.
     fn of(election: &ElectionId, role: &str, mappings: &[Mapping], partitions: i32) -> Result<Self, StartupError> {
         let known = mappings.iter().rev().find_map(|mapping| Some((mapping, mapping.find(role)?)));
         let (number, names) = match known {
             Some((mapping, number)) => (number, mapping.names().iter().map(ToString::to_string).collect()),
-            // Nobody has said which roles there are: a number tells its partition by itself.
+            // No hello names the roles: a number is the partition.
             None => match role.parse() {
                 Ok(number) if mappings.is_empty() => (number, Vec::new()),
                 _ => return Err(StartupError::new(unknown(election, role, mappings))),
@@ -72,13 +71,13 @@ impl Place {
         Ok(Self { election: elections.election(number, partitions), elections })
     }
 
-    /// Whether the candidates' hellos stand in another partition than the election's records.
+    /// Whether the hellos are in another partition than the election's records.
     pub(super) const fn has_hellos_elsewhere(&self) -> bool {
         self.election.partition != 0
     }
 }
 
-/// One line: there is no such role, and which there are.
+/// One line: there is no such role; these roles exist.
 fn unknown(election: &ElectionId, role: &str, mappings: &[Mapping]) -> String {
     let (group, role) = (one_line(&election.group), one_line(role));
     match mappings.last() {
@@ -90,11 +89,11 @@ fn unknown(election: &ElectionId, role: &str, mappings: &[Mapping]) -> String {
     }
 }
 
-/// What the hellos before the end of partition 0 say of roles.
+/// What the hellos before the end of partition 0 say about roles.
 struct Hellos {
-    /// Each mapping once, the last one last.
+    /// Each mapping once, the newest last.
     mappings: Vec<Mapping>,
-    /// All that the topic keeps was read.
+    /// The whole retained log was read.
     is_whole: bool,
 }
 

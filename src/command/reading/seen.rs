@@ -18,44 +18,44 @@ use crate::command::wording::{self, date};
 use crate::exit::StartupError;
 use crate::report::log::spoken;
 
-/// How long the record of the current term's claim is waited for, where it was not read: it only tells since when somebody leads.
+/// The limit for reading the claim of the current term separately: the claim only says since when there is a leader.
 const CLAIM_WITHIN: Duration = Duration::from_millis(300);
 /// How long it may take to find out whether the brokers are on this machine, which saves longer waits.
 const LOOK: Duration = Duration::from_millis(500);
-/// Where what was read does not tell who leads, the next reading begins so many times as far back.
+/// If the leader is still unknown, the next reading begins this many times further back.
 const FURTHER: Offset = 8;
 
-/// So many of the changes that were read last are kept.
+/// At most this many of the last changes are kept.
 const MOST_EVENTS: usize = 10;
 
-/// An election, as it was read.
+/// An election that was read.
 pub(in crate::command) struct Seen {
     pub(in crate::command) observer: Observer,
-    /// The groups of other elections on the same partition.
+    /// Groups of other elections in the same partition.
     pub(in crate::command) others: BTreeSet<String>,
-    /// How the last hello of a candidate with many roles maps them.
+    /// The mapping in the last hello of a candidate with many roles.
     pub(in crate::command) mapping: Option<Mapping>,
-    /// What has changed last, oldest first.
+    /// The last changes, oldest first.
     pub(in crate::command) events: VecDeque<String>,
-    /// Kafka does not answer, and why.
+    /// Kafka does not answer, for this reason.
     pub(in crate::command) trouble: Option<String>,
     group: String,
-    /// How the role is called in its records' key.
+    /// The role's name in its records' key.
     label: String,
     /// The timestamps of the election's records are by the broker's clock.
     is_brokers_time: bool,
-    /// Where the reading began.
+    /// The offset where the reading began.
     from: Offset,
-    /// Where the log begins, and where it ended when the reading began.
+    /// The log's start, and its end when the reading began.
     start: Offset,
     end: Offset,
 }
 
 /// Why an election was not read to its end.
 pub(in crate::command) enum Unread {
-    /// Kafka refuses for good, or the log can't be read.
+    /// Kafka refuses permanently, or the log can't be read.
     Refused(StartupError),
-    /// Kafka has not answered in time, as a sentence says.
+    /// Kafka has not answered in time, in a sentence.
     NoAnswer(String),
 }
 
@@ -65,12 +65,11 @@ impl From<StartupError> for Unread {
     }
 }
 
-/// Reads an election up to what is the log's end, as far back as it takes to know who leads; and listens for a moment where its
-/// timestamps are not to be believed. Kafka's answers are waited for so long, in all.
+/// Reads an election up to the log's end, from as far back as needed to know the leader; and listens for a moment if
+/// the timestamps can't be believed. The time limit is for the whole reading.
 ///
 /// # Errors
-///
-/// As [`Unread`] says.
+/// See [`Unread`].
 pub(in crate::command) async fn observe(reading: &mut Reading, timeout: Duration) -> Result<Seen, Unread> {
     let (deadline, mut span) = (clock::now() + timeout, FIRST_SPAN);
     let mut seen = loop {
@@ -100,7 +99,7 @@ pub(in crate::command) async fn observe(reading: &mut Reading, timeout: Duration
 
 async fn read_to_end(reading: &mut Reading, span: Offset, deadline: Time, timeout: Duration) -> Result<Seen, Unread> {
     let mut seen: Option<Seen> = None;
-    // Hellos that are read before it is known where the election's partition begins.
+    // Hellos that were read before the start of the election's partition was known.
     let mut early = Vec::new();
     let (mut caught_up, mut trouble) = (0, None);
     loop {
@@ -183,7 +182,7 @@ impl Seen {
             )
     }
 
-    /// Takes in what was read.
+    /// Handles an event.
     pub(in crate::command) fn take_in(&mut self, input: Input) {
         let at = read_at();
         match input {
@@ -198,7 +197,7 @@ impl Seen {
         }
     }
 
-    /// Something has changed; by the broker's clock, or by this machine's.
+    /// Keeps a change, with its time by the broker's clock or by this machine's.
     pub(in crate::command) fn note(&mut self, wall_ms: u64, sentence: &str) {
         if self.events.len() == MOST_EVENTS {
             self.events.pop_front();
@@ -228,7 +227,7 @@ impl Seen {
         self.others.extend(group.map(str::to_owned));
     }
 
-    /// A hello of a candidate of the group: does it stand for this role?
+    /// Whether the candidate of this hello stands for this role.
     fn take_in_hello(&mut self, at: ReadAt, record: &ReadRecord) {
         let Some(value) = record.value.as_deref() else { return };
         let Some(process) = ProcessHello::parse(value) else { return };
@@ -245,7 +244,7 @@ impl Seen {
         }
     }
 
-    /// Why nobody can be asked for anything, where nothing was read of the election: its name may be mistyped.
+    /// Why no candidate can be asked: no record of the election was read, so its name may be mistyped.
     pub(in crate::command) fn no_record(&self, election: &ElectionId) -> Option<String> {
         (!self.observer.has_read_anything()).then(|| wording::no_record(election, &self.others))
     }
@@ -258,7 +257,7 @@ impl Seen {
         SeenRun { term: self.observer.journal().term(), attempt, is_running }
     }
 
-    /// Reads the current term's claim, where that lies further back than what was read: it tells since when somebody leads.
+    /// Reads the current term's claim if it is before the records that were read: its time is the start of the lead.
     ///
     /// # Errors
     ///
@@ -268,7 +267,7 @@ impl Seen {
         let Some(term) = leader.map(|leader| leader.term).filter(|term| (self.start..self.from).contains(term)) else {
             return Ok(());
         };
-        // By a connection of its own: on the other one the fetch that waits for the next record is in the way.
+        // Over a connection of its own: on the other one the long fetch for the next record would delay it.
         let mut aside = Reading::start(&reading.source.access, &reading.source.elections, reading.partition)?;
         let until = clock::now() + CLAIM_WITHIN;
         let mut is_asked_for = false;
@@ -279,7 +278,7 @@ impl Seen {
                     self.observer.learn_claim(term, record.written_ms);
                     return Ok(());
                 }
-                // Retention was quicker, or the broker is slow: since when is not known.
+                // The claim was just deleted, or the broker is slow: the start of the lead stays unknown.
                 Input::Cut | Input::Record(_) | Input::Timeout => return Ok(()),
                 Input::CaughtUp(_)
                 | Input::Down(_)

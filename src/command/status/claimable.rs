@@ -1,4 +1,4 @@
-//! Since when a lead that nobody has may be claimed, or from when on, as far as the records tell.
+//! For a vacant role: since when or from when on it may be claimed, as far as the records show.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use neli_proto::timings::LONGEST_LEASE;
 use crate::command::page::Page;
 use crate::command::wording::{span, time_of_day};
 
-/// A candidate that may claim has done so by then, whatever its `--elect` and its priority.
+/// By then a candidate that may claim has done so, whatever its `--elect` and its priority.
 const CLAIMED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Where to look when none does: a refused append leaves nothing in the journal.
+/// A hint for the case that no candidate claims: a refused append leaves no record in the journal.
 const LOOK: &str =
     "not in the journal: the logs of those that stand by say what keeps them, in Kafka's words where it refuses";
 
-/// What is looked at.
+/// The state that is shown.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) observer: &'a Observer,
     pub(super) standbys: &'a [Standby<'a>],
-    /// `--max-roles`: those that stand by have no room for it.
+    /// `--max-roles`: the standbys have no room for it.
     pub(super) has_no_room: bool,
     pub(super) at: ReadAt,
 }
 
 impl View<'_> {
-    /// The rows about it.
+    /// The rows about the claim.
     pub(super) fn rows(self, page: &mut Page) {
         let waits = self.standbys.iter().map(|standby| self.observer.waits(standby, self.at)).min();
         let (claimable, vacant_for) = match self.observer.leadership(self.at) {
@@ -65,7 +65,7 @@ impl View<'_> {
     }
 }
 
-/// A moment to come, by the clock and from now, in whole seconds.
+/// A future time, by the clock and from now, in whole seconds.
 pub(super) fn moment(at: ReadAt, left: Duration) -> String {
     let seconds = Duration::from_secs(left.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX));
     format!("at {} (in {})", time_of_day(at.wall_ms.saturating_add(millis(left))), span(seconds))

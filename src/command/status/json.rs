@@ -1,4 +1,5 @@
-//! `status --json`: one object, whose fields docs/json.md describes. Each is always there; what is not known is null.
+//! `status --json`: one object, whose fields docs/json.md describes. Every field is always present; an unknown value
+//! is null.
 
 use std::time::Duration;
 
@@ -116,7 +117,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Of an election that could not be read.
+    /// For an election that could not be read.
     pub(super) fn unknown(election: &'a ElectionId, at: ReadAt, why: &str) -> Self {
         Self { why: Some(why.to_owned()), ..Self::blank(election, at) }
     }
@@ -142,7 +143,7 @@ impl<'a> Line<'a> {
 
     /// The line.
     pub(super) fn text(&self) -> String {
-        // Strings and numbers under string keys: nothing of that can fail.
+        // Strings and numbers under string keys always serialize.
         serde_json::to_string(self).unwrap_or_default() + "\n"
     }
 }

@@ -1,4 +1,4 @@
-//! The last run that is recorded for `--once`, `--window` or `--schedule`, in the topic `<topic>.once`.
+//! The last recorded run of `--once`, `--window` or `--schedule`, from the topic `<topic>.once`.
 
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::command::wording::{date, span};
 use crate::exit::StartupError;
 use crate::report::log::{spoken, timestamp};
 
-/// How long Kafka's answers are waited for: the rest of what is shown needs none of this.
+/// The limit for Kafka's answers: the rest of the page does not need them.
 const WITHIN: Duration = Duration::from_secs(1);
 
-/// The question whether there is such a topic, on its way while the journal is read.
+/// The request whether there is such a topic; it runs while the journal is read.
 pub(super) struct Question {
     access: Access,
     /// The topic, as an election on it.
@@ -35,14 +35,14 @@ impl Question {
         Self { access: access.clone(), topic, key: election.key(), is_there }
     }
 
-    /// The last run, where one is recorded and can be read.
+    /// The last run, if one is recorded and can be read.
     pub(super) async fn answer(self) -> Option<Fact> {
         let Self { access, topic, key, is_there } = self;
         if is_there.join().unwrap_or_default() { read(&access, &topic, &key).await.unwrap_or_default() } else { None }
     }
 }
 
-/// The last fact about the election whose records' key this is.
+/// The last fact about the election with this key.
 async fn read(access: &Access, topic: &ElectionId, election: &str) -> Result<Option<Fact>, StartupError> {
     let mut last = None;
     let from = |start: Offset, end| start.max(end - FIRST_SPAN);
@@ -65,7 +65,7 @@ fn is_of(election: &str, key: &[u8]) -> bool {
     windows.iter().any(|own| own.as_bytes() == key) || rest.strip_prefix(b"/").is_some_and(|key| !key.contains(&b'/'))
 }
 
-/// The row about it: its label, and what it says.
+/// The row about it: its label and its text.
 pub(in crate::command) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String) {
     let by = fact.name.as_deref().unwrap_or("somebody");
     let at = fact.at_ms.map_or_else(String::new, |at_ms| format!(" at {}", date(at_ms)));

@@ -1,4 +1,5 @@
-//! What `watch` prints of each record: every one with the law's verdict, as JSON; or what changed, as sentences.
+//! The output of `watch` for each record: every record with the law's verdict, as JSON; or each change, as a
+//! sentence.
 
 use std::time::Duration;
 
@@ -14,16 +15,16 @@ use crate::command::wording::{self, job, leadership};
 use crate::report::log::timestamp;
 use crate::text::one_line;
 
-/// The election as it was read, and the lines that are still to be shown of it.
+/// The election that was read, and the lines that are not printed yet.
 pub(super) struct Account {
     json: bool,
-    /// In which partition the election is.
+    /// The election's partition.
     partition: i32,
     shown: Shown,
     observer: Observer,
-    /// All that was there at the start has been read.
+    /// The reading has reached the end that the log had at the start.
     is_live: bool,
-    /// It was told that the leader is silent.
+    /// The leader's silence was reported.
     is_silent: bool,
     lines: Vec<String>,
 }
@@ -56,7 +57,7 @@ struct Line {
     silent: Option<SilentLine>,
 }
 
-/// A silence, which no record tells of.
+/// A silence: no record reports it.
 #[derive(Serialize)]
 struct SilentLine {
     name: Box<str>,
@@ -72,7 +73,7 @@ impl Account {
         Self { json, partition, shown, observer, is_live: false, is_silent: false, lines: Vec::new() }
     }
 
-    /// What is to be shown, oldest first.
+    /// The lines to print, oldest first.
     pub(super) fn take_lines(&mut self) -> Vec<String> {
         std::mem::take(&mut self.lines)
     }
@@ -82,12 +83,12 @@ impl Account {
         self.observer.answered(now, asked, end);
     }
 
-    /// A record of another key stands at `offset`.
+    /// The record at `offset` has another key.
     pub(super) fn read_other(&mut self, now: Time, offset: Offset) {
         self.observer.read_other(now, offset);
     }
 
-    /// A record of the election stands at `offset`, and was written `written_ms` after 1970 by the broker's clock.
+    /// The record at `offset` is the election's, appended at `written_ms` after 1970 by the broker's clock.
     pub(super) fn read(&mut self, at: ReadAt, offset: Offset, value: Option<&[u8]>, written_ms: Option<u64>) {
         if offset < self.observer.journal().next() {
             return;
@@ -125,7 +126,7 @@ impl Account {
                 | Change::Requested { .. }
                 | Change::Yields => written_ms,
             };
-            // The job is followed before the first offset that is shown, too: what was known then is no change.
+            // The job is tracked before the first shown offset too: a state that was known then is no change.
             if !self.json && is_shown {
                 let sentence = wording::change(&self.observer, change);
                 self.tell(wall_ms, &sentence);
@@ -156,11 +157,11 @@ impl Account {
     }
 
     fn push(&mut self, line: &Line) {
-        // Strings and numbers under string keys: nothing of that can fail.
+        // Strings and numbers under string keys always serialize.
         self.lines.push(serde_json::to_string(line).unwrap_or_default());
     }
 
-    /// Tells that the leader was silent, or is.
+    /// Reports that the leader is or was silent.
     fn fell_silent(&mut self, silence: Silence) {
         if !self.json {
             let sentence = wording::silent(&silence);
@@ -180,19 +181,19 @@ impl Account {
         });
     }
 
-    /// When it is to be told that the leader is silent, unless it is heard before.
+    /// When the leader's silence is to be reported, unless a record comes before.
     pub(super) fn poll_timeout(&self, at: ReadAt) -> Option<Time> {
         self.observer.silent_at(at).filter(|_| self.is_live && !self.is_silent)
     }
 
-    /// Tells that the leader is silent, where that is due.
+    /// Reports the leader's silence, if it is due.
     pub(super) fn handle_timeout(&mut self, at: ReadAt) {
         if self.is_live {
             self.tell_silence(at);
         }
     }
 
-    /// Tells that the leader is silent, where that is so and was not told.
+    /// Reports the leader's silence, if there is one that was not reported.
     pub(super) fn tell_silence(&mut self, at: ReadAt) {
         let current = self.observer.leadership(at);
         let Leadership::Silent { leader, age, .. } = current else { return };
@@ -209,7 +210,7 @@ impl Account {
         self.tell(Some(at.wall_ms), &sentence);
     }
 
-    /// All that was there has been read: who leads now?
+    /// The reading has reached the end: reports the present leader.
     pub(super) fn caught_up(&mut self, at: ReadAt) {
         self.is_live = true;
         self.observer.caught_up();
@@ -248,7 +249,7 @@ const fn verdict_name(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The record as it was read, byte for byte, whatever it means; in one line: JSON has line ends between its words alone.
+/// The record's bytes as they were read, in one line: JSON has line ends only between its tokens.
 fn as_read(value: &[u8]) -> Option<Box<RawValue>> {
     if value.len() > MAX_BYTES {
         return None;

@@ -1,4 +1,4 @@
-//! The terms of an election, one after the other, and what the law finds odd about them.
+//! The terms of an election in order, and the findings about them.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -9,102 +9,103 @@ use crate::journal::{Journal, Verdict};
 use crate::record::{Body, MemberId, Offset, Record};
 use crate::time::Time;
 
-/// A term, as it was.
+/// A past or current term.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PastTerm {
     /// The offset of its claim.
     pub term: Offset,
-    /// Who led.
+    /// The leader.
     pub member: Option<MemberId>,
-    /// How the leader was called.
+    /// The leader's name.
     pub name: Option<Box<str>>,
-    /// The longest lease that its records tell of.
+    /// The longest lease in the leader's records.
     pub lease: Duration,
-    /// When its claim was appended, in milliseconds since 1970; none where it was not read.
+    /// When its claim was appended, in milliseconds since 1970; `None` if the claim was not read.
     pub from_ms: Option<u64>,
-    /// When its leader's last effective word was appended.
+    /// When its leader's last effective record was appended.
     pub last_record_ms: Option<u64>,
-    /// How it ended.
+    /// How the term ended.
     pub end: TermEnd,
 }
 
 /// How a term ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum TermEnd {
-    /// It has not, as far as the records tell.
+    /// It has not ended, as far as was read.
     Open,
-    /// `--overlap`: another claimed while its job ran on.
+    /// `--overlap`: another candidate claimed while the job ran on.
     Overlapped {
         /// When, in milliseconds since 1970.
         claimed_ms: Option<u64>,
     },
     /// It was released.
     Released(Release),
-    /// Another claimed after the silence of its leader.
+    /// Another candidate claimed after the leader's silence.
     Silent,
     /// Records are missing.
     Unknown,
 }
 
-/// Something that is odd.
+/// An irregularity.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Finding {
-    /// By the broker's timestamps a term was claimed before the lease of the term before was over, which was not released: two jobs may
-    /// have run at once.
+    /// By the broker's timestamps a term was claimed before the lease of the previous term was over, which was not
+    /// released: two jobs may have run at once.
     Overlap {
         /// The later term.
         term: Offset,
         /// The earlier one.
         before: Offset,
-        /// By how much, at most.
+        /// The overlap of both leases, at most.
         by: Duration,
     },
-    /// Something of a term's job may have been alive after the lease's end.
+    /// A process of a term's job may have been alive after the lease's end.
     LateFence {
-        /// Which term's.
+        /// The term.
         term: Offset,
-        /// For how long.
+        /// How long it may have been alive after that.
         late: Duration,
-        /// Another led by then, so that two jobs may have run at once.
+        /// Another candidate led by then, so that two jobs may have run at once.
         overlaps: bool,
     },
-    /// Nobody led.
+    /// There was no leader.
     Gap {
-        /// After this term.
+        /// The term before that.
         after: Offset,
-        /// For how long.
+        /// The length of that time.
         gap: Duration,
-        /// Nobody leads yet.
+        /// There is still no leader.
         is_open: bool,
     },
-    /// Records of leaders that led no more, claims that came too late, and records that make no sense.
+    /// Records without effect: of leaders whose term was over, claims that came too late, and records that can't be
+    /// parsed.
     NotEffective {
-        /// How many claims were void.
+        /// The number of void claims.
         claims: u64,
-        /// How many beats and releases were void.
+        /// The number of void beats and releases.
         words: u64,
-        /// How many records made no sense.
+        /// The number of records that could not be parsed.
         nonsense: u64,
     },
-    /// Records were missing so many times, so that a reader could not tell who led.
+    /// Records were missing, so that a reader could not know the leader.
     Missing {
-        /// So many times.
+        /// How often.
         times: u64,
     },
 }
 
-/// A finding, and where and when it is.
+/// A finding with its time and place.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Found {
-    /// What was found.
+    /// The finding.
     pub finding: Finding,
-    /// When the record was appended that shows it, in milliseconds since 1970; the last one where there are several. Of a gap the claim
-    /// that ends it.
+    /// When the record that shows it was appended, in milliseconds since 1970: the last record if there are several,
+    /// and for a time without a leader the claim that ends it.
     pub at_ms: Option<u64>,
 }
 
 impl Finding {
-    /// The term that it is about; none where it is about several.
+    /// The term that it is about; `None` if it is about several.
     #[must_use]
     pub const fn term(&self) -> Option<Offset> {
         match self {
@@ -120,7 +121,7 @@ impl Finding {
     }
 }
 
-/// A journal, as it is read from its beginning.
+/// A journal that is read from its start.
 #[derive(Clone, Debug)]
 pub struct History {
     observer: Observer,
@@ -129,19 +130,19 @@ pub struct History {
     void_claims: u64,
     void_records: u64,
     nonsense: u64,
-    /// When the last record was appended that did not count.
+    /// When the last record without effect was appended.
     not_effective_ms: Option<u64>,
     missing: u64,
     missing_ms: Option<u64>,
-    /// What was appended before, in milliseconds since 1970, is no finding.
+    /// Records that were appended before this time, in milliseconds since 1970, are no findings.
     from_ms: u64,
 }
 
-/// A shorter time without a leader is none to speak of.
+/// A shorter time without a leader is no finding.
 const SHORT_GAP: Duration = Duration::from_secs(1);
 
 impl History {
-    /// Of a reading that has just begun.
+    /// A history whose reading has just begun.
     #[must_use]
     pub const fn new(journal: Journal) -> Self {
         let observer = Observer::new(journal);
@@ -159,13 +160,13 @@ impl History {
         }
     }
 
-    /// The same, in which what was appended before `from_ms`, in milliseconds since 1970, is no finding.
+    /// The same; records that were appended before `from_ms`, in milliseconds since 1970, are no findings.
     #[must_use]
     pub fn since(self, from_ms: u64) -> Self {
         Self { from_ms, ..self }
     }
 
-    /// What is seen at its end.
+    /// The observer at the end of what was read.
     #[must_use]
     pub const fn observer(&self) -> &Observer {
         &self.observer
@@ -176,12 +177,12 @@ impl History {
         self.observer.answered(now, asked, end);
     }
 
-    /// A record of no interest stands at `offset`.
+    /// The record at `offset` is of no interest.
     pub fn read_other(&mut self, now: Time, offset: Offset) {
         self.observer.read_other(now, offset);
     }
 
-    /// A record of the election stands at `offset`; `None` is one that does not parse.
+    /// The record at `offset` is of this election; `None` if it does not parse.
     pub fn read(&mut self, at: ReadAt, offset: Offset, record: Option<&Record>, written_ms: Option<u64>) {
         if offset < self.observer.journal().next() {
             return;
@@ -190,7 +191,7 @@ impl History {
         let mut is_last_record = false;
         for change in changes {
             match change {
-                // The release that tells so is void, and as it should be.
+                // The release that reports the end of the earlier job is void, which is correct.
                 Change::EarlierJobGone { .. } => is_last_record = !is_late(record),
                 Change::Led => self.led(),
                 Change::Missing => {
@@ -225,7 +226,7 @@ impl History {
         self.not_effective_ms = written_ms.or(self.not_effective_ms);
     }
 
-    /// Whether what is odd about a record is a finding.
+    /// Whether an irregular record counts as a finding.
     fn is_looked_at(&self, written_ms: Option<u64>) -> bool {
         written_ms.is_none_or(|written_ms| written_ms >= self.from_ms)
     }
@@ -242,7 +243,8 @@ impl History {
         &self.terms
     }
 
-    /// For how long nobody led after the term at this place, by the broker's timestamps; none after the last one.
+    /// The time without a leader after the term at this index, by the broker's timestamps; `None` after the last
+    /// term.
     #[must_use]
     pub fn gap_after(&self, at: usize) -> Option<Duration> {
         let over_ms = self.terms.get(at)?.over_ms()?;
@@ -250,7 +252,7 @@ impl History {
         Some(Duration::from_millis(next_ms.saturating_sub(over_ms)))
     }
 
-    /// For how long nobody has led since the last term, where nobody does.
+    /// The time without a leader since the last term, if there is no leader now.
     #[must_use]
     pub fn open_gap(&self, at: ReadAt) -> Option<Duration> {
         let last = self.terms.last()?;
@@ -262,7 +264,7 @@ impl History {
         Some(Duration::from_millis(at.wall_ms.saturating_sub(over_ms)))
     }
 
-    /// What is odd, as it is seen now.
+    /// The findings so far.
     #[must_use]
     pub fn findings(&self, at: ReadAt) -> Vec<Found> {
         let mut findings = self.between_terms();
@@ -284,7 +286,7 @@ impl History {
         findings
     }
 
-    /// What is odd between a term and the next.
+    /// The findings between a term and the next.
     fn between_terms(&self) -> Vec<Found> {
         let mut findings = Vec::new();
         for (at, pair) in self.terms.windows(2).enumerate() {
@@ -306,7 +308,7 @@ impl History {
     fn led(&mut self) {
         let Some(leader) = self.observer.leader() else { return };
         let Leader { member, name, term, lease, claimed_ms, last_record, .. } = leader.clone();
-        // It goes on, behind what is missing.
+        // The term continues behind the missing records.
         if let Some(last) = self.terms.last_mut().filter(|last| last.term == term) {
             last.end = TermEnd::Open;
             return;
@@ -316,21 +318,21 @@ impl History {
         self.terms.push(PastTerm { term, member, name, lease, from_ms, last_record_ms, end: TermEnd::Open });
     }
 
-    /// The claim that was read has ended that term, and not for its leader's silence.
+    /// The claim that was read ended that term, but not because of silence.
     fn overlapped(&mut self, over: Offset, claimed_ms: Option<u64>) {
         if let Some(term) = self.terms.iter_mut().rev().find(|term| term.term == over) {
             term.end = TermEnd::Overlapped { claimed_ms };
         }
     }
 
-    /// The term that was open is over.
+    /// The open term is over.
     fn close(&mut self, end: TermEnd) {
         if let Some(term) = self.terms.last_mut().filter(|term| term.end == TermEnd::Open) {
             term.end = end;
         }
     }
 
-    /// The leader has said something, perhaps.
+    /// The record may be the leader's.
     fn leader_record(&mut self) {
         let (Some(leader), Some(term)) = (self.observer.leader(), self.terms.last_mut()) else { return };
         if leader.term == term.term {
@@ -353,13 +355,14 @@ impl History {
     }
 }
 
-/// Whether it tells that something of a job was alive after its lease's end.
+/// Whether the record reports processes of a job that were alive after its lease's end.
 fn is_late(record: Option<&Record>) -> bool {
     matches!(record.map(|record| &record.body), Some(Body::Release { late_ms: Some(_), .. }))
 }
 
 impl PastTerm {
-    /// When its leader's right was over, at the latest, in milliseconds since 1970; none where it is not, or that is not known.
+    /// When the leader's lease was over at the latest, in milliseconds since 1970; `None` if it is not over, or not
+    /// known.
     #[must_use]
     pub fn over_ms(&self) -> Option<u64> {
         match &self.end {
@@ -370,13 +373,13 @@ impl PastTerm {
         }
     }
 
-    /// When its lease is over, at the latest, unless its leader says something more.
+    /// When the leader's lease is over at the latest, unless another record of it comes.
     #[must_use]
     pub fn silent_ms(&self) -> Option<u64> {
         Some(self.last_record_ms?.saturating_add(millis(self.lease)))
     }
 
-    /// How the leader was called, or its member id where it had no name.
+    /// The leader's name, or its member id if it had no name.
     #[must_use]
     pub fn shown(&self) -> &str {
         super::known::shown(self.name.as_deref(), self.member.as_ref())

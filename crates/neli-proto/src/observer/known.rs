@@ -1,4 +1,4 @@
-//! What is seen: leader, job, release, standbys, and what changes.
+//! What an observer knows: leader, job, release, standbys, and each change.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -10,95 +10,95 @@ use crate::listener::silence;
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, JobState, MemberId, Offset, Record, What};
 
-/// A leader beats at least this often, unless it was told otherwise.
+/// The longest interval between a leader's beats, unless it was configured otherwise.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a beat may take from the leader to the reader.
+/// The time that a beat may need from the leader to the reader.
 const DELIVERY: Duration = Duration::from_millis(200);
 
-/// Who leads, or led last.
+/// The leader, or the last leader.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Leader {
-    /// Its member id; none where only records that do not tell it were read.
+    /// Its member id; `None` if no record that was read contains it.
     pub member: Option<MemberId>,
-    /// How it is called.
+    /// Its name.
     pub name: Option<Box<str>>,
     /// The term: its fencing token.
     pub term: Offset,
-    /// The longest lease that its records tell of.
+    /// The longest lease in its records.
     pub lease: Duration,
-    /// When its claim was appended, in milliseconds since 1970; none where the claim was not read.
+    /// When its claim was appended, in milliseconds since 1970; `None` if the claim was not read.
     pub claimed_ms: Option<u64>,
-    /// Its last word: claim or beat.
+    /// Its last record: a claim or a beat.
     pub last_record: Receipt,
-    /// What its job does, as its last beat told.
+    /// The state of its job by its last beat.
     pub job: Option<Job>,
-    /// Somebody has asked it to stand down.
+    /// A request to it to stand down.
     pub resign: Option<ResignRequest>,
-    /// Between its last two words, by the broker's clock.
+    /// The time between its last two records, by the broker's clock.
     pub(super) interval: Option<Duration>,
 }
 
-/// A job, as a beat tells of it.
+/// A job as a beat describes it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Job {
-    /// What it does.
+    /// Its state.
     pub state: JobState,
     /// Its main process.
     pub pid: Option<u32>,
     /// 1 for the first run in its term.
     pub attempt: Option<u32>,
-    /// For how long it was in this state when the beat was written, in milliseconds.
+    /// How long it had been in this state when the beat was written, in milliseconds.
     pub since_ms: Option<u64>,
 }
 
-/// Somebody has asked a leader to stand down.
+/// A request to a leader to stand down.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ResignRequest {
-    /// Who.
+    /// Who asks.
     pub by: Option<Box<str>>,
-    /// And why.
+    /// The reason that was given.
     pub reason: Option<Box<str>>,
 }
 
-/// How a term ended.
+/// The release of a term.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Release {
     /// The term.
     pub term: Offset,
-    /// Who released it.
+    /// The name of the candidate that released it.
     pub name: Option<Box<str>>,
     /// The member that released it.
     pub member: Option<MemberId>,
-    /// Why, as it says.
+    /// The reason in the release.
     pub why: Option<Box<str>>,
     /// The job's exit status.
     pub exit: Option<u8>,
-    /// For how long after the lease's end something of the job may have been alive.
+    /// How long after the lease's end a process of the job may have been alive.
     pub late: Option<Duration>,
-    /// `--once`: the key whose run has ended.
+    /// `--once`: the key whose run ended.
     pub once: Option<Box<str>>,
-    /// When.
+    /// When the release was read and written.
     pub received: Receipt,
 }
 
-/// Claims that were void.
+/// Void claims.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct VoidClaims {
     /// How many.
     pub count: u32,
-    /// Whose was the last.
+    /// The candidate of the last one.
     pub by: Option<Box<str>>,
-    /// When that was.
+    /// When the last one was read and written.
     pub received: Receipt,
 }
 
-/// A candidate, as its last hello tells.
+/// A candidate as its last hello describes it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct KnownCandidate {
     /// Its member id.
     pub member: MemberId,
-    /// How it is called.
+    /// Its name.
     pub name: Option<Box<str>>,
     /// Its machine.
     pub host: Option<Box<str>>,
@@ -110,13 +110,13 @@ pub struct KnownCandidate {
     pub elector: Option<Box<str>>,
     /// `--priority`.
     pub priority: u16,
-    /// `--roles`: its hello is about all of them.
+    /// `--roles`: its hello is about all roles.
     pub has_many_roles: bool,
-    /// `--max-roles`: how many roles it leads at most; none where that is not limited.
+    /// `--max-roles`: the most roles that it leads; `None` without a limit.
     pub max_roles: Option<u32>,
-    /// `--overlap`: whether it was given.
+    /// Whether `--overlap` was given.
     pub overlaps: bool,
-    /// When.
+    /// When the hello was read and written.
     pub received: Receipt,
 }
 
@@ -129,117 +129,120 @@ impl KnownCandidate {
     }
 }
 
-/// A candidate that stands by.
+/// A standby.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Standby<'a> {
-    /// Which.
+    /// The candidate.
     pub candidate: &'a KnownCandidate,
-    /// How long ago it said hello.
+    /// The age of its last hello.
     pub age: Duration,
-    /// So many of its runs have failed in a row.
+    /// How many of its runs failed in a row.
     pub failed_runs: u32,
 }
 
-/// Who leads, or why nobody does.
+/// The leader, or why there is none.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Leadership<'a> {
-    /// Somebody leads.
+    /// There is a leader.
     Led {
-        /// Who.
+        /// The leader.
         leader: &'a Leader,
-        /// How old its last word is.
+        /// The age of its last record.
         age: Duration,
-        /// What is left of its lease, counted from its last word: at most so much, since a lease runs from the sending.
+        /// The rest of its lease, counted from its last record: an upper bound, since the lease runs from the
+        /// record's sending.
         left: Duration,
     },
-    /// The log's head was deleted, and what is left holds no record of the election.
+    /// The log's head was deleted, and the rest contains no record of the election.
     Forgotten,
-    /// Nobody has led, as far as the log goes back, which is to its beginning.
+    /// There has never been a leader: the log was read from its beginning.
     NeverLed,
     /// The last term was released.
     Released {
-        /// How.
+        /// The release.
         release: &'a Release,
-        /// How long ago.
+        /// The age of the release.
         age: Duration,
     },
-    /// The leader has been silent for longer than its lease: it leads no more.
+    /// The leader has been silent for longer than its lease, so it leads no more.
     Silent {
-        /// Who led.
+        /// The last leader.
         leader: &'a Leader,
-        /// How old its last word is.
+        /// The age of its last record.
         age: Duration,
-        /// For how long whoever stands by may have claimed.
+        /// For how long a standby could have claimed.
         claimable_since: Duration,
     },
-    /// The records do not tell: the one that says who leads is missing.
+    /// The leader is unknown: the record that names it is missing.
     Unknown,
 }
 
-/// What a record has changed.
+/// A change that a record brings.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Change {
-    /// `--overlap`: nothing is left of a job that might run beside the leader's.
+    /// `--overlap`: no process is left of the job that ran beside the leader's.
     EarlierJobGone {
         /// Its term.
         term: Offset,
     },
-    /// A leader that was silent beyond its lease has been heard again, and leads on.
+    /// A leader that had been silent for longer than its lease sent a record again, and leads on.
     SilenceEnded {
         /// For how long it was silent.
         silent: Duration,
     },
     /// The leader's job.
     Job(Job),
-    /// Before the record was written the leader had been silent beyond its lease, by the broker's timestamps: told where that is read
-    /// later. [`Observer::silent_at`](super::Observer::silent_at) is for what is read as it is written.
+    /// Before this record the leader had been silent for longer than its lease, by the broker's timestamps. For
+    /// records that are read late; [`Observer::silent_at`](super::Observer::silent_at) is for records that are read
+    /// live.
     FellSilent(Silence),
-    /// Another term: [`Observer::leader`](super::Observer::leader) tells whose.
+    /// A new term; [`Observer::leader`](super::Observer::leader) is its leader.
     Led,
-    /// Records are missing: who leads can't be told.
+    /// Records are missing: the leader is unknown.
     Missing,
     /// `--overlap`: a job may run beside the leader's from now on.
     Overlapped(OverlappedJob),
     /// The term is over.
     Released(Release),
-    /// An operator asks for something.
+    /// An operator's request.
     Requested {
-        /// What.
+        /// The request.
         what: What,
         /// Who asks.
         by: Option<Box<str>>,
-        /// And why.
+        /// The reason that was given.
         reason: Option<Box<str>>,
     },
-    /// `--overlap`: the leader is to stop, and its job runs on until another has claimed.
+    /// `--overlap`: the leader will stop; its job runs on until another candidate has claimed.
     Yields,
 }
 
 impl Standby<'_> {
-    /// How much longer it waits before it claims, since its last runs have failed.
+    /// The rest of its wait before it claims, because its last runs failed.
     #[must_use]
     pub fn back_off(&self) -> Duration {
         failed_runs::back_off(self.failed_runs)
     }
 }
 
-/// A leader's silence beyond its lease.
+/// A leader that was silent for longer than its lease.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Silence {
     /// The leader's term.
     pub term: Offset,
-    /// How it is called.
+    /// The leader's name.
     pub name: Box<str>,
     /// Its lease.
     pub lease: Duration,
-    /// For how long it has been silent by now, or was before the next record.
+    /// The length of the silence, until now or until the next record.
     pub silent: Duration,
-    /// When others might claim, in milliseconds since 1970.
+    /// When others could claim, in milliseconds since 1970.
     pub since_ms: u64,
 }
 
 impl Silence {
-    /// Of this leader, which was silent for so long, up to a moment in milliseconds since 1970; none where that is within its lease.
+    /// The silence of this leader of length `silent` up to a time in milliseconds since 1970; `None` if it is within
+    /// the lease.
     #[must_use]
     pub fn of(leader: &Leader, silent: Duration, until_ms: u64) -> Option<Self> {
         let over = silence(leader.lease);
@@ -263,13 +266,13 @@ impl Leader {
         }
     }
 
-    /// Within so long two of its beats are read, if it is alive.
+    /// In this time two of the leader's beats are read, if it is alive.
     pub(super) fn two_beats(&self) -> Duration {
         let interval = self.interval.unwrap_or(LONGEST_INTERVAL).min(self.lease / 3).min(LONGEST_INTERVAL);
         interval * 2 + DELIVERY
     }
 
-    /// How it is called, or its member id where it has no name.
+    /// Its name, or its member id if it has no name.
     #[must_use]
     pub fn shown(&self) -> &str {
         shown(self.name.as_deref(), self.member.as_ref())
@@ -283,7 +286,7 @@ impl Job {
 }
 
 impl Release {
-    /// `record` is the release itself, where it was read.
+    /// `record` is the release itself, if it was read.
     pub(super) fn of(term: Offset, why: Option<Box<str>>, record: Option<&Record>, received: Receipt) -> Self {
         let (name, member) = record.map_or((None, None), |record| (record.name.clone(), record.member.clone()));
         let (exit, late_ms, once) = match record.map(|record| &record.body) {
@@ -293,7 +296,7 @@ impl Release {
         Self { term, name, member, why, exit, late: late_ms.map(Duration::from_millis), once, received }
     }
 
-    /// How whoever released it is called.
+    /// The name of the candidate that released it.
     #[must_use]
     pub fn shown(&self) -> &str {
         shown(self.name.as_deref(), self.member.as_ref())
@@ -301,7 +304,7 @@ impl Release {
 }
 
 impl KnownCandidate {
-    /// How it is called, or its member id where it has no name.
+    /// Its name, or its member id if it has no name.
     #[must_use]
     pub fn shown(&self) -> &str {
         shown(self.name.as_deref(), Some(&self.member))

@@ -1,4 +1,5 @@
-//! Leaders whose terms ended in silence: most of them are dead, and their last hellos are no sign of life.
+//! Leaders whose terms ended by silence. Most of them are dead, so hellos that they sent before do not count as
+//! standbys.
 
 use alloc::collections::BTreeMap;
 use core::time::Duration;
@@ -8,24 +9,24 @@ use crate::journal::{Journal, View};
 use crate::precedence::HELLO_HOLDS;
 use crate::record::MemberId;
 
-/// The last record and the lease of each such leader, for as long as a hello from before could count.
+/// The last record and the lease of each such leader, kept for as long as an earlier hello could count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lost(BTreeMap<MemberId, (Receipt, Duration)>);
 
 impl Lost {
-    /// None so far.
+    /// No such leader.
     pub(super) const fn new() -> Self {
         Self(BTreeMap::new())
     }
 
-    /// That leader's term is over, and nobody released it.
+    /// This leader's term ended without a release.
     pub(super) fn insert(&mut self, leader: &Leader, claim: Receipt) {
         self.0.retain(|_, (last_record, lease)| !is_later(claim, *last_record, *lease + HELLO_HOLDS));
         self.0.extend(leader.member.clone().map(|member| (member, (leader.last_record, leader.lease))));
     }
 
-    /// Whether a hello says nothing about the time after the leader's lease: the leader may have died since. A later hello shows that
-    /// the member is alive.
+    /// Whether a hello proves nothing about the time after the leader's lease: the leader may have died since. A
+    /// later hello shows that the member is alive.
     pub(super) fn is_dead(&mut self, member: &MemberId, hello: Receipt) -> bool {
         let is_dead = self.0.get(member).is_some_and(|(last_record, lease)| !is_later(hello, *last_record, *lease));
         if !is_dead {
@@ -35,13 +36,13 @@ impl Lost {
     }
 }
 
-/// The leader that the next record may find to have fallen silent, where somebody leads.
+/// The leader whose silence the next record may end, if there is a leader.
 pub(super) fn leads<'a>(journal: &Journal, leader: Option<&'a Leader>) -> Option<&'a Leader> {
     leader.filter(|_| matches!(journal.view(), View::Led(_)))
 }
 
-/// Whether `leader` led until another claimed over its silence, as the record tells that brought these changes. With `--overlap` the
-/// leader before is alive, and ends its job.
+/// Whether another candidate ended `leader`'s term by a claim after silence; `changes` are those of the claim's
+/// record. With `--overlap` the earlier leader is alive, and ends its job.
 pub(super) fn is_lost(leader: &Leader, journal: &Journal, changes: &[Change]) -> bool {
     let View::Led(term) = journal.view() else { return false };
     term.offset != leader.term
@@ -49,13 +50,15 @@ pub(super) fn is_lost(leader: &Leader, journal: &Journal, changes: &[Change]) ->
         && !changes.iter().any(|change| matches!(change, Change::Overlapped(_)))
 }
 
-/// The silence of a leader that a record ends which is read later than it was written; none where the leader was not silent.
+/// The leader's silence that ended with this record, which was read later than it was written; `None` if the leader
+/// was not silent.
 pub(super) fn past_silence(leader: &Leader, received: Receipt) -> Option<Silence> {
     let silent = leader.last_record.written_before(received).filter(|_| !received.is_live)?;
     Silence::of(leader, silent, received.written_ms?)
 }
 
-/// Whether `received` was written more than `span` after `last_record`: by the broker's clock where both say, else as they were read.
+/// Whether `received` was written more than `span` after `last_record`: by the broker's clock if both have a
+/// timestamp, otherwise by the times of reading.
 fn is_later(received: Receipt, last_record: Receipt, span: Duration) -> bool {
     match (received.written_ms, last_record.written_ms) {
         (Some(received), Some(last_record)) => received > last_record.saturating_add(millis(span)),

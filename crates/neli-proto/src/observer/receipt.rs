@@ -1,13 +1,13 @@
-//! When something was said, and how long ago that is.
+//! When a record was read and written, and its age.
 
 use core::time::Duration;
 
 use crate::time::Time;
 
-/// When something is read, or looked at.
+/// A time of reading or of showing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ReadAt {
-    /// By the clock that the rules go by.
+    /// By the monotonic clock that the rules use.
     pub now: Time,
     /// By this machine's wall clock, in milliseconds since 1970.
     pub wall_ms: u64,
@@ -18,9 +18,9 @@ pub struct ReadAt {
 pub struct Receipt {
     /// When it was read.
     pub read: Time,
-    /// When it was appended, in milliseconds since 1970; none where the record does not say.
+    /// When it was appended, in milliseconds since 1970; `None` if the record has no timestamp.
     pub written_ms: Option<u64>,
-    /// It was read as it was written: its age is that of its reading.
+    /// It was read live, as it was written: its age is the time since the reading.
     pub is_live: bool,
 }
 
@@ -28,17 +28,17 @@ pub(super) fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What an age is told by.
+/// The source of an age.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AgeBy {
-    /// When the record was read.
+    /// The time of the reading.
     Receipt,
     /// The broker's timestamp.
     Timestamp,
 }
 
 impl Receipt {
-    /// How old it is; `broker_now` is what the broker's clock says.
+    /// The record's age; `broker_now` is the broker's clock now.
     pub(super) fn age(self, now: Time, broker_now: u64) -> Duration {
         match (self.is_live, self.written_ms) {
             (false, Some(written_ms)) => Duration::from_millis(broker_now.saturating_sub(written_ms)),
@@ -46,7 +46,7 @@ impl Receipt {
         }
     }
 
-    /// What its age is told by.
+    /// The source of its age.
     #[must_use]
     pub const fn age_by(self) -> AgeBy {
         if self.is_live || self.written_ms.is_none() { AgeBy::Receipt } else { AgeBy::Timestamp }
@@ -58,8 +58,8 @@ impl Receipt {
         Some(Duration::from_millis(span))
     }
 
-    /// When it was appended, in milliseconds since 1970: by the broker's clock, or, where the record does not say, by this
-    /// machine's.
+    /// When it was appended, in milliseconds since 1970: by the broker's clock, or by this machine's if the record
+    /// has no timestamp.
     #[must_use]
     pub fn at_ms(self, at: ReadAt) -> u64 {
         self.written_ms.unwrap_or_else(|| at.wall_ms.saturating_sub(millis(at.now.since(self.read))))

@@ -1,4 +1,4 @@
-//! Whether those that stand by may lead another role: `--max-roles` of each.
+//! Whether the standbys may lead another role, by the `--max-roles` of each.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -17,8 +17,9 @@ pub struct NoRoom {
 }
 
 impl NoRoom {
-    /// What those that stand by in a role that nobody leads tell of their room for this many roles; nothing where there is enough, or one of
-    /// them has no limit. Whoever leads another role stands by in this one.
+    /// For a role without a leader: the limits of its standbys, if all of them together may lead fewer than `roles`
+    /// roles; `None` if there is enough room or one standby has no limit. A candidate that leads another role is a
+    /// standby of this one.
     #[must_use]
     pub fn of(standbys: &[Standby<'_>], roles: u32) -> Option<Self> {
         let limits: Option<Vec<u32>> = standbys.iter().map(|standby| standby.candidate.max_roles).collect();

@@ -1,4 +1,4 @@
-//! `--overlap`: a leader that yields, and the job that may run beside the leader's.
+//! `--overlap`: a leader that yields, and the earlier job that may run beside the leader's.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -12,13 +12,13 @@ use crate::record::Offset;
 pub struct OverlappedJob {
     /// Its term.
     pub term: Offset,
-    /// How its leader is called, where that was read.
+    /// The name of its leader, if it was read.
     pub name: Option<Box<str>>,
-    /// For how long at most, from the claim on.
+    /// How long it may run at most, counted from the claim.
     pub lease: Duration,
 }
 
-/// What was known of jobs side by side before a record was read.
+/// What was known of both jobs before a record was read.
 pub(super) struct SideBySide {
     /// The term whose leader yields.
     yields: Option<Offset>,
@@ -35,7 +35,7 @@ impl SideBySide {
         Self { yields, earlier: journal.earlier_job().term() }
     }
 
-    /// What a record has changed since.
+    /// The changes since then.
     pub(super) fn change_to(&self, journal: &Journal) -> Option<Change> {
         let now = Self::of(journal);
         match (journal.earlier_job(), self.earlier) {

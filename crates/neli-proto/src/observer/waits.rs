@@ -1,4 +1,4 @@
-//! Until when a candidate that stands by leaves a released term to the others.
+//! How long a standby leaves a released term to the others.
 
 use core::time::Duration;
 
@@ -6,8 +6,8 @@ use super::{Leadership, Observer, ReadAt, Standby};
 use crate::record::Why;
 
 impl Observer {
-    /// For how much longer that candidate claims nothing, as far as the records tell: it stood down, and lets another lead first for two
-    /// leases, or its last runs failed. Nothing where somebody leads, or nothing was released.
+    /// How much longer that candidate will not claim, as far as the records show: it stood down and waits two leases
+    /// for another candidate, or its last runs failed. `None` if there is a leader or no release.
     #[must_use]
     pub fn waits(&self, standby: &Standby<'_>, at: ReadAt) -> Duration {
         let Leadership::Released { release, age } = self.leadership(at) else { return Duration::ZERO };
@@ -25,7 +25,7 @@ mod tests {
 
     use super::super::tests::{claim, hello, later, observer, read, release};
 
-    /// How long each waits after a release for this reason, so many milliseconds later.
+    /// How long each candidate waits when asked this many milliseconds after a release for this reason.
     fn waits(why: &str, exit: &str, ms: u64) -> Vec<u128> {
         let mut observer = observer();
         hello(&mut observer, 0, 0, "n");

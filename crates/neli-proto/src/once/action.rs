@@ -1,4 +1,4 @@
-//! What is to be done once, and what a node does for it.
+//! The settings of a job that runs once per key, and what the node does for it.
 
 use alloc::boxed::Box;
 
@@ -7,18 +7,18 @@ use crate::record::Why;
 use crate::schedule::{self, CatchUp};
 use crate::window::Span;
 
-/// What is to be done once, by whom.
+/// The key or window that runs once, and the candidate that runs it.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Policy {
     /// `--once`: the key. `--window`: the window's.
     pub key: Box<str>,
     /// `--window`: the window that the wall clock showed at the start.
     pub window: Option<Span>,
-    /// `--schedule`: the job runs in each window, and which key that is the wall clock says at each run.
+    /// `--schedule`: the job runs in each window; each run takes its key from the wall clock.
     pub schedule: Option<CatchUp>,
-    /// `--retries`: so many runs that failed are followed by another, counted across machines.
+    /// `--retries`: this many failed runs are followed by another; counted across machines.
     pub retries: u32,
-    /// `--done-status`: with what those exit who find the key done.
+    /// `--done-status`: the exit status of a candidate that finds the key done.
     pub done_status: u8,
 }
 
@@ -27,16 +27,16 @@ pub struct Policy {
 pub struct Skip {
     /// The key that needs no run.
     pub key: Box<str>,
-    /// What was found: of windows it may be about a newer one.
+    /// The fact that was found; for windows it may be about a newer one.
     pub fact: Fact,
-    /// What to exit with.
+    /// The exit status.
     pub status: u8,
 }
 
-/// Things to do.
+/// An action for the node.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
-    /// Record this fact, and report what becomes of it under this number.
+    /// Append this fact, and report the result under this number.
     Append {
         /// The number.
         id: u32,
@@ -45,52 +45,53 @@ pub enum Action {
     },
     /// Whether a vacancy may be claimed.
     HoldClaims(bool),
-    /// Nothing of the job runs, and the outcome of its run is recorded, or can't be: the term ends.
+    /// No process of the job is left, and the run's outcome is recorded or given up: release the term.
     Finish {
         /// Another run of the key may follow.
         again: bool,
     },
-    /// Say so.
+    /// Log this.
     Note(Note),
-    /// Read the key's facts to an end that is asked for from now on; whatever was read before under another number is dropped.
+    /// Read the key's facts to an end that is asked for from now on; drop what was read under an earlier number.
     Read {
         /// The number.
         id: u32,
     },
-    /// The job may be started, under the term that is led; for this window, where it is for one.
+    /// The job may start under the current term; for this window, if there is one.
     Run(Option<Span>),
-    /// Go for good: the job is not to be run.
+    /// Exit: the job is not to be run.
     Skip,
-    /// The facts can't be read or written: let another lead.
+    /// The facts can't be read or written: let another candidate lead.
     StandDown,
-    /// `--schedule`: a stop that was held back until the outcome was recorded.
+    /// `--schedule`: a stop that waited until the outcome was recorded.
     Stop(Why),
-    /// `--schedule`: nothing runs before the next window, and the lead is kept.
+    /// `--schedule`: no run before the next window; the lead is kept.
     Wait,
 }
 
-/// What a person is told.
+/// A message for the log.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Note {
-    /// The job is not run, and why.
+    /// The job is not run, for this reason.
     Skipped(Skip),
-    /// The topic of facts was missing, and the journal tells of a run of this key, which was recorded there.
+    /// The topic of facts was missing, but the journal contains a release that names a run of this key, which was
+    /// recorded there.
     FactsLost(Box<str>),
-    /// What is recorded is about a window that lies more than a window ahead of the wall clock: it counts for nothing.
+    /// The recorded fact is about a window more than one window ahead of the wall clock, so it does not count (S2).
     NotBelieved(Fact),
-    /// The facts can't be read or written, and nothing runs because of it.
+    /// The facts can't be read or written, so nothing runs.
     Unavailable(Box<str>),
-    /// `--schedule`: what is not run, and why.
+    /// `--schedule`: these windows are not run, for this reason.
     Schedule(schedule::Note),
     /// `--schedule`: the next run is due at this time of the wall clock, in milliseconds since 1970.
     Waiting {
         /// That time.
         until_ms: u64,
     },
-    /// `--schedule`: that a window is over without a run could not be recorded yet.
+    /// `--schedule`: the fact that a window is over without a run is not recorded yet.
     SkipNotRecorded(Box<str>),
-    /// `--schedule`: an earlier leader's run of this window was begun and not finished, and the window is over.
+    /// `--schedule`: an earlier leader's run of this window began and did not finish, and the window is over.
     Unfinished(Fact),
-    /// The run's outcome could not be recorded yet.
+    /// The run's outcome is not recorded yet.
     NotRecorded(Box<str>),
 }

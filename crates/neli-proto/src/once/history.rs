@@ -1,4 +1,4 @@
-//! Whether the topic of facts was lost: the journal told of a run that was recorded there, and the topic was missing.
+//! Whether the topic of facts was lost: the topic was missing, but the journal names a run that was recorded there.
 
 use alloc::boxed::Box;
 
@@ -6,19 +6,19 @@ use super::{Action, Note, Once};
 use crate::candidate;
 use crate::record::{Body, Offset};
 
-/// What the journal told before this candidate began.
+/// What the journal contained before this candidate began.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub(super) struct History {
-    /// Where the journal ended when the candidate first asked.
+    /// The journal's end when the candidate first asked for it.
     end: Option<Offset>,
-    /// The key that a release below that end names last.
+    /// The key in the last release below that end that names one.
     named: Option<Box<str>>,
-    /// The topic of facts was missing, and was made here.
+    /// The topic of facts was missing, and this candidate created it.
     facts_are_new: bool,
 }
 
 impl Once {
-    /// Something has happened in the election.
+    /// An event of the election.
     pub(crate) fn observe(&mut self, event: &candidate::Event) {
         if let candidate::Event::Answered { end, .. } = event {
             self.history.end.get_or_insert(*end);
@@ -32,7 +32,7 @@ impl Once {
         }
     }
 
-    /// The topic of facts was missing, and was made here.
+    /// The topic of facts was missing, and this candidate created it.
     pub(crate) fn facts_are_new(&mut self) {
         self.history.facts_are_new = true;
         self.tell_of_lost_facts();

@@ -1,4 +1,4 @@
-//! What the records of a key, or of an election's windows, mean for the run that is wanted.
+//! What the facts of a key, or of an election's windows, mean for the wanted run.
 
 use alloc::boxed::Box;
 
@@ -8,10 +8,10 @@ use crate::reminder::INTERVAL;
 use crate::time::Time;
 
 impl Once {
-    /// Why the job is not to be run, by all that is known.
+    /// Why the job is not to be run, by all known facts.
     pub(super) fn skip(&self) -> Option<Skip> {
         if let Some(fact) = self.known.done.as_ref().filter(|fact| self.covers(fact)) {
-            // The runner's own exit status is its job's.
+            // A candidate that ran the job exits with the job's status.
             let is_own = fact.member.as_ref() == Some(&self.member);
             return Some(self.skip_for(fact, if is_own { 0 } else { self.policy.done_status }));
         }
@@ -28,8 +28,8 @@ impl Once {
         Skip { key: self.policy.key.clone(), fact: fact.clone(), status }
     }
 
-    /// Whether it is about the run that is wanted: about its key, or about its window or a newer one. A window is over when a newer one
-    /// has its outcome. What is forgotten of a window leaves those before it over.
+    /// Whether the fact is about the wanted run: about its key, or about its window or a newer one. A window is over
+    /// when a newer one has its outcome. If a window was forgotten, the windows before it stay over.
     fn covers(&self, fact: &Fact) -> bool {
         match (self.policy.window, fact.window) {
             (None, _) => !self.is_forgotten(fact),
@@ -41,22 +41,22 @@ impl Once {
         }
     }
 
-    /// Whether an operator has had the key forgotten since.
+    /// Whether an operator had the key forgotten after this fact.
     pub(super) fn is_forgotten(&self, fact: &Fact) -> bool {
         self.known.forgotten.as_ref().is_some_and(|forgotten| fact.is_forgotten_by(forgotten))
     }
 
-    /// How often an operator has had the key forgotten.
+    /// How often an operator had the key forgotten.
     pub(super) fn forgets(&self) -> u32 {
         self.known.forgotten.as_ref().map_or(0, |forgotten| forgotten.forgets)
     }
 
-    /// Whether the wall clock does not contradict it.
+    /// Whether the wall clock does not contradict the fact (S2).
     fn believes(&self, fact: &Fact) -> bool {
         self.shown.zip(fact.window).is_none_or(|(shown, window)| shown.believes(window))
     }
 
-    /// Whether something stands there that is no fact of this key or of these windows.
+    /// Whether one of the key's places holds a record that this version can't read.
     pub(super) fn is_unreadable(&self, facts: &Facts) -> bool {
         let is_other = |fact: &Option<Fact>| fact.as_ref().is_some_and(|fact| fact.window.is_none());
         let is_of_windows = self.policy.window.is_some() || self.scheduled.is_some();
@@ -71,12 +71,12 @@ impl Once {
         }
     }
 
-    /// How far the reading is: said where it is given up.
+    /// The progress of the reading, for the message if it is given up.
     pub(crate) fn is_being_read(&mut self, progress: Box<str>) {
         self.trouble = Some(progress);
     }
 
-    /// Said at once, and then every 30 s until it is recorded.
+    /// Reports it at once, then every 30 s until the fact is recorded.
     pub(super) fn note_if_not_recorded(&mut self, now: Time, note: Note) {
         if self.reported_at.is_none_or(|at| now >= at + INTERVAL) {
             self.reported_at = Some(now);
@@ -84,7 +84,7 @@ impl Once {
         }
     }
 
-    /// The number of the run that is wanted: who died in a run, or was stopped, has not failed.
+    /// The number of the wanted run. A run whose candidate died or was stopped does not count as failed.
     pub(super) fn next_attempt(&self) -> u32 {
         let is_same = |fact: &&Fact| fact.window == self.policy.window && !self.is_forgotten(fact);
         match self.known.attempt.as_ref().filter(is_same) {
@@ -94,7 +94,8 @@ impl Once {
         }
     }
 
-    /// Of a place, the fact of the later run counts; of one run's, the outcome, and of two of these the one that tells more.
+    /// Of two facts in one place the later run's counts; of one run's two facts the outcome, and of two outcomes the
+    /// more complete one.
     pub(super) fn learn(&mut self, facts: Facts) {
         let tells = |fact: &Fact| (fact.outcome != Outcome::Running, fact.at_ms.is_some());
         let newest = |known: Option<Fact>, new: Option<Fact>| match (known, new) {

@@ -9,17 +9,17 @@ use crate::schedule::{self, CatchUp, Recorded, Schedule};
 use crate::time::Time;
 use crate::window::{Span, Window};
 
-/// What a schedule needs besides a key's run.
+/// The state of a schedule besides that of a key's run.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Scheduled {
     pub(super) schedule: Schedule,
-    /// That a window is over without a run is to be recorded, and is not yet.
+    /// A fact that a window is over without a run, not recorded yet.
     skip: Option<SkipToRecord>,
-    /// Until when it waits: told when that is recorded.
+    /// The start of the next window; reported after that fact is recorded.
     waits_until: Option<u64>,
-    /// Why a stop is wanted that was held back.
+    /// The reason for a stop that waits until the outcome is recorded.
     stop: Option<Why>,
-    /// The key of the last run of which a release has told.
+    /// The key of the last run that a release names.
     released_key: Option<Box<str>>,
 }
 
@@ -49,12 +49,12 @@ impl Scheduled {
 }
 
 impl Once {
-    /// Whether it leads, and the next window is awaited.
+    /// Whether it leads and waits for the next window.
     pub(crate) const fn is_waiting(&self) -> bool {
         matches!(self.phase, Phase::Waiting { .. })
     }
 
-    /// The lead was won, and the facts are read.
+    /// The claim took effect, and the facts were read (S1).
     pub(super) fn begin_schedule(&mut self, now: Time) {
         let (unfinished, recorded) = (self.unfinished().cloned(), self.recorded());
         self.actions.extend(unfinished.map(|fact| Action::Note(Note::Unfinished(fact))));
@@ -66,7 +66,7 @@ impl Once {
         self.follow_schedule(now);
     }
 
-    /// The run's outcome is recorded, or is not waited for any longer.
+    /// The run's outcome was recorded or given up.
     pub(super) fn run_is_recorded(&mut self, now: Time) {
         let Phase::Recording { fact, .. } = &self.phase else { return };
         let term = fact.term;
@@ -88,7 +88,7 @@ impl Once {
                 schedule::Action::RecordSkip(window) => self.record_skip(term, window),
                 schedule::Action::Run(window) => {
                     (self.policy.key, self.policy.window) = (window.key, Some(window.span));
-                    // What runs now is recorded in place of what was skipped before.
+                    // The fact of the new run replaces the fact of skipped windows (S3).
                     self.scheduled
                         .iter_mut()
                         .for_each(|scheduled| (scheduled.skip, scheduled.waits_until) = (None, None));
@@ -156,7 +156,7 @@ impl Once {
         }
     }
 
-    /// The newest run, where it was begun and not finished, and its window is over: it can't be run any more.
+    /// The newest run, if it began and did not finish, and its window is over: it can't run any more.
     fn unfinished(&self) -> Option<&Fact> {
         let released_key = self.scheduled.as_ref().and_then(|scheduled| scheduled.released_key.as_ref());
         let (run, shown) = (self.known.attempt.as_ref()?, self.shown?);
@@ -166,7 +166,7 @@ impl Once {
         (run.outcome == Outcome::Running && Some(&run.key) != released_key && is_newest).then_some(run)
     }
 
-    /// The newest window that has its outcome, or can have none any more, as far as the wall clock does not contradict it.
+    /// The newest window that has its outcome, or can have none any more, if the wall clock does not contradict it.
     fn recorded(&self) -> Recorded {
         let (done, attempt) = (self.known.done.as_ref(), self.known.attempt.as_ref());
         let released_key = self.scheduled.as_ref().and_then(|scheduled| scheduled.released_key.as_ref());
@@ -174,7 +174,7 @@ impl Once {
         let has_outcome = |fact: &&Fact| {
             fact.outcome != Outcome::Running || Some(&fact.key) == released_key || Some(*fact) == unfinished
         };
-        // Of a window that is forgotten those before it are over.
+        // If a window was forgotten, the windows before it are over.
         let span_of = |fact: &Fact| {
             let is_forgotten = self.is_forgotten(fact);
             fact.window.map(|span| {

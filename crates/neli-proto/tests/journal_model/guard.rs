@@ -146,7 +146,7 @@ impl Guard {
         self.logic.poll_timeout().filter(|_| self.life == Life::Awake).map(|due| due + late)
     }
 
-    /// Whether there is something for it to do that was not told: a child has ended, or its supervisor.
+    /// Whether an event awaits it: a child has ended, or its supervisor.
     pub(crate) fn has_news(&self, supervisor_is_dead: bool) -> bool {
         let of_death = supervisor_is_dead && (!self.knows_death || self.orders.is_empty());
         of_death || self.job.is_some_and(|job| job.has_ended_child())
