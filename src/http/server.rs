@@ -40,7 +40,7 @@ const PACE: Duration = Duration::from_millis(10);
 /// The pause after a failure for lack of descriptors or memory.
 const RETRY: Duration = Duration::from_millis(100);
 /// A request must be there whole by then.
-pub(super) const REQUEST_WITHIN: Duration = Duration::from_secs(5);
+const REQUEST_WITHIN: Duration = Duration::from_secs(5);
 /// After so long a connection is closed, whatever is left to be read of the answer. A page that follows the status connects anew.
 const CONNECTION_LASTS: Duration = Duration::from_secs(60);
 /// The most bytes in a request's line and headers.
@@ -145,6 +145,8 @@ impl Server {
             .timer(TokioTimer::new())
             .header_read_timeout(REQUEST_WITHIN)
             .keep_alive(false)
+            // Otherwise a client that closes its half at once may get no answer.
+            .half_close(true)
             .max_buf_size(LONGEST_REQUEST)
             .max_headers(MOST_HEADERS)
             .serve_connection(TokioIo::new(stream), service);
