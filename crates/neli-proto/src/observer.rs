@@ -274,7 +274,6 @@ impl Observer {
             if is_past || (self.is_live && silent >= silence(leader.lease)) {
                 changes.push(Change::SilenceEnded { silent });
             }
-            leader.interval = leader.last_record.written_before(received);
             leader.last_record = received;
         }
         leader.lease = term.lease;

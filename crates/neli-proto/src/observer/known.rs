@@ -35,8 +35,6 @@ pub struct Leader {
     pub job: Option<Job>,
     /// A request to it to stand down.
     pub resign: Option<ResignRequest>,
-    /// The time between its last two records, by the broker's clock.
-    pub(super) interval: Option<Duration>,
 }
 
 /// A job as a beat describes it.
@@ -262,14 +260,13 @@ impl Leader {
             last_record,
             job: None,
             resign: None,
-            interval: None,
         }
     }
 
     /// In this time two of the leader's beats are read, if it is alive.
     pub(super) fn two_beats(&self) -> Duration {
-        let interval = self.interval.unwrap_or(LONGEST_INTERVAL).min(self.lease / 3).min(LONGEST_INTERVAL);
-        interval * 2 + DELIVERY
+        // The time between two records that were read says nothing of the interval: a leader also beats when its job's state changes.
+        LONGEST_INTERVAL.min(self.lease / 3) * 2 + DELIVERY
     }
 
     /// Its name, or its member id if it has no name.
