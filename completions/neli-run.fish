@@ -121,9 +121,9 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s t -l topic -
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l properties -d 'Read properties, such as passwords, from a file' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l role -d 'Role of --roles, by name or number [default: 0]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l from -d 'start, end, an offset, or 1h (an hour ago) [default: end]' -r -f -a "start\t''
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l from -d 'start, end, an offset or an age (1h) [default: end]' -r -f -a "start\t''
 end\t''"
-complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l timeout -d 'How long to wait for Kafka\'s first answers [default: 30s]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l timeout -d 'Limit for Kafka\'s first answers [default: 30s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l embedded -d 'Try neli-run on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l json -d 'Print each record, and whether it counts, as JSON'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l all -d 'Also print the hellos of the candidates'
@@ -177,7 +177,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l once -d 'Th
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l embedded -d 'Try neli-run on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l newest-window -d 'Forget the newest recorded window'
-complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l force -d 'Forget it even if it runs now, is not recorded or can\'t be read'
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l force -d 'Even if it runs, is not recorded or can\'t be read'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l yes -d 'Do not ask for confirmation on a terminal'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l json -d 'Print the outcome as one JSON object'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -6,6 +6,7 @@ pub mod descriptors;
 pub mod image;
 pub mod limits;
 pub mod memory;
+pub(crate) mod oom_score;
 pub mod priority;
 pub mod procfs;
 pub mod quota;

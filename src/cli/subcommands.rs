@@ -116,7 +116,7 @@ fn forget() -> Command {
         .arg(role())
         .arg(value("once", "KEY", "The key to forget"))
         .arg(flag("newest-window", "Forget the newest recorded window"))
-        .arg(flag("force", "Forget it even if it runs now, is not recorded or can't be read"))
+        .arg(flag("force", "Even if it runs, is not recorded or can't be read"))
         .arg(flag("yes", "Do not ask for confirmation on a terminal"))
         .arg(json("Print the outcome as one JSON object"))
         .arg(timeout("5s"))
@@ -199,11 +199,11 @@ fn watch() -> Command {
                 .value_name("WHERE")
                 .value_parser(Words(&["start", "end"]))
                 .hide_possible_values(true)
-                .help("start, end, an offset, or 1h (an hour ago) [default: end]"),
+                .help("start, end, an offset or an age (1h) [default: end]"),
         )
         .arg(flag("all", "Also print the hellos of the candidates"))
         .arg(flag("until-end", "Exit where the topic ended when watch started"))
-        .arg(value("timeout", "DURATION", "How long to wait for Kafka's first answers [default: 30s]"))
+        .arg(value("timeout", "DURATION", "Limit for Kafka's first answers [default: 30s]"))
 }
 
 fn broker() -> Command {

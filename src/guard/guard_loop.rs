@@ -29,6 +29,7 @@ use crate::guard::variables;
 use crate::process::cgroup::Cgroup;
 use crate::process::descriptors;
 use crate::process::image::Image;
+use crate::process::oom_score::OomScore;
 use crate::process::reap::{WaitStatus, reap};
 use crate::process::release_queue::ReleaseQueue;
 use crate::process::scheduling::Scheduling;
@@ -56,6 +57,8 @@ pub(super) struct GuardLoop {
     pub(super) image: Image,
     /// What the job and the release get, when the guard has a better one.
     pub(super) scheduling_of_job: Option<Scheduling>,
+    /// How readily the kernel kills the job for memory, where the guard is exempt from that.
+    pub(super) oom_score_of_job: Option<OomScore>,
     pub(super) tree: Tree,
     pub(super) slot: Slot,
     /// `None` once the supervisor's end is closed.
@@ -121,6 +124,8 @@ impl GuardLoop {
             image,
             tree: if scheduling_of_job.is_some() { tree.prioritizing_killed() } else { tree },
             scheduling_of_job,
+            // At a memory limit the kernel would otherwise kill the guard in place of the job that has reached it.
+            oom_score_of_job: OomScore::exempt_this_process(),
             slot,
             channel: Some(channel),
             supervisor: Supervisor { pid: Pid::from_raw(arguments.supervisor), death, is_known_dead: false },

@@ -75,8 +75,11 @@ impl InChild for Child<'_> {
     /// The child's whole life until it executes.
     fn run(mut self) -> ! {
         let foreground = if let Kind::Job { foreground, .. } = self.kind { foreground } else { None };
-        if let Kind::Command { scheduling, .. } | Kind::Job { scheduling, .. } = self.kind {
+        if let Kind::Command { scheduling, oom_score, .. } | Kind::Job { scheduling, oom_score, .. } = self.kind {
             self.join_group(foreground, scheduling);
+            if let Some(oom_score) = oom_score {
+                oom_score.restore();
+            }
         }
         for signal in 1..=HIGHEST {
             let disposition = if self.ignored.contains(signal) { Disposition::Ignored } else { Disposition::Default };

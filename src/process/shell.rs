@@ -12,6 +12,7 @@ use nix::libc::SIGKILL;
 use nix::unistd::Pid;
 
 use crate::process::image::Image;
+use crate::process::oom_score::OomScore;
 use crate::process::reap::WaitStatus;
 use crate::process::scheduling::Scheduling;
 use crate::process::signal_set::Set;
@@ -39,6 +40,8 @@ pub(crate) struct ShellOptions<'a> {
     pub(crate) output: Option<BorrowedFd<'a>>,
     /// Its scheduling; `None` leaves this process's.
     pub(crate) scheduling: Option<Scheduling>,
+    /// How readily it is killed for memory; `None` leaves that of this process.
+    pub(crate) oom_score: Option<OomScore>,
 }
 
 impl ShellCommand {
@@ -59,8 +62,8 @@ impl ShellCommand {
     }
 
     pub(crate) fn start_in(image: &Image, options: ShellOptions<'_>) -> io::Result<Self> {
-        let ShellOptions { cgroup, deadline, environment, ignored, output, scheduling } = options;
-        let kind = Kind::Command { deadline, scheduling, cgroup, output };
+        let ShellOptions { cgroup, deadline, environment, ignored, output, scheduling, oom_score } = options;
+        let kind = Kind::Command { deadline, scheduling, oom_score, cgroup, output };
         spawn(&SpawnSpec { image, environment, descriptors: &[], ignored, kind }).map(Self)
     }
 

@@ -5,6 +5,7 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::AtomicU64;
 
 use crate::process::image::Image;
+use crate::process::oom_score::OomScore;
 use crate::process::scheduling::Scheduling;
 use crate::process::signal_set::Set;
 use crate::process::terminal::ForegroundHandover;
@@ -35,6 +36,8 @@ pub(crate) enum Kind<'a> {
         deadline: Option<&'a AtomicU64>,
         /// Its scheduling; `None` leaves that of its parent.
         scheduling: Option<Scheduling>,
+        /// How readily it is killed for memory; `None` leaves that of its parent.
+        oom_score: Option<OomScore>,
         /// The directory of the control group that it is born into; `None` leaves it in its parent's.
         cgroup: Option<BorrowedFd<'a>>,
         /// Its stdout and stderr; `None` is the stderr of its parent.
@@ -46,6 +49,8 @@ pub(crate) enum Kind<'a> {
         deadline: &'a AtomicU64,
         /// Its scheduling; `None` leaves that of its parent.
         scheduling: Option<Scheduling>,
+        /// How readily it is killed for memory; `None` leaves that of its parent.
+        oom_score: Option<OomScore>,
         /// The directory of the control group that it is born into; `None` leaves it in its parent's.
         cgroup: Option<BorrowedFd<'a>>,
         /// Whose foreground of the terminal it takes.

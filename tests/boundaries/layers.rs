@@ -41,7 +41,7 @@ const PROGRAM: [(&str, &[&str]); 13] = [
 ];
 
 /// The same of what it has for processes.
-const PROCESS: [(&str, &[&str]); 26] = [
+const PROCESS: [(&str, &[&str]); 27] = [
     ("descriptors", &[]),
     ("image", &[]),
     ("signal_set", &[]),
@@ -55,6 +55,7 @@ const PROCESS: [(&str, &[&str]); 26] = [
     ("signals", &["signal_set", "system"]),
     ("memory", &["cgroup", "system"]),
     ("priority", &["scheduling"]),
+    ("oom_score", &[]),
     ("quota", &["cgroup"]),
     ("room_for_threads", &["cgroup"]),
     ("limits", &["room_for_threads", "system"]),
@@ -64,10 +65,10 @@ const PROCESS: [(&str, &[&str]); 26] = [
     ("procfs", &["spin_watch"]),
     ("terminal", &["procfs", "system"]),
     ("tree", &["cgroup", "procfs", "scheduling", "system"]),
-    ("spawn_spec", &["image", "scheduling", "signal_set", "terminal"]),
-    ("child", &["scheduling", "signal_set", "spawn_spec", "system", "terminal"]),
+    ("spawn_spec", &["image", "oom_score", "scheduling", "signal_set", "terminal"]),
+    ("child", &["oom_score", "scheduling", "signal_set", "spawn_spec", "system", "terminal"]),
     ("spawn", &["child", "spawn_spec", "system"]),
-    ("shell", &["image", "reap", "scheduling", "signal_set", "spawn", "spawn_spec", "system"]),
+    ("shell", &["image", "oom_score", "reap", "scheduling", "signal_set", "spawn", "spawn_spec", "system"]),
 ];
 
 /// The same of its reports.
@@ -176,7 +177,7 @@ const PROTOCOL: [(&str, &[&str]); 34] = [
 ];
 
 /// The same of `neli`.
-const LIBRARY: [(&str, &[&str]); 29] = [
+const LIBRARY: [(&str, &[&str]); 30] = [
     ("alarm", &[]),
     ("clock", &[]),
     ("command", &[]),
@@ -191,10 +192,11 @@ const LIBRARY: [(&str, &[&str]); 29] = [
     ("wording", &[]),
     ("bootstrap", &["election"]),
     ("error", &["reason", "text", "wording"]),
-    ("event", &["reason", "wording"]),
+    ("event", &["clock", "reason", "wording"]),
     ("waiter", &["alarm", "clock"]),
     ("events", &["event"]),
-    ("kafka", &["clock", "election", "error", "sealed_memfd", "text"]),
+    ("leadership", &["event"]),
+    ("kafka", &["clock", "election", "error", "names", "sealed_memfd", "text"]),
     ("lease", &["clock", "command", "error", "reason"]),
     ("session", &["clock", "election", "kafka", "text"]),
     ("state", &["command", "error", "event", "lease"]),
@@ -218,9 +220,10 @@ const LIBRARY: [(&str, &[&str]); 29] = [
             "task_guard",
             "text",
             "waiter",
+            "wording",
         ],
     ),
-    ("handle", &["command", "error", "event", "events", "lead", "lease", "state"]),
+    ("handle", &["clock", "command", "error", "event", "events", "lead", "leadership", "lease", "state"]),
     (
         "builder",
         &[
@@ -245,12 +248,26 @@ const LIBRARY: [(&str, &[&str]); 29] = [
     ("roles", &["builder", "driver", "election", "error", "events", "handle", "lead", "names"]),
     (
         "follower",
-        &["builder", "clock", "election", "error", "event", "kafka", "roles", "session", "text", "waiter", "wording"],
+        &[
+            "builder",
+            "clock",
+            "election",
+            "error",
+            "event",
+            "events",
+            "kafka",
+            "leadership",
+            "roles",
+            "session",
+            "text",
+            "waiter",
+            "wording",
+        ],
     ),
 ];
 
 /// The same of what `neli` has for Kafka's clients.
-const KAFKA: [(&str, &[&str]); 22] = [
+const KAFKA: [(&str, &[&str]); 23] = [
     ("answer_limit", &[]),
     ("embedded", &[]),
     ("error_class", &[]),
@@ -260,11 +277,12 @@ const KAFKA: [(&str, &[&str]); 22] = [
     ("librdkafka", &["error_class"]),
     ("broker_watch", &["embedded", "event"]),
     ("context", &["access", "error_class"]),
-    ("identity", &["event", "librdkafka"]),
+    ("identity", &["answer_limit", "error_class", "event", "librdkafka"]),
     ("pace", &["access"]),
+    ("same_machine", &["access", "context"]),
     ("partition_consumer", &["librdkafka"]),
     ("source", &["access"]),
-    ("group", &["access", "context", "error_class", "librdkafka", "pace"]),
+    ("group", &["access", "answer_limit", "context", "error_class", "librdkafka", "pace"]),
     ("group_right", &["error_class", "group", "librdkafka"]),
     ("reading", &["context", "error_class", "event", "partition_consumer", "source"]),
     ("topic", &["access", "answer_limit", "context", "error_class", "librdkafka"]),

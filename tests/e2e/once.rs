@@ -214,7 +214,7 @@ fn facts_that_can_not_be_read_are_no_reason_to_run() {
     let mut run = once(&stage, "true").lease("2s").option("--on-loss", "exit").start();
     assert_eq!(run.await_release().text("why"), "facts-unavailable");
     assert_eq!(run.status(), 80);
-    assert_eq!(run.warnings_with("a record of this key is none").len(), 1, "{run:?}");
+    assert_eq!(run.warnings_with("a record of the key is in no form that this version knows").len(), 1, "{run:?}");
     assert_eq!(runs(&stage), 0);
     // Whoever takes it back has the key run.
     pen.write_tombstone(&key);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use neli::program::clock;
 use neli_proto::time::Time;
-use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
+use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order, ReceivedAnswer};
 use neli_run::process::release_queue::ReleaseQueue;
 use neli_run::process::signal_set::Set;
 use neli_run::process::system;
@@ -136,15 +136,22 @@ impl GuardFixture {
 
     /// The next answer, and what came with it.
     pub(crate) fn receive_with_descriptor(&self) -> (Answer, Option<OwnedFd>) {
+        let received = self.await_message().expect("the guard has ended");
+        (received.answer, received.descriptor)
+    }
+
+    /// The next answer; `None` if the guard has ended.
+    pub(crate) fn receive_if_alive(&self) -> Option<Answer> {
+        self.await_message().map(|received| received.answer)
+    }
+
+    fn await_message(&self) -> Option<ReceivedAnswer> {
         loop {
             match self.handle().receive() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     await_readable(self.handle().as_fd(), "an answer");
                 }
-                other => {
-                    let received = other.unwrap().expect("the guard has ended");
-                    return (received.answer, received.descriptor);
-                }
+                other => return other.unwrap(),
             }
         }
     }

@@ -1,6 +1,7 @@
 //! A job at its memory limit, which guard and job share: whatever the guard opens or allocates then may stall, or fail.
 
 use std::fs;
+use std::iter;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use harness::not_tested;
 use harness::process::Process;
 use neli::program::clock;
 use neli_run::guard::{Answer, Order};
+use nix::sys::signal::Signal;
 use nix::unistd::{self, Pid};
 
 use crate::fixture::{GuardFixture, exclusive, grant, script};
@@ -82,8 +84,9 @@ fn parent_with(file: &str) -> Option<PathBuf> {
     has_it.then_some(parent)
 }
 
-/// How late after the guard's deadline the last process of a leaking job is gone.
-fn lateness(memory: &Memory, cgroup: Option<i32>) -> Duration {
+/// How late after the guard's deadline the last process of a leaking job is gone. `None` if the kernel killed the guard for memory, as it
+/// may where the guard could not exempt itself: then the supervisor kills what is left, and here this function.
+fn lateness(memory: &Memory, cgroup: Option<i32>) -> Option<Duration> {
     let mut fixture = GuardFixture::configured(script(LEAKS), |guard_config| guard_config.cgroup = cgroup);
     memory.hold(fixture.handle().pid());
     fixture.start(0, clock::now() + LEASE);
@@ -91,11 +94,18 @@ fn lateness(memory: &Memory, cgroup: Option<i32>) -> Duration {
         for _ in 0..RESPAWNS {
             fixture.pipe.next_line();
         }
-        fixture.send(&Order::Lease(grant(0, clock::now() + LEASE)));
+        if fixture.handle().send(&Order::Lease(grant(0, clock::now() + LEASE))).is_err() {
+            kill_rest(&fixture);
+            return None;
+        }
     }
     let mut deadline = None;
     let late = loop {
-        match fixture.receive() {
+        let Some(answer) = fixture.receive_if_alive() else {
+            kill_rest(&fixture);
+            return None;
+        };
+        match answer {
             Answer::Extended { until } => deadline = Some(until),
             Answer::Fenced { gone_at, .. } => break gone_at.unwrap().since(deadline.expect("an extended lease")),
             Answer::Exited { .. } => {}
@@ -113,7 +123,17 @@ fn lateness(memory: &Memory, cgroup: Option<i32>) -> Duration {
         }
     };
     assert_eq!(Process::with_variable("PIPE", &fixture.pipe.path()), []);
-    late
+    Some(late)
+}
+
+fn kill_rest(fixture: &GuardFixture) {
+    harness::wait::until_true("the end of the job", || {
+        let left = Process::with_variable("PIPE", &fixture.pipe.path());
+        for process in &left {
+            process.signal(Signal::SIGKILL);
+        }
+        left.is_empty()
+    });
 }
 
 fn assert_in_time(file: &str) {
@@ -125,7 +145,7 @@ fn assert_in_time(file: &str) {
     let number = group.as_ref().map(|group| group.as_fd().as_raw_fd());
     let limit = if unistd::geteuid().is_root() { LATE } else { LATE_OF_ORDINARY };
     for cgroup in [None, number].into_iter().take(1 + usize::from(number.is_some())) {
-        let late: Vec<Duration> = (0..ROUNDS).map(|_| lateness(&memory, cgroup)).collect();
+        let late: Vec<Duration> = iter::repeat_with(|| lateness(&memory, cgroup)).flatten().take(ROUNDS).collect();
         let how = if cgroup.is_some() { "with a group" } else { "without a group" };
         assert!(late.iter().all(|late| *late < limit), "{file}, {how}: {late:?}");
     }

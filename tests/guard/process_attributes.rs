@@ -89,6 +89,26 @@ fn priorities_are_handed_on() {
     assert_handed_on("chrt --idle --pid 0 $$; taskset --pid 1 $$ > /dev/null");
 }
 
+/// The bit of that capability in `/proc/PID/status`.
+const CAP_SYS_RESOURCE: u64 = 1 << 24;
+
+/// At a memory limit that guard and job share, the kernel kills the largest process that is not exempt. The job is not exempt:
+/// the test of its attributes shows that.
+#[test]
+fn a_guard_is_not_killed_for_memory() {
+    let fixture = GuardFixture::with(vec!["sleep".into(), "600".into()]);
+    fixture.start(0, far_deadline());
+    let read = |name: &str| fs::read_to_string(format!("/proc/{}/{name}", fixture.handle().pid())).unwrap();
+    let (score, status) = (read("oom_score_adj"), read("status"));
+    let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap();
+    if u64::from_str_radix(capabilities.trim(), 16).unwrap() & CAP_SYS_RESOURCE == 0 {
+        return harness::not_tested(
+            "this process has no CAP_SYS_RESOURCE, and may exempt none from being killed for memory",
+        );
+    }
+    assert_eq!(score, "-1000\n");
+}
+
 #[test]
 fn real_time_scheduling_is_handed_on() {
     if !nix::unistd::geteuid().is_root() {

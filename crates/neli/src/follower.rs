@@ -16,6 +16,7 @@ use crate::events::Events;
 use crate::kafka::access::Access;
 use crate::kafka::embedded::in_process::EmbeddedBroker;
 use crate::kafka::source::{IfMissing, Source};
+use crate::leadership::Leadership;
 use crate::roles::RoleNames;
 use crate::text::reason;
 use crate::waiter::Waiter;
@@ -28,41 +29,6 @@ const WARNINGS_KEPT: usize = 32;
 
 /// How many events may wait for the thread; those that send them wait beyond that.
 const EVENTS_WAITING: usize = 1024;
-
-/// What a [`Follower`] knows of who leads.
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let broker = neli::EmbeddedBroker::start()?;
-/// # let mut follower = neli::Follower::builder("billing").embedded(&broker).start()?;
-/// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
-/// # let lead = election.lead().await?;
-/// # while follower.leader().is_none() { follower.changed().await? }
-/// use neli::Leadership;
-///
-/// match follower.leadership() {
-///     Leadership::Led(leader) => println!("requests go to {:?}", leader.name),
-///     Leadership::Vacant => println!("nobody leads: requests are refused, or wait"),
-///     Leadership::Unknown { trouble: Some(trouble) } => println!("not known who leads: {trouble}"),
-///     Leadership::Unknown { trouble: None } => println!("not known who leads, yet"),
-/// }
-/// # Ok(()) }
-/// ```
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Leadership {
-    /// This one leads, by a record that is younger than its lease. What was the leader a moment ago may not be now: the leader itself checks
-    /// its lease.
-    Led(Leader),
-    /// Nobody leads: the journal has been read, and its last term was released, or there was none.
-    Vacant,
-    /// It is not known whether anybody leads.
-    Unknown {
-        /// What keeps the follower from knowing, in one line: no broker answers, the topic does not exist yet, a batch can't be
-        /// decoded. It goes on trying. `None` where nothing does: the journal is still being read, or the leader has been silent for its
-        /// whole lease and no other has claimed.
-        trouble: Option<String>,
-    },
-}
 
 /// Learns who leads an election, to route requests to the leader for example. It needs READ on the topic alone, joins no group, and
 /// writes nothing. Where the topic does not exist yet, it waits for it. A clone is the same follower.

@@ -11,8 +11,8 @@ use crate::command::Command;
 use crate::error::Error;
 use crate::event::Leader;
 use crate::events::Events;
-use crate::follower::Leadership;
 use crate::lead::Lead;
+use crate::leadership::Leadership;
 use crate::lease::Lease;
 use crate::state::{Shared, State};
 

@@ -38,10 +38,11 @@ mod tests {
     use super::*;
 
     /// What a program with the library is never told, file by file: it has no hook for it.
-    const NOT_OF_THE_LIBRARY: [(&str, &str); 8] = [
+    const NOT_OF_THE_LIBRARY: [(&str, &str); 9] = [
         // The facts of `--once`.
         ("facts/topic_of_facts.rs", "drop --no-create-topic"),
         ("kafka/facts.rs", "a longer --lease gives more"),
+        ("src/fact.rs", "forget --force"),
         ("topic/risk.rs", "--once-retention"),
         // The priority of a candidate of `neli-run`.
         ("candidate/preempting.rs", "(--preempt)"),

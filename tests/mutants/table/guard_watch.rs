@@ -76,7 +76,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "LookBeforeTheKnown",
         breaks: "R4: the guard kills what it knows and looks for the rest at once, which stalls at the memory limit",
-        edits: &[edit(KILLING, "if ‹self.is_by_what_is_known()› { &[Means::Known] } else", "false")],
+        edits: &[edit(KILLING, "if ‹self.uses_known_processes_only()› {\n            &[KillMethod::Known]", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {

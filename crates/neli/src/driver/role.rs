@@ -17,7 +17,8 @@ use crate::nodes::{self, HasNode};
 use crate::reason::Reason;
 use crate::state::State;
 use crate::task_guard::TaskGuard;
-use crate::{text, wording};
+use crate::text;
+use crate::wording;
 
 /// How many events are kept for each subscriber.
 const EVENT_CAPACITY: usize = 256;

@@ -12,7 +12,7 @@ use neli_proto::time::Time;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::sync::{broadcast, watch};
 
-use super::{Leadership, State};
+use super::State;
 use crate::clock;
 use crate::election::Elections;
 use crate::error::Error;
@@ -20,6 +20,7 @@ use crate::event::{Event, Leader};
 use crate::kafka::embedded::Connection;
 use crate::kafka::event::{KafkaEvent, ReadingEvent};
 use crate::kafka::source::Source;
+use crate::leadership::Leadership;
 use crate::session::event::RoleEvent;
 use crate::session::readers::{Output, Readers};
 use crate::text;

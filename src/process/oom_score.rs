@@ -1,0 +1,58 @@
+//! How readily the kernel kills a process when memory runs out: `/proc/PID/oom_score_adj`.
+
+use std::fs;
+
+use nix::fcntl::{self, OFlag};
+use nix::sys::stat::Mode;
+use nix::unistd;
+
+/// The value of a process that the kernel never kills for memory.
+const EXEMPT: &str = "-1000";
+
+/// A value of `oom_score_adj`, as the kernel shows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OomScore {
+    text: [u8; Self::LONGEST],
+    length: usize,
+}
+
+impl OomScore {
+    /// Of `-1000`, and the end of the line.
+    const LONGEST: usize = 6;
+
+    /// Exempts this process and its later children from being killed for memory, if that is allowed (`CAP_SYS_RESOURCE`). Returns the value
+    /// that it had, which a child that is not to be exempt gets back.
+    pub(crate) fn exempt_this_process() -> Option<Self> {
+        let earlier = Self::of(&fs::read_to_string("/proc/self/oom_score_adj").ok()?)?;
+        fs::write("/proc/self/oom_score_adj", EXEMPT).is_ok().then_some(earlier)
+    }
+
+    fn of(shown: &str) -> Option<Self> {
+        let mut text = [0; Self::LONGEST];
+        text.get_mut(..shown.len())?.copy_from_slice(shown.as_bytes());
+        Some(Self { text, length: shown.len() })
+    }
+
+    /// Gives this process that value. May be called between fork and exec: it allocates nothing.
+    pub(crate) fn restore(self) {
+        let flags = OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+        // Where there is no /proc any more, the value stays as it is: the process runs all the same.
+        if let Ok(file) = fcntl::open(c"/proc/self/oom_score_adj", flags, Mode::empty()) {
+            let _ = unistd::write(file, &self.text[..self.length]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_the_kernel_shows_is_kept_as_it_is() {
+        for shown in ["0\n", "-1000\n", "1000\n"] {
+            let score = OomScore::of(shown).unwrap();
+            assert_eq!(&score.text[..score.length], shown.as_bytes());
+        }
+        assert!(OomScore::of("-10000\n").is_none());
+    }
+}
