@@ -12,6 +12,7 @@ use crate::mutant::{Mutant, Notice};
 /// What the model says when it has found what a mutant must lead to.
 const BREACHES: &[&str] = &[
     ": DeadlineMovedBack after ",
+    ": KeptForgotten after ",
     ": RanAgain after ",
     ": ReleasedUnread after ",
     ": StartedLate after ",

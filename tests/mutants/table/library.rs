@@ -27,7 +27,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "NothingBeforeRelease",
         breaks: "Builder::before_release: its callback is refused once the lead is to be given up",
-        edits: &[edit(LEASE, "self.begin_unless(‹|phase| phase.over›)", "Phase::ends")],
+        edits: &[edit(LEASE, "self.begin_unless(|phase| ‹phase.over›)", "phase.ends()")],
         noticed_by: &[Library("the_callback_runs_under_the_lease_when_tasks_were_dropped")],
     },
 ];

@@ -50,7 +50,8 @@ impl Hasher for Identity {
 }
 
 /// Looks at every state of the world, with `rule` broken, until something happens that must not. With a broken rule only
-/// two jobs at once count, a job in a topic that nobody has judged, a release by a guard that has not read all, and what must never
+/// two jobs at once count, a job in a topic that nobody has judged, a release by a guard that has not read all, a forgotten key that is
+/// taken for done, and what must never
 /// become of a guard that is started late; with the right ones everything does. The variable `A_RULE_IS_BROKEN` says that a rule of the real objects is broken (`tests/mutants`).
 pub(crate) fn search(setup: Setup, rule: Option<WorldFlaw>) -> Found {
     break_only(rule);
@@ -61,6 +62,7 @@ pub(crate) fn search(setup: Setup, rule: Option<WorldFlaw>) -> Found {
             || matches!(
                 breach,
                 Breach::DeadlineMovedBack
+                    | Breach::KeptForgotten
                     | Breach::RanAgain
                     | Breach::ReleasedUnread
                     | Breach::StartedLate
