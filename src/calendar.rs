@@ -10,6 +10,7 @@ use croner::Cron;
 use jiff::civil::{DateTime, date};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
+use neli_proto::time::millis;
 use neli_proto::window::{Span, Window};
 
 /// Windows are counted from here, a Monday, so that those of a week begin on Mondays.
@@ -163,7 +164,7 @@ impl Calendar {
     #[must_use]
     pub fn longest_window(&self, wall_ms: u64, least: Duration) -> Option<Duration> {
         let day = DAY.unsigned_abs() * 1_000;
-        let least_ms = u64::try_from(least.as_millis()).unwrap_or(u64::MAX).max(1);
+        let least_ms = millis(least).max(1);
         // A window that is longer than the step between two moments is shown at one of them. What is shorter than a day is the same on
         // each day that has windows, but where clocks are changed.
         let by_day = (least_ms.max(day), wall_ms + YEARS * 366 * day);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use neli::program::clock;
 use neli_proto::observer::Leadership;
+use neli_proto::time::millis;
 use serde::Serialize;
 
 use crate::command::reading::{self, Place, Reading, Unread, observe, read_at};
@@ -63,7 +64,7 @@ pub fn main(assert: &Assert, look: impl FnOnce() -> Result<Look, StartupError>) 
         Verdict::Unknown(why) => (ExitStatus::Answer(4), None, Some(why)),
     };
     if assert.json {
-        let left_ms = answer.left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+        let left_ms = answer.left.map(millis);
         let ts = timestamp(clock::wall_ms());
         let line = Line { ts, term: assert.term, leads, by: answer.by, left_ms, why };
         // Strings and numbers under string keys always serialize.

@@ -9,6 +9,7 @@ use neli_proto::journal::Journal;
 use neli_proto::observer::{Finding, Found, History, Leadership, PastTerm, ReadAt, TermEnd};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{Offset, Record};
+use neli_proto::time::millis;
 
 use crate::command::page::{Style, Tone, columns, wrapped};
 use crate::command::reading::{self, ElectionKey, Input, Place, Reading, Unread, is_hello, key_of_election, read_at};
@@ -37,7 +38,7 @@ const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 pub fn main(history: &HistoryOf) -> Result<ExitStatus, StartupError> {
     let HistoryOf { look, since, check, svg } = history;
     let now_ms = clock::wall_ms();
-    let from_ms = since.map_or(0, |since| now_ms.saturating_sub(u64::try_from(since.as_millis()).unwrap_or(u64::MAX)));
+    let from_ms = since.map_or(0, |since| now_ms.saturating_sub(millis(since)));
     let (election, Read { history: read, others, is_known }) = reading::run(read(look, from_ms))?;
     if !is_known {
         return Err(StartupError::with(VACANT, no_record(&election, &others)));

@@ -8,6 +8,7 @@ use neli_proto::journal::Journal;
 use neli_proto::observer::{Leadership, Observer, ReadAt};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{Offset, Record};
+use neli_proto::time::millis;
 use serde::Serialize;
 
 use crate::command::page::{Style, columns};
@@ -225,7 +226,7 @@ fn line<'a>(found: &'a Found, name: &'a Name, observer: &'a Observer, at: ReadAt
         why: Some(leadership(current)).filter(|_| !matches!(current, Leadership::Led { .. })),
         leader: leader.map(|leader| leader.shown().to_owned()),
         term: leader.map(|leader| leader.term),
-        heartbeat_age_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+        heartbeat_age_ms: age.map(millis),
         standbys: observer.standbys(at).len(),
     }
 }

@@ -6,7 +6,7 @@ use neli::program::{ElectionId, clock};
 use neli_proto::journal::View;
 use neli_proto::observer::{Leader, Leadership};
 use neli_proto::record::{Body, Offset, What};
-use neli_proto::time::Time;
+use neli_proto::time::{Time, millis};
 use serde::Serialize;
 
 use crate::command::reading::{self, Input, Reading, Seen, Unread, read_at};
@@ -104,7 +104,7 @@ pub fn main(resign: &Resign) -> Result<ExitStatus, StartupError> {
         why: Some(sentence.clone()).filter(|_| outcome != Outcome::Resigned),
         from,
         to,
-        gap_ms: gap.map(|gap| u64::try_from(gap.as_millis()).unwrap_or(u64::MAX)),
+        gap_ms: gap.map(millis),
     });
     answered(line, outcome.status(), sentence)
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use neli::program::{ElectionId, Key, ReadRecord, clock};
 use neli_proto::journal::Journal;
 use neli_proto::record::Offset;
-use neli_proto::time::Time;
+use neli_proto::time::{Time, millis};
 
 use crate::command::reading::{
     self, ElectionKey, Input, Place, Reading, Unread, is_hello, key_of_election, no_answer, read_at,
@@ -201,9 +201,7 @@ impl Show<'_> {
             WatchFrom::Since(_) | WatchFrom::Start => start,
         };
         let since_ms = match self.watch.from.unwrap_or(WatchFrom::End) {
-            WatchFrom::Since(span) => {
-                read_at().wall_ms.saturating_sub(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
-            }
+            WatchFrom::Since(span) => read_at().wall_ms.saturating_sub(millis(span)),
             WatchFrom::End | WatchFrom::Offset(_) | WatchFrom::Start => 0,
         };
         let from = start.max(first - RUN_UP);

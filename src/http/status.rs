@@ -1,11 +1,9 @@
 //! `/status`: the snapshot as JSON, as docs/http.md says. The page for people shows the same.
 
-use std::time::Duration;
-
 use neli_proto::candidate::Position;
 use neli_proto::node::{Awaited, Leader, Status, Vacancy};
 use neli_proto::record::{JobState, MemberId};
-use neli_proto::time::Time;
+use neli_proto::time::{Time, millis};
 use serde::Serialize;
 
 use super::snapshot::{RoleSnapshot, Snapshot};
@@ -235,8 +233,4 @@ const fn position(position: &Position) -> &'static str {
         Position::Standby(_) => "standby",
         Position::Suspended => "suspended",
     }
-}
-
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

@@ -10,7 +10,7 @@ use neli_proto::health::Failure;
 use neli_proto::node::{Awaited, Awaits, Note, Refusal, Status};
 use neli_proto::record::{JobState, Offset, Why};
 use neli_proto::supervisor::{self, JobStatus};
-use neli_proto::time::Time;
+use neli_proto::time::{Time, millis};
 
 use crate::config::Config;
 use crate::exit::ExitStatus;
@@ -40,7 +40,7 @@ impl Moment {
     fn claim(&self) -> Option<Due> {
         let Awaits { what, until } = self.awaits?;
         let left = until?.since(self.now);
-        let wall_ms = self.wall_ms.saturating_add(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+        let wall_ms = self.wall_ms.saturating_add(millis(left));
         matches!(what, Awaited::ClaimDelay | Awaited::CoolOff | Awaited::Silence).then_some(Due { wall_ms, left })
     }
 }
@@ -334,7 +334,7 @@ pub(crate) fn of_roles(led: &[String], count: usize) -> String {
 
 /// What keeps Kafka from its work, and for how long it has done so; by this wall clock. It follows what the node does.
 pub(crate) fn of_trouble(lasted: Duration, trouble: &Trouble, wall_ms: u64) -> String {
-    let lasted = u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX);
+    let lasted = millis(lasted);
     let since = timestamp(wall_ms.saturating_sub(lasted));
     match trouble {
         Trouble::NoBroker(error) => format!("; no broker reached since {since}: {error}"),

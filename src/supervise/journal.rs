@@ -1,7 +1,7 @@
 //! What happens to one election in Kafka goes to its node, and what a person is to know of it to the log.
 
 use neli::program::{RoleEvent, clock};
-use neli_proto::time::Time;
+use neli_proto::time::{Time, millis};
 
 use super::MainLoop;
 use super::kafka::Trust;
@@ -64,7 +64,7 @@ impl MainLoop {
             Trust::From { at, is_known: false } => at,
         };
         let left = trusted_from.since(now);
-        let left_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+        let left_ms = millis(left);
         let until = timestamp(clock::wall_ms().saturating_add(left_ms));
         self.logger.warn(format!(
             "the embedded broker before this one was killed, and its journal is lost: a job may still run under a lease from it, \

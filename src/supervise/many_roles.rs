@@ -4,7 +4,7 @@ use neli::program::{Report, clock, names};
 use neli_proto::many_roles::{ManyRoles, Settings};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::MemberId;
-use neli_proto::time::Time;
+use neli_proto::time::{Time, millis};
 use neli_proto::topic::{self, Risk};
 
 use super::{MainLoop, role};
@@ -66,7 +66,7 @@ impl MainLoop {
 
     fn warn_of_doubt(&self, why: &str, until: Time) {
         let left = until.since(clock::now());
-        let left_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+        let left_ms = millis(left);
         let at = timestamp(clock::wall_ms().saturating_add(left_ms));
         self.logger
             .warn(format!("{why}; it may have gone: until {at} nothing is claimed, unless that is known before"));

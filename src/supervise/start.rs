@@ -9,6 +9,7 @@ use std::rc::Rc;
 use neli::program::embedded::BrokerFinder;
 use neli::program::{Access, Brokers, Client, ElectionId};
 use neli_proto::record::MemberId;
+use neli_proto::time::millis;
 use nix::sys::prctl;
 use nix::unistd;
 
@@ -169,7 +170,7 @@ pub(super) fn release_config(config: &Config, access: &Access, election: &Electi
         client: Client { brokers: Brokers::At(access.bootstrap.clone()), properties: access.properties.clone() },
         election: election.clone(),
         name: config.name.clone(),
-        lease_ms: u64::try_from(config.timings.lease().as_millis()).unwrap_or(u64::MAX),
+        lease_ms: millis(config.timings.lease()),
     };
     // A struct of strings and numbers always has a JSON form.
     serde_json::to_value(&settings).unwrap_or_default()

@@ -12,9 +12,8 @@ use crate::listener::silence;
 use crate::precedence::HELLO_HOLDS;
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, MemberId, Offset, Record, What};
-use crate::time::Time;
+use crate::time::{Time, millis};
 use lost::Lost;
-use receipt::millis;
 use side_by_side::SideBySide;
 
 pub use history::{Finding, Found, History, PastTerm, TermEnd};
@@ -335,9 +334,10 @@ impl Observer {
         let (View::Led(_), None, Some(leader)) = (self.journal.view(), self.broker_clock, &self.leader) else {
             return None;
         };
-        let is_ahead = leader.last_record.written_ms.is_some_and(|written| {
-            written.saturating_sub(at.wall_ms) > u64::try_from(CLOCKS_DIFFER.as_millis()).unwrap_or(u64::MAX)
-        });
+        let is_ahead = leader
+            .last_record
+            .written_ms
+            .is_some_and(|written| written.saturating_sub(at.wall_ms) > millis(CLOCKS_DIFFER));
         let is_silent = matches!(self.leadership(at), Leadership::Silent { .. });
         (is_ahead || is_silent).then(|| leader.two_beats())
     }

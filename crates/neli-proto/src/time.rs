@@ -57,6 +57,12 @@ impl Sub<Duration> for Time {
     }
 }
 
+/// Whole milliseconds: the part of one that is left over is dropped.
+#[must_use]
+pub fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Milliseconds, rounded up: what is not zero stays so.
 #[must_use]
 pub fn millis_rounded_up(span: Duration) -> u64 {

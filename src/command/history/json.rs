@@ -2,6 +2,7 @@
 
 use neli::program::ElectionId;
 use neli_proto::observer::{Finding, Found, ReadAt};
+use neli_proto::time::millis;
 use serde::Serialize;
 
 use super::{End, Row, or_null, sentence};
@@ -68,7 +69,6 @@ fn line(of: &impl Serialize) -> String {
 }
 
 fn term<'a>(election: &'a ElectionId, at: ReadAt, row: &'a Row<'_>) -> TermLine<'a> {
-    let millis = |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     let release = match row.end {
         End::Released(release) => Some(release),
         End::Leads | End::Overlapped | End::Silent | End::Unknown => None,

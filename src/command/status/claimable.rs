@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use neli_proto::listener::silence;
 use neli_proto::observer::{Leadership, Observer, ReadAt, Standby};
+use neli_proto::time::millis;
 use neli_proto::timings::LONGEST_LEASE;
 
 use crate::command::page::Page;
@@ -69,10 +70,6 @@ impl View<'_> {
 pub(super) fn moment(at: ReadAt, left: Duration) -> String {
     let seconds = Duration::from_secs(left.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX));
     format!("at {} (in {})", time_of_day(at.wall_ms.saturating_add(millis(left))), span(seconds))
-}
-
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use neli::program::ElectionId;
 use neli_proto::journal::EarlierJob;
 use neli_proto::observer::{AgeBy, KnownCandidate, Leader, Leadership, ReadAt, Release, Standby};
 use neli_proto::record::MemberId;
+use neli_proto::time::millis;
 use serde::Serialize;
 
 use super::Snapshot;
@@ -219,8 +220,4 @@ impl<'a> CandidateLine<'a> {
             failed_runs,
         }
     }
-}
-
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

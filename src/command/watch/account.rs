@@ -1,13 +1,11 @@
 //! The output of `watch` for each record: every record with the law's verdict, as JSON; or each change, as a
 //! sentence.
 
-use std::time::Duration;
-
 use neli_proto::journal::{Journal, Verdict};
 use neli_proto::observer::{Change, Leadership, Observer, ReadAt, Silence};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{MAX_BYTES, Offset, Record};
-use neli_proto::time::Time;
+use neli_proto::time::{Time, millis};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -167,7 +165,6 @@ impl Account {
             let sentence = wording::silent(&silence);
             return self.tell(Some(silence.since_ms), &sentence);
         }
-        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         let Silence { term, name, lease, silent, since_ms } = silence;
         self.push(&Line {
             ts: timestamp(since_ms),

@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 
 use crate::report::log::line::{Due, LONGEST_FIELD};
 use crate::text::cut;
+use neli_proto::time::millis;
 
 /// Whose status `neli-run` exits with.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -383,7 +384,7 @@ pub enum Event {
 }
 
 fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+    serializer.serialize_u64(millis(*duration))
 }
 
 /// Rounded up, so that a lateness is never shown as 0.

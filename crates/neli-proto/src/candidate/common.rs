@@ -17,7 +17,7 @@ use crate::random::Random;
 use crate::record::{Body, MemberId, Offset, Record, Why};
 use crate::status::{Counts, Shown};
 use crate::supervisor::Departure;
-use crate::time::Time;
+use crate::time::{Time, millis};
 use crate::timings::Timings;
 
 /// The number of moments in a heartbeat interval at which the roles of one process beat. For each answer a broker
@@ -152,7 +152,7 @@ impl Common {
     }
 
     pub(super) fn lease_ms(&self) -> u64 {
-        u64::try_from(self.timings.lease().as_millis()).unwrap_or(u64::MAX)
+        millis(self.timings.lease())
     }
 
     /// When the next beat is due after a record sent at `sent`: one interval later, or at the last common moment of

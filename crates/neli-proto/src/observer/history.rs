@@ -4,10 +4,10 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Change, Leader, Leadership, Observer, ReadAt, Release, millis};
+use super::{Change, Leader, Leadership, Observer, ReadAt, Release};
 use crate::journal::{Journal, Verdict};
 use crate::record::{Body, MemberId, Offset, Record};
-use crate::time::Time;
+use crate::time::{Time, millis};
 
 /// A past or current term.
 #[derive(Clone, Debug, Eq, PartialEq)]

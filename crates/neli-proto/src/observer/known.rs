@@ -3,12 +3,13 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::{OverlappedJob, Receipt, millis};
+use super::{OverlappedJob, Receipt};
 use crate::failed_runs;
 use crate::journal::Term;
 use crate::listener::silence;
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, JobState, MemberId, Offset, Record, What};
+use crate::time::millis;
 
 /// The longest interval between a leader's beats, unless it was configured otherwise.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(1);

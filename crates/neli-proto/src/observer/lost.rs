@@ -4,10 +4,11 @@
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
-use super::{Change, Leader, Receipt, Silence, millis};
+use super::{Change, Leader, Receipt, Silence};
 use crate::journal::{Journal, View};
 use crate::precedence::HELLO_HOLDS;
 use crate::record::MemberId;
+use crate::time::millis;
 
 /// The last record and the lease of each such leader, kept for as long as an earlier hello could count.
 #[derive(Clone, Debug, Default)]

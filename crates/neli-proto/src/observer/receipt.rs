@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::time::Time;
+use crate::time::{Time, millis};
 
 /// A time of reading or of showing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -22,10 +22,6 @@ pub struct Receipt {
     pub written_ms: Option<u64>,
     /// It was read live, as it was written: its age is the time since the reading.
     pub is_live: bool,
-}
-
-pub(super) fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The source of an age.

@@ -1,5 +1,7 @@
 //! The lines of `watch`, with a clock that the test holds.
 
+use std::time::Duration;
+
 use neli_proto::journal::Origin;
 use serde_json::Value;
 
