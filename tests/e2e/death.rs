@@ -233,20 +233,26 @@ fn of_a_guard_that_is_stopped() {
     stage.close([leader]);
 }
 
-/// Supervisor and guard are both held up beyond the lease's end: what was too late is said to have been, and how late.
-#[test]
-fn of_no_process_but_the_kill_is_late() {
-    let stage = stage(Elector::Log);
-    let mut first = stage.candidate().lease("1s").start();
-    let term = first.await_lead();
+/// A leader whose supervisor and guard are both stopped until half a second after the lease's end, its guard, and its term.
+fn stopped_beyond_its_lease(stage: &Stage) -> (Running, Process, u64) {
+    let mut leader = stage.candidate().lease("1s").start();
+    let term = leader.await_lead();
     stage.await_witness(term);
-    let guard = first.guard();
-    first.signal(Signal::SIGSTOP);
+    let guard = leader.guard();
+    leader.signal(Signal::SIGSTOP);
     guard.signal(Signal::SIGSTOP);
     wait::until_true("a job that outlives its lease", || {
         let testimony = stage.testimony();
         testimony.of(term).any(|line| line.deadline > 0 && line.at > line.deadline + 500_000_000)
     });
+    (leader, guard, term)
+}
+
+/// Supervisor and guard are both held up beyond the lease's end: what was too late is said to have been, and how late.
+#[test]
+fn of_no_process_but_the_kill_is_late() {
+    let stage = stage(Elector::Log);
+    let (mut first, guard, term) = stopped_beyond_its_lease(&stage);
     guard.signal(Signal::SIGCONT);
     stage.await_gone(term);
     first.signal(Signal::SIGCONT);
@@ -265,16 +271,7 @@ fn of_no_process_but_the_kill_is_late() {
 #[test]
 fn of_a_supervisor_after_a_late_kill() {
     let stage = stage(Elector::Log);
-    let mut first = stage.candidate().lease("1s").start();
-    let term = first.await_lead();
-    stage.await_witness(term);
-    let guard = first.guard();
-    first.signal(Signal::SIGSTOP);
-    guard.signal(Signal::SIGSTOP);
-    wait::until_true("a job that outlives its lease", || {
-        let testimony = stage.testimony();
-        testimony.of(term).any(|line| line.deadline > 0 && line.at > line.deadline + 500_000_000)
-    });
+    let (first, _, _) = stopped_beyond_its_lease(&stage);
     // The kernel continues the guard, whose parent died.
     first.signal(Signal::SIGKILL);
     let release = || stage.verdicts().into_iter().find(|line| line["record"]["kind"] == "release");
