@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Write};
+use std::mem;
 
 use neli::program::{Elections, ReadRecord, names, topics};
 use neli_proto::journal::Journal;
 use neli_proto::observer::{Leadership, Observer, ReadAt};
 use neli_proto::process_hello::ProcessHello;
-use neli_proto::record::{Offset, Record};
+use neli_proto::record::{MemberId, Offset, Record};
 use neli_proto::time::millis;
 use serde::Serialize;
 
@@ -40,14 +41,17 @@ struct Found {
     topic: String,
     partition: i32,
     elections: Observers,
-    /// Hellos of candidates with many roles, in the order of the log.
-    hellos: Vec<Hello>,
+    /// The last hello of each candidate with many roles.
+    hellos: Hellos,
     /// Where the reading began.
     begin: Begin,
 }
 
 /// The elections of a partition.
 type Observers = BTreeMap<Name, Observer>;
+
+/// By the candidate's group and member id.
+type Hellos = BTreeMap<(String, MemberId), Hello>;
 
 /// What an election is called.
 #[derive(Eq, Ord, PartialEq, PartialOrd)]
@@ -57,9 +61,7 @@ struct Name {
 }
 
 /// A hello of a candidate with many roles: it is about elections in several partitions.
-#[derive(Clone)]
 struct Hello {
-    group: String,
     at: ReadAt,
     process: ProcessHello,
     written_ms: Option<u64>,
@@ -156,7 +158,7 @@ async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
 }
 
 async fn read(mut reading: Reading, list: &List, topic: &str, partition: i32) -> Result<Found, StartupError> {
-    let (mut elections, mut hellos) = (Observers::new(), Vec::new());
+    let (mut elections, mut hellos) = (Observers::new(), Hellos::new());
     let begin = read_last(&mut reading, SPAN, list.timeout, |at, record, begin| {
         take_in(&mut elections, &mut hellos, at, record, begin);
     });
@@ -164,12 +166,13 @@ async fn read(mut reading: Reading, list: &List, topic: &str, partition: i32) ->
     Ok(Found { topic: topic.to_owned(), partition, elections, hellos, begin })
 }
 
-fn take_in(elections: &mut Observers, hellos: &mut Vec<Hello>, at: ReadAt, record: ReadRecord, begin: Begin) {
+fn take_in(elections: &mut Observers, hellos: &mut Hellos, at: ReadAt, record: ReadRecord, begin: Begin) {
     let ReadRecord { offset, value, other_key, written_ms, .. } = record;
     let Some(ElectionKey { group, role, is_hello }) = other_key.as_deref().and_then(key_of_election) else { return };
     let process = value.as_deref().filter(|_| is_hello).and_then(ProcessHello::parse);
     if let Some(process) = process.filter(|process| process.roles.is_some()) {
-        hellos.push(Hello { group: group.to_owned(), at, process, written_ms });
+        let candidate = (group.to_owned(), process.member.clone());
+        hellos.insert(candidate, Hello { at, process, written_ms });
         return;
     }
     let name = Name { group: group.to_owned(), role: role.to_owned() };
@@ -186,9 +189,13 @@ fn take_in(elections: &mut Observers, hellos: &mut Vec<Hello>, at: ReadAt, recor
 
 /// A candidate with many roles stands by for each of them, also for those of which nothing else was read.
 fn count_hellos(found: &mut [Found]) {
-    let hellos: Vec<(String, Hello)> =
-        found.iter().flat_map(|found| found.hellos.iter().map(|hello| (found.topic.clone(), hello.clone()))).collect();
-    for (topic, Hello { group, at, process, written_ms }) in hellos {
+    let hellos: Vec<_> = found
+        .iter_mut()
+        .flat_map(|found| {
+            mem::take(&mut found.hellos).into_iter().map(|(candidate, hello)| (found.topic.clone(), candidate, hello))
+        })
+        .collect();
+    for (topic, (group, _), Hello { at, process, written_ms }) in hellos {
         let mapping = process.mapping();
         let partitions = process.partitions.and_then(|partitions| i32::try_from(partitions).ok()).unwrap_or(1).max(1);
         let labels: Vec<String> = if mapping.names().is_empty() {
