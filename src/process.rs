@@ -1,5 +1,6 @@
 //! Processes and what the kernel offers for them: start, signal, reap, find and kill; priority, limits, terminal.
 
+pub(crate) mod attributes;
 pub mod cgroup;
 mod child;
 pub mod descriptors;

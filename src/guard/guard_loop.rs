@@ -26,13 +26,13 @@ use crate::guard::outbox::{self, Waiting};
 use crate::guard::perform::Ending;
 use crate::guard::setup;
 use crate::guard::variables;
+use crate::process::attributes::EarlierAttributes;
 use crate::process::cgroup::Cgroup;
 use crate::process::descriptors;
 use crate::process::image::Image;
 use crate::process::oom_score::OomScore;
 use crate::process::reap::{WaitStatus, reap};
 use crate::process::release_queue::ReleaseQueue;
-use crate::process::scheduling::Scheduling;
 use crate::process::sealed_file;
 use crate::process::spin_watch;
 use crate::process::terminal::Terminal;
@@ -55,10 +55,8 @@ pub(super) struct GuardLoop {
     pub(super) guard_config: GuardConfig,
     /// What the job executes.
     pub(super) image: Image,
-    /// What the job and the release get, when the guard has a better one.
-    pub(super) scheduling_of_job: Option<Scheduling>,
-    /// How readily the kernel kills the job for memory, where the guard is exempt from that.
-    pub(super) oom_score_of_job: Option<OomScore>,
+    /// What the job and the release get back of the attributes that this process has changed for itself.
+    pub(super) attributes_of_job: EarlierAttributes,
     pub(super) tree: Tree,
     pub(super) slot: Slot,
     /// `None` once the supervisor's end is closed.
@@ -112,7 +110,11 @@ impl GuardLoop {
         environment.retain(|(name, _)| !variables::ALL.iter().any(|own| name == own));
         let image = Image::found_by_path(&mem::take(&mut guard_config.command), &environment)?;
         let commands = Commands::new(&guard_config, &environment)?;
-        let scheduling_of_job = setup::raise_priority(guard_config.scheduling);
+        let attributes_of_job = EarlierAttributes {
+            scheduling: setup::raise_priority(guard_config.scheduling),
+            // At a memory limit the kernel would otherwise kill the guard in place of the job that has reached it.
+            oom_score: OomScore::exempt_this_process(),
+        };
         // Without a thread to spare it is not watched.
         let _ = spin_watch::watch_this_thread();
         let cgroup = cgroup.and_then(|directory| Cgroup::open(directory).ok()).map(Rc::new);
@@ -122,10 +124,8 @@ impl GuardLoop {
             guard: Guard::new(guard_config.lease).with_kill_margin(guard_config.kill_margin),
             guard_config,
             image,
-            tree: if scheduling_of_job.is_some() { tree.prioritizing_killed() } else { tree },
-            scheduling_of_job,
-            // At a memory limit the kernel would otherwise kill the guard in place of the job that has reached it.
-            oom_score_of_job: OomScore::exempt_this_process(),
+            tree: if attributes_of_job.scheduling.is_some() { tree.prioritizing_killed() } else { tree },
+            attributes_of_job,
             slot,
             channel: Some(channel),
             supervisor: Supervisor { pid: Pid::from_raw(arguments.supervisor), death, is_known_dead: false },

@@ -165,8 +165,7 @@ impl GuardLoop {
             ignored: self.guard_config.ignored,
             kind: Kind::Job {
                 deadline: lease.deadline(),
-                scheduling: self.scheduling_of_job,
-                oom_score: self.oom_score_of_job,
+                attributes: self.attributes_of_job,
                 cgroup: self.run_cgroup.as_ref().map(AsFd::as_fd),
                 foreground,
             },
@@ -185,8 +184,7 @@ impl GuardLoop {
             environment: &environment,
             ignored: self.guard_config.ignored,
             output,
-            scheduling: self.scheduling_of_job,
-            oom_score: self.oom_score_of_job,
+            attributes: self.attributes_of_job,
         };
         if let Err(end) = self.commands.start(kind, options) {
             self.guard.handle(clock::now(), Event::CommandEnded { kind, end });
@@ -206,7 +204,7 @@ impl GuardLoop {
     /// Has the term released in the supervisor's place: where no other guard of that supervisor delivers releases, becomes the program
     /// that does.
     pub(super) fn release(self, grant: Grant, late: Option<Duration>) -> io::Result<()> {
-        let Self { guard_config, release_queue, scheduling_of_job, oom_score_of_job, .. } = self;
+        let Self { guard_config, release_queue, attributes_of_job, .. } = self;
         let request = ReleaseRequest {
             member: guard_config.member,
             term: grant.term,
@@ -216,12 +214,7 @@ impl GuardLoop {
             release: guard_config.release,
         };
         let Some(deliverer) = release_queue.append(&request)? else { return Ok(()) };
-        if let Some(scheduling) = scheduling_of_job {
-            scheduling.restore()?;
-        }
-        if let Some(oom_score) = oom_score_of_job {
-            oom_score.restore();
-        }
+        attributes_of_job.restore()?;
         release::execute(&guard_config.releaser, deliverer).map(|never| match never {})
     }
 }

@@ -15,7 +15,6 @@ use nix::sys::signal::{self, SigSet, SigmaskHow, Signal};
 use nix::sys::stat::Mode;
 use nix::unistd::{self, Pid};
 
-use crate::process::scheduling::Scheduling;
 use crate::process::signal_set::{HIGHEST, Set};
 use crate::process::spawn_spec::{Kind, SpawnSpec};
 use crate::process::system::{self, Disposition, InChild, StringArray};
@@ -75,11 +74,10 @@ impl InChild for Child<'_> {
     /// The child's whole life until it executes.
     fn run(mut self) -> ! {
         let foreground = if let Kind::Job { foreground, .. } = self.kind { foreground } else { None };
-        if let Kind::Command { scheduling, oom_score, .. } | Kind::Job { scheduling, oom_score, .. } = self.kind {
-            self.join_group(foreground, scheduling);
-            if let Some(oom_score) = oom_score {
-                oom_score.restore();
-            }
+        if let Kind::Command { attributes, .. } | Kind::Job { attributes, .. } = self.kind {
+            self.join_group(foreground);
+            // It runs all the same if that is refused.
+            let _ = attributes.restore();
         }
         for signal in 1..=HIGHEST {
             let disposition = if self.ignored.contains(signal) { Disposition::Ignored } else { Disposition::Default };
@@ -120,7 +118,7 @@ impl<'a> Child<'a> {
     }
 
     /// Dies with its parent from now on, and leads a process group, in the foreground if it is handed over.
-    fn join_group(&self, foreground: Option<ForegroundHandover<'_>>, scheduling: Option<Scheduling>) {
+    fn join_group(&self, foreground: Option<ForegroundHandover<'_>>) {
         let _ = prctl::set_pdeathsig(Signal::SIGKILL);
         if unistd::getppid() != self.parent {
             // It died before it could take us with it.
@@ -132,10 +130,6 @@ impl<'a> Child<'a> {
             && unistd::tcgetpgrp(terminal) == Ok(from)
         {
             let _ = unistd::tcsetpgrp(terminal, unistd::getpid());
-        }
-        if let Some(scheduling) = scheduling {
-            // To give up what is better is always allowed.
-            let _ = scheduling.restore();
         }
     }
 

@@ -11,8 +11,8 @@ use neli_proto::command::CommandEnd;
 use nix::libc::SIGKILL;
 use nix::unistd::Pid;
 
+use crate::process::attributes::EarlierAttributes;
 use crate::process::image::Image;
-use crate::process::oom_score::OomScore;
 use crate::process::reap::WaitStatus;
 use crate::process::scheduling::Scheduling;
 use crate::process::signal_set::Set;
@@ -38,10 +38,8 @@ pub(crate) struct ShellOptions<'a> {
     pub(crate) ignored: Set,
     /// Its stdout and stderr; `None` is this process's stderr.
     pub(crate) output: Option<BorrowedFd<'a>>,
-    /// Its scheduling; `None` leaves this process's.
-    pub(crate) scheduling: Option<Scheduling>,
-    /// How readily it is killed for memory; `None` leaves that of this process.
-    pub(crate) oom_score: Option<OomScore>,
+    /// What it gets back of this process's earlier attributes.
+    pub(crate) attributes: EarlierAttributes,
 }
 
 impl ShellCommand {
@@ -58,12 +56,13 @@ impl ShellCommand {
         scheduling: Option<Scheduling>,
     ) -> io::Result<Self> {
         let image = Image::of_shell(line, environment)?;
-        Self::start_in(&image, ShellOptions { ignored, scheduling, ..ShellOptions::default() })
+        let attributes = EarlierAttributes { scheduling, oom_score: None };
+        Self::start_in(&image, ShellOptions { ignored, attributes, ..ShellOptions::default() })
     }
 
     pub(crate) fn start_in(image: &Image, options: ShellOptions<'_>) -> io::Result<Self> {
-        let ShellOptions { cgroup, deadline, environment, ignored, output, scheduling, oom_score } = options;
-        let kind = Kind::Command { deadline, scheduling, oom_score, cgroup, output };
+        let ShellOptions { cgroup, deadline, environment, ignored, output, attributes } = options;
+        let kind = Kind::Command { deadline, attributes, cgroup, output };
         spawn(&SpawnSpec { image, environment, descriptors: &[], ignored, kind }).map(Self)
     }
 

@@ -4,9 +4,8 @@ use std::ffi::CString;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::AtomicU64;
 
+use crate::process::attributes::EarlierAttributes;
 use crate::process::image::Image;
-use crate::process::oom_score::OomScore;
-use crate::process::scheduling::Scheduling;
 use crate::process::signal_set::Set;
 use crate::process::terminal::ForegroundHandover;
 
@@ -34,10 +33,8 @@ pub(crate) enum Kind<'a> {
     Command {
         /// It executes only before then, as a job; `None`: whenever it comes to it.
         deadline: Option<&'a AtomicU64>,
-        /// Its scheduling; `None` leaves that of its parent.
-        scheduling: Option<Scheduling>,
-        /// How readily it is killed for memory; `None` leaves that of its parent.
-        oom_score: Option<OomScore>,
+        /// What it gets back of its parent's earlier attributes.
+        attributes: EarlierAttributes,
         /// The directory of the control group that it is born into; `None` leaves it in its parent's.
         cgroup: Option<BorrowedFd<'a>>,
         /// Its stdout and stderr; `None` is the stderr of its parent.
@@ -47,10 +44,8 @@ pub(crate) enum Kind<'a> {
     Job {
         /// It executes only before then: nanoseconds of `CLOCK_BOOTTIME`, little-endian.
         deadline: &'a AtomicU64,
-        /// Its scheduling; `None` leaves that of its parent.
-        scheduling: Option<Scheduling>,
-        /// How readily it is killed for memory; `None` leaves that of its parent.
-        oom_score: Option<OomScore>,
+        /// What it gets back of its parent's earlier attributes.
+        attributes: EarlierAttributes,
         /// The directory of the control group that it is born into; `None` leaves it in its parent's.
         cgroup: Option<BorrowedFd<'a>>,
         /// Whose foreground of the terminal it takes.

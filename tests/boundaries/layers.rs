@@ -41,7 +41,7 @@ const PROGRAM: [(&str, &[&str]); 13] = [
 ];
 
 /// The same of what it has for processes.
-const PROCESS: [(&str, &[&str]); 27] = [
+const PROCESS: [(&str, &[&str]); 28] = [
     ("descriptors", &[]),
     ("image", &[]),
     ("signal_set", &[]),
@@ -56,6 +56,7 @@ const PROCESS: [(&str, &[&str]); 27] = [
     ("memory", &["cgroup", "system"]),
     ("priority", &["scheduling"]),
     ("oom_score", &[]),
+    ("attributes", &["oom_score", "scheduling"]),
     ("quota", &["cgroup"]),
     ("room_for_threads", &["cgroup"]),
     ("limits", &["room_for_threads", "system"]),
@@ -65,10 +66,10 @@ const PROCESS: [(&str, &[&str]); 27] = [
     ("procfs", &["spin_watch"]),
     ("terminal", &["procfs", "system"]),
     ("tree", &["cgroup", "procfs", "scheduling", "system"]),
-    ("spawn_spec", &["image", "oom_score", "scheduling", "signal_set", "terminal"]),
-    ("child", &["oom_score", "scheduling", "signal_set", "spawn_spec", "system", "terminal"]),
+    ("spawn_spec", &["attributes", "image", "signal_set", "terminal"]),
+    ("child", &["signal_set", "spawn_spec", "system", "terminal"]),
     ("spawn", &["child", "spawn_spec", "system"]),
-    ("shell", &["image", "oom_score", "reap", "scheduling", "signal_set", "spawn", "spawn_spec", "system"]),
+    ("shell", &["attributes", "image", "reap", "scheduling", "signal_set", "spawn", "spawn_spec", "system"]),
 ];
 
 /// The same of its reports.
