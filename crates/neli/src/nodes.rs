@@ -1,11 +1,11 @@
-//! The nodes of a process's elections on their session with Kafka: what happens in the session is passed to the nodes, and what the
-//! nodes want of Kafka is done in the session. Where there are many roles, [`ManyRoles`] is asked and told between the two.
+//! The nodes of a process's elections and their session with Kafka: the session's events go to the nodes, and the nodes' actions that concern
+//! Kafka are performed in the session. With many roles, [`ManyRoles`] gets the same events, and its events go to the nodes.
 //!
-//! The main loop of `neli-run` and the library's thread both stand on it. What only one of them does with an event (log it, give it to
-//! a guard, show it to users) stays there. Nothing here decides.
+//! The main loop of `neli-run` and the library's thread both use it. Each does by itself what only it does with an event: log it, give it to
+//! a guard, show it to users. Nothing here decides.
 //!
-//! The order of effects: what others wrote is passed to a node before whatever happens to it, and an action is performed before the node
-//! is asked for the next one.
+//! The order of effects: a node gets the records of others before any other event, and an action is performed before the node is asked for the
+//! next one.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -26,34 +26,34 @@ use crate::session::event::RoleEvent;
 use crate::text::ClientError;
 use crate::timeouts::Timeouts;
 
-/// What a loop has in one election, of which the node is a part.
+/// The part of a loop's state that belongs to one election.
 pub trait HasNode {
     /// The node.
     fn node(&self) -> &Node;
     /// The same.
     fn node_mut(&mut self) -> &mut Node;
-    /// The election. Of several roles the partition is known when the topic is.
+    /// The election. With many roles its partition is known once the topic is known.
     fn election(&self) -> &ElectionId;
     /// The same.
     fn election_mut(&mut self) -> &mut ElectionId;
 }
 
-/// The nodes of a process, their session with Kafka, and what spreads the roles.
+/// The nodes of a process, their session with Kafka, and the object that spreads the roles.
 pub struct Nodes<R> {
-    /// By the numbers of the roles.
+    /// In the order of the roles' numbers.
     pub roles: Vec<R>,
-    /// What they share.
+    /// The session that all of them share.
     pub session: Session,
-    /// Where there are many roles.
+    /// With many roles: what spreads them.
     many: Option<ManyRoles>,
-    /// The roles to which something has happened since they were last asked what they want.
+    /// The roles whose nodes had an event since they were last asked for actions.
     touched: BTreeSet<usize>,
-    /// When each role wants to be called again.
+    /// When each role is to be called again.
     timeouts: Timeouts,
     reports: VecDeque<Report>,
 }
 
-/// What users are to know of all roles.
+/// A message for users about all roles.
 #[derive(Debug)]
 pub enum Report {
     /// A hello could not be handed over: the queue is full, or the hello too large.
@@ -63,7 +63,7 @@ pub enum Report {
     },
     /// The topic may carry a role's election, with these risks.
     Risks {
-        /// Where the role stands in the list.
+        /// The role's index in the list.
         at: usize,
         /// The risks, at least one.
         risks: Vec<Risk>,
@@ -113,7 +113,7 @@ pub fn new_node(settings: Settings, is_one_of_many: bool) -> io::Result<Node> {
 }
 
 impl<R: HasNode> Nodes<R> {
-    /// Each is to be asked what it wants. The embedded broker's topics have no ids, which is known from the start.
+    /// All roles count as touched. The embedded broker's topics have no ids, and the nodes get that at once.
     #[must_use]
     pub fn new(mut roles: Vec<R>, session: Session, many: Option<ManyRoles>) -> Self {
         if session.access().embedded.is_some() {
@@ -127,7 +127,7 @@ impl<R: HasNode> Nodes<R> {
         Self { roles, session, many, touched, timeouts: Timeouts::default(), reports: VecDeque::new() }
     }
 
-    /// What users are to know next. To be asked for before the nodes' actions are performed.
+    /// The next message for users. It is to be polled before the nodes' actions are performed.
     pub fn poll_report(&mut self) -> Option<Report> {
         self.reports.pop_front()
     }
@@ -138,9 +138,9 @@ impl<R: HasNode> Nodes<R> {
         self.roles.iter().all(|role| role.node().is_alone(now))
     }
 
-    // ---- what happens -----------------------------------------------------------------------------------------------
+    // ---- events -----------------------------------------------------------------------------------------------
 
-    /// Passes an event to a role's node, after what others wrote.
+    /// Passes an event to a role's node, after the records of others.
     pub fn tell(&mut self, now: Time, at: usize, event: Event) {
         self.take_passed(now, at);
         self.call(now, at, |node| node.handle(now, event));
@@ -154,19 +154,19 @@ impl<R: HasNode> Nodes<R> {
         }
     }
 
-    /// Passes an event to a role's node that has no part in its election any more: what others wrote is nothing to it.
+    /// Passes an event to the node of a role that has left its election. It does not get the records of others any more.
     pub fn tell_ended(&mut self, now: Time, at: usize, event: Event) {
         self.call(now, at, |node| node.handle(now, event));
     }
 
-    /// Has a role's node do what is due by now.
+    /// Calls a role's node for the timeouts that are over by now.
     pub fn let_time_pass(&mut self, now: Time, at: usize) {
         self.take_passed(now, at);
         self.call(now, at, |node| node.handle_timeout(now));
         self.follow_many();
     }
 
-    /// Does what is due of what spreads the roles.
+    /// Calls the object that spreads the roles for the timeouts that are over by now.
     pub fn handle_timeout_of_many(&mut self, now: Time) {
         if let Some(many) = &mut self.many {
             many.handle_timeout(now);
@@ -184,8 +184,8 @@ impl<R: HasNode> Nodes<R> {
         self.follow_many();
     }
 
-    /// Something has happened to a role's election in Kafka. `trusted`: whether a log that holds nothing is a new one. `look` is shown what
-    /// the node is told.
+    /// Handles an event of a role's election in Kafka. `trusted`: whether an empty log is a new one. `look` gets the event that the node
+    /// gets.
     pub fn handle_role_event(
         &mut self,
         now: Time,
@@ -232,7 +232,7 @@ impl<R: HasNode> Nodes<R> {
         }
     }
 
-    /// An event of a role's election, before which the session has reported what other elections wrote.
+    /// Passes an event of a role's election. The session has reported the records of other elections before it.
     fn election_event(&mut self, now: Time, at: usize, event: candidate::Event) {
         let node = self.roles[at].node_mut();
         match &mut self.many {
@@ -243,7 +243,7 @@ impl<R: HasNode> Nodes<R> {
         self.follow_many();
     }
 
-    /// Calls the node of a role: it wants something since, and may hold another lead than before.
+    /// Calls the node of a role, which may want actions afterwards, and may hold another lead than before.
     fn call(&mut self, now: Time, at: usize, call: impl FnOnce(&mut Node)) {
         let node = self.roles[at].node_mut();
         call(node);
@@ -253,7 +253,7 @@ impl<R: HasNode> Nodes<R> {
         self.touched.insert(at);
     }
 
-    /// What others wrote was read before whatever happens now.
+    /// Passes on the records of others, which were read before the event that follows.
     fn take_passed(&mut self, now: Time, at: usize) {
         if let Some(RoleEvent::Passed { first, last }) = self.session.take_passed(self.roles[at].election().role) {
             self.call(now, at, |node| node.handle(now, Event::Election(candidate::Event::Passed { first, last })));
@@ -269,24 +269,24 @@ impl<R: HasNode> Nodes<R> {
         }
     }
 
-    // ---- what is wanted -----------------------------------------------------------------------------------------------
+    // ---- actions ------------------------------------------------------------------------------------------------------
 
-    /// Takes a role to which something has happened: it is to be asked what its node wants.
+    /// Takes the next touched role. Its node is to be asked for actions.
     pub fn next_touched(&mut self) -> Option<usize> {
         self.touched.pop_first()
     }
 
-    /// Has a role asked what its node wants.
+    /// Marks a role, so that its node is asked for actions.
     pub fn touch(&mut self, at: usize) {
         self.touched.insert(at);
     }
 
-    /// What a role's node wants next, to be performed before it is asked again.
+    /// The next action of a role's node, to be performed before the node is asked again.
     pub fn poll_action(&mut self, at: usize) -> Option<Action> {
         self.roles[at].node_mut().poll_action()
     }
 
-    /// Performs what a node wants of Kafka. Every other action is the loop's.
+    /// Performs an action that concerns Kafka. The loop performs all others.
     ///
     /// # Errors
     ///
@@ -307,7 +307,7 @@ impl<R: HasNode> Nodes<R> {
             Action::RenewProducer => self.session.renew_producer(role).map_err(Unperformed::Client)?,
             Action::Send { record } => {
                 if let Err(error) = self.session.send(role, record) {
-                    // What can't be handed over is as good as not delivered.
+                    // A record that can't be handed over will not be delivered.
                     let seq = record.seq.unwrap_or_default();
                     self.election_event(now, at, candidate::Event::Undelivered { seq });
                     return Err(Unperformed::Append(error));
@@ -331,18 +331,18 @@ impl<R: HasNode> Nodes<R> {
         Ok(())
     }
 
-    /// Tells the session whether a role leads, once its node wants nothing more.
+    /// Tells the session whether a role leads, once its node has no more actions.
     pub fn note_lead(&mut self, at: usize) {
         let role = &self.roles[at];
         self.session.set_leads(role.election().role, role.node().leads().is_some());
     }
 
-    /// Sets when a role is to be called again, once its node wants nothing more.
+    /// Sets when a role is to be called again, once its node has no more actions.
     pub fn set_timeout(&mut self, at: usize, timeout: Option<Time>) {
         self.timeouts.set(at, timeout);
     }
 
-    /// When something is due, of a role or of what spreads them.
+    /// The time of the next call, for a role or for the object that spreads the roles.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         [self.timeouts.first(), self.many.as_ref().and_then(ManyRoles::poll_timeout)].into_iter().flatten().min()
@@ -354,7 +354,7 @@ impl<R: HasNode> Nodes<R> {
         self.timeouts.due(now)
     }
 
-    /// Leaves the group with all roles: a member that just goes would hold up the others for a session.
+    /// Leaves the group with all roles. A member that exits without leaving would delay the others by the group's session timeout.
     pub fn leave_group_for_good(&mut self, now: Time) {
         self.session.leave_group_for_good(self.are_alone(now));
     }
@@ -366,7 +366,7 @@ impl<R: HasNode> Nodes<R> {
         }
     }
 
-    /// Does what is wanted for all roles, until nothing more is: what a role does with it may change what is wanted of another.
+    /// Performs the actions of the object that spreads the roles, until it has no more: an action on one role may cause an action on another.
     fn follow_many(&mut self) {
         while let Some(action) = self.many.as_mut().and_then(ManyRoles::poll_action) {
             match action {

@@ -1,5 +1,5 @@
-//! The groups that a shell offers behind `--group`: those that `list` finds, where the line or the environment tells how Kafka is reached,
-//! and Kafka answers at once. Whatever is in the way is no message: a person who types a line would see it in the middle of the line.
+//! The groups that a shell offers for `--group`: those that `list` finds, if the line or the environment says how to reach Kafka and Kafka
+//! answers at once. No error is printed, since it would appear in the middle of the line that a person types.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -14,20 +14,20 @@ use crate::command::list;
 use crate::config::List;
 use crate::exit::ExitStatus;
 
-/// How long the person who has pressed Tab waits at most.
+/// The longest wait after Tab was pressed.
 const WITHIN: Duration = Duration::from_millis(500);
 
-/// What tells how Kafka is reached, and takes a value.
+/// The options that say how to reach Kafka, and take a value.
 const WITH_VALUE: [&str; 4] = ["brokers", "topic", "property", "properties"];
 /// The short options of those.
 const SHORT: [&str; 3] = ["-b", "-t", "-X"];
 
-/// Prints the groups, one a line, for the words of a command line behind the program's name.
+/// Prints the groups, one a line. `words` is a command line without the program's name.
 #[must_use]
 pub fn main(words: &[OsString], environment: Environment) -> ExitStatus {
     let (sender, receiver) = mpsc::channel();
     if let Some(list) = configuration(words, environment) {
-        // Without a thread to spare nothing is offered.
+        // If no thread can be started, no group is offered.
         let _ = thread::Builder::new().spawn(move || sender.send(list::groups(&list).unwrap_or_default()));
     }
     let groups = receiver.recv_timeout(WITHIN).unwrap_or_default();
@@ -36,7 +36,7 @@ pub fn main(words: &[OsString], environment: Environment) -> ExitStatus {
     ExitStatus::Success
 }
 
-/// As `list` would take it with the same options.
+/// The configuration that `list` has with the same options.
 fn configuration(words: &[OsString], environment: Environment) -> Option<List> {
     let mut line: Vec<OsString> = ["neli-run", "list"].map(OsString::from).into();
     line.extend(options(words));
@@ -45,7 +45,7 @@ fn configuration(words: &[OsString], environment: Environment) -> Option<List> {
     Some(List { timeout: WITHIN, ..list })
 }
 
-/// The options that tell how Kafka is reached, with their values.
+/// The options that say how to reach Kafka, with their values.
 fn options(words: &[OsString]) -> Vec<OsString> {
     let mut options = Vec::new();
     let mut words = words.iter().take_while(|word| *word != "--");
@@ -98,20 +98,23 @@ fn is_plain(group: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn told(line: &str) -> String {
+    fn options_of(line: &str) -> String {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         options(&words).iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
-    fn only_the_options_that_tell_how_kafka_is_reached_are_taken_from_the_line() {
-        assert_eq!(told("status --brokers k:1 --json --group"), "--brokers k:1");
-        assert_eq!(told("-b k:1 -Xa=b --topic=t --name n --properties f -g"), "-b k:1 -Xa=b --topic=t --properties f");
-        assert_eq!(told("--embedded -vq -- --brokers x"), "--embedded");
+    fn only_options_that_say_how_to_reach_kafka_are_taken_from_the_line() {
+        assert_eq!(options_of("status --brokers k:1 --json --group"), "--brokers k:1");
+        assert_eq!(
+            options_of("-b k:1 -Xa=b --topic=t --name n --properties f -g"),
+            "-b k:1 -Xa=b --topic=t --properties f"
+        );
+        assert_eq!(options_of("--embedded -vq -- --brokers x"), "--embedded");
     }
 
     #[test]
-    fn a_line_that_does_not_tell_how_kafka_is_reached_offers_nothing() {
+    fn a_line_that_does_not_say_how_to_reach_kafka_offers_no_group() {
         let configured = |line: &str, variables: &[(&str, &str)]| {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();

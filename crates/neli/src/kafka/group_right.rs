@@ -1,8 +1,8 @@
 //! Whether this user may join the consumer group, asked of its coordinator before a member's join is answered.
 //!
-//! A join that is refused is known only when the member has connected and found the coordinator, which a lone candidate does not wait
-//! for: its job would have started by then. The description of a group, which need not exist, has the user's rights to it, and comes by the
-//! producer's connections in about the time of the topic's settings.
+//! The coordinator refuses a join only after the member has connected and found the coordinator. A lone candidate does not wait for that, and
+//! its job would have started by then. A description of the group contains the user's rights to it, even if the group does not exist. It comes
+//! over the producer's connections, in about the time of the answer about the topic's settings.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -16,7 +16,7 @@ use crate::kafka::error_class::ErrorClass;
 use crate::kafka::group::refusal;
 use crate::kafka::librdkafka::{GroupDescription, Rights, describe_group};
 
-/// How long one question may take. Nobody waits for it as long.
+/// The limit for one question. The candidate does not wait that long.
 const ANSWER: Duration = Duration::from_secs(16);
 /// Between two questions while the group has no coordinator.
 const RETRY: Duration = Duration::from_millis(50);
@@ -27,7 +27,7 @@ pub(super) struct GroupQuestion {
     is_dropped: Arc<AtomicBool>,
 }
 
-/// What the coordinator says.
+/// The coordinator's answer.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Answer {
     /// The user may join, or the coordinator does not say.
@@ -46,14 +46,14 @@ impl GroupQuestion {
         producer: Arc<BaseProducer<C>>,
         group: &str,
     ) -> Result<Self, std::io::Error> {
-        let (said, answer) = mpsc::channel();
+        let (sender, answer) = mpsc::channel();
         let is_dropped = Arc::new(AtomicBool::new(false));
         let (group, is_over) = (group.to_owned(), Arc::clone(&is_dropped));
         thread::Builder::new().name("neli-group-right".to_owned()).spawn(move || {
             while !is_over.load(Ordering::Relaxed) {
                 if let Some(answer) = answer_of(&describe_group(producer.client(), &group, ANSWER), &group) {
-                    // Nobody waits any more: a member that may not join is refused by the coordinator all the same.
-                    let _ = said.send(answer);
+                    // If the candidate does not wait any more, a forbidden join is still refused by the coordinator.
+                    let _ = sender.send(answer);
                     return;
                 }
                 thread::park_timeout(RETRY);
@@ -74,11 +74,11 @@ impl Drop for GroupQuestion {
     }
 }
 
-/// What a description of the group, or the lack of one, says; none where it is to be asked for again.
+/// The answer in a description of the group, or in its error; `None` if the question is to be asked again.
 fn answer_of(description: &Result<GroupDescription, RDKafkaErrorCode>, group: &str) -> Option<Answer> {
     use RDKafkaErrorCode::{CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator};
     let refused = match description {
-        // Only a user that may describe the group is told its rights: a broker that lists not even that one lists none.
+        // A broker that tells rights lists DESCRIBE here, since the user has just described the group. Without it, the broker tells none.
         Ok(GroupDescription { rights: Some(Rights { describe: true, read: false, .. }), .. }) => {
             refusal(RDKafkaErrorCode::GroupAuthorizationFailed, "READ", group)
         }

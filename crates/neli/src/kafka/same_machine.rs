@@ -1,4 +1,4 @@
-//! Whether Kafka runs on this machine, and goes by this machine's wall clock.
+//! Whether Kafka runs on this machine, and so uses this machine's wall clock.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::Duration;
@@ -10,8 +10,8 @@ use crate::kafka::access::Access;
 use crate::kafka::context::KafkaContext;
 use crate::names;
 
-/// Whether every broker of the cluster, which has this topic, is reached at an address of this machine. A broker whose host name would have to be looked up
-/// counts as one on another machine, and so does one that does not answer within `timeout`: the caller only saves time by the answer.
+/// Whether every broker of the cluster with this topic has an address of this machine. A broker whose host name would have to be looked up counts as
+/// one on another machine. So does the cluster if it does not answer within `timeout`: a false "no" only costs the caller time.
 #[must_use]
 pub fn runs_on_this_machine(access: &Access, topic: &str, timeout: Duration) -> bool {
     if access.embedded.is_some() {
@@ -35,7 +35,7 @@ fn is_here(host: &str, own: Option<&str>) -> bool {
     }
 }
 
-/// Whether an address is one of this machine's: to reach its own addresses, the kernel sends from the address itself. Nothing is sent.
+/// Whether an address is one of this machine's: the kernel would send from that same address. No packet is sent.
 fn is_own(address: IpAddr) -> bool {
     if address.is_loopback() {
         return true;

@@ -1,4 +1,4 @@
-//! The readers of a process's journals: started, ordered and closed as the router says, for as many elections as there are.
+//! The readers of a process's journals. The router decides which readers are started and closed, and what they read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,18 +13,18 @@ use crate::kafka::event::{KafkaEvent, ReadingEvent};
 use crate::kafka::reader::Reader;
 use crate::kafka::source::Source;
 
-/// What is read of elections whose records share a topic.
+/// Readers of elections whose records share a topic.
 pub(crate) struct Readers {
-    /// What each reader is told, but for the partitions.
+    /// What each reader is started with, except the partitions.
     source: Source,
-    /// Whether a later reader is told how many partitions an earlier one has found.
+    /// Whether a later reader gets the number of partitions that an earlier one has found.
     keeps_partitions: bool,
     router: Router,
     by_reading: BTreeMap<u32, Reader>,
     event_sender: Sender<KafkaEvent>,
 }
 
-/// What has come of reading.
+/// A result of reading.
 #[derive(Debug)]
 pub(crate) enum Output {
     /// A hello of a process with many roles.
@@ -36,13 +36,13 @@ pub(crate) enum Output {
 }
 
 impl Readers {
-    /// What the readers come to is sent to `event_sender`, and to be passed to [`handle`](Self::handle).
+    /// The readers send their events to `event_sender`; they are to be passed to [`handle`](Self::handle).
     pub(crate) fn new(source: Source, keeps_partitions: bool, event_sender: Sender<KafkaEvent>) -> Self {
         let router = Router::new(source.elections.roles.clone());
         Self { source, keeps_partitions, router, by_reading: BTreeMap::new(), event_sender }
     }
 
-    /// Does what the router wants, until there is something to be told.
+    /// Performs the outputs of the router up to the first one that the caller has to handle.
     pub(crate) fn poll(&mut self) -> Option<Output> {
         while let Some(output) = self.router.poll() {
             match output {
@@ -70,14 +70,14 @@ impl Readers {
         Reader::start(source, reading, self.event_sender.clone())
     }
 
-    /// Later readers reach Kafka so.
+    /// Sets how later readers connect to Kafka.
     pub(crate) fn reach_by(&mut self, access: Access) {
         self.source.access = access;
     }
 
-    // ---- what happens: `poll` is to be called after each -------------------------------------------------------------
+    // ---- events: `poll` is to be called after each -------------------------------------------------------------
 
-    /// A reading of a partition has come to something.
+    /// Handles an event of a reading of a partition.
     pub(crate) fn handle(&mut self, now: Time, reading: u32, partition: i32, event: ReadingEvent) {
         self.router.handle(now, reading, partition, event);
     }
@@ -97,9 +97,9 @@ impl Readers {
         self.by_reading.contains_key(&reading)
     }
 
-    // ---- what an election wants: `poll` is to be called after each -----------------------------------------------------
+    // ---- requests of an election: `poll` is to be called after each -----------------------------------------------------
 
-    /// Reads the role's journal anew: [`RoleEvent::Ends`] follows, to be answered by [`read_from`](Self::read_from).
+    /// Reads the role's journal again: [`RoleEvent::Ends`] follows, to be answered by [`read_from`](Self::read_from).
     pub(crate) fn read_anew(&mut self, now: Time, role: u32) {
         self.router.read_anew(now, role);
     }
@@ -109,12 +109,12 @@ impl Readers {
         self.router.read_from(now, role, offset);
     }
 
-    /// The role has read all that there was.
+    /// The role has read its journal up to the end.
     pub(crate) fn is_caught_up(&mut self, role: u32) {
         self.router.is_caught_up(role);
     }
 
-    /// What other elections have written since the role last learnt of it.
+    /// The records of other elections since the role last got them.
     pub(crate) fn take_passed(&mut self, role: u32) -> Option<RoleEvent> {
         self.router.take_passed(role)
     }

@@ -1,28 +1,28 @@
-//! How far the topic of facts was read: kept from one reading to the next, so that a topic that takes long is read once.
+//! How far the topic of facts was read. The next reading continues there, so that a large topic is read once.
 
 use neli_proto::fact::Facts;
 use neli_proto::topic::TopicId;
 
-/// An answer of the broker is this many times smaller after one that did not come whole.
+/// After an answer that did not arrive completely, the next one may be this many times smaller.
 const SHRINKS: u32 = 8;
-/// It is never smaller than this many bytes.
+/// The smallest limit for an answer, in bytes.
 const SMALLEST_ANSWER: u32 = 4096;
 
 /// How far the topic was read, and what was found up to there.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Progress {
-    /// Which topic it was; where that is not known, nothing is continued.
+    /// The topic that was read; if it is unknown, the next reading begins at the start.
     pub(super) topic: Option<TopicId>,
-    /// The next offset that is to be read.
+    /// The next offset to read.
     pub(super) next: i64,
-    /// What the topic holds for the key below that.
+    /// The key's facts below that offset.
     pub(super) facts: Facts,
-    /// How many bytes the broker is to answer with at most, where that is not as configured.
+    /// The limit for one answer of the broker in bytes; `None` is the configured limit.
     pub(super) answer_bytes: Option<u32>,
 }
 
 impl Progress {
-    /// Continues, where the topic that begins at `start` and ends at `end` is the one that was read before; else begins anew.
+    /// Continues if the topic, whose log is from `start` to `end`, is the one that was read before. Otherwise begins at `start`.
     pub(super) fn continue_in(&mut self, topic: Option<TopicId>, start: i64, end: i64) {
         let is_same = topic.is_some() && self.topic == topic && self.next <= end;
         if !is_same {
@@ -31,14 +31,14 @@ impl Progress {
         self.next = self.next.max(start);
     }
 
-    /// No record has come for long: on a slow link a large answer is not whole before librdkafka takes the connection for dead, however
-    /// often it is asked for. `configured` bytes are asked for unless it is said otherwise.
+    /// Asks for smaller answers, since no record has arrived for long: on a slow link librdkafka closes the connection before a large answer is
+    /// complete, each time. `configured` is the configured limit in bytes.
     pub(super) fn nothing_came(&mut self, configured: u32) {
         let smaller = self.answer_bytes.unwrap_or(configured) / SHRINKS;
         self.answer_bytes = Some(smaller.max(SMALLEST_ANSWER).min(configured));
     }
 
-    /// The end was reached; what comes after it is little.
+    /// The facts, at the end of the topic. Later answers are small, so the configured limit applies again.
     pub(super) fn reached_end(&mut self) -> Facts {
         self.answer_bytes = None;
         self.facts.clone()

@@ -17,13 +17,13 @@ use crate::kafka::librdkafka::{NewTopic, create_topic, topic_identity};
 use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::topic::{self, Presence};
 
-/// Between two looks at a topic that is about to be there.
+/// The pause between two looks at a topic that is being made.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// `segment.ms`.
 const SEGMENT: Duration = Duration::from_secs(60 * 60);
 
-/// The topic of facts as it is made, with so many replicas. It is read whole at each lead, so it is kept short: compaction leaves the segment
-/// out that is written to, which is for a week unless `segment.ms` says otherwise, and waits until half of the log is to be cleaned.
+/// The settings with which the topic of facts is made. Each lead reads the whole topic, so it must stay short. With Kafka's own settings compaction
+/// leaves out the segment that is being written, for up to a week (`segment.ms`), and waits until half of the log can be cleaned.
 pub(in crate::kafka) fn topic_wanted(topic: &str, kept: FactsSettings, replicas: usize) -> NewTopic<'_> {
     let mut settings = vec![
         ("cleanup.policy", "compact,delete".to_owned()),
@@ -42,7 +42,7 @@ pub(in crate::kafka) fn topic_wanted(topic: &str, kept: FactsSettings, replicas:
 }
 
 impl Thread {
-    /// Reports what the topic is judged by, once; the embedded broker's has no settings.
+    /// Reports the settings by which the topic is judged, once. The embedded broker's topic has no settings.
     pub(super) fn have_judged(
         &mut self,
         consumer: &PartitionConsumer<KafkaContext>,
@@ -94,7 +94,7 @@ impl Thread {
         Err(Failure::Transient("it was given up".to_owned()))
     }
 
-    /// Whether it is made here, and not by another in the meantime. The embedded broker's is new whenever the broker is.
+    /// Returns whether this process made the topic, and not another one meanwhile. With the embedded broker that is not reported.
     fn create(
         &self,
         consumer: &PartitionConsumer<KafkaContext>,
@@ -118,7 +118,7 @@ impl Thread {
         Elections { topic: self.source.wanted.topic.clone(), roles: 0..1, ..self.source.elections.clone() }
     }
 
-    /// Which topic it is, as the broker says that leads its partition; none where that is not known, as with brokers before 2.8.
+    /// The topic's id, from the broker that leads its partition; `None` from a broker without topic ids (before 2.8).
     pub(super) fn topic_id(
         &self,
         consumer: &PartitionConsumer<KafkaContext>,
