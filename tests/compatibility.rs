@@ -13,9 +13,9 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 use harness::candidate::{Elector, Running};
+use harness::election::TestElection;
 use harness::kafka::Kafka;
 use harness::not_tested;
-use harness::stage::Stage;
 use nix::sys::signal::Signal;
 
 /// The program under test.
@@ -47,19 +47,19 @@ fn elect_each_other(elector: Elector) {
         Err(error) => panic!("{error}"),
     };
     let (new, old) = (Path::new(PROGRAM), earlier);
-    let stage = Stage::new(PROGRAM, Kafka::shared(), elector);
+    let election = TestElection::new(PROGRAM, Kafka::shared(), elector);
     let standby_of = |program: &Path| {
-        let mut standby = stage.candidate_of(program).start();
+        let mut standby = election.candidate_of(program).start();
         standby.await_event("standby");
         standby
     };
     let leads = |candidate: &mut Running| {
         let term = candidate.await_lead();
-        stage.await_witness(term);
+        election.await_witness(term);
         term
     };
 
-    let mut leader = stage.candidate_of(old).start();
+    let mut leader = election.candidate_of(old).start();
     let mut term = leads(&mut leader);
     let mut ended = Vec::new();
     // Each hands over to the other, and the guard of each releases for its dead supervisor.
@@ -80,9 +80,9 @@ fn elect_each_other(elector: Elector) {
     }
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 0);
-    let nonsense = stage.verdicts().into_iter().filter(|record| record["verdict"] == "nonsense").count();
+    let nonsense = election.verdicts().into_iter().filter(|record| record["verdict"] == "nonsense").count();
     assert_eq!(nonsense, 0);
-    stage.close(ended.into_iter().chain([leader]));
+    election.close(ended.into_iter().chain([leader]));
 }
 
 /// The earlier program; none where its commit is not in this clone.

@@ -11,9 +11,9 @@ mod once;
 
 use clap::{Parser, ValueEnum};
 use harness::candidate::Elector;
+use harness::election::TestElection;
 use harness::figures::{Figures, Row};
 use harness::kafka::Kafka;
-use harness::stage::Stage;
 
 /// The program that is measured.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
@@ -68,24 +68,24 @@ fn main() {
     let mut figures = Figures::new(arguments.json);
     for part in parts {
         for elector in &electors {
-            let stage = || Stage::new(PROGRAM, Kafka::shared(), *elector);
-            figures.tell(elector.name(), measured(*part, &stage, arguments.n));
+            let election = || TestElection::new(PROGRAM, Kafka::shared(), *elector);
+            figures.tell(elector.name(), measured(*part, &election, arguments.n));
         }
     }
     figures.finish();
 }
 
 /// The rows of a part; `n` in place of its own number of runs.
-fn measured(part: Part, stage: &dyn Fn() -> Stage, n: Option<usize>) -> Vec<Row> {
+fn measured(part: Part, election: &dyn Fn() -> TestElection, n: Option<usize>) -> Vec<Row> {
     match part {
-        Part::Cold => measure::cold(stage, n.unwrap_or(20)),
-        Part::Crowd => measure::crowd(stage, n.unwrap_or(10)),
-        Part::Fence => measure::fence(stage, n.unwrap_or(50)),
-        Part::Handover => measure::handover(stage, n.unwrap_or(20)),
-        Part::Idle => measure::idle(stage),
-        Part::Kill => measure::kill(stage, n.unwrap_or(10)),
-        Part::Machine => measure::machine(stage, n.unwrap_or(10)),
-        Part::Once => once::once(stage, n.unwrap_or(15)),
-        Part::Standbys => measure::standbys(stage, n.unwrap_or(100)),
+        Part::Cold => measure::cold(election, n.unwrap_or(20)),
+        Part::Crowd => measure::crowd(election, n.unwrap_or(10)),
+        Part::Fence => measure::fence(election, n.unwrap_or(50)),
+        Part::Handover => measure::handover(election, n.unwrap_or(20)),
+        Part::Idle => measure::idle(election),
+        Part::Kill => measure::kill(election, n.unwrap_or(10)),
+        Part::Machine => measure::machine(election, n.unwrap_or(10)),
+        Part::Once => once::once(election, n.unwrap_or(15)),
+        Part::Standbys => measure::standbys(election, n.unwrap_or(100)),
     }
 }

@@ -5,9 +5,9 @@ use std::thread;
 use std::time::Duration;
 
 use harness::candidate::Running;
+use harness::election::TestElection;
 use harness::figures::Row;
 use harness::process::Process;
-use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 use nix::unistd::gettid;
@@ -16,15 +16,15 @@ use nix::unistd::gettid;
 const SETTLED: Duration = Duration::from_millis(1500);
 
 /// From the process's start to the job's first instruction: on a topic that must be made, and on one that is there.
-pub(crate) fn cold(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
+pub(crate) fn cold(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
     let mut fresh = Vec::new();
     let mut existing = Vec::new();
     for _ in 0..n {
-        let stage = stage();
+        let election = election();
         for samples in [&mut fresh, &mut existing] {
-            let mut candidate = stage.candidate().job(stage.witness().set("--end-ms", 0).command()).start();
+            let mut candidate = election.candidate().job(election.witness().set("--end-ms", 0).command()).start();
             assert_eq!(candidate.status(), 0, "{candidate:?}");
-            let started = stage.testimony().starts().next_back().expect("the job ran").at;
+            let started = election.testimony().starts().next_back().expect("the job ran").at;
             samples.push((candidate.started_at, started));
         }
     }
@@ -32,50 +32,50 @@ pub(crate) fn cold(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
 }
 
 /// After TERM: from the old job's last act to the new job's first.
-pub(crate) fn handover(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
-    let stage = stage();
-    let mut leader = settled_leader(&stage, "5s");
+pub(crate) fn handover(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
+    let election = election();
+    let mut leader = settled_leader(&election, "5s");
     let mut term = leader.await_lead();
     let mut samples = Vec::new();
     for _ in 0..n {
-        let mut successor = settled_standby(&stage, "5s");
+        let mut successor = settled_standby(&election, "5s");
         leader.signal(Signal::SIGTERM);
         let next = successor.await_lead();
-        stage.await_witness(next);
-        samples.push((stage.last_instruction(term), stage.first_instruction(next)));
+        election.await_witness(next);
+        samples.push((election.last_instruction(term), election.first_instruction(next)));
         assert_eq!(leader.status(), 0);
         (leader, term) = (successor, next);
     }
-    stage.close([leader]);
+    election.close([leader]);
     vec![Row::between("handover after TERM, old job's end to new job's start", samples)]
 }
 
 /// After SIGKILL of the supervisor, with a lease that is much longer than what is measured.
-pub(crate) fn kill(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
+pub(crate) fn kill(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
     let mut samples = Vec::new();
     for _ in 0..n {
-        let stage = stage();
-        let leader = settled_leader(&stage, "5s");
-        let mut successor = settled_standby(&stage, "5s");
+        let election = election();
+        let leader = settled_leader(&election, "5s");
+        let mut successor = settled_standby(&election, "5s");
         let killed = wait::now();
         leader.signal(Signal::SIGKILL);
         let next = successor.await_lead();
-        stage.await_witness(next);
-        samples.push((killed, stage.first_instruction(next)));
-        stage.close([successor]);
+        election.await_witness(next);
+        samples.push((killed, election.first_instruction(next)));
+        election.close([successor]);
     }
     vec![Row::between("supervisor SIGKILLed, to the next job's start", samples)]
 }
 
 /// After SIGKILL of supervisor, guard and job, as when a machine's power is cut.
-pub(crate) fn machine(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
+pub(crate) fn machine(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
     let mut rows = Vec::new();
     for lease in ["1s", "5s"] {
         let mut samples = Vec::new();
         for _ in 0..n {
-            let stage = stage();
-            let mut leader = settled_leader(&stage, lease);
-            let mut successor = settled_standby(&stage, lease);
+            let election = election();
+            let mut leader = settled_leader(&election, lease);
+            let mut successor = settled_standby(&election, lease);
             let victims = [leader.process(), leader.guard(), leader.await_job()];
             for victim in victims {
                 victim.signal(Signal::SIGSTOP);
@@ -85,9 +85,9 @@ pub(crate) fn machine(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
                 victim.signal(Signal::SIGKILL);
             }
             let next = successor.await_lead();
-            stage.await_witness(next);
-            samples.push((killed, stage.first_instruction(next)));
-            stage.close([successor]);
+            election.await_witness(next);
+            samples.push((killed, election.first_instruction(next)));
+            election.close([successor]);
         }
         rows.push(Row::between(format!("machine death, lease {lease}, to the next job's start"), samples));
     }
@@ -95,7 +95,7 @@ pub(crate) fn machine(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
 }
 
 /// A stopped supervisor while every core is busy twice over: when is the tree gone?
-pub(crate) fn fence(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
+pub(crate) fn fence(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
     const MARGIN: u64 = 20_000_000;
     let _load = Load::start();
     let urgency = Urgency::new();
@@ -104,18 +104,18 @@ pub(crate) fn fence(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
     // Who is killed does nothing more, but takes a turn of a processor to be gone.
     let mut to_last = Vec::new();
     for _ in 0..n {
-        let stage = stage();
-        let job = stage.witness().with("--ignore-stop").with("--session").with("--daemon");
-        let mut candidate = stage.candidate().lease("1s").job(job.command()).start();
+        let election = election();
+        let job = election.witness().with("--ignore-stop").with("--session").with("--daemon");
+        let mut candidate = election.candidate().lease("1s").job(job.command()).start();
         let term = candidate.await_lead();
         wait::until_true("a tree", || {
-            let testimony = stage.testimony();
+            let testimony = election.testimony();
             ["main", "session", "daemon"].iter().all(|role| testimony.of(term).any(|line| line.role == *role))
         });
-        let tree = stage.testimony().alive(Some(term));
+        let tree = election.testimony().alive(Some(term));
         candidate.signal(Signal::SIGSTOP);
         let gone = await_gone(&tree);
-        let testimony = stage.testimony();
+        let testimony = election.testimony();
         let deadline = testimony.of(term).map(|line| line.deadline).max().expect("beats");
         let last = testimony.of(term).map(|line| line.at).max().expect("beats");
         to_last.push((deadline, last));
@@ -131,7 +131,7 @@ pub(crate) fn fence(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
 }
 
 /// A job of a thousand processes while every core is busy twice over: when is all of it gone, fenced and at a stop timeout?
-pub(crate) fn crowd(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
+pub(crate) fn crowd(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
     const STOP_TIMEOUT: u64 = 200_000_000;
     const CROWD: &str = r#"i=0; while [ $i -lt 1000 ]; do sleep 1000 & i=$((i + 1)); done; exec "$@""#;
     let _load = Load::start();
@@ -139,25 +139,25 @@ pub(crate) fn crowd(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
     let mut fenced = Vec::new();
     let mut stopped = Vec::new();
     for fence in [true, false].repeat(n) {
-        let stage = stage();
-        let witness = stage.witness().with("--ignore-stop").command();
+        let election = election();
+        let witness = election.witness().with("--ignore-stop").command();
         let job = ["sh", "-c", CROWD, "sh"].map(Into::into).into_iter().chain(witness);
-        let candidate = stage.candidate().lease("5s").option("--stop-timeout", "200ms").job(job);
-        let mut candidate = candidate.variable("CROWD", stage.directory()).start();
+        let candidate = election.candidate().lease("5s").option("--stop-timeout", "200ms").job(job);
+        let mut candidate = candidate.variable("CROWD", election.directory()).start();
         let term = candidate.await_lead();
-        stage.await_witness(term);
+        election.await_witness(term);
         // What was forked is still the shell until it has executed.
         let tree = wait::until("a crowd", || {
-            let mut tree = Process::with_variable("CROWD", stage.directory());
+            let mut tree = Process::with_variable("CROWD", election.directory());
             tree.retain(|process| process.name().is_some_and(|name| name == "sleep" || name == "witness"));
             (tree.len() > 1000).then_some(tree)
         });
         let from = if fence {
             candidate.signal(Signal::SIGSTOP);
             wait::until_true("a deadline that comes", || {
-                stage.testimony().of(term).next_back().is_some_and(|line| line.deadline < wait::now() + 100_000_000)
+                election.testimony().of(term).next_back().is_some_and(|line| line.deadline < wait::now() + 100_000_000)
             });
-            stage.testimony().of(term).map(|line| line.deadline).max().expect("beats")
+            election.testimony().of(term).map(|line| line.deadline).max().expect("beats")
         } else {
             candidate.signal(Signal::SIGTERM);
             wait::now() + STOP_TIMEOUT
@@ -172,18 +172,18 @@ pub(crate) fn crowd(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
 }
 
 /// What a leader's job notices of standbys that join and leave.
-pub(crate) fn standbys(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
-    let stage = stage();
-    let mut leader = settled_leader(&stage, "5s");
+pub(crate) fn standbys(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
+    let election = election();
+    let mut leader = settled_leader(&election, "5s");
     for _ in 0..n {
-        let mut standby = stage.candidate().start();
+        let mut standby = election.candidate().start();
         standby.await_event("standby");
         // Long enough to be in the group, and for the group to have come to rest.
         wait::pause(Duration::from_millis(300));
         standby.signal(Signal::SIGTERM);
         assert_eq!(standby.status(), 143, "{standby:?}");
     }
-    let testimony = stage.testimony();
+    let testimony = election.testimony();
     #[expect(clippy::cast_precision_loss, reason = "a count")]
     let noticed = (testimony.signals().count() + testimony.starts().count() - 1) as f64;
     leader.signal(Signal::SIGTERM);
@@ -192,15 +192,15 @@ pub(crate) fn standbys(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
 }
 
 /// Memory, and the time of an idle leader.
-pub(crate) fn idle(stage: &dyn Fn() -> Stage) -> Vec<Row> {
+pub(crate) fn idle(election: &dyn Fn() -> TestElection) -> Vec<Row> {
     const WATCHED: Duration = Duration::from_secs(30);
     const PRIVATE: &[&str] = &["Private_Clean:", "Private_Dirty:"];
 
-    let stage = stage();
+    let election = election();
     // A job that costs nothing.
-    let mut leader = stage.candidate().job(["sleep", "1000"]).start();
+    let mut leader = election.candidate().job(["sleep", "1000"]).start();
     leader.await_lead();
-    let standby = settled_standby(&stage, "5s");
+    let standby = settled_standby(&election, "5s");
     let processes = [leader.process(), leader.guard()];
     let used = || processes.iter().map(|process| process.processor_time().expect("it runs")).sum::<Duration>();
     let before = used();
@@ -221,18 +221,18 @@ pub(crate) fn idle(stage: &dyn Fn() -> Stage) -> Vec<Row> {
 }
 
 /// A leader that has led for a while; with the group elector, one that the group has chosen.
-fn settled_leader(stage: &Stage, lease: &str) -> Running {
-    let mut leader = stage.candidate().lease(lease).start();
+fn settled_leader(election: &TestElection, lease: &str) -> Running {
+    let mut leader = election.candidate().lease(lease).start();
     let term = wait::until("a lead", || leader.events("leading").first().map(|event| event.number("term")));
-    stage.await_witness(term);
-    if stage.elector().name() == "group" {
+    election.await_witness(term);
+    if election.elector().name() == "group" {
         leader.await_event("assigned");
     }
     leader
 }
 
-fn settled_standby(stage: &Stage, lease: &str) -> Running {
-    let mut standby = stage.candidate().lease(lease).start();
+fn settled_standby(election: &TestElection, lease: &str) -> Running {
+    let mut standby = election.candidate().lease(lease).start();
     standby.await_event("standby");
     wait::pause(SETTLED);
     standby

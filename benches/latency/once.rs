@@ -1,34 +1,34 @@
 //! `--once`: what it adds to a first run, and how long those take who do not run the job.
 
 use harness::candidate::{Candidate, Running};
+use harness::election::TestElection;
 use harness::figures::Row;
-use harness::stage::Stage;
 use harness::wait;
 
 /// A first run on topics that must be made and on topics that are there, a start whose key is done, and one that waits for the runner.
-pub(crate) fn once(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
+pub(crate) fn once(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
     let (mut fresh, mut existing, mut done, mut runner, mut waiting) = (vec![], vec![], vec![], vec![], vec![]);
     for _ in 0..n {
-        let stage = stage();
+        let election = election();
         for (samples, key) in [(&mut fresh, "v1"), (&mut existing, "v2")] {
-            let mut first = candidate(&stage, key, 0).start();
+            let mut first = candidate(&election, key, 0).start();
             assert_eq!(first.status(), 0, "{first:?}");
-            let started = stage.testimony().starts().next_back().expect("the job ran").at;
+            let started = election.testimony().starts().next_back().expect("the job ran").at;
             samples.push((first.started_at, started));
         }
-        let mut again = candidate(&stage, "v2", 0).start();
+        let mut again = candidate(&election, "v2", 0).start();
         let [ended] = ends_of([&mut again]);
         done.push((again.started_at, ended));
         assert_eq!(again.count("once_skipped"), 1, "{again:?}");
 
         // Long enough for the other to stand by, and to be in the group.
-        let mut first = candidate(&stage, "v3", 3_000).start();
+        let mut first = candidate(&election, "v3", 3_000).start();
         let term = first.await_lead();
-        let mut other = candidate(&stage, "v3", 0).start();
+        let mut other = candidate(&election, "v3", 0).start();
         other.await_event("standby");
         let [of_first, of_other] = ends_of([&mut first, &mut other]);
         assert_eq!(other.count("once_skipped"), 1, "{other:?}");
-        let ended = stage.last_instruction(term);
+        let ended = election.last_instruction(term);
         runner.push((ended, of_first));
         waiting.push((ended, of_other));
     }
@@ -42,8 +42,8 @@ pub(crate) fn once(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
 }
 
 /// One whose job ends by itself after so many milliseconds.
-fn candidate(stage: &Stage, key: &str, job_ms: u64) -> Candidate {
-    stage.candidate().option("--once", key).job(stage.witness().set("--end-ms", job_ms).command())
+fn candidate(election: &TestElection, key: &str, job_ms: u64) -> Candidate {
+    election.candidate().option("--once", key).job(election.witness().set("--end-ms", job_ms).command())
 }
 
 /// When each has ended, with status 0: seen within a millisecond.

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
+use harness::election::TestElection;
 use harness::figures::Row;
 use harness::kafka::Broker;
 use harness::process::Process;
-use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 
@@ -24,8 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The rows of each size, as they are measured.
 pub(crate) fn measure(broker: &Broker, elector: Elector, arguments: &Arguments, tell: &mut dyn FnMut(Vec<Row>)) {
-    let stage = Stage::new(PROGRAM, &broker.kafka(), elector);
-    let mut crowd = Crowd { candidate: candidate(&stage), members: Vec::new(), stage, shown: 0 };
+    let election = TestElection::new(PROGRAM, &broker.kafka(), elector);
+    let mut crowd = Crowd { candidate: candidate(&election), members: Vec::new(), election, shown: 0 };
     crowd.grow(1);
     let mut term = crowd.await_lead(None);
     for size in &arguments.standbys {
@@ -36,11 +36,11 @@ pub(crate) fn measure(broker: &Broker, elector: Elector, arguments: &Arguments, 
             tell(crowd.handovers(*size, arguments.n, &mut term));
         }
     }
-    crowd.stage.close(crowd.members);
+    crowd.election.close(crowd.members);
 }
 
 struct Crowd {
-    stage: Stage,
+    election: TestElection,
     candidate: Candidate,
     members: Vec<Running>,
     /// How many of the journal's records have been looked at.
@@ -67,7 +67,7 @@ impl Crowd {
             let terms = self.members.iter().filter(|member| member.count("leading") > 0);
             let terms = terms.filter_map(|member| Some(member.events("leading").last()?.number("term")));
             found = terms.max().filter(|term| before.is_none_or(|before| *term > before));
-            found.is_some_and(|term| self.stage.testimony().of(term).next().is_some())
+            found.is_some_and(|term| self.election.testimony().of(term).next().is_some())
         });
         found.expect("it was awaited")
     }
@@ -106,7 +106,7 @@ impl Crowd {
             let mut leader = self.members.swap_remove(self.leader(*term));
             leader.signal(Signal::SIGTERM);
             let next = self.await_lead(Some(*term));
-            samples.push((self.stage.last_instruction(*term), self.stage.first_instruction(next)));
+            samples.push((self.election.last_instruction(*term), self.election.first_instruction(next)));
             await_true("a leader that has gone", || leader.ended().is_some());
             drop(leader);
             *term = next;
@@ -126,7 +126,7 @@ impl Crowd {
 
     /// How many claims there were for each term that began since this was asked last.
     fn claims(&mut self) -> Vec<f64> {
-        let verdicts = self.stage.verdicts();
+        let verdicts = self.election.verdicts();
         let fresh = &verdicts[self.shown..];
         self.shown = verdicts.len();
         let mut counts = Vec::new();
@@ -145,9 +145,9 @@ impl Crowd {
 }
 
 /// A candidate with a job that says seldom that it runs, and has no limit within the bench.
-fn candidate(stage: &Stage) -> Candidate {
+fn candidate(election: &TestElection) -> Candidate {
     const HOUR_MS: u64 = 60 * 60 * 1000;
-    stage.candidate().job(stage.witness().set("--every-us", 100_000).set("--limit-ms", HOUR_MS).command())
+    election.candidate().job(election.witness().set("--every-us", 100_000).set("--limit-ms", HOUR_MS).command())
 }
 
 fn await_true(what: &str, mut condition: impl FnMut() -> bool) {

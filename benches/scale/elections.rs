@@ -5,10 +5,10 @@ use std::thread;
 use std::time::Duration;
 
 use harness::candidate::{Elector, Running};
+use harness::election::TestElection;
 use harness::figures::Row;
 use harness::journal;
 use harness::kafka::Broker;
-use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 
@@ -30,16 +30,16 @@ pub(crate) fn measure(broker: &Broker, arguments: &Arguments, tell: &mut dyn FnM
 
 /// One real election beside the beats of the others, one a second of each.
 fn one_of(broker: &Broker, elections: usize, arguments: &Arguments) -> Vec<Row> {
-    let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
+    let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
     // As neli-run makes it.
     let settings = [("retention.ms", "86400000"), ("message.timestamp.type", "LogAppendTime")];
-    broker.kafka().create_topic(&stage.topic(), &settings);
+    broker.kafka().create_topic(&election.topic(), &settings);
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         if elections > 1 {
-            scope.spawn(|| beat_for(broker, &stage.topic(), elections - 1, &over));
+            scope.spawn(|| beat_for(broker, &election.topic(), elections - 1, &over));
         }
-        let measured = among(broker, &stage, elections, arguments);
+        let measured = among(broker, &election, elections, arguments);
         over.store(true, Ordering::Relaxed);
         measured
     })
@@ -66,21 +66,21 @@ fn beat_for(broker: &Broker, topic: &str, elections: usize, over: &AtomicBool) {
     // What a busy broker has not taken by now is of no interest any more.
 }
 
-fn among(broker: &Broker, stage: &Stage, elections: usize, arguments: &Arguments) -> Vec<Row> {
+fn among(broker: &Broker, election: &TestElection, elections: usize, arguments: &Arguments) -> Vec<Row> {
     let when = if elections == 1 { "alone in its topic".to_owned() } else { format!("one of {elections} elections") };
-    let mut leader = stage.candidate().start();
+    let mut leader = election.candidate().start();
     let mut term = leader.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let mut starts = Vec::new();
     let mut samples = Vec::new();
     for _ in 0..arguments.n {
-        let mut successor = stage.candidate().start();
+        let mut successor = election.candidate().start();
         starts.push((successor.started_at, successor.await_event("standby").at));
         wait::pause(SETTLED);
         leader.signal(Signal::SIGTERM);
         let next = successor.await_lead();
-        stage.await_witness(next);
-        samples.push((stage.last_instruction(term), stage.first_instruction(next)));
+        election.await_witness(next);
+        samples.push((election.last_instruction(term), election.first_instruction(next)));
         leader.status();
         (leader, term) = (successor, next);
     }
@@ -90,15 +90,15 @@ fn among(broker: &Broker, stage: &Stage, elections: usize, arguments: &Arguments
     ];
 
     // A job that costs nothing, for the rest.
-    stage.close([leader]);
-    let mut leader = stage.candidate().job(["sleep", "1000"]).start();
+    election.close([leader]);
+    let mut leader = election.candidate().job(["sleep", "1000"]).start();
     leader.await_lead();
-    let mut standby = stage.candidate().start();
+    let mut standby = election.candidate().start();
     standby.await_event("standby");
     wait::pause(SETTLED);
     let groups = [&[leader.process()], &[leader.guard()], &[standby.process()]];
     let names = ["the leader", "its guard", "the standby"];
-    let end = || u64::try_from(journal::end(&broker.kafka(), &stage.topic())).expect("an offset");
+    let end = || u64::try_from(journal::end(&broker.kafka(), &election.topic())).expect("an offset");
     let (began, before) = (wait::now(), end());
     let cost = meter::cost(broker, &groups.map(|group| &group[..]), arguments.seconds);
     let (ended, after) = (wait::now(), end());

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use harness::candidate::{Elector, Running};
 use harness::cluster::Cluster;
+use harness::election::TestElection;
 use harness::figures::Row;
 use harness::journal;
 use harness::kafka::{Broker, Kafka};
-use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 
@@ -21,15 +21,15 @@ const AT_REST: Duration = Duration::from_secs(10);
 
 /// Records and bytes as they lie in the log's segment, by the day.
 pub(crate) fn bytes(broker: &Broker, elector: Elector, arguments: &Arguments) -> Vec<Row> {
-    let stage = Stage::new(PROGRAM, &broker.kafka(), elector);
-    let candidates = [settled(&stage), settled(&stage)];
+    let election = TestElection::new(PROGRAM, &broker.kafka(), elector);
+    let candidates = [settled(&election), settled(&election)];
     // Whole intervals of hellos, so that none counts more than it should.
     let seconds = arguments.seconds.next_multiple_of(30);
-    let look = || (broker.segment_bytes(&stage.topic()), journal::read(&broker.kafka(), &stage.topic()));
+    let look = || (broker.segment_bytes(&election.topic()), journal::read(&broker.kafka(), &election.topic()));
     let (bytes_before, before) = look();
     wait::pause(Duration::from_secs(seconds));
     let (bytes_after, after) = look();
-    stage.close(candidates);
+    election.close(candidates);
 
     let fresh = &after[before.len()..];
     let hellos = fresh.iter().filter(|record| record.key.ends_with(b"/hello")).count() as u64;
@@ -67,8 +67,8 @@ pub(crate) fn connections(broker: &Broker, elector: Elector) -> Vec<Row> {
 }
 
 fn connected(kafka: &Kafka, elector: Elector, brokers: &str) -> Vec<Row> {
-    let stage = Stage::new(PROGRAM, kafka, elector);
-    let mut candidates = [settled(&stage), settled(&stage)];
+    let election = TestElection::new(PROGRAM, kafka, elector);
+    let mut candidates = [settled(&election), settled(&election)];
     wait::pause(AT_REST);
     let mut rows = Vec::new();
     for (name, candidate) in ["leader", "standby"].into_iter().zip(&mut candidates) {
@@ -88,8 +88,8 @@ fn connected(kafka: &Kafka, elector: Elector, brokers: &str) -> Vec<Row> {
 }
 
 /// One that leads, or stands by, and has for a while.
-fn settled(stage: &Stage) -> Running {
-    let candidate = stage.candidate().start();
+fn settled(election: &TestElection) -> Running {
+    let candidate = election.candidate().start();
     wait::until_true("a candidate that has come", || candidate.count("standby") + candidate.count("leading") > 0);
     wait::pause(SETTLED);
     candidate

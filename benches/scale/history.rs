@@ -4,10 +4,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use harness::candidate::Elector;
+use harness::election::TestElection;
 use harness::figures::Row;
 use harness::kafka::Broker;
 use harness::process::Process;
-use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 
@@ -23,9 +23,9 @@ const TERM: i64 = 100;
 /// Starts on an empty topic, and on one with a history; then that history read from its start.
 pub(crate) fn measure(broker: &Broker, arguments: &Arguments, tell: &mut dyn FnMut(Vec<Row>)) {
     let n = arguments.n;
-    tell(starts(&stage(broker), "no history", n));
+    tell(starts(&election(broker), "no history", n));
 
-    let storied = stage(broker);
+    let storied = election(broker);
     let began = wait::now();
     write(broker, &storied, arguments.records);
     let took = number(wait::now() - began) / 1e9;
@@ -39,7 +39,7 @@ pub(crate) fn measure(broker: &Broker, arguments: &Arguments, tell: &mut dyn FnM
 }
 
 /// An election that is new in a topic of others: what it may look for lies anywhere, or nowhere.
-fn newcomer(storied: &Stage, history: &str) -> Row {
+fn newcomer(storied: &TestElection, history: &str) -> Row {
     const LONG: Duration = Duration::from_secs(600);
     let newcomer = storied.another();
     let topic = storied.topic();
@@ -56,16 +56,16 @@ fn newcomer(storied: &Stage, history: &str) -> Row {
 }
 
 /// An election whose topic keeps everything.
-fn stage(broker: &Broker) -> Stage {
-    let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
+fn election(broker: &Broker) -> TestElection {
+    let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
     let settings = [("retention.ms", "-1"), ("message.timestamp.type", "LogAppendTime")];
-    broker.kafka().create_topic(&stage.topic(), &settings);
-    stage
+    broker.kafka().create_topic(&election.topic(), &settings);
+    election
 }
 
 /// Writes the history of an election among others: terms, one after the other, that end in a release.
-fn write(broker: &Broker, stage: &Stage, records: i64) {
-    let bulk_writer = BulkWriter::of_history(&broker.kafka(), &stage.topic());
+fn write(broker: &Broker, election: &TestElection, records: i64) {
+    let bulk_writer = BulkWriter::of_history(&broker.kafka(), &election.topic());
     let own = Author::new(0);
     let others: Vec<(String, Author)> =
         (1..10).map(|number| (format!("other-{number}/0"), Author::new(number))).collect();
@@ -88,35 +88,35 @@ fn write(broker: &Broker, stage: &Stage, records: i64) {
                 last if last == TERM - 1 => own.release(seq, term, offset - 1),
                 _ => own.beat(seq, term, offset - 1),
             };
-            bulk_writer.write(&stage.key(), &record);
+            bulk_writer.write(&election.key(), &record);
         }
         if offset % 1000 == 0 {
             bulk_writer.poll();
         }
     }
     bulk_writer.flush();
-    assert_eq!(harness::journal::end(&broker.kafka(), &stage.topic()), records, "offsets are as they were told");
+    assert_eq!(harness::journal::end(&broker.kafka(), &election.topic()), records, "offsets are as they were told");
 }
 
 /// From a process's start to its job, and to standing by beside a leader.
-fn starts(stage: &Stage, history: &str, n: usize) -> Vec<Row> {
+fn starts(election: &TestElection, history: &str, n: usize) -> Vec<Row> {
     let mut jobs = Vec::new();
     for _ in 0..n {
-        let mut candidate = stage.candidate().job(stage.witness().set("--end-ms", 0).command()).start();
+        let mut candidate = election.candidate().job(election.witness().set("--end-ms", 0).command()).start();
         assert_eq!(candidate.status(), 0, "{candidate:?}");
-        let started = stage.testimony().starts().next_back().expect("the job ran").at;
+        let started = election.testimony().starts().next_back().expect("the job ran").at;
         jobs.push((candidate.started_at, started));
     }
-    let mut leader = stage.candidate().start();
-    stage.await_witness(leader.await_lead());
+    let mut leader = election.candidate().start();
+    election.await_witness(leader.await_lead());
     let mut standbys = Vec::new();
     for _ in 0..n {
-        let mut standby = stage.candidate().start();
+        let mut standby = election.candidate().start();
         standbys.push((standby.started_at, standby.await_event("standby").at));
         standby.signal(Signal::SIGTERM);
         standby.status();
     }
-    stage.close([leader]);
+    election.close([leader]);
     vec![
         Row::between(format!("{history}: process start to the job's first instruction"), jobs),
         Row::between(format!("{history}: process start to standing by"), standbys),
@@ -124,9 +124,9 @@ fn starts(stage: &Stage, history: &str, n: usize) -> Vec<Row> {
 }
 
 /// All of it, as `watch` reads it: how fast, and what memory it takes at the middle and at the most.
-fn watch(broker: &Broker, stage: &Stage, records: i64, how: &[&str]) -> Vec<Row> {
+fn watch(broker: &Broker, election: &TestElection, records: i64, how: &[&str]) -> Vec<Row> {
     let mut watch = Command::new(PROGRAM);
-    watch.args(["watch", "--group", &stage.group, "--brokers", broker.kafka().address()]);
+    watch.args(["watch", "--group", &election.group, "--brokers", broker.kafka().address()]);
     watch.args(["--from", "start", "--until-end"]).args(how).stdout(Stdio::null());
     let began = wait::now();
     let mut child = watch.spawn().expect("the program is there");

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
+use harness::election::TestElection;
 use harness::figures::Row;
 use harness::kafka::Broker;
 use harness::process::Process;
-use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 
@@ -28,18 +28,18 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The rows of so many roles.
 pub(crate) fn measure(broker: &Broker, elector: Elector, arguments: &Arguments) -> Vec<Row> {
     let roles = arguments.roles;
-    let stage = Stage::new(PROGRAM, &broker.kafka(), elector);
+    let election = TestElection::new(PROGRAM, &broker.kafka(), elector);
     let began = wait::now();
-    let mut candidates = vec![Observed::of(candidate(&stage, roles).start())];
+    let mut candidates = vec![Observed::of(candidate(&election, roles).start())];
     await_true("a lead of each role", || held(&mut candidates) == roles);
     let mut rows = vec![row(format!("{roles} roles, start to all led by one"), "ms", millis(began, wait::now()))];
     // Before there are shares: it leads nothing, so that what it costs is what standing by costs.
-    let standby = candidate(&stage, roles).option("--max-roles", "1").start();
-    rows.extend(standing_by(&stage, &standby, roles));
+    let standby = candidate(&election, roles).option("--max-roles", "1").start();
+    rows.extend(standing_by(&election, &standby, roles));
     stop(standby);
 
     let began = wait::now();
-    candidates.extend((1..CANDIDATES).map(|_| Observed::of(candidate(&stage, roles).start())));
+    candidates.extend((1..CANDIDATES).map(|_| Observed::of(candidate(&election, roles).start())));
     await_fair(&mut candidates, roles);
     rows.push(row(format!("{roles} roles, start of two more to fair shares"), "s", millis(began, wait::now()) / 1e3));
     wait::pause(SETTLED);
@@ -54,7 +54,7 @@ pub(crate) fn measure(broker: &Broker, elector: Elector, arguments: &Arguments) 
     drop(dead);
 
     // All of its processes are killed, as with its machine: the others know when its lease is over.
-    candidates.push(Observed::of(candidate(&stage, roles).start()));
+    candidates.push(Observed::of(candidate(&election, roles).start()));
     await_fair(&mut candidates, roles);
     wait::pause(SETTLED);
     let mut dead = candidates.swap_remove(0);
@@ -76,10 +76,10 @@ pub(crate) fn measure(broker: &Broker, elector: Elector, arguments: &Arguments) 
 }
 
 /// What a process costs that stands by for so many roles, beside one that stands by for one.
-fn standing_by(stage: &Stage, standby: &Running, roles: usize) -> Vec<Row> {
+fn standing_by(election: &TestElection, standby: &Running, roles: usize) -> Vec<Row> {
     await_true("a standby in nearly all", || standby.count("standby") + 1 >= roles);
-    let single = stage.candidate().option("--lease", lease()).job(["sleep", "100000"]);
-    let single = single.option("--topic", format!("{}.single", stage.topic())).start();
+    let single = election.candidate().option("--lease", lease()).job(["sleep", "100000"]);
+    let single = single.option("--topic", format!("{}.single", election.topic())).start();
     await_true("one of one role", || single.count("leading") > 0);
     wait::pause(SETTLED);
     let (many, one) = (private(standby.process()), private(single.process()));
@@ -101,9 +101,10 @@ fn standing_by(stage: &Stage, standby: &Running, roles: usize) -> Vec<Row> {
 /// What so many processes cost that lead one role each, in elections of their own: what many roles in one process are instead of.
 pub(crate) fn in_processes(broker: &Broker, elector: Elector, arguments: &Arguments) -> Vec<Row> {
     let count = arguments.processes;
-    let stages: Vec<Stage> = (0..count).map(|_| Stage::new(PROGRAM, &broker.kafka(), elector)).collect();
-    let start = |stage: &Stage| stage.candidate().option("--lease", lease()).job(["sleep", "100000"]).start();
-    let candidates: Vec<Observed> = stages.iter().map(|stage| Observed::of(start(stage))).collect();
+    let stages: Vec<TestElection> = (0..count).map(|_| TestElection::new(PROGRAM, &broker.kafka(), elector)).collect();
+    let start =
+        |election: &TestElection| election.candidate().option("--lease", lease()).job(["sleep", "100000"]).start();
+    let candidates: Vec<Observed> = stages.iter().map(|election| Observed::of(start(election))).collect();
     await_true("a lead of each", || candidates.iter().all(|candidate| candidate.running.count("leading") > 0));
     wait::pause(SETTLED);
     let mut rows = idle(broker, &candidates, count, arguments.seconds);
@@ -219,8 +220,8 @@ fn await_fair(candidates: &mut [Observed], roles: usize) {
     });
 }
 
-fn candidate(stage: &Stage, roles: usize) -> Candidate {
-    let candidate = stage.candidate().option("--roles", roles.to_string()).option("--lease", lease());
+fn candidate(election: &TestElection, roles: usize) -> Candidate {
+    let candidate = election.candidate().option("--roles", roles.to_string()).option("--lease", lease());
     candidate.job(["sleep", "100000"])
 }
 

@@ -13,7 +13,7 @@
     reason = "a program that prints, and gives up when it can't measure"
 )]
 
-mod scene;
+mod election;
 mod series;
 
 use std::process::ExitCode;
@@ -24,7 +24,7 @@ use harness::candidate::Elector;
 use harness::kafka::Broker;
 use harness::wait;
 
-use scene::Scene;
+use election::SoakElection;
 
 /// The program that is watched.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
@@ -54,19 +54,19 @@ fn main() -> ExitCode {
     let (every, sample) = (Duration::from_secs_f64(every), Duration::from_secs_f64(sample));
     let broker = Broker::own();
     let kafka = broker.kafka();
-    let mut scenes = [Elector::Log, Elector::Group].map(|elector| Scene::open(PROGRAM, &kafka, elector));
+    let mut elections = [Elector::Log, Elector::Group].map(|elector| SoakElection::open(PROGRAM, &kafka, elector));
 
     let end = wait::after(Duration::from_secs_f64(minutes * 60.0));
     let (mut next_change, mut next_sample) = (wait::now(), wait::now());
     let mut turns = 0;
     while wait::now() < end {
         if wait::now() >= next_change {
-            let scene = turns % scenes.len();
-            scenes[scene].change();
+            let election = turns % elections.len();
+            elections[election].change();
             (turns, next_change) = (turns + 1, next_change.max(wait::now()) + nanos(every));
         }
         if wait::now() >= next_sample {
-            scenes.iter_mut().for_each(Scene::sample);
+            elections.iter_mut().for_each(SoakElection::sample);
             next_sample += nanos(sample);
         }
         let next = next_change.min(next_sample);
@@ -77,15 +77,15 @@ fn main() -> ExitCode {
     if !json {
         print!("{}", series::head());
     }
-    for scene in &scenes {
-        for series in scene.series() {
+    for election in &elections {
+        for series in election.series() {
             let trend = series.trend();
             grown += usize::from(trend.grows);
             println!("{}", if json { series.json() } else { series.line() });
         }
     }
-    for scene in scenes {
-        let story = scene.close();
+    for election in elections {
+        let story = election.close();
         if !json {
             println!("\n{story}");
         }

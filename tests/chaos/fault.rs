@@ -169,9 +169,9 @@ pub(crate) struct Strike {
     pub(crate) after: Duration,
     /// The role that is struck, or whose leader is.
     pub(crate) role: usize,
-    /// Whoever leads is struck, if anybody does; else that seat.
+    /// Whoever leads is struck, if anybody does; else that slot.
     pub(crate) at_leader: bool,
-    pub(crate) seat: usize,
+    pub(crate) slot: usize,
     /// The broker; or all of a candidate's wires.
     pub(crate) broker: Option<usize>,
     /// How long it lasts.
@@ -184,7 +184,7 @@ pub(crate) struct Strike {
 pub(crate) struct Plan {
     dice: Dice,
     faults: Vec<(Fault, u32)>,
-    seats: usize,
+    slots: usize,
     brokers: usize,
     roles: usize,
     count: u32,
@@ -226,7 +226,7 @@ impl Dice {
 
 impl Plan {
     /// Of all faults, or of these alone.
-    pub(crate) fn new(seed: u64, only: &[Fault], seats: usize, conditions: Conditions) -> Self {
+    pub(crate) fn new(seed: u64, only: &[Fault], slots: usize, conditions: Conditions) -> Self {
         let all = Fault::value_variants().iter().copied();
         let weighed = |fault: Fault| match only {
             [] => fault.weight(conditions),
@@ -237,7 +237,7 @@ impl Plan {
         Self {
             dice: Dice::of(seed),
             faults,
-            seats,
+            slots,
             brokers: conditions.brokers,
             roles: conditions.roles,
             count: 0,
@@ -279,7 +279,7 @@ impl Plan {
             fault,
             after: dice.between(self.pause.0, self.pause.1) + peace,
             at_leader: dice.chance(0.75),
-            seat: dice.below(self.seats),
+            slot: dice.below(self.slots),
             broker: Some(dice.below(2 * self.brokers)).filter(|broker| *broker < self.brokers),
             lasts: dice.between(Duration::from_millis(200), Duration::from_millis(3500)),
             degree: dice.fraction(),

@@ -8,9 +8,9 @@ use harness::cluster::{Cluster, coordinator_partition, leader_of};
 use harness::kafka::Kafka;
 use harness::network::Wire;
 
+use crate::job_run::Counts;
 use crate::named::Named;
 use crate::run::Orders;
-use crate::stint::Counts;
 
 /// What all elections share. The first of them breaks and mends it; what that disturbs, disturbs all.
 pub(crate) struct Ground {
@@ -45,14 +45,14 @@ impl Ground {
         self.cluster.write().expect("no panic while it was locked")
     }
 
-    /// Does something to the wire of one of an election's seats to a broker.
-    pub(crate) fn wire(&self, orders: &Orders, seat: usize, broker: usize, change: impl FnOnce(&Wire)) {
-        change(self.cluster().wire(candidate(orders, seat), broker));
+    /// Does something to the wire of one of an election's slots to a broker.
+    pub(crate) fn wire(&self, orders: &Orders, slot: usize, broker: usize, change: impl FnOnce(&Wire)) {
+        change(self.cluster().wire(candidate(orders, slot), broker));
     }
 
-    /// The Kafka that the brokers are to one of an election's seats.
-    pub(crate) fn kafka_of(&self, orders: &Orders, seat: usize) -> Kafka {
-        self.cluster().kafka_of(candidate(orders, seat))
+    /// The Kafka that the brokers are to one of an election's slots.
+    pub(crate) fn kafka_of(&self, orders: &Orders, slot: usize) -> Kafka {
+        self.cluster().kafka_of(candidate(orders, slot))
     }
 
     /// The broker that leads a role's partition of an election's topic.
@@ -113,9 +113,9 @@ impl Ground {
     }
 }
 
-fn candidate(orders: &Orders, seat: usize) -> usize {
+fn candidate(orders: &Orders, slot: usize) -> usize {
     if orders.named.and_then(Named::shared_weather).is_some() {
         return 0;
     }
-    orders.election * orders.candidates + seat
+    orders.election * orders.candidates + slot
 }

@@ -1,6 +1,6 @@
 //! Candidates that run their job once for a key (`--once`): each key is done in the end, and no job runs for a key that is known to be done.
 //!
-//! Each seat goes through the same keys, one after the other: it takes the next one when its candidate has exited with 0. What the jobs say
+//! Each slot goes through the same keys, one after the other: it takes the next one when its candidate has exited with 0. What the jobs say
 //! of their own ends is held against the journal and the topic of facts.
 
 use std::collections::BTreeMap;
@@ -11,9 +11,9 @@ use harness::wait;
 use serde_json::Value;
 
 use crate::fault::Dice;
+use crate::job_run::{End, JobRun};
 use crate::report::journal as records_of;
 use crate::run::Run;
-use crate::stint::{End, Stint};
 
 /// How many runs of a key may fail; more than there will be.
 pub(crate) const RETRIES: &str = "10000";
@@ -27,9 +27,9 @@ const TICK_MS: u64 = 2;
 /// Which candidate is to do what.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keys {
-    /// The number of the key that each seat's candidate runs.
+    /// The number of the key that each slot's candidate runs.
     present: Vec<usize>,
-    /// The same of each candidate that there has been: by its seat, and by which of the candidates there it is.
+    /// The same of each candidate that there has been: by its slot, and by which of the candidates there it is.
     of_candidate: BTreeMap<(usize, u64), usize>,
     /// What became of them, once that is judged.
     pub(crate) shown: String,
@@ -60,30 +60,30 @@ fn name_of(key: usize) -> String {
 }
 
 impl Keys {
-    pub(crate) fn new(seats: usize) -> Self {
-        Self { present: vec![0; seats], ..Self::default() }
+    pub(crate) fn new(slots: usize) -> Self {
+        Self { present: vec![0; slots], ..Self::default() }
     }
 
-    /// What the next candidate of a seat is to do.
-    pub(crate) fn next(&mut self, seat: usize, life: usize, dice: &mut Dice) -> KeyedJob {
+    /// What the next candidate of a slot is to do.
+    pub(crate) fn next(&mut self, slot: usize, life: usize, dice: &mut Dice) -> KeyedJob {
         let life = u64::try_from(life).expect("not that many");
-        self.of_candidate.insert((seat, life), self.present[seat]);
+        self.of_candidate.insert((slot, life), self.present[slot]);
         let ends_after_ms = 100 + u64::try_from(dice.below(900)).expect("a few");
-        KeyedJob { key: name_of(self.present[seat]), ends_after_ms, status: if dice.chance(0.2) { FAILURE } else { 0 } }
+        KeyedJob { key: name_of(self.present[slot]), ends_after_ms, status: if dice.chance(0.2) { FAILURE } else { 0 } }
     }
 
-    /// A seat's candidate has exited with 0: its key is done.
-    pub(crate) fn is_done(&mut self, seat: usize) {
-        self.present[seat] += 1;
+    /// A slot's candidate has exited with 0: its key is done.
+    pub(crate) fn is_done(&mut self, slot: usize) {
+        self.present[slot] += 1;
     }
 
-    fn key_of(&self, stint: &Stint) -> Option<usize> {
-        self.of_candidate.get(&(stint.seat, stint.life)).copied()
+    fn key_of(&self, job_run: &JobRun) -> Option<usize> {
+        self.of_candidate.get(&(job_run.slot, job_run.life)).copied()
     }
 }
 
 impl Run<'_> {
-    /// Looks around until each seat has seen one more key done.
+    /// Looks around until each slot has seen one more key done.
     pub(crate) fn await_keys(&mut self, patience: Duration) {
         let Some(keys) = &self.keys else { return };
         let last = keys.present.iter().copied().max().unwrap_or_default();
@@ -98,7 +98,7 @@ impl Run<'_> {
             self.look();
             if wait::now() > end {
                 let at = self.keys.as_ref().map(|keys| keys.present.clone());
-                self.violations.push(format!("not all keys up to {last} are done in the end: the seats are at {at:?}"));
+                self.violations.push(format!("not all keys up to {last} are done in the end: the slots are at {at:?}"));
             }
         }
     }
@@ -110,10 +110,10 @@ impl Run<'_> {
         let nothing = Recorded::default();
         let about = |term: u64| recorded.get(&term).unwrap_or(&nothing);
         let mut violations = Vec::new();
-        let mut by_key: BTreeMap<usize, Vec<&Stint>> = BTreeMap::new();
-        for stint in self.ledgers.iter().flat_map(|ledger| &ledger.stints).filter(|stint| stint.main != 0) {
-            if let Some(key) = keys.key_of(stint) {
-                by_key.entry(key).or_default().push(stint);
+        let mut by_key: BTreeMap<usize, Vec<&JobRun>> = BTreeMap::new();
+        for job_run in self.histories.iter().flat_map(|history| &history.job_runs).filter(|job_run| job_run.main != 0) {
+            if let Some(key) = keys.key_of(job_run) {
+                by_key.entry(key).or_default().push(job_run);
             }
         }
         let passed = keys.present.iter().copied().max().unwrap_or_default();

@@ -19,7 +19,7 @@
 //! With `--overlap` a leader that is to stop keeps its job running beside its successor's: two jobs may run at one time then, for a lease at
 //! most, and never three (`overlaps.rs`).
 //!
-//! With `--keys` each candidate runs its job once for a key (`--once`), and the seat's next one for the next key. What must not be besides: a
+//! With `--keys` each candidate runs its job once for a key (`--once`), and the slot's next one for the next key. What must not be besides: a
 //! run of a key that was known to be done before its term's claim, a key that is taken for done and is not, and one that is not done in
 //! the end (`keys.rs`).
 //!
@@ -48,8 +48,9 @@
 mod axis;
 mod fault;
 mod ground;
+mod history;
+mod job_run;
 mod keys;
-mod ledger;
 mod lies;
 mod many;
 mod mending;
@@ -60,8 +61,7 @@ mod overlaps;
 mod report;
 mod roles;
 mod run;
-mod seat;
-mod stint;
+mod slot;
 mod stranger;
 mod striking;
 
@@ -79,7 +79,7 @@ use ground::Ground;
 use mutants::Mutant;
 use named::Named;
 use run::Orders;
-use seat::LEASES_MS;
+use slot::LEASES_MS;
 
 /// The program that is put to the proof.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");

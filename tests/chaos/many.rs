@@ -12,9 +12,9 @@ use harness::wait;
 use crate::axis::nanos;
 use crate::fault::Fault;
 use crate::ground::Ground;
+use crate::job_run::Counts;
 use crate::report::Outcome;
 use crate::run::{self, Orders};
-use crate::stint::Counts;
 
 /// From one line about how far it has come to the next.
 const TELLS_EVERY: Duration = Duration::from_secs(60);

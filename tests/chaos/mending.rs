@@ -6,10 +6,10 @@ use harness::network::{Flow, Weather};
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::ledger::Ledger;
+use crate::history::History;
 use crate::lies;
 use crate::run::{Run, Task};
-use crate::seat::{Half, Seat};
+use crate::slot::{Half, Slot};
 use crate::stranger::Action;
 
 impl Run<'_> {
@@ -20,12 +20,12 @@ impl Run<'_> {
                 self.broken.insert(broker, Some(wait::now()));
                 self.axis.note("chaos", format!("broker {broker} begins again"));
             }
-            Task::Clear(seat, broker, weather) => self.clear_weather(seat, broker, weather),
-            Task::Continue(seat, supervisor) => {
+            Task::Clear(slot, broker, weather) => self.clear_weather(slot, broker, weather),
+            Task::Continue(slot, supervisor) => {
                 supervisor.signal(Signal::SIGCONT);
-                self.seats[seat].is_stopped = false;
-                self.seats[seat].was_struck(Half::Supervisor);
-                self.axis.note("chaos", format!("{} goes on", self.seats[seat].name()));
+                self.slots[slot].is_stopped = false;
+                self.slots[slot].was_struck(Half::Supervisor);
+                self.axis.note("chaos", format!("{} goes on", self.slots[slot].name()));
             }
             Task::EmptyDisk(index) => self.empty_disk(index),
             Task::EndHog(hogs) => {
@@ -34,11 +34,11 @@ impl Run<'_> {
                     let _ = hog.kill().and_then(|()| hog.wait());
                 }
             }
-            Task::KillAbandoned(role, stint) => self.kill_abandoned(role, stint),
-            Task::Lose(seat, lasts) => {
-                self.change_weather(seat, None, Weather { there: Flow::Lost, ..Weather::default() }, lasts);
+            Task::KillAbandoned(role, job_run) => self.kill_abandoned(role, job_run),
+            Task::Lose(slot, lasts) => {
+                self.change_weather(slot, None, Weather { there: Flow::Lost, ..Weather::default() }, lasts);
             }
-            Task::Start(seat) => self.start(seat),
+            Task::Start(slot) => self.start(slot),
             Task::Stray(role, left) => {
                 self.stranger.ask(Action::Write(role, lies::stray(&self.group, role)));
                 if left > 1 {
@@ -47,10 +47,10 @@ impl Run<'_> {
             }
             Task::Strike(_) => {}
             Task::Term(index) => {
-                let seat = &self.seats[index];
-                if let Some(supervisor) = seat.supervisor() {
+                let slot = &self.slots[index];
+                if let Some(supervisor) = slot.supervisor() {
                     supervisor.signal(Signal::SIGTERM);
-                    self.axis.note("chaos", format!("TERM to {}", seat.name()));
+                    self.axis.note("chaos", format!("TERM to {}", slot.name()));
                 }
             }
             Task::Thaw(broker) => {
@@ -69,10 +69,10 @@ impl Run<'_> {
         }
     }
 
-    fn clear_weather(&mut self, seat: usize, broker: Option<usize>, weather: Weather) {
+    fn clear_weather(&mut self, slot: usize, broker: Option<usize>, weather: Weather) {
         let better = |was: Flow, is: Flow| if was == is { Flow::Open } else { is };
         for broker in self.wires(broker) {
-            self.ground.wire(self.orders, seat, broker, |wire| {
+            self.ground.wire(self.orders, slot, broker, |wire| {
                 let present = wire.weather();
                 wire.set(Weather {
                     there: better(weather.there, present.there),
@@ -82,7 +82,7 @@ impl Run<'_> {
                 });
             });
         }
-        self.axis.note("chaos", format!("{weather:?} is over for seat {seat}, broker {broker:?}"));
+        self.axis.note("chaos", format!("{weather:?} is over for slot {slot}, broker {broker:?}"));
     }
 
     fn empty_disk(&mut self, index: usize) {
@@ -100,9 +100,9 @@ impl Run<'_> {
     }
 
     /// What is left of a job without supervisor and guard; its main process is none of it.
-    fn kill_abandoned(&mut self, role: usize, stint: usize) {
-        let left = self.ledgers[role].processes_of(stint);
-        let main = self.ledgers[role].stints[stint].main;
+    fn kill_abandoned(&mut self, role: usize, job_run: usize) {
+        let left = self.histories[role].processes_of(job_run);
+        let main = self.histories[role].job_runs[job_run].main;
         if left.iter().any(|process| process.pid == main) {
             self.violations.push(format!("the main process {main} outlived supervisor and guard"));
         }
@@ -147,28 +147,28 @@ impl Run<'_> {
     /// Everybody goes, and leaves nothing behind.
     pub(crate) fn part(&mut self) {
         self.over = true;
-        self.ledgers.iter_mut().for_each(Ledger::expect_signals);
+        self.histories.iter_mut().for_each(History::expect_signals);
         self.axis.note("chaos", "TERM to all");
-        for seat in &self.seats {
-            seat.supervisor().iter().for_each(|supervisor| supervisor.signal(Signal::SIGTERM));
+        for slot in &self.slots {
+            slot.supervisor().iter().for_each(|supervisor| supervisor.signal(Signal::SIGTERM));
         }
         let end = wait::after(wait::PATIENCE);
-        while self.seats.iter().any(|seat| seat.running.is_some()) && self.violations.is_empty() {
+        while self.slots.iter().any(|slot| slot.running.is_some()) && self.violations.is_empty() {
             while let Some(task) = self.next_due() {
                 self.perform(task);
             }
             self.look();
             if wait::now() > end {
                 let left: Vec<String> =
-                    self.seats.iter().filter(|seat| seat.running.is_some()).map(Seat::name).collect();
+                    self.slots.iter().filter(|slot| slot.running.is_some()).map(Slot::name).collect();
                 self.violations.push(format!("{left:?} do not go when told to"));
             }
         }
-        for ledger in &mut self.ledgers {
-            ledger.read();
-            for stint in ledger.open() {
-                let left = ledger.processes_of(*stint);
-                if !left.is_empty() && !ledger.stints[*stint].abandoned {
+        for history in &mut self.histories {
+            history.read();
+            for job_run in history.open() {
+                let left = history.processes_of(*job_run);
+                if !left.is_empty() && !history.job_runs[*job_run].abandoned {
                     self.violations.push(format!("{left:?} are left when everybody has gone"));
                 }
             }

@@ -7,7 +7,7 @@ use harness::candidate::Elector;
 
 use crate::fault::Fault;
 use crate::named::Named;
-use crate::seat::lease_ms;
+use crate::slot::lease_ms;
 
 /// What a run is to be.
 #[derive(Clone, Debug)]
@@ -40,9 +40,9 @@ pub(crate) struct Orders {
 }
 
 impl Orders {
-    /// The longest lease of all seats.
+    /// The longest lease of all slots.
     pub(crate) fn longest_lease(&self) -> Duration {
-        let longest = (0..self.candidates).map(|seat| lease_ms(self.named, seat)).max();
+        let longest = (0..self.candidates).map(|slot| lease_ms(self.named, slot)).max();
         Duration::from_millis(longest.unwrap_or_default())
     }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::axis::nanos;
-use crate::ledger::Law;
-use crate::stint::{Overlap, Stint};
+use crate::history::Law;
+use crate::job_run::{JobRun, Overlap};
 
 /// Why two ran at one time with `--overlap`.
 const BESIDE_ITS_SUCCESSOR: &str = "a job beside its successor's";
@@ -15,8 +15,8 @@ const LATE: Duration = Duration::from_millis(100);
 
 impl Law {
     /// Why these two may have run at one time for so many nanoseconds, if they may.
-    pub(crate) fn excuse(&self, a: &Stint, b: &Stint, together: u64) -> Option<&'static str> {
-        let lease = |stint: &Stint| self.leases.get(stint.seat).map_or(0, |lease| nanos(*lease));
+    pub(crate) fn excuse(&self, a: &JobRun, b: &JobRun, together: u64) -> Option<&'static str> {
+        let lease = |job_run: &JobRun| self.leases.get(job_run.slot).map_or(0, |lease| nanos(*lease));
         let earlier = if (a.generation, a.term) < (b.generation, b.term) { a } else { b };
         if a.abandoned || b.abandoned {
             Some("an abandoned job")

@@ -12,9 +12,9 @@ use harness::wait;
 use serde_json::Value;
 
 use crate::fault::Fault;
+use crate::job_run::{Counts, Overlap};
 use crate::roles::{FAIR_WITHIN, Shares};
 use crate::run::{Orders, Run};
-use crate::stint::{Counts, Overlap};
 
 /// What may pass beside a lease until somebody leads.
 const BESIDE_THE_LEASE: Duration = Duration::from_secs(3);
@@ -104,7 +104,7 @@ pub(crate) fn command_line(orders: &Orders) -> String {
 pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
     let now = wait::now();
     let took = Duration::from_nanos(now - run.began);
-    let verdicts: Vec<Verdicts> = (0..run.ledgers.len()).map(|role| verdicts(&run, role)).collect();
+    let verdicts: Vec<Verdicts> = (0..run.histories.len()).map(|role| verdicts(&run, role)).collect();
     for (from, until) in run.stranger.outages() {
         run.axis.disturb(from, until);
     }
@@ -113,11 +113,11 @@ pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
     }
     let mut violations = std::mem::take(&mut run.violations);
     let broke_early = !violations.is_empty() || run.ground.is_given_up();
-    for (role, (ledger, verdicts)) in run.ledgers.iter().zip(&verdicts).enumerate() {
-        let generations = ledger.stints.iter().map(|stint| stint.generation).max().unwrap_or_default();
-        for stint in ledger.stints.iter().filter(|stint| stint.generation == generations) {
-            if verdicts.claims.get(&stint.term) == Some(&false) {
-                let (called, term) = (run.called(role), stint.term);
+    for (role, (history, verdicts)) in run.histories.iter().zip(&verdicts).enumerate() {
+        let generations = history.job_runs.iter().map(|job_run| job_run.generation).max().unwrap_or_default();
+        for job_run in history.job_runs.iter().filter(|job_run| job_run.generation == generations) {
+            if verdicts.claims.get(&job_run.term) == Some(&false) {
+                let (called, term) = (run.called(role), job_run.term);
                 violations.push(format!("{called}a job ran in term {term} of a claim that the law calls void"));
             }
         }
@@ -131,8 +131,8 @@ pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
     let tolerance = tolerance(load);
     let bound = longest_lease + BESIDE_THE_LEASE;
     let mut leaderless = Duration::ZERO;
-    for (role, ledger) in run.ledgers.iter().enumerate() {
-        let gaps: Vec<_> = ledger.gaps().into_iter().filter(|gap| gap.0 >= run.began).collect();
+    for (role, history) in run.histories.iter().enumerate() {
+        let gaps: Vec<_> = history.gaps().into_iter().filter(|gap| gap.0 >= run.began).collect();
         let (longest, at) = run.axis.longest_undisturbed(&gaps);
         // Between two keys nobody leads.
         if longest > bound.mul_f64(tolerance) && !broke_early && run.keys.is_none() {
@@ -168,10 +168,10 @@ fn summary(
     took: Duration,
 ) -> String {
     let orders = run.orders;
-    let of_all = run.ledgers.iter().enumerate();
-    let stints = of_all.flat_map(|(role, ledger)| ledger.stints.iter().map(move |stint| (role, stint)));
-    let terms: BTreeSet<_> = stints.map(|(role, stint)| (role, stint.generation, stint.term)).collect();
-    let all_overlaps = || run.ledgers.iter().flat_map(|ledger| ledger.overlaps.values());
+    let of_all = run.histories.iter().enumerate();
+    let job_runs = of_all.flat_map(|(role, history)| history.job_runs.iter().map(move |job_run| (role, job_run)));
+    let terms: BTreeSet<_> = job_runs.map(|(role, job_run)| (role, job_run.generation, job_run.term)).collect();
+    let all_overlaps = || run.histories.iter().flat_map(|history| history.overlaps.values());
     let excused = all_overlaps().filter_map(|overlap| overlap.excuse);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for excuse in excused {
@@ -285,18 +285,22 @@ fn verdicts(run: &Run<'_>, role: usize) -> Verdicts {
 
 /// Everything that happened on one axis, and the journal; where they are.
 fn write_down(run: &mut Run<'_>, verdicts: &[Verdicts], text: &str) -> PathBuf {
-    for seat in &mut run.seats {
-        seat.note(&mut run.axis);
+    for slot in &mut run.slots {
+        slot.note(&mut run.axis);
     }
-    for role in 0..run.ledgers.len() {
-        let (called, ledger) = (run.called(role), &run.ledgers[role]);
-        for stint in &ledger.stints {
-            let who = format!("job c{}", stint.seat);
-            run.axis.note_at(stint.span.0, &who, format!("{called}term {}: first word of {}", stint.term, stint.main));
-            run.axis.note_at(stint.span.1, &who, format!("{called}term {}: last word", stint.term));
+    for role in 0..run.histories.len() {
+        let (called, history) = (run.called(role), &run.histories[role]);
+        for job_run in &history.job_runs {
+            let who = format!("job c{}", job_run.slot);
+            run.axis.note_at(
+                job_run.span.0,
+                &who,
+                format!("{called}term {}: first word of {}", job_run.term, job_run.main),
+            );
+            run.axis.note_at(job_run.span.1, &who, format!("{called}term {}: last word", job_run.term));
         }
-        for Overlap { terms, seats, span, excuse } in ledger.overlaps.values() {
-            let what = format!("{called}terms {terms:?} of seats {seats:?} together, excuse {excuse:?}");
+        for Overlap { terms, slots, span, excuse } in history.overlaps.values() {
+            let what = format!("{called}terms {terms:?} of slot {slots:?} together, excuse {excuse:?}");
             run.axis.note_at(span.0, "OVERLAP", what.clone());
             run.axis.note_at(span.1, "OVERLAP", format!("{what}: end"));
         }

@@ -1,4 +1,4 @@
-//! Candidates with many roles: each role has a ledger of its own, and at the end all roles must be spread fairly.
+//! Candidates with many roles: each role has a history of its own, and at the end all roles must be spread fairly.
 
 use std::collections::HashMap;
 use std::process::{Child, Command, Stdio};
@@ -9,12 +9,12 @@ use harness::wait;
 use serde_json::Value;
 
 use crate::axis::nanos;
-use crate::ledger::Ledger;
+use crate::history::History;
+use crate::job_run::{Counts, JobRun, Latest};
 use crate::lies;
 use crate::report::{journal, load, tolerance};
 use crate::run::Run;
-use crate::seat::Seat;
-use crate::stint::{Counts, Latest, Stint};
+use crate::slot::Slot;
 use crate::stranger::Action;
 
 /// Shares are fair so long after the last change (the protocol, "Many roles"), where nothing is kept and nobody is barred.
@@ -36,7 +36,7 @@ const SETTLED: Duration = Duration::from_secs(10);
 /// What became of the shares.
 #[derive(Clone, Debug)]
 pub(crate) struct Shares {
-    /// How many roles each seat leads.
+    /// How many roles each slot leads.
     pub(crate) held: Vec<usize>,
     /// How long after all roles were led again.
     pub(crate) after: Duration,
@@ -49,12 +49,12 @@ pub(crate) struct Shares {
 impl Run<'_> {
     /// Whether candidates stand for more than one role.
     pub(crate) fn has_many_roles(&self) -> bool {
-        self.ledgers.len() > 1
+        self.histories.len() > 1
     }
 
     /// Whether a job of every role runs.
     pub(crate) fn is_led(&self) -> bool {
-        self.ledgers.iter().all(|ledger| ledger.current().is_some())
+        self.histories.iter().all(|history| history.current().is_some())
     }
 
     /// How a role is called in what is said, where there are many.
@@ -62,34 +62,34 @@ impl Run<'_> {
         if self.has_many_roles() { format!("role {role}: ") } else { String::new() }
     }
 
-    /// What all ledgers have counted so far.
+    /// What all histories have counted so far.
     pub(crate) fn counts(&self) -> Counts {
-        self.ledgers.iter().fold(Counts::default(), |counts, ledger| counts.and(&ledger.counts()))
+        self.histories.iter().fold(Counts::default(), |counts, history| counts.and(&history.counts()))
     }
 
     /// How often another candidate led a role than before.
     pub(crate) fn changes(&self) -> usize {
-        self.ledgers.iter().map(Ledger::changes).sum()
+        self.histories.iter().map(History::changes).sum()
     }
 
     /// The latest beats after a deadline, and after a deadline or a term's end.
     pub(crate) fn latest(&self) -> (Latest, Latest) {
-        let latest = |of: fn(&Ledger) -> &Latest| {
-            self.ledgers.iter().map(of).max_by_key(|latest| latest.by).cloned().unwrap_or_default()
+        let latest = |of: fn(&History) -> &Latest| {
+            self.histories.iter().map(of).max_by_key(|latest| latest.by).cloned().unwrap_or_default()
         };
-        (latest(|ledger| &ledger.after_deadline), latest(|ledger| &ledger.after_right))
+        (latest(|history| &history.after_deadline), latest(|history| &history.after_right))
     }
 
     fn handed_over(&self) -> usize {
-        self.seats.iter().map(|seat| seat.handed_over).sum()
+        self.slots.iter().map(|slot| slot.handed_over).sum()
     }
 
-    /// How many roles each seat leads.
+    /// How many roles each slot leads.
     fn held(&self) -> Vec<usize> {
-        let mut held = vec![0; self.seats.len()];
-        for ledger in &self.ledgers {
-            if let Some(stint) = ledger.current() {
-                held[ledger.stints[stint].seat] += 1;
+        let mut held = vec![0; self.slots.len()];
+        for history in &self.histories {
+            if let Some(job_run) = history.current() {
+                held[history.job_runs[job_run].slot] += 1;
             }
         }
         held
@@ -97,9 +97,9 @@ impl Run<'_> {
 
     /// Asks a role's leader to resign; where there are many roles, as a person would: with the program, for which nobody waits.
     pub(crate) fn ask_to_resign(&mut self, role: usize, leader: usize) {
-        let Stint { term, seat, .. } = self.ledgers[role].stints[leader];
+        let JobRun { term, slot, .. } = self.histories[role].job_runs[leader];
         // Whoever resigned cools off for two leases, and may be alone.
-        if !self.seats.iter().any(|other| other.index != seat && other.is_able()) {
+        if !self.slots.iter().any(|other| other.index != slot && other.is_able()) {
             self.disturb_for(2 * self.orders.longest_lease());
         }
         if !self.has_many_roles() {
@@ -137,7 +137,8 @@ impl Run<'_> {
             self.look();
             let now = wait::now();
             let (held, moves) = (self.held(), self.handed_over() - handed_over_before);
-            let (least, most) = (self.ledgers.len() / self.seats.len(), self.ledgers.len().div_ceil(self.seats.len()));
+            let (least, most) =
+                (self.histories.len() / self.slots.len(), self.histories.len().div_ceil(self.slots.len()));
             if self.is_led() && held.iter().all(|held| (least..=most).contains(held)) {
                 let since = *fair_since.get_or_insert(now);
                 self.shares = Some(Shares { held, after: Duration::from_nanos(since - from), bound, moves });
@@ -148,7 +149,7 @@ impl Run<'_> {
             }
             fair_since = None;
             // A lead that is lost begins it anew: to a machine that is too busy, not for ever.
-            let loss = self.seats.iter().map(|seat| seat.lost_at).max().unwrap_or_default();
+            let loss = self.slots.iter().map(|slot| slot.lost_at).max().unwrap_or_default();
             let begins = loss.max(from).min(from + nanos(bound.mul_f64(tolerance(load()) - 1.0)));
             if now <= begins + nanos(bound) {
                 continue;
@@ -167,11 +168,11 @@ impl Run<'_> {
     /// For how long after `from` a role may be kept from the one that is to have it, or somebody be given none: by what the journals
     /// say of those that are there.
     fn excuse(&self, from: u64) -> Duration {
-        let names: Vec<String> = self.seats.iter().map(Seat::name).collect();
+        let names: Vec<String> = self.slots.iter().map(Slot::name).collect();
         let mut bars: HashMap<(String, String), (u32, u64)> = HashMap::new();
         let mut until = from;
         let mut resigned = 0;
-        for (role, ledger) in self.ledgers.iter().enumerate() {
+        for (role, history) in self.histories.iter().enumerate() {
             let mut release = Value::Null;
             let mut refusals: HashMap<String, u32> = HashMap::new();
             let mut last = (None, String::new());
@@ -185,8 +186,8 @@ impl Run<'_> {
                     continue;
                 }
                 let (why, successor) = (release["why"].take(), release["successor"].take());
-                let led = ledger.stints.iter().rev().find(|stint| Some(stint.term) == line["offset"].as_u64());
-                let at = led.map_or(0, |stint| stint.span.0);
+                let led = history.job_runs.iter().rev().find(|job_run| Some(job_run.term) == line["offset"].as_u64());
+                let at = led.map_or(0, |job_run| job_run.span.0);
                 let name = text("name");
                 let mut kept = None;
                 if why == "spread"
@@ -211,7 +212,7 @@ impl Run<'_> {
         }
         let barred = bars.iter().filter(|((giver, _), _)| names.contains(giver)).map(|(_, (_, until))| *until);
         let until = barred.max().unwrap_or_default().max(until);
-        let roles = u32::try_from(self.ledgers.len()).expect("a few");
+        let roles = u32::try_from(self.histories.len()).expect("a few");
         Duration::from_nanos(until - from)
             + SETTLED * resigned.min(roles) * u32::from(self.orders.elector == Elector::Group)
     }

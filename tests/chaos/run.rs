@@ -15,13 +15,13 @@ use nix::sys::signal::Signal;
 use crate::axis::{Axis, nanos};
 use crate::fault::{Conditions, Dice, Fault, Plan, Strike};
 use crate::ground::Ground;
+use crate::history::{History, Law};
 use crate::keys::{self, Keys};
-use crate::ledger::{Law, Ledger};
 use crate::named::Named;
 pub(crate) use crate::orders::Orders;
 use crate::report::{Outcome, judge};
 use crate::roles::Shares;
-use crate::seat::{Seat, Terms, lease_ms};
+use crate::slot::{Slot, Terms, lease_ms};
 use crate::stranger::Stranger;
 
 /// How many of the last entries of the axis are kept.
@@ -32,14 +32,14 @@ const MOST_ENTRIES: usize = 50_000;
 pub(crate) enum Task {
     /// A broker that was killed comes back.
     BeginBroker(usize),
-    /// What this weather did to a seat's wires is over; what another has done to them since is not.
+    /// What this weather did to a slot's wires is over; what another has done to them since is not.
     Clear(usize, Option<usize>, Weather),
     Continue(usize, Process),
     EmptyDisk(usize),
     EndHog(Vec<Child>),
     /// What an abandoned job of a role had started is ours to kill.
     KillAbandoned(usize, usize),
-    /// Nothing of a seat gets through to any broker from now on.
+    /// Nothing of a slot gets through to any broker from now on.
     Lose(usize, Duration),
     Start(usize),
     /// So many strange records of a role are still to come, one after another.
@@ -56,9 +56,9 @@ pub(crate) struct Run<'a> {
     pub(crate) orders: &'a Orders,
     pub(crate) ground: &'a Ground,
     pub(crate) group: String,
-    pub(crate) seats: Vec<Seat>,
+    pub(crate) slots: Vec<Slot>,
     /// One for each role.
-    pub(crate) ledgers: Vec<Ledger>,
+    pub(crate) histories: Vec<History>,
     pub(crate) axis: Axis,
     pub(crate) stranger: Stranger,
     /// What chance decides while it runs, apart from the plan.
@@ -71,7 +71,7 @@ pub(crate) struct Run<'a> {
     pub(crate) broken: BTreeMap<usize, Option<u64>>,
     /// The program, asking a role's leader to resign.
     pub(crate) askers: Vec<(usize, Child)>,
-    /// Which key each seat's candidate runs, where they run their jobs for keys.
+    /// Which key each slot's candidate runs, where they run their jobs for keys.
     pub(crate) keys: Option<Keys>,
     /// What became of the roles, where there are many.
     pub(crate) shares: Option<Shares>,
@@ -83,7 +83,7 @@ pub(crate) struct Run<'a> {
     /// How much longer than it was to be the longest pause of this loop was: what the machine's load costs.
     pub(crate) overslept: u64,
     pub(crate) lonely_since: Option<u64>,
-    /// What the wall clock of one seat is set by.
+    /// What the wall clock of one slot is set by.
     pub(crate) clock: PathBuf,
     /// Where the witnesses write.
     runs: PathBuf,
@@ -95,17 +95,17 @@ pub(crate) fn run(orders: &Orders, ground: &Ground) -> Outcome {
     let directory = install::scratch();
     let runs = directory.path().join("runs");
     let law = Law {
-        leases: (0..orders.candidates).map(|seat| lease_ms(orders.named, seat)).map(Duration::from_millis).collect(),
+        leases: (0..orders.candidates).map(|slot| lease_ms(orders.named, slot)).map(Duration::from_millis).collect(),
         kill_margin: orders.named.and_then(Named::kill_margin),
         undisturbed: orders.named.is_some_and(Named::is_undisturbed),
         overlap: orders.overlap,
         runs_again: orders.roles > 1,
         lines_may_break: orders.named.is_some_and(|named| named.limits().memory.is_some()),
     };
-    let ledger = |role: usize| {
+    let history = |role: usize| {
         let runs = runs.join(role.to_string());
         fs::create_dir_all(&runs).expect("ours");
-        Ledger::new(&runs, law.clone())
+        History::new(&runs, law.clone())
     };
     let clock = directory.path().join("clock");
     fs::write(&clock, "0").expect("ours");
@@ -113,8 +113,8 @@ pub(crate) fn run(orders: &Orders, ground: &Ground) -> Outcome {
     let (kafka, addresses) = (ground.cluster().kafka(), ground.cluster().addresses());
     let mut run = Run {
         orders,
-        seats: (0..orders.candidates).map(|seat| Seat::new(seat, orders.roles)).collect(),
-        ledgers: (0..orders.roles).map(ledger).collect(),
+        slots: (0..orders.candidates).map(|slot| Slot::new(slot, orders.roles)).collect(),
+        histories: (0..orders.roles).map(history).collect(),
         axis: Axis::default(),
         stranger: Stranger::start(&kafka, addresses, &format!("{group}.neli"), orders.roles),
         ground,
@@ -160,8 +160,8 @@ impl Run<'_> {
         }
         let seed = self.orders.seed + u64::try_from(self.orders.election).expect("a few");
         let mut plan = Plan::new(seed, &self.orders.only, self.orders.candidates, conditions);
-        for seat in 0..self.seats.len() {
-            self.start(seat);
+        for slot in 0..self.slots.len() {
+            self.start(slot);
         }
         // Many that begin at once keep each other waiting.
         let elections = u32::try_from(self.orders.elections).expect("a few");
@@ -235,12 +235,12 @@ impl Run<'_> {
         wait::pause(PAUSE);
         self.overslept = self.overslept.max(wait::now() - before - nanos(PAUSE));
         if self.term_at_lead {
-            for seat in &mut self.seats {
-                if seat.leads_anew()
-                    && let Some(supervisor) = seat.supervisor()
+            for slot in &mut self.slots {
+                if slot.leads_anew()
+                    && let Some(supervisor) = slot.supervisor()
                 {
                     supervisor.signal(Signal::SIGTERM);
-                    self.axis.note("chaos", format!("TERM to {}, which leads", seat.name()));
+                    self.axis.note("chaos", format!("TERM to {}, which leads", slot.name()));
                     self.term_at_lead = false;
                 }
             }
@@ -249,18 +249,18 @@ impl Run<'_> {
         if !self.count.is_multiple_of(10) {
             return;
         }
-        for role in 0..self.ledgers.len() {
+        for role in 0..self.histories.len() {
             let called = self.called(role);
-            let ledger = &mut self.ledgers[role];
-            ledger.read();
-            ledger.close_what_is_over();
-            self.violations.extend(ledger.violations().into_iter().map(|violation| called.clone() + &violation));
+            let history = &mut self.histories[role];
+            history.read();
+            history.close_what_is_over();
+            self.violations.extend(history.violations().into_iter().map(|violation| called.clone() + &violation));
         }
         self.look_at_askers();
         for word in self.stranger.said() {
             self.axis.note("stranger", word);
         }
-        self.look_at_seats();
+        self.look_at_slots();
         if self.orders.strikes_what_is_shared() {
             self.look_at_brokers();
         }
@@ -268,16 +268,16 @@ impl Run<'_> {
         self.axis.forget_all_but(MOST_ENTRIES);
     }
 
-    fn look_at_seats(&mut self) {
+    fn look_at_slots(&mut self) {
         let now = wait::now();
-        for index in 0..self.seats.len() {
-            let seat = &mut self.seats[index];
-            seat.note(&mut self.axis);
-            let Some(status) = seat.ended(&mut self.axis) else { continue };
+        for index in 0..self.slots.len() {
+            let slot = &mut self.slots[index];
+            slot.note(&mut self.axis);
+            let Some(status) = slot.ended(&mut self.axis) else { continue };
             // The job's own, which was about to fail when its candidate was told to go.
             let is_jobs_own = self.orders.keys && status == keys::FAILURE;
             if !matches!(status, 0 | 137 | 143) && !is_jobs_own && self.orders.mutant.is_none() {
-                self.violations.push(format!("{} ended with {status}", self.seats[index].name()));
+                self.violations.push(format!("{} ended with {status}", self.slots[index].name()));
             }
             if status == 0 {
                 self.keys.iter_mut().for_each(|keys| keys.is_done(index));
@@ -288,7 +288,7 @@ impl Run<'_> {
                 self.after(pause, Task::Start(index));
             }
         }
-        if self.seats.iter().any(Seat::is_able) {
+        if self.slots.iter().any(Slot::is_able) {
             if let Some(since) = self.lonely_since.take() {
                 self.axis.disturb(since, now);
             }
@@ -298,12 +298,12 @@ impl Run<'_> {
     }
 
     pub(crate) fn start(&mut self, index: usize) {
-        let seat = &mut self.seats[index];
-        if seat.running.is_some() || self.over {
+        let slot = &mut self.slots[index];
+        if slot.running.is_some() || self.over {
             return;
         }
         let dice = &mut self.dice;
-        let once = self.keys.as_mut().map(|keys| keys.next(index, seat.lives, dice));
+        let once = self.keys.as_mut().map(|keys| keys.next(index, slot.lives, dice));
         let terms = Terms {
             program: &self.orders.program,
             group: &self.group,
@@ -318,8 +318,8 @@ impl Run<'_> {
             runs: &self.runs,
         };
         let brokers = self.ground.kafka_of(self.orders, index);
-        seat.start(&terms, brokers.address(), &mut self.dice);
-        self.axis.note(&seat.name(), "started");
+        slot.start(&terms, brokers.address(), &mut self.dice);
+        self.axis.note(&slot.name(), "started");
     }
 
     /// Looks around until somebody leads, each role where there are many; whether somebody does.
@@ -342,11 +342,11 @@ impl Drop for Run<'_> {
     fn drop(&mut self) {
         self.over = true;
         self.clear_up();
-        self.seats.clear();
-        for ledger in &self.ledgers {
-            for stint in ledger.open() {
+        self.slots.clear();
+        for history in &self.histories {
+            for job_run in history.open() {
                 // What a broken program left behind.
-                ledger.processes_of(*stint).iter().for_each(|process| process.signal(Signal::SIGKILL));
+                history.processes_of(*job_run).iter().for_each(|process| process.signal(Signal::SIGKILL));
             }
         }
         for (_, asker) in &mut self.askers {
@@ -354,8 +354,8 @@ impl Drop for Run<'_> {
             let _ = asker.kill().and_then(|()| asker.wait());
         }
         for index in 0..self.orders.brokers {
-            for seat in 0..self.orders.candidates {
-                self.ground.wire(self.orders, seat, index, |wire| wire.set(Weather::default()));
+            for slot in 0..self.orders.candidates {
+                self.ground.wire(self.orders, slot, index, |wire| wire.set(Weather::default()));
             }
             if !self.orders.strikes_what_is_shared() {
                 continue;

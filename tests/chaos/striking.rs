@@ -14,7 +14,7 @@ use crate::fault::{Fault, Strike};
 use crate::lies;
 use crate::named::Named;
 use crate::run::{Run, Task};
-use crate::seat::{Half, SEAT_WITH_A_CLOCK};
+use crate::slot::{Half, SLOT_WITH_A_CLOCK};
 use crate::stranger::Action;
 
 impl Run<'_> {
@@ -22,27 +22,28 @@ impl Run<'_> {
         let lasts = strike.lasts.max(self.orders.named.map_or(Duration::ZERO, Named::lasts));
         let strike = Strike { lasts, ..strike };
         let Strike { fault, at_leader, degree, role, .. } = strike;
-        let leader = self.ledgers[role].current();
+        let leader = self.histories[role].current();
         let at_leader = at_leader || [Fault::Fade, Fault::Strays].contains(&fault);
-        let index = leader.filter(|_| at_leader).map_or(strike.seat, |stint| self.ledgers[role].stints[stint].seat);
+        let index =
+            leader.filter(|_| at_leader).map_or(strike.slot, |job_run| self.histories[role].job_runs[job_run].slot);
         if let Some(half) = half_of(fault) {
-            if !self.seats[index].can_lose(half) {
+            if !self.slots[index].can_lose(half) {
                 return;
             }
-            self.seats[index].was_struck(half);
+            self.slots[index].was_struck(half);
         }
         *self.strikes.entry(fault).or_default() += 1;
-        let (name, of, broker) = (self.seats[index].name(), self.called(role), strike.broker);
+        let (name, of, broker) = (self.slots[index].name(), self.called(role), strike.broker);
         self.axis
             .note("chaos", format!("{of}{fault:?} at {name}, broker {broker:?}, for {lasts:?}, degree {degree:.2}"));
         self.bring_about(&strike, index, leader);
     }
 
-    /// Brings the fault about, at this seat; `leader` is the stint of the role's leader.
+    /// Brings the fault about, at this slot; `leader` is the run of the role's leader.
     fn bring_about(&mut self, strike: &Strike, index: usize, leader: Option<usize>) {
         let Strike { fault, lasts, broker, degree, role, .. } = *strike;
-        let main = leader.map(|stint| self.ledgers[role].stints[stint].main);
-        let seat = &self.seats[index];
+        let main = leader.map(|job_run| self.histories[role].job_runs[job_run].main);
+        let slot = &self.slots[index];
         match fault {
             Fault::AbandonJob => self.abandon_job(index),
             Fault::Cut => self.change_weather(index, broker, cut(degree), lasts),
@@ -64,13 +65,13 @@ impl Run<'_> {
             }
             Fault::Hog => self.hog(strike),
             Fault::KillBroker => self.kill_broker(strike),
-            Fault::KillGuard => send(seat.guard(main), Signal::SIGKILL),
+            Fault::KillGuard => send(slot.guard(main), Signal::SIGKILL),
             Fault::KillJob => {
                 let main = main.and_then(Process::find);
                 send(main.filter(|main| main.name().as_deref() == Some("witness")), Signal::SIGKILL);
             }
             Fault::KillMachine => self.kill_machine(index),
-            Fault::KillSupervisor => send(seat.supervisor(), Signal::SIGKILL),
+            Fault::KillSupervisor => send(slot.supervisor(), Signal::SIGKILL),
             Fault::Lie => self.lie(strike),
             Fault::MoveLeader => broker.into_iter().for_each(|broker| self.stranger.ask(Action::MoveLeader(broker))),
             Fault::Refuse => self.change_weather(index, broker, Weather { refuses: true, ..Weather::default() }, lasts),
@@ -83,27 +84,27 @@ impl Run<'_> {
             }),
             Fault::Resign => leader.into_iter().for_each(|leader| self.ask_to_resign(role, leader)),
             Fault::Roll => {
-                for (seat, pause) in (0..self.seats.len()).zip(0_u32..) {
-                    self.after(Duration::from_millis(400) * pause, Task::Term(seat));
+                for (slot, pause) in (0..self.slots.len()).zip(0_u32..) {
+                    self.after(Duration::from_millis(400) * pause, Task::Term(slot));
                 }
             }
             Fault::ShutDownBroker => self.shut_down_broker(strike),
             Fault::StepClock => self.step_clock(degree),
             Fault::Strays => self.stray(role, index),
             // Its supervisor makes it go on at once.
-            Fault::StopGuard => send(seat.guard(main), Signal::SIGSTOP),
+            Fault::StopGuard => send(slot.guard(main), Signal::SIGSTOP),
             Fault::StopSupervisor => {
-                if let Some(supervisor) = seat.supervisor() {
+                if let Some(supervisor) = slot.supervisor() {
                     supervisor.signal(Signal::SIGSTOP);
-                    self.seats[index].is_stopped = true;
+                    self.slots[index].is_stopped = true;
                     self.after(lasts, Task::Continue(index, supervisor));
                 }
             }
             Fault::Term => self.perform(Task::Term(index)),
             Fault::TermAtLead => {
-                for seat in &mut self.seats {
+                for slot in &mut self.slots {
                     // What it led so far is no news.
-                    let _ = seat.leads_anew();
+                    let _ = slot.leads_anew();
                 }
                 self.term_at_lead = true;
                 self.perform(Task::Term(index));
@@ -114,9 +115,9 @@ impl Run<'_> {
 
     /// Nothing of it is left, and if that took a moment in which the job went on without either half, it counts as abandoned.
     fn kill_machine(&mut self, index: usize) {
-        self.seats[index].kill_machine();
-        let life = self.seats[index].lives.saturating_sub(1);
-        let prefixes: Vec<_> = self.ledgers.iter().map(|ledger| ledger.prefix(index, life)).collect();
+        self.slots[index].kill_machine();
+        let life = self.slots[index].lives.saturating_sub(1);
+        let prefixes: Vec<_> = self.histories.iter().map(|history| history.prefix(index, life)).collect();
         let mut all_at_once = true;
         loop {
             let left: Vec<Process> = prefixes.iter().flat_map(|prefix| Process::with_word(prefix)).collect();
@@ -129,31 +130,32 @@ impl Run<'_> {
             }
         }
         if !all_at_once {
-            self.ledgers.iter_mut().for_each(|ledger| ledger.abandon(index, life));
+            self.histories.iter_mut().for_each(|history| history.abandon(index, life));
         }
     }
 
     /// Supervisor and guards at once; whatever they leave is outside the guarantee, but for the main process.
     fn abandon_job(&mut self, index: usize) {
-        let seat = &self.seats[index];
-        let Some(supervisor) = seat.supervisor().filter(|_| !seat.guards().is_empty()) else { return };
-        let life = seat.lives.saturating_sub(1);
-        self.ledgers.iter_mut().for_each(|ledger| ledger.abandon(index, life));
+        let slot = &self.slots[index];
+        let Some(supervisor) = slot.supervisor().filter(|_| !slot.guards().is_empty()) else { return };
+        let life = slot.lives.saturating_sub(1);
+        self.histories.iter_mut().for_each(|history| history.abandon(index, life));
         // Stopped first, the supervisor before the guards, whom it would make go on: neither sees the other die.
         supervisor.signal(Signal::SIGSTOP);
-        let guards = seat.guards();
+        let guards = slot.guards();
         for guard in &guards {
             guard.signal(Signal::SIGSTOP);
         }
         for half in [supervisor].into_iter().chain(guards) {
             half.signal(Signal::SIGKILL);
         }
-        for role in 0..self.ledgers.len() {
-            let ledger = &mut self.ledgers[role];
-            ledger.read();
-            let is_abandoned = |stint: &usize| ledger.stints[*stint].abandoned && ledger.stints[*stint].seat == index;
-            for stint in ledger.open().iter().copied().filter(is_abandoned).collect::<Vec<_>>() {
-                self.after(Duration::from_millis(1500), Task::KillAbandoned(role, stint));
+        for role in 0..self.histories.len() {
+            let history = &mut self.histories[role];
+            history.read();
+            let is_abandoned =
+                |job_run: &usize| history.job_runs[*job_run].abandoned && history.job_runs[*job_run].slot == index;
+            for job_run in history.open().iter().copied().filter(is_abandoned).collect::<Vec<_>>() {
+                self.after(Duration::from_millis(1500), Task::KillAbandoned(role, job_run));
             }
         }
     }
@@ -161,10 +163,10 @@ impl Run<'_> {
     // ---- the network ----------------------------------------------------------------------------------------------
 
     /// Where a direction is spared, it stays as bad as it is.
-    pub(crate) fn change_weather(&mut self, seat: usize, broker: Option<usize>, weather: Weather, lasts: Duration) {
+    pub(crate) fn change_weather(&mut self, slot: usize, broker: Option<usize>, weather: Weather, lasts: Duration) {
         let worse = |flow, before| if flow == Flow::Open { before } else { flow };
         for broker in self.wires(broker) {
-            self.ground.wire(self.orders, seat, broker, |wire| {
+            self.ground.wire(self.orders, slot, broker, |wire| {
                 let before = wire.weather();
                 wire.set(Weather {
                     there: worse(weather.there, before.there),
@@ -175,23 +177,23 @@ impl Run<'_> {
             });
         }
         self.disturb_for(lasts);
-        self.after(lasts, Task::Clear(seat, broker, weather));
+        self.after(lasts, Task::Clear(slot, broker, weather));
     }
 
     /// From one broker alone, whichever is the one that matters.
-    fn cut_off(&mut self, seat: usize, broker: Option<usize>, strike: &Strike) {
+    fn cut_off(&mut self, slot: usize, broker: Option<usize>, strike: &Strike) {
         if let Some(broker) = broker.filter(|broker| *broker < self.orders.brokers) {
-            self.change_weather(seat, Some(broker), cut(strike.degree), strike.lasts);
+            self.change_weather(slot, Some(broker), cut(strike.degree), strike.lasts);
         }
     }
 
     /// Answers come late, but in time, and then nothing gets through any more: the hour of whoever counts from the answer.
-    fn fade(&mut self, seat: usize, strike: &Strike) {
+    fn fade(&mut self, slot: usize, strike: &Strike) {
         // An answer may wait for the one before: twice that, and half a beat's time, is still less than a lease.
         let late = Flow::Late(Duration::from_millis(250) + Duration::from_millis(150).mul_f64(strike.degree));
         let (before, lasts) = (Duration::from_secs(1), strike.lasts.max(Duration::from_millis(2500)));
-        self.change_weather(seat, None, Weather { back: late, ..Weather::default() }, before + lasts);
-        self.after(before, Task::Lose(seat, lasts));
+        self.change_weather(slot, None, Weather { back: late, ..Weather::default() }, before + lasts);
+        self.after(before, Task::Lose(slot, lasts));
     }
 
     pub(crate) fn wires(&self, broker: Option<usize>) -> Vec<usize> {
@@ -203,7 +205,7 @@ impl Run<'_> {
     /// The broker that is struck, unless it is broken, or another is: two at a time only now and then, since most of the
     /// time the cluster is to be able to go on.
     fn broker_to_break(&mut self, strike: &Strike) -> Option<usize> {
-        let index = strike.broker.unwrap_or(strike.seat % self.orders.brokers);
+        let index = strike.broker.unwrap_or(strike.slot % self.orders.brokers);
         let spared = self.broken.contains_key(&index) || (!self.broken.is_empty() && strike.degree < 0.9);
         if spared || !self.ground.cluster().brokers()[index].lives() {
             return None;
@@ -264,7 +266,7 @@ impl Run<'_> {
     fn lie(&mut self, strike: &Strike) {
         // None that could still be current: a word on that would be forged.
         let role = strike.role;
-        let earlier = self.ledgers[role].stints.iter().rev().nth(3).map(|stint| stint.term);
+        let earlier = self.histories[role].job_runs.iter().rev().nth(3).map(|job_run| job_run.term);
         let lie = lies::lie((&self.group, self.orders.overlap), role, strike.degree, self.stranger.end(role), earlier);
         // A claim that takes effect stops the election for its lease, and leads to nothing (assumption 5).
         self.disturb_for(Duration::from_millis(lies::LEASE_MS));
@@ -274,40 +276,40 @@ impl Run<'_> {
     fn remake_topic(&mut self) {
         // Everybody waits out the longest lease that there may be.
         self.disturb_for(Duration::from_secs(66));
-        self.ledgers.iter_mut().for_each(|ledger| ledger.topic_was_remade(wait::now()));
+        self.histories.iter_mut().for_each(|history| history.topic_was_remade(wait::now()));
         self.stranger.ask(Action::RemakeTopic);
     }
 
     /// The leader hears nothing until a candidate that never knew the old topic leads in the new one, and that is longer than the old
     /// one was: to the leader's offsets, nothing has happened.
     fn remake_unnoticed(&mut self) {
-        let Some(stint) = self.ledgers[0].current() else { return };
-        let leader = self.ledgers[0].stints[stint].seat;
+        let Some(job_run) = self.histories[0].current() else { return };
+        let leader = self.histories[0].job_runs[job_run].slot;
         // What is noticed all the same is waited out as ever.
         self.disturb_for(Duration::from_secs(66));
         for broker in 0..self.orders.brokers {
             self.ground.wire(self.orders, leader, broker, |wire| wire.set(both(Flow::Held)));
         }
-        let newcomer = (leader + 1) % self.seats.len();
+        let newcomer = (leader + 1) % self.slots.len();
         self.kill_machine(newcomer);
-        self.ledgers[0].topic_was_remade(wait::now());
+        self.histories[0].topic_was_remade(wait::now());
         if let Some(longer) = self.stranger.remake_shorter() {
             let end = wait::after(self.orders.longest_lease() / 2);
             // Started again by itself it might come too late.
-            while self.seats[newcomer].running.is_some() && wait::now() < end {
+            while self.slots[newcomer].running.is_some() && wait::now() < end {
                 self.look();
             }
             self.start(newcomer);
-            let seat = &mut self.seats[newcomer];
+            let slot = &mut self.slots[newcomer];
             let left = Duration::from_nanos(end.saturating_sub(wait::now()));
-            let leads = wait::poll_for(left, || seat.leads_anew().then_some(()));
-            self.axis.note("chaos", format!("{} leads in the new topic: {}", seat.name(), leads.is_some()));
+            let leads = wait::poll_for(left, || slot.leads_anew().then_some(()));
+            self.axis.note("chaos", format!("{} leads in the new topic: {}", slot.name(), leads.is_some()));
             self.stranger.fill(longer);
         }
         for broker in 0..self.orders.brokers {
             self.ground.wire(self.orders, leader, broker, |wire| wire.set(Weather::default()));
         }
-        self.axis.note("chaos", format!("seat {leader} hears again"));
+        self.axis.note("chaos", format!("slot {leader} hears again"));
     }
 
     fn stray(&mut self, role: usize, leader: usize) {
@@ -331,7 +333,7 @@ impl Run<'_> {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "one of six")]
         let by = SECONDS[((degree * 6.0) as usize).min(5)];
         fs::write(&self.clock, by.to_string()).expect("ours");
-        self.axis.note("chaos", format!("the wall clock of seat {SEAT_WITH_A_CLOCK} is {by:+} s"));
+        self.axis.note("chaos", format!("the wall clock of slot {SLOT_WITH_A_CLOCK} is {by:+} s"));
     }
 
     /// As [`Self::disturb_for`], where every election feels it.

@@ -4,38 +4,38 @@ use std::fs;
 use std::process::Command;
 
 use harness::candidate::Elector;
+use harness::election::{Answer, TestElection};
 use harness::kafka::Kafka;
 use harness::schema::Schema;
-use harness::stage::{Answer, Stage};
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::{PROGRAM, stage};
+use crate::{PROGRAM, election};
 
 /// What a job's shell says, a line for each of these commands, and then waits for its end.
-fn job(stage: &Stage, script: &str) -> Vec<String> {
-    let file = stage.directory().join("told");
+fn job(election: &TestElection, script: &str) -> Vec<String> {
+    let file = election.directory().join("told");
     let script = format!("{{ {script}; echo end; }} > {} 2>&1; exec sleep 1000", file.display());
     // As variables the job has them, too.
-    let candidate = stage.candidate().lease("10s").variable("NELI_RUN_GROUP", &stage.group);
+    let candidate = election.candidate().lease("10s").variable("NELI_RUN_GROUP", &election.group);
     let candidate = candidate.variable("NELI_RUN_BROKERS", Kafka::shared().address());
     let mut run = candidate.job(["bash", "-c", &script]).start();
     run.await_job();
     let is_whole = || fs::read_to_string(&file).is_ok_and(|text| text.ends_with("end\n"));
     wait::until_true("all that the job says", is_whole);
-    stage.close([run]);
+    election.close([run]);
     fs::read_to_string(&file).expect("it is there").lines().map(str::to_owned).collect()
 }
 
 /// No Kafka is asked: the one that its variables name does not exist.
 #[test]
 fn inside_a_job_its_lease_tells() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let script = format!(
         "export NELI_RUN_BROKERS=127.0.0.1:1; {PROGRAM} assert; echo $?; {PROGRAM} assert --min-left 5s; echo $?; \
          {PROGRAM} assert --min-left 11s; echo $?; {PROGRAM} assert --json"
     );
-    let printed = job(&stage, &script);
+    let printed = job(&election, &script);
     assert_eq!((printed[0].as_str(), printed[1].as_str()), ("0", "0"), "{printed:?}");
     assert!(
         printed[2].starts_with("neli-run: not the leader: ") && printed[2].ends_with(", and --min-left is 11s"),
@@ -51,12 +51,12 @@ fn inside_a_job_its_lease_tells() {
 /// Some languages close what they did not open in their children; and a number may have become another file's.
 #[test]
 fn where_the_descriptor_is_not_the_lease_the_journal_tells() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let script = format!(
         "for fd in '' 0 99 x; do NELI_LEASE_FD=$fd {PROGRAM} assert --json; done; \
          eval \"exec $NELI_LEASE_FD</dev/zero\"; {PROGRAM} assert --json"
     );
-    for line in &job(&stage, &script)[..5] {
+    for line in &job(&election, &script)[..5] {
         assert!(line.contains(r#""leads":true,"by":"journal""#), "{line}");
     }
 }
@@ -64,11 +64,11 @@ fn where_the_descriptor_is_not_the_lease_the_journal_tells() {
 /// Options of a command line are no variables: the job's children do not have them.
 #[test]
 fn without_the_descriptor_and_the_variables_it_says_what_was_closed() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let script = format!(
         "unset NELI_RUN_GROUP NELI_RUN_BROKERS; eval \"exec $NELI_LEASE_FD</dev/zero\"; {PROGRAM} assert; echo $?"
     );
-    let printed = job(&stage, &script);
+    let printed = job(&election, &script);
     assert!(
         printed[0].contains("(NELI_LEASE_FD) is not the lease here: a program on the way has closed it"),
         "{printed:?}"
@@ -79,26 +79,26 @@ fn without_the_descriptor_and_the_variables_it_says_what_was_closed() {
 /// A job of an older term, or one that outlived its supervisor's right, is told so.
 #[test]
 fn outside_a_job_the_journal_tells_of_each_term() {
-    let stage = stage(Elector::Log);
-    let mut first = stage.candidate().option("--name", "first").start();
+    let election = election(Elector::Log);
+    let mut first = election.candidate().option("--name", "first").start();
     let old = first.await_lead();
-    let mut second = stage.candidate().option("--name", "second").start();
+    let mut second = election.candidate().option("--name", "second").start();
     second.await_event("standby");
-    let assert = |term: u64| stage.ask("assert", &["--epoch", &term.to_string()]);
+    let assert = |term: u64| election.ask("assert", &["--epoch", &term.to_string()]);
     assert_eq!(assert(old), Answer { text: String::new(), errors: String::new(), status: 0 });
     first.signal(Signal::SIGTERM);
     let new = second.await_lead();
     let line = format!("neli-run: not the leader: second leads, term {new}\n");
     assert_eq!(assert(old), Answer { text: String::new(), errors: line, status: 83 });
     assert_eq!(assert(new).status, 0);
-    let answer = stage.ask("assert", &["--epoch", &new.to_string(), "--min-left", "1m"]);
+    let answer = election.ask("assert", &["--epoch", &new.to_string(), "--min-left", "1m"]);
     assert!(answer.errors.ends_with(" of the lease is left, and --min-left is 1m\n"), "{answer:?}");
     second.signal(Signal::SIGTERM);
     second.status();
     let answer = assert(new);
     assert!(answer.errors.starts_with("neli-run: not the leader: no leader: second released term "), "{answer:?}");
     assert_eq!(answer.status, 83);
-    stage.close([first, second]);
+    election.close([first, second]);
 }
 
 #[test]

@@ -3,40 +3,40 @@
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector};
+use harness::election::TestElection;
 use harness::journal::Pen;
 use harness::kafka::Kafka;
-use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::{stage, with_both_electors};
+use crate::{election, with_both_electors};
 
 with_both_electors! {
     /// Whose runs failed does not lead again as long as somebody else stands by, whomever the group would choose.
     fn the_others_lead_first(elector) {
-        let stage = stage(elector);
-        let mut failing = failing(&stage).start();
+        let election = election(elector);
+        let mut failing = failing(&election).start();
         let term = failing.await_lead();
         wait::until_true("failed runs", || failing.count("restarting") >= 4);
-        let mut others = [stage.candidate().start(), stage.candidate().start()];
+        let mut others = [election.candidate().start(), election.candidate().start()];
         for other in &mut others {
             other.await_event("standby");
         }
-        resign(&stage, term);
+        resign(&election, term);
         let (first, next) = crate::await_leader(&mut others);
-        stage.await_witness(next);
+        election.await_witness(next);
         // Its cool-off is over now: another leads.
-        resign(&stage, next);
+        resign(&election, next);
         let second = &mut others[1 - first];
-        stage.await_witness(second.await_lead());
+        election.await_witness(second.await_lead());
         assert_eq!(failing.count("leading"), 1);
-        stage.close(others.into_iter().chain([failing]));
+        election.close(others.into_iter().chain([failing]));
     }
 
     /// Alone it leads again after the back-off: 500 ms, doubled by each failed run, and not much more.
     fn alone_it_waits_no_longer_than_that(elector) {
-        let stage = stage(elector);
-        let mut failing = failing(&stage).lease("1s").start();
+        let election = election(elector);
+        let mut failing = failing(&election).lease("1s").start();
         let term = failing.await_lead();
         wait::until_true("three failed runs", || failing.count("restarting") >= 3);
         failing.guard().signal(Signal::SIGKILL);
@@ -48,17 +48,17 @@ with_both_electors! {
         // A line of the log comes to us a little after the event.
         assert!(waited + Duration::from_millis(500) > back_off, "{waited:?} after {failed} failed runs");
         assert!(waited < back_off + Duration::from_secs(10), "{waited:?} after {failed} failed runs");
-        stage.close([failing]);
+        election.close([failing]);
     }
 }
 
 /// A candidate each of whose runs ends with 1, the later ones after longer and longer delays.
-fn failing(stage: &Stage) -> Candidate {
-    let candidate = stage.candidate().job(["sh", "-c", "exit 1"]).option("--restart", "always");
+fn failing(election: &TestElection) -> Candidate {
+    let candidate = election.candidate().job(["sh", "-c", "exit 1"]).option("--restart", "always");
     candidate.option("--restart-delay", "100ms").option("--restart-limit", "none")
 }
 
-fn resign(stage: &Stage, term: u64) {
+fn resign(election: &TestElection, term: u64) {
     let text = format!(r#"{{"v":1,"kind":"request","what":"resign","term":{term},"by":"me","reason":"why"}}"#);
-    Pen::new(Kafka::shared(), &stage.topic(), &[]).write(&stage.key(), &[text.as_bytes()]);
+    Pen::new(Kafka::shared(), &election.topic(), &[]).write(&election.key(), &[text.as_bytes()]);
 }

@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use harness::accounts::{Account, login};
 use harness::candidate::{Candidate, Elector, Running};
+use harness::election::TestElection;
 use harness::journal;
 use harness::kafka::{Broker, Kafka};
 use harness::network::{Network, Wire};
-use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::{PROGRAM, bare, stage, with_both_electors};
+use crate::{PROGRAM, bare, election, with_both_electors};
 
 /// The Kafka that asks who one is: the shared one, or, where that is not ours, a broker for this test.
 pub(crate) struct Guarded {
     /// An election on it.
-    pub(crate) stage: Stage,
+    pub(crate) election: TestElection,
     /// Where whoever comes may do everything.
     pub(crate) plain: Kafka,
     /// Where one must log in.
@@ -28,33 +28,34 @@ impl Guarded {
     pub(crate) fn new(elector: Elector) -> Self {
         let shared = Kafka::shared();
         if let Some(address) = shared.accounts_address() {
-            let (address, stage) = (address.to_owned(), Stage::new(PROGRAM, shared, elector));
+            let (address, election) = (address.to_owned(), TestElection::new(PROGRAM, shared, elector));
             let plain = Kafka::at(shared.address());
-            return Self { stage, plain, address, _broker: None };
+            return Self { election, plain, address, _broker: None };
         }
         let broker = Broker::own();
         let plain = broker.kafka();
         let address = plain.accounts_address().expect("ours has one").to_owned();
-        Self { stage: Stage::new(PROGRAM, &plain, elector), plain, address, _broker: Some(broker) }
+        Self { election: TestElection::new(PROGRAM, &plain, elector), plain, address, _broker: Some(broker) }
     }
 
     /// On a broker for this test, to which candidates come by this wire.
     pub(crate) fn behind_a_wire(elector: Elector, network: &Network) -> (Self, Wire) {
         let (broker, wire, address) = Broker::behind_a_wire(network);
         let plain = broker.kafka();
-        let guarded = Self { stage: Stage::new(PROGRAM, &plain, elector), plain, address, _broker: Some(broker) };
+        let guarded =
+            Self { election: TestElection::new(PROGRAM, &plain, elector), plain, address, _broker: Some(broker) };
         (guarded, wire)
     }
 
     /// A candidate that logs in; the last `--brokers` wins.
     pub(crate) fn candidate(&self, elector: Elector, properties: &[(String, String)]) -> Candidate {
-        let candidate = bare().option("--group", &self.stage.group).option("--brokers", &self.address);
-        let candidate = candidate.option("--elect", elector.name()).job(self.stage.witness().command());
+        let candidate = bare().option("--group", &self.election.group).option("--brokers", &self.address);
+        let candidate = candidate.option("--elect", elector.name()).job(self.election.witness().command());
         properties.iter().fold(candidate, |candidate, (key, value)| candidate.property(key, value))
     }
 
     pub(crate) fn create_topic(&self) {
-        self.plain.create_topic(&self.stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+        self.plain.create_topic(&self.election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
     }
 }
 
@@ -94,29 +95,29 @@ with_both_electors! {
         let guarded = Guarded::new(elector);
         guarded.create_topic();
         let run = guarded.candidate(elector, &Account::NoRead.properties()).start();
-        assert_refused(run, &[&guarded.stage.topic()]);
+        assert_refused(run, &[&guarded.election.topic()]);
     }
 
     fn a_topic_that_may_not_be_written(elector) {
         let guarded = Guarded::new(elector);
         guarded.create_topic();
         let run = guarded.candidate(elector, &Account::NoWrite.properties()).start();
-        assert_refused(run, &[&guarded.stage.topic()]);
-        assert_eq!(journal::end(&guarded.plain, &guarded.stage.topic()), 0);
+        assert_refused(run, &[&guarded.election.topic()]);
+        assert_eq!(journal::end(&guarded.plain, &guarded.election.topic()), 0);
     }
 
     fn a_topic_that_may_not_be_created(elector) {
         let guarded = Guarded::new(elector);
         let run = guarded.candidate(elector, &Account::NoCreate.properties()).start();
-        assert_refused(run, &[&guarded.stage.topic()]);
-        assert!(!guarded.plain.has_topic(&guarded.stage.topic()));
+        assert_refused(run, &[&guarded.election.topic()]);
+        assert!(!guarded.plain.has_topic(&guarded.election.topic()));
     }
 
     fn a_topic_that_is_missing_and_shall_not_be_created(elector) {
-        let stage = stage(elector);
-        let run = stage.candidate().flag("--no-create-topic").start();
-        assert_refused(run, &[&stage.topic()]);
-        assert!(!Kafka::shared().has_topic(&stage.topic()));
+        let election = election(elector);
+        let run = election.candidate().flag("--no-create-topic").start();
+        assert_refused(run, &[&election.topic()]);
+        assert!(!Kafka::shared().has_topic(&election.topic()));
     }
 
     /// Who has the rights that the manual asks for leads.
@@ -124,8 +125,8 @@ with_both_electors! {
         let guarded = Guarded::new(elector);
         let mut run = guarded.candidate(elector, &Account::Operator.properties()).start();
         let term = run.await_lead();
-        guarded.stage.await_witness(term);
-        guarded.stage.close([run]);
+        guarded.election.await_witness(term);
+        guarded.election.close([run]);
     }
 }
 
@@ -136,7 +137,7 @@ fn a_topic_that_is_there_need_not_be_created() {
     guarded.create_topic();
     let mut run = guarded.candidate(Elector::Log, &Account::NoCreate.properties()).start();
     run.await_lead();
-    guarded.stage.close([run]);
+    guarded.election.close([run]);
 }
 
 /// A group that may not be joined: the elector that needs it is refused, the other does not care.
@@ -144,10 +145,13 @@ fn a_topic_that_is_there_need_not_be_created() {
 fn a_group_that_may_not_be_joined() {
     let guarded = Guarded::new(Elector::Group);
     guarded.create_topic();
-    assert_refused(guarded.candidate(Elector::Group, &Account::NoGroup.properties()).start(), &[&guarded.stage.group]);
+    assert_refused(
+        guarded.candidate(Elector::Group, &Account::NoGroup.properties()).start(),
+        &[&guarded.election.group],
+    );
     let mut run = guarded.candidate(Elector::Log, &Account::NoGroup.properties()).start();
     run.await_lead();
-    guarded.stage.close([run]);
+    guarded.election.close([run]);
 }
 
 /// A topic whose settings may not be read is believed, with a warning.
@@ -158,7 +162,7 @@ fn a_configuration_that_may_not_be_read() {
     let mut run = guarded.candidate(Elector::Log, &Account::NoConfigs.properties()).start();
     run.await_event("warning");
     run.await_lead();
-    guarded.stage.close([run]);
+    guarded.election.close([run]);
 }
 
 /// R0: a log that does not keep.
@@ -170,33 +174,33 @@ fn a_topic_that_does_not_keep() {
         (&[("retention.ms", "300000")], "retention.ms"),
         (&[("retention.ms", "599999")], "retention.ms"),
     ] {
-        let stage = stage(Elector::Log);
-        Kafka::shared().create_topic(&stage.topic(), settings);
-        assert_refused(stage.candidate().start(), &[word]);
+        let election = election(Elector::Log);
+        Kafka::shared().create_topic(&election.topic(), settings);
+        assert_refused(election.candidate().start(), &[word]);
         // The topic is judged beside the reading: a claim may have been made meanwhile, and is released; nothing else is written.
         let written: Vec<_> =
-            journal::read(Kafka::shared(), &stage.topic()).into_iter().filter_map(|raw| raw.payload).collect();
+            journal::read(Kafka::shared(), &election.topic()).into_iter().filter_map(|raw| raw.payload).collect();
         let says = |at: usize, kind: &str| String::from_utf8_lossy(&written[at]).contains(kind);
         let is_released = written.len() == 2 && says(0, r#""kind":"claim""#) && says(1, r#""why":"refused""#);
         assert!(written.is_empty() || is_released, "{written:?}");
-        assert_eq!(stage.testimony().starts().count(), 0, "no job ran");
+        assert_eq!(election.testimony().starts().count(), 0, "no job ran");
     }
 }
 
 /// A topic that takes no record: Kafka's words are said, and not again for each record.
 #[test]
 fn a_topic_that_appends_nothing() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let settings = [("max.message.bytes", "100"), ("message.timestamp.type", "LogAppendTime")];
-    Kafka::shared().create_topic(&stage.topic(), &settings);
-    let mut run = stage.candidate().lease("1s").start();
+    Kafka::shared().create_topic(&election.topic(), &settings);
+    let mut run = election.candidate().lease("1s").start();
     run.await_event("claiming");
     wait::until_true("a line that says why", || !run.warnings_with("Message size too large").is_empty());
     // Claims that are given up, and others after them, which are refused as well: time in which nothing else is said.
     wait::pause(Duration::from_secs(3));
     let lines = run.warnings_with("");
     assert!(lines.len() == 1 && lines[0].contains("max.message.bytes must be"), "{lines:?}");
-    assert!(lines[0].contains(&stage.topic()) && run.events("leading").is_empty(), "{lines:?}");
+    assert!(lines[0].contains(&election.topic()) && run.events("leading").is_empty(), "{lines:?}");
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 143);
 }
@@ -204,12 +208,12 @@ fn a_topic_that_appends_nothing() {
 /// The line about a topic that is made says with how many replicas: for good.
 #[test]
 fn a_created_topic_is_reported_with_its_replicas() {
-    let stage = stage(Elector::Log);
-    let mut run = stage.candidate().job(["true"]).start();
+    let election = election(Elector::Log);
+    let mut run = election.candidate().job(["true"]).start();
     assert_eq!(run.status(), 0);
     let created = run.events("topic_created");
     assert_eq!(created.len(), 1, "{run:?}");
-    assert_eq!(created[0].text("topic"), stage.topic());
+    assert_eq!(created[0].text("topic"), election.topic());
     assert_eq!((created[0].number("replicas"), created[0].number("brokers")), (1, 1));
 }
 
@@ -226,13 +230,13 @@ fn a_topic_that_will_do() {
             Some("unclean.leader.election.enable"),
         ),
     ] {
-        let stage = stage(Elector::Log);
-        Kafka::shared().create_topic(&stage.topic(), settings);
-        let mut run = stage.candidate().job(["true"]).start();
+        let election = election(Elector::Log);
+        Kafka::shared().create_topic(&election.topic(), settings);
+        let mut run = election.candidate().job(["true"]).start();
         assert_eq!(run.status(), 0);
         let warnings: Vec<String> = run.events("warning").iter().map(|event| event.fields.to_string()).collect();
         match warning {
-            None => assert!(!warnings.iter().any(|text| text.contains(&stage.topic())), "{warnings:?}"),
+            None => assert!(!warnings.iter().any(|text| text.contains(&election.topic())), "{warnings:?}"),
             Some(word) => {
                 assert_eq!(warnings.iter().filter(|text| text.contains(word)).count(), 1, "{word}: {warnings:?}");
             }
@@ -243,8 +247,8 @@ fn a_topic_that_will_do() {
 /// A topic that we make keeps.
 #[test]
 fn a_topic_of_our_own() {
-    let stage = stage(Elector::Log);
-    let mut run = stage.candidate().job(["true"]).start();
+    let election = election(Elector::Log);
+    let mut run = election.candidate().job(["true"]).start();
     assert_eq!(run.status(), 0);
     for (key, value) in [
         ("cleanup.policy", "delete"),
@@ -253,6 +257,6 @@ fn a_topic_of_our_own() {
         ("message.timestamp.type", "LogAppendTime"),
         ("unclean.leader.election.enable", "false"),
     ] {
-        assert_eq!(Kafka::shared().topic_setting(&stage.topic(), key), value, "{key}");
+        assert_eq!(Kafka::shared().topic_setting(&election.topic(), key), value, "{key}");
     }
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use harness::candidate::Elector;
 use harness::cluster::Cluster;
+use harness::election::TestElection;
 use harness::kafka::{Broker, SilentBroker};
 use harness::network::Weather;
-use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 
@@ -16,10 +16,10 @@ with_both_electors! {
     /// No broker, no lease: the job is gone at its end. When the broker is back, somebody leads again.
     fn stopped_and_started(elector) {
         let mut broker = Broker::own();
-        let stage = Stage::new(PROGRAM, &broker.kafka(), elector);
-        let mut candidates = [stage.candidate().lease("3s").start(), stage.candidate().lease("3s").start()];
+        let election = TestElection::new(PROGRAM, &broker.kafka(), elector);
+        let mut candidates = [election.candidate().lease("3s").start(), election.candidate().lease("3s").start()];
         let (leader, term) = crate::await_leader(&mut candidates);
-        stage.await_witness(term);
+        election.await_witness(term);
 
         broker.end();
         candidates[leader].await_event("broker_down");
@@ -27,11 +27,11 @@ with_both_electors! {
         candidates[leader].await_event("fence_warning");
         let released = candidates[leader].await_release();
         assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("fenced", Some(false)));
-        stage.assert_gone(term);
+        election.assert_gone(term);
         broker.begin();
-        stage.await_witness_after(term);
+        election.await_witness_after(term);
         candidates[leader].await_event("broker_up");
-        stage.close(candidates);
+        election.close(candidates);
     }
 }
 
@@ -39,47 +39,47 @@ with_both_electors! {
 #[test]
 fn frozen() {
     let broker = Broker::own();
-    let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
-    let job = stage.witness().with("--ignore-stop");
-    let mut candidate = stage.candidate().lease("1s").job(job.command()).start();
+    let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
+    let job = election.witness().with("--ignore-stop");
+    let mut candidate = election.candidate().lease("1s").job(job.command()).start();
     let term = candidate.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
 
     broker.freeze();
     let warning = candidate.await_event("fence_warning");
     assert!((1..=270).contains(&warning.number("left_ms")));
     candidate.await_event("fenced");
-    stage.await_gone(term);
-    let testimony = stage.testimony();
+    election.await_gone(term);
+    let testimony = election.testimony();
     let is_signaled = testimony.signals().any(|line| line.event == harness::witness::Event::Signal(15));
     assert!(is_signaled, "the stop signal is the warning");
     let last = testimony.of(term).next_back().expect("it beat").clone();
     assert!(last.deadline == 0 || last.at < last.deadline + 20_000_000, "killed at the deadline: {last:?}");
 
     broker.thaw();
-    let next = stage.await_witness_after(term);
+    let next = election.await_witness_after(term);
     candidate.signal(Signal::SIGKILL);
-    stage.await_gone(next);
-    stage.assert_never_two();
+    election.await_gone(next);
+    election.assert_never_two();
 }
 
 /// A pause of the broker that is shorter than the lease disturbs nobody.
 #[test]
 fn frozen_for_less_than_a_lease() {
     let broker = Broker::own();
-    let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
-    let mut candidate = stage.candidate().lease("30s").option("--heartbeat-interval", "100ms").start();
+    let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
+    let mut candidate = election.candidate().lease("30s").option("--heartbeat-interval", "100ms").start();
     let term = candidate.await_lead();
-    stage.await_witness(term);
-    let deadline = || stage.testimony().of(term).next_back().map_or(0, |line| line.deadline);
+    election.await_witness(term);
+    let deadline = || election.testimony().of(term).next_back().map_or(0, |line| line.deadline);
     broker.freeze();
     wait::pause(Duration::from_secs(3));
     let before = deadline();
     broker.thaw();
     wait::until_true("a lease that is renewed", || deadline() > before + 2_000_000_000);
     assert!(candidate.events("fenced").is_empty());
-    assert_eq!(stage.testimony().signals().count(), 0);
-    stage.close([candidate]);
+    assert_eq!(election.testimony().signals().count(), 0);
+    election.close([candidate]);
 }
 
 /// A broker that can't be reached is waited for: said at once, and no error.
@@ -122,7 +122,7 @@ fn closed_port() -> String {
 #[test]
 fn too_few_replicas() {
     let mut cluster = Cluster::start(3, 0);
-    let single = Stage::new(PROGRAM, &cluster.kafka(), Elector::Log);
+    let single = TestElection::new(PROGRAM, &cluster.kafka(), Elector::Log);
     let settings = [("message.timestamp.type", "LogAppendTime")];
     cluster.kafka().create_topic(&single.topic(), &settings);
     let mut candidate = single.candidate().job(["true"]).start();
@@ -157,12 +157,12 @@ fn that_does_not_answer_how_the_topic_is_set() {
     const DESCRIBE_CONFIGS: i16 = 32;
     let cluster = Cluster::start(1, 1);
     cluster.wire(0, 0).set(Weather { swallows: Some(DESCRIBE_CONFIGS), ..Weather::default() });
-    let stage = Stage::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
-    cluster.kafka().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
-    let mut candidate = stage.candidate().option("--wait", "30s").start();
+    let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
+    cluster.kafka().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    let mut candidate = election.candidate().option("--wait", "30s").start();
     let term = candidate.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let warnings = candidate.warnings_with("its configuration can't be read (no answer within");
     assert_eq!(warnings.len(), 1, "{candidate:?}");
-    stage.close([candidate]);
+    election.close([candidate]);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
 use harness::cluster::{Cluster, coordinator_partition, move_leader};
-use harness::stage::Stage;
+use harness::election::TestElection;
 use harness::wait;
 
 use crate::PROGRAM;
@@ -23,8 +23,8 @@ enum Part {
 }
 
 /// One election, with its leader and one standby, that were told nothing of time.
-struct Scene {
-    stage: Stage,
+struct Setup {
+    election: TestElection,
     candidates: [Running; 2],
     leader: usize,
     term: u64,
@@ -32,27 +32,27 @@ struct Scene {
     deadline_after: Duration,
 }
 
-impl Scene {
+impl Setup {
     fn new(cluster: &Cluster, elector: Elector, topic: &str) -> Self {
-        let stage = Stage::new(PROGRAM, &cluster.kafka(), elector);
-        let witness = stage.witness().set("--every-us", 20_000).set("--limit-ms", 600_000);
-        let candidate: Candidate = stage.candidate().option("--topic", topic).job(witness.command());
+        let election = TestElection::new(PROGRAM, &cluster.kafka(), elector);
+        let witness = election.witness().set("--every-us", 20_000).set("--limit-ms", 600_000);
+        let candidate: Candidate = election.candidate().option("--topic", topic).job(witness.command());
         let mut candidates = [candidate.start(), candidate.start()];
         let (leader, term) = crate::await_leader(&mut candidates);
-        stage.await_witness(term);
+        election.await_witness(term);
         candidates[1 - leader].await_event("standby");
         let lease = Duration::from_millis(candidates[leader].await_event("started").number("lease_ms"));
-        Self { stage, candidates, leader, term, deadline_after: lease * 49 / 50 }
+        Self { election, candidates, leader, term, deadline_after: lease * 49 / 50 }
     }
 
     /// The latest deadline that the job was given.
     fn deadline(&self) -> u64 {
-        self.stage.testimony().of(self.term).next_back().map_or(0, |line| line.deadline)
+        self.election.testimony().of(self.term).next_back().map_or(0, |line| line.deadline)
     }
 
     /// The shortest right to run that the job had left since then.
     fn least_left(&self, since: u64) -> Duration {
-        let testimony = self.stage.testimony();
+        let testimony = self.election.testimony();
         let lines = testimony.of(self.term).filter(|line| line.at > since);
         Duration::from_nanos(lines.map(|line| line.deadline.saturating_sub(line.at)).min().expect("it ran"))
     }
@@ -65,7 +65,7 @@ impl Scene {
 
     /// Nobody was told to stop, nor that it might have to be.
     fn assert_undisturbed(&self, what: &str) {
-        let testimony = self.stage.testimony();
+        let testimony = self.election.testimony();
         assert_eq!(testimony.signals().count(), 0, "{what}: signals at the job");
         for event in ["fence_warning", "fenced", "stopping", "job_exited", "released", "superseded"] {
             let said = self.candidates[self.leader].count(event);
@@ -101,12 +101,12 @@ fn warned_of_the_lease(run: &Running) -> Option<String> {
 
 /// Whoever chooses a lease that a broker's death ends is told so.
 fn is_warned_of_a_short_lease(cluster: &Cluster) {
-    let stage = Stage::new(PROGRAM, &cluster.kafka(), Elector::Log);
-    let run = stage.candidate().lease("5s").start();
+    let election = TestElection::new(PROGRAM, &cluster.kafka(), Elector::Log);
+    let run = election.candidate().lease("5s").start();
     let message = wait::until("a warning", || warned_of_the_lease(&run));
     assert!(message.starts_with("--lease 5s: too short for the unclean death of a broker"), "{message}");
     assert!(message.contains("9000 ms") && message.contains("18s is long enough"), "{message}");
-    stage.close([run]);
+    election.close([run]);
 }
 
 /// Each of them in turn is killed by SIGKILL, and comes back.
@@ -115,9 +115,9 @@ fn whatever_it_was_no_job_is_disturbed_at_the_defaults() {
     let mut cluster = Cluster::with_default_sessions(3, 0);
     is_warned_of_a_short_lease(&cluster);
     let topic = "broker-deaths";
-    let scenes = Elector::ALL.map(|elector| Scene::new(&cluster, elector, topic));
-    let group = scenes.iter().find(|scene| scene.stage.elector() == Elector::Group).expect("one of all");
-    let group = group.stage.group.clone();
+    let setups = Elector::ALL.map(|elector| Setup::new(&cluster, elector, topic));
+    let group = setups.iter().find(|setup| setup.election.elector() == Elector::Group).expect("one of all");
+    let group = group.election.group.clone();
     for part in [Part::Follower, Part::Leader, Part::Coordinator, Part::Controller] {
         // A member's session with the coordinator is by itself no matter of these deaths.
         for topic in [topic, "__consumer_offsets"] {
@@ -133,18 +133,18 @@ fn whatever_it_was_no_job_is_disturbed_at_the_defaults() {
         let broker = broker_of(part, &cluster, topic, &group);
         let killed = wait::now();
         cluster.broker(broker).end();
-        for scene in &scenes {
-            scene.await_beat_sent_after(killed);
-            scene.assert_undisturbed(&format!("death of the {part:?}"));
+        for setup in &setups {
+            setup.await_beat_sent_after(killed);
+            setup.assert_undisturbed(&format!("death of the {part:?}"));
         }
-        let left: Vec<Duration> = scenes.iter().map(|scene| scene.least_left(killed)).collect();
+        let left: Vec<Duration> = setups.iter().map(|setup| setup.least_left(killed)).collect();
         println!("death of broker {broker}, the {part:?}: at the least {left:?} of the lease were left");
         cluster.broker(broker).begin();
     }
-    for scene in scenes {
-        scene.assert_undisturbed("when all was over");
-        assert_eq!(scene.candidates.iter().find_map(warned_of_the_lease), None);
-        scene.stage.close(scene.candidates);
+    for setup in setups {
+        setup.assert_undisturbed("when all was over");
+        assert_eq!(setup.candidates.iter().find_map(warned_of_the_lease), None);
+        setup.election.close(setup.candidates);
     }
 }
 
@@ -154,7 +154,7 @@ fn a_partition_without_a_leader_for_seconds_disturbs_no_job() {
     let mut cluster = Cluster::start(3, 0);
     let topic = "one-replica";
     cluster.kafka().create_topic(topic, &[("message.timestamp.type", "LogAppendTime")]);
-    let scenes = Elector::ALL.map(|elector| Scene::new(&cluster, elector, topic));
+    let setups = Elector::ALL.map(|elector| Setup::new(&cluster, elector, topic));
     let leader = wait::until("a leader of the partition", || cluster.leader_of(topic, 0));
     let broker = cluster.broker(leader);
     broker.ask_to_shut_down();
@@ -165,10 +165,10 @@ fn a_partition_without_a_leader_for_seconds_disturbs_no_job() {
     wait::pause(Duration::from_secs(7));
     cluster.broker(leader).begin();
     let begun = wait::now();
-    for scene in scenes {
-        scene.await_beat_sent_after(begun);
-        scene.assert_undisturbed("a restart of the only replica's broker");
-        println!("at the least {:?} of the lease were left", scene.least_left(0));
-        scene.stage.close(scene.candidates);
+    for setup in setups {
+        setup.await_beat_sent_after(begun);
+        setup.assert_undisturbed("a restart of the only replica's broker");
+        println!("at the least {:?} of the lease were left", setup.least_left(0));
+        setup.election.close(setup.candidates);
     }
 }

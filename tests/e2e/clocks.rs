@@ -7,21 +7,21 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
 
 use harness::candidate::Elector;
+use harness::election::{Answer, TestElection};
 use harness::install;
 use harness::kafka::Kafka;
 use harness::not_tested;
-use harness::stage::{Answer, Stage};
 use harness::wait;
 use nix::libc::O_NONBLOCK;
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use nix::unistd::{Uid, mkfifo};
 
-use crate::{AS_USER, PROGRAM, stage};
+use crate::{AS_USER, PROGRAM, election};
 
 /// Waits until the term's deadline has moved on by more than a lease, of five seconds or less.
-fn await_renewals(stage: &Stage, term: u64) {
-    let deadline = || stage.testimony().of(term).next_back().map_or(0, |line| line.deadline);
+fn await_renewals(election: &TestElection, term: u64) {
+    let deadline = || election.testimony().of(term).next_back().map_or(0, |line| line.deadline);
     let before = deadline();
     wait::until_true("a lease that is renewed", || deadline() > before + 5_500_000_000);
 }
@@ -30,52 +30,52 @@ fn await_renewals(stage: &Stage, term: u64) {
 /// milliseconds both may run: there only the fencing token protects.)
 #[test]
 fn a_machine_that_slept_wakes_up_to_a_dead_job() {
-    let stage = stage(Elector::Log);
-    let job = stage.witness().with("--ignore-stop").with("--daemon");
-    let mut sleeper = stage.candidate().lease("3s").job(job.command()).start();
+    let election = election(Elector::Log);
+    let job = election.witness().with("--ignore-stop").with("--daemon");
+    let mut sleeper = election.candidate().lease("3s").job(job.command()).start();
     let term = sleeper.await_lead();
-    wait::until_true("a daemon", || stage.testimony().of(term).any(|line| line.role == "daemon"));
-    let mut other = stage.candidate().lease("3s").start();
+    wait::until_true("a daemon", || election.testimony().of(term).any(|line| line.role == "daemon"));
+    let mut other = election.candidate().lease("3s").start();
     other.await_event("standby");
     // The supervisor first: it would let its guard go on.
-    let tree = stage.testimony().alive(Some(term));
+    let tree = election.testimony().alive(Some(term));
     let all: Vec<_> = [sleeper.process(), sleeper.guard()].into_iter().chain(tree).collect();
     for process in &all {
         process.signal(Signal::SIGSTOP);
     }
     let next = other.await_lead();
-    stage.await_witness(next);
+    election.await_witness(next);
     for process in all.iter().rev() {
         process.signal(Signal::SIGCONT);
     }
-    stage.await_gone(term);
+    election.await_gone(term);
     sleeper.await_event("fenced");
-    await_renewals(&stage, next);
+    await_renewals(&election, next);
     assert_eq!(other.events("leading").len(), 1);
     for candidate in [&mut sleeper, &mut other] {
         candidate.signal(Signal::SIGTERM);
         candidate.status();
     }
-    assert!(stage.testimony().alive(None).is_empty());
+    assert!(election.testimony().alive(None).is_empty());
 }
 
 /// A wall clock that is stepped by an hour, either way, changes nothing but the times in the log.
 #[test]
 fn a_wall_clock_that_is_stepped_changes_nothing() {
-    let stage = stage(Elector::Group);
-    let step = stage.directory().join("step");
+    let election = election(Elector::Group);
+    let step = election.directory().join("step");
     fs::write(&step, "0").expect("our own directory");
-    let mut leader = stage
+    let mut leader = election
         .candidate()
         .lease("5s")
         .variable("LD_PRELOAD", install::stepped_clock())
         .variable("STEPPED_CLOCK", &step)
         .start();
     let term = leader.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     for seconds in ["3600", "-3600", "0"] {
         fs::write(&step, seconds).expect("our own directory");
-        await_renewals(&stage, term);
+        await_renewals(&election, term);
     }
     assert!(leader.events("fence_warning").is_empty() && leader.events("fenced").is_empty(), "{leader:?}");
     fs::write(&step, "360000000").expect("our own directory");
@@ -85,25 +85,25 @@ fn a_wall_clock_that_is_stepped_changes_nothing() {
     let year = |text: &str| text[..4].parse::<u32>().expect("a year");
     let [started, ended] = ["started", "exiting"].map(|name| year(leader.await_event(name).text("ts")));
     assert!(ended >= started + 11, "{started} {ended}");
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 /// With `CreateTime` the timestamps are by the candidates' clocks: an operator's machine with a fast clock listens before it takes a
 /// living leader for a silent one.
 #[test]
 fn a_fast_clock_takes_no_living_leader_for_a_silent_one() {
-    let stage = stage(Elector::Log);
-    Kafka::shared().create_topic(&stage.topic(), &[("message.timestamp.type", "CreateTime")]);
-    let mut leader = stage.candidate().lease("3s").start();
-    stage.await_witness(leader.await_lead());
-    let step = stage.directory().join("step");
+    let election = election(Elector::Log);
+    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "CreateTime")]);
+    let mut leader = election.candidate().lease("3s").start();
+    election.await_witness(leader.await_lead());
+    let step = election.directory().join("step");
     fs::write(&step, "3600").expect("our own directory");
     let mut command = Command::new(PROGRAM);
-    command.args(["status", "--json", "--group", &stage.group, "--brokers", Kafka::shared().address()]);
+    command.args(["status", "--json", "--group", &election.group, "--brokers", Kafka::shared().address()]);
     command.env("LD_PRELOAD", install::stepped_clock()).env("STEPPED_CLOCK", &step);
     let answer = Answer::of(command);
     assert_eq!((answer.json()["state"].as_str(), answer.status), (Some("led"), 0), "{answer:?}");
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 /// In a container's time namespace the boot was at another time: nobody takes another clock for it.
@@ -117,11 +117,11 @@ fn in_a_time_namespace_all_is_as_ever() {
     if !Command::new(unshare[0]).args(&unshare[1..]).arg("true").output().is_ok_and(|tried| tried.status.success()) {
         return not_tested("this machine gives no time namespace (Linux 5.6 does, to root at least)");
     }
-    let stage = stage(Elector::Log);
-    let job = stage.witness().set("--end-ms", 2500).set("--status", 3);
-    let mut run = stage.candidate().lease("1s").job(job.command()).start_behind(&unshare);
+    let election = election(Elector::Log);
+    let job = election.witness().set("--end-ms", 2500).set("--status", 3);
+    let mut run = election.candidate().lease("1s").job(job.command()).start_behind(&unshare);
     assert_eq!(run.status(), 3);
-    let testimony = stage.testimony();
+    let testimony = election.testimony();
     for line in &testimony.lines {
         assert!(line.at > 1_000_000_000_000_000, "the namespace's clock: {line:?}");
         assert!(line.deadline > line.at && line.deadline < line.at + 1_000_000_000, "{line:?}");
@@ -132,24 +132,24 @@ fn in_a_time_namespace_all_is_as_ever() {
 /// A stderr that takes nothing holds up neither the lease nor the fence.
 #[test]
 fn a_full_stderr_holds_up_nothing() {
-    let stage = stage(Elector::Log);
-    let full = stage.directory().join("full");
+    let election = election(Elector::Log);
+    let full = election.directory().join("full");
     mkfifo(&full, Mode::S_IRWXU).expect("our own directory");
     let mut pipe = File::options().read(true).write(true).custom_flags(O_NONBLOCK).open(&full).expect("our own pipe");
     while pipe.write(&[b'\n'; 4096]).is_ok() {}
     let onto = format!(r#"exec "$@" 2<>{}"#, full.display());
-    let wild = stage.witness().with("--ignore-stop").with("--session").with("--daemon");
-    let run = stage.candidate().lease("3s").flag("-v").job(wild.command()).start_behind(&["sh", "-c", &onto, "sh"]);
-    let term = wait::until("a job", || stage.testimony().lines.first().and_then(|line| line.epoch));
-    wait::until_true("a daemon", || stage.testimony().of(term).any(|line| line.role == "daemon"));
-    await_renewals(&stage, term);
+    let wild = election.witness().with("--ignore-stop").with("--session").with("--daemon");
+    let run = election.candidate().lease("3s").flag("-v").job(wild.command()).start_behind(&["sh", "-c", &onto, "sh"]);
+    let term = wait::until("a job", || election.testimony().lines.first().and_then(|line| line.epoch));
+    wait::until_true("a daemon", || election.testimony().of(term).any(|line| line.role == "daemon"));
+    await_renewals(&election, term);
     run.signal(Signal::SIGSTOP);
-    stage.await_gone(term);
-    let testimony = stage.testimony();
+    election.await_gone(term);
+    let testimony = election.testimony();
     // Who is not root waits for a processor like everybody else, and so does what is to die.
     let margin = if Uid::effective().is_root() { 20_000_000 } else { 500_000_000 };
     let late = testimony.of(term).filter(|line| line.deadline > 0 && line.at > line.deadline + margin).count();
     assert_eq!(late, 0, "beats after the lease's end");
     run.signal(Signal::SIGCONT);
-    stage.close([run]);
+    election.close([run]);
 }

@@ -5,27 +5,27 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use harness::candidate::Elector;
+use harness::election::TestElection;
 use harness::journal::Pen;
 use harness::kafka::Kafka;
 use harness::not_tested;
-use harness::stage::Stage;
 use harness::wait;
 use neli_run::command::completions::{self, Shell};
 
-use crate::{PROGRAM, stage};
+use crate::{PROGRAM, election};
 
 /// A topic with an election of this group alone, and one whose name would have to be quoted.
-fn written(stage: &Stage, group: &str) {
-    Kafka::shared().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
-    let pen = Pen::new(Kafka::shared(), &stage.topic(), &[]);
+fn written(election: &TestElection, group: &str) {
+    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    let pen = Pen::new(Kafka::shared(), &election.topic(), &[]);
     let claim = br#"{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"after":-1,"lease_ms":300}"#;
     pen.write(&format!("{group}/0"), &[claim]);
     pen.write("$(touch x)/0", &[claim]);
 }
 
 /// A line that tells how Kafka is reached, up to the value of `--group`.
-fn line(stage: &Stage) -> String {
-    format!("neli-run status --brokers {} --topic {} --group bill", Kafka::shared().address(), stage.topic())
+fn line(election: &TestElection) -> String {
+    format!("neli-run status --brokers {} --topic {} --group bill", Kafka::shared().address(), election.topic())
 }
 
 /// What a shell says, which finds the program; `None` where the shell is not here.
@@ -54,10 +54,10 @@ fn offered(output: &[u8]) -> bool {
 
 #[test]
 fn bash_offers_the_groups_of_the_elections() {
-    let stage = stage(Elector::Log);
-    written(&stage, "billing");
+    let election = election(Elector::Log);
+    written(&election, "billing");
     let script = format!("{}\n{BASH_ASKS}", completions::script(Shell::Bash));
-    for line in [line(&stage), line(&stage).replace("--group ", "--group = ").replace("status ", "")] {
+    for line in [line(&election), line(&election).replace("--group ", "--group = ").replace("status ", "")] {
         wait::until_true("bash offers the group", || {
             let words = ["-c", &script, "bash"].into_iter().chain(line.split(' '));
             let bash = output_of(Command::new("bash").args(["--norc", "--noprofile"]).args(words));
@@ -81,9 +81,9 @@ echo "${COMPREPLY[@]}"
 
 #[test]
 fn fish_offers_the_groups_of_the_elections() {
-    let stage = stage(Elector::Log);
-    written(&stage, "billing");
-    let asks = format!("{}\ncomplete -C '{}'", completions::script(Shell::Fish), line(&stage));
+    let election = election(Elector::Log);
+    written(&election, "billing");
+    let asks = format!("{}\ncomplete -C '{}'", completions::script(Shell::Fish), line(&election));
     wait::until_true("fish offers the group", || {
         output_of(Command::new("fish").args(["--no-config", "-c", &asks])).is_none_or(|output| offered(&output.stdout))
     });
@@ -91,12 +91,12 @@ fn fish_offers_the_groups_of_the_elections() {
 
 #[test]
 fn zsh_offers_the_groups_of_the_elections() {
-    let stage = stage(Elector::Log);
-    written(&stage, "billing");
-    let (directory, shown) = (stage.directory().join("functions"), stage.directory().join("shown"));
+    let election = election(Elector::Log);
+    written(&election, "billing");
+    let (directory, shown) = (election.directory().join("functions"), election.directory().join("shown"));
     std::fs::create_dir(&directory).expect("our own directory");
     std::fs::write(directory.join("_neli-run"), completions::script(Shell::Zsh)).expect("our own directory");
-    let line = line(&stage);
+    let line = line(&election);
     let arguments = [directory.as_os_str(), shown.as_os_str(), line.as_ref()];
     let completed = line.replace("--group bill", "--group billing");
     wait::until_true("zsh completes the group", || {

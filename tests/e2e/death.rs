@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
+use harness::election::TestElection;
 use harness::not_tested;
 use harness::process::Process;
-use harness::stage::Stage;
 use harness::wait;
 use harness::witness::Witness;
 use nix::sys::signal::Signal;
 use nix::unistd::Uid;
 
-use crate::{stage, with_both_electors};
+use crate::{election, with_both_electors};
 
 /// Where a lease of this length is no help, nobody waited for it.
 const LONG_LEASE: &str = "50s";
@@ -29,17 +29,17 @@ fn wild(witness: Witness) -> Witness {
 }
 
 /// A candidate of a wild job, which is not asked for long.
-fn wild_candidate(stage: &Stage, lease: &str) -> Candidate {
-    stage.candidate().lease(lease).job(wild(stage.witness()).command()).option("--stop-timeout", "200ms")
+fn wild_candidate(election: &TestElection, lease: &str) -> Candidate {
+    election.candidate().lease(lease).job(wild(election.witness()).command()).option("--stop-timeout", "200ms")
 }
 
 /// The roles of [`wild`]'s processes.
 const WILD_ROLES: [&str; 6] = ["main", "child", "group", "session", "daemon", "runner"];
 
 /// Waits until each of them beats.
-fn await_wild(stage: &Stage, term: u64) {
+fn await_wild(election: &TestElection, term: u64) {
     wait::until_true("a wild tree", || {
-        let testimony = stage.testimony();
+        let testimony = election.testimony();
         WILD_ROLES.iter().all(|role| testimony.of(term).any(|line| line.role == *role))
     });
 }
@@ -61,37 +61,37 @@ pub(crate) fn machine(candidate: &mut Running, job: &[Process]) {
 with_both_electors! {
     /// The guard kills the whole tree at the end of file, and releases for the dead: another leads long before the lease's end.
     fn of_the_supervisor(elector) {
-        let stage = stage(elector);
-        let mut first = wild_candidate(&stage, LONG_LEASE).start();
+        let election = election(elector);
+        let mut first = wild_candidate(&election, LONG_LEASE).start();
         let term = first.await_lead();
-        await_wild(&stage, term);
-        let mut second = stage.candidate().lease(LONG_LEASE).start();
+        await_wild(&election, term);
+        let mut second = election.candidate().lease(LONG_LEASE).start();
         second.await_event("standby");
 
         first.signal(Signal::SIGKILL);
         let leading = second.await_event_within("leading", SOON).expect("the guard releases for the dead supervisor");
-        stage.assert_gone(term);
-        stage.await_witness(leading.number("term"));
-        let release = stage.verdicts().into_iter().find(|line| line["record"]["kind"] == "release").expect("a release");
+        election.assert_gone(term);
+        election.await_witness(leading.number("term"));
+        let release = election.verdicts().into_iter().find(|line| line["record"]["kind"] == "release").expect("a release");
         assert_eq!((&release["verdict"], &release["record"]["why"]), (&"effective".into(), &"supervisor-died".into()));
-        stage.close([second]);
+        election.close([second]);
     }
 
     /// A supervisor that is stopped can't renew its lease: its guard kills at the deadline, and another leads when it has been
     /// silent. When it goes on, it finds itself fenced, and stands by.
     fn of_a_supervisor_that_is_stopped(elector) {
-        let stage = stage(elector);
-        let mut first = wild_candidate(&stage, "3s").start();
+        let election = election(elector);
+        let mut first = wild_candidate(&election, "3s").start();
         let term = first.await_lead();
-        stage.await_witness(term);
-        let mut second = stage.candidate().lease("3s").start();
+        election.await_witness(term);
+        let mut second = election.candidate().lease("3s").start();
         second.await_event("standby");
 
         first.signal(Signal::SIGSTOP);
-        stage.await_gone(term);
+        election.await_gone(term);
         let next = second.await_lead();
-        stage.await_witness(next);
-        let testimony = stage.testimony();
+        election.await_witness(next);
+        let testimony = election.testimony();
         let late = testimony.of(term).filter(|line| line.deadline > 0 && line.at > line.deadline + 20_000_000).count();
         assert_eq!(late, 0, "beats after the deadline");
 
@@ -104,16 +104,16 @@ with_both_electors! {
         second.signal(Signal::SIGTERM);
         assert_eq!(second.status(), 0);
         assert!(first.await_lead() > next, "it leads again, under a term of its own");
-        stage.close([first, second]);
+        election.close([first, second]);
     }
 
     /// The supervisor kills what its guard leaves behind, releases, and stands again with a new guard.
     fn of_the_guard(elector) {
-        let stage = stage(elector);
-        let mut first = wild_candidate(&stage, LONG_LEASE).start();
+        let election = election(elector);
+        let mut first = wild_candidate(&election, LONG_LEASE).start();
         let term = first.await_lead();
-        await_wild(&stage, term);
-        let mut second = stage.candidate().lease(LONG_LEASE).start();
+        await_wild(&election, term);
+        let mut second = election.candidate().lease(LONG_LEASE).start();
         second.await_event("standby");
         let guard = first.guard();
 
@@ -121,82 +121,82 @@ with_both_electors! {
         first.await_event("guard_lost");
         let released = first.await_release();
         assert_eq!(released.text("why"), "guard-died");
-        stage.assert_gone(term);
+        election.assert_gone(term);
         let next = wait::poll_for(SOON, || {
             let mut leading = first.events("leading").into_iter().chain(second.events("leading"));
             leading.find(|event| event.number("term") > term)
         });
-        stage.await_witness(next.expect("another term, long before the lease's end").number("term"));
+        election.await_witness(next.expect("another term, long before the lease's end").number("term"));
         assert_ne!(first.guard(), guard);
-        stage.close([first, second]);
+        election.close([first, second]);
     }
 
     /// Supervisor, guard and job at once: silence decides.
     fn of_a_whole_machine(elector) {
-        let stage = stage(elector);
-        let mut first = stage.candidate().lease("1s").start();
+        let election = election(elector);
+        let mut first = election.candidate().lease("1s").start();
         let term = first.await_lead();
-        stage.await_witness(term);
+        election.await_witness(term);
         let job = first.await_job();
-        let mut second = stage.candidate().lease("1s").start();
+        let mut second = election.candidate().lease("1s").start();
         second.await_event("standby");
         machine(&mut first, &[job]);
         let next = second.await_lead();
-        stage.await_witness(next);
-        stage.close([second]);
+        election.await_witness(next);
+        election.close([second]);
     }
 }
 
 /// Supervisor and guard at once: the kernel ends the job's main process with its parent (assumption 3).
 #[test]
 fn of_supervisor_and_guard_at_once() {
-    let stage = stage(Elector::Log);
-    let mut first = stage.candidate().lease("1s").job(stage.witness().with("--ignore-stop").command()).start();
+    let election = election(Elector::Log);
+    let mut first = election.candidate().lease("1s").job(election.witness().with("--ignore-stop").command()).start();
     let term = first.await_lead();
-    stage.await_witness(term);
-    let mut second = stage.candidate().lease("1s").start();
+    election.await_witness(term);
+    let mut second = election.candidate().lease("1s").start();
     second.await_event("standby");
     machine(&mut first, &[]);
     let next = second.await_lead();
-    stage.assert_gone(term);
-    stage.await_witness(next);
-    stage.close([second]);
+    election.assert_gone(term);
+    election.await_witness(next);
+    election.close([second]);
 }
 
 /// A job that changed its uid has lost the kernel's parent-death signal, and is gone all the same when one of the two dies.
 #[test]
 fn with_a_job_of_another_uid() {
     for victim in ["supervisor", "guard"] {
-        let stage = stage(Elector::Log);
-        let mut job = stage.witness().with("--ignore-stop").with("--daemon");
+        let election = election(Elector::Log);
+        let mut job = election.witness().with("--ignore-stop").with("--daemon");
         // Who is not root can't change; then this is the plain case once more.
         if Uid::effective().is_root() {
             job = job.set("--uid", 65534);
         }
-        let mut first = stage.candidate().lease(LONG_LEASE).job(job.command()).start();
+        let mut first = election.candidate().lease(LONG_LEASE).job(job.command()).start();
         let term = first.await_lead();
-        wait::until_true("a daemon", || stage.testimony().of(term).any(|line| line.role == "daemon"));
+        wait::until_true("a daemon", || election.testimony().of(term).any(|line| line.role == "daemon"));
         match victim {
             "guard" => {
                 first.guard().signal(Signal::SIGKILL);
                 first.await_event("guard_lost");
                 first.await_release();
-                stage.assert_gone(term);
+                election.assert_gone(term);
             }
             _ => first.signal(Signal::SIGKILL),
         }
-        stage.await_gone(term);
-        stage.close([first]);
+        election.await_gone(term);
+        election.close([first]);
     }
 }
 
 /// Guards that die one after the other are not started one after the other as fast as can be: of a standby, and of a leader.
 #[test]
 fn of_guards_again_and_again() {
-    let stage = stage(Elector::Log);
-    let mut run = stage.candidate().lease(LONG_LEASE).start();
+    let election = election(Elector::Log);
+    let mut run = election.candidate().lease(LONG_LEASE).start();
     let term = run.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let mut lost = Vec::new();
     for _ in 0..5 {
         run.guard().signal(Signal::SIGKILL);
@@ -206,18 +206,18 @@ fn of_guards_again_and_again() {
     // a little after the event.
     let took = Duration::from_nanos(lost[4] - lost[0]);
     assert!(took + Duration::from_millis(200) >= Duration::from_millis(700), "{took:?}");
-    let next = stage.await_witness_after(term);
+    let next = election.await_witness_after(term);
     wait::until_true("word of that lead", || run.events("leading").iter().any(|event| event.number("term") == next));
-    stage.close([run]);
+    election.close([run]);
 }
 
 /// A guard that somebody stops is told to go on at once: nothing is lost.
 #[test]
 fn of_a_guard_that_is_stopped() {
-    let stage = stage(Elector::Log);
-    let mut leader = stage.candidate().lease("2s").start();
+    let election = election(Elector::Log);
+    let mut leader = election.candidate().lease("2s").start();
     let term = leader.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let guard = leader.guard();
     for _ in 0..5 {
         guard.signal(Signal::SIGSTOP);
@@ -226,23 +226,23 @@ fn of_a_guard_that_is_stopped() {
     // A lease later it would be too late.
     let deadline =
         |testimony: &harness::witness::Testimony| testimony.of(term).next_back().map_or(0, |line| line.deadline);
-    let before = deadline(&stage.testimony());
-    wait::until_true("a lease that is renewed", || deadline(&stage.testimony()) > before + 2_000_000_000);
+    let before = deadline(&election.testimony());
+    wait::until_true("a lease that is renewed", || deadline(&election.testimony()) > before + 2_000_000_000);
     assert!(guard.lives());
     assert!(leader.events("guard_lost").is_empty());
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 /// A leader whose supervisor and guard are both stopped until half a second after the lease's end, its guard, and its term.
-fn stopped_beyond_its_lease(stage: &Stage) -> (Running, Process, u64) {
-    let mut leader = stage.candidate().lease("1s").start();
+fn stopped_beyond_its_lease(election: &TestElection) -> (Running, Process, u64) {
+    let mut leader = election.candidate().lease("1s").start();
     let term = leader.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let guard = leader.guard();
     leader.signal(Signal::SIGSTOP);
     guard.signal(Signal::SIGSTOP);
     wait::until_true("a job that outlives its lease", || {
-        let testimony = stage.testimony();
+        let testimony = election.testimony();
         testimony.of(term).any(|line| line.deadline > 0 && line.at > line.deadline + 500_000_000)
     });
     (leader, guard, term)
@@ -251,30 +251,30 @@ fn stopped_beyond_its_lease(stage: &Stage) -> (Running, Process, u64) {
 /// Supervisor and guard are both held up beyond the lease's end: what was too late is said to have been, and how late.
 #[test]
 fn of_no_process_but_the_kill_is_late() {
-    let stage = stage(Elector::Log);
-    let (mut first, guard, term) = stopped_beyond_its_lease(&stage);
+    let election = election(Elector::Log);
+    let (mut first, guard, term) = stopped_beyond_its_lease(&election);
     guard.signal(Signal::SIGCONT);
-    stage.await_gone(term);
+    election.await_gone(term);
     first.signal(Signal::SIGCONT);
     let fenced = first.await_event("fenced");
     assert_eq!((fenced.number("left_ms"), fenced.text("level")), (0, "error"));
     assert!((400..60_000).contains(&fenced.number("late_ms")), "{fenced:?}");
     let released = first.await_release();
     assert_eq!(released.text("why"), "fenced");
-    let verdicts = stage.verdicts();
+    let verdicts = election.verdicts();
     let release = verdicts.iter().find(|line| line["record"]["kind"] == "release").expect("a release");
     assert_eq!(release["record"]["late_ms"].as_u64(), Some(fenced.number("late_ms")));
-    stage.close([first]);
+    election.close([first]);
 }
 
 /// The same, and the supervisor dies: the release that its guard writes says how late, too.
 #[test]
 fn of_a_supervisor_after_a_late_kill() {
-    let stage = stage(Elector::Log);
-    let (first, _, _) = stopped_beyond_its_lease(&stage);
+    let election = election(Elector::Log);
+    let (first, _, _) = stopped_beyond_its_lease(&election);
     // The kernel continues the guard, whose parent died.
     first.signal(Signal::SIGKILL);
-    let release = || stage.verdicts().into_iter().find(|line| line["record"]["kind"] == "release");
+    let release = || election.verdicts().into_iter().find(|line| line["record"]["kind"] == "release");
     wait::until_true("a release", || release().is_some());
     let release = release().expect("a release");
     assert_eq!(release["record"]["why"], "supervisor-died");
@@ -285,11 +285,11 @@ fn of_a_supervisor_after_a_late_kill() {
 /// A guard that hangs, in a way that nothing reports, is found out within the lease, and the supervisor does its work.
 #[test]
 fn of_a_guard_that_hangs() {
-    let stage = stage(Elector::Log);
-    let mut first = wild_candidate(&stage, "1s").start();
+    let election = election(Elector::Log);
+    let mut first = wild_candidate(&election, "1s").start();
     let term = first.await_lead();
-    stage.await_witness(term);
-    let mut second = stage.candidate().lease("1s").start();
+    election.await_witness(term);
+    let mut second = election.candidate().lease("1s").start();
     second.await_event("standby");
     let guard = first.guard();
     let hold = guard.hold();
@@ -297,9 +297,9 @@ fn of_a_guard_that_hangs() {
     drop(hold);
     first.await_event("guard_lost");
     first.await_release();
-    stage.assert_gone(term);
-    stage.await_witness_after(term);
-    stage.close([first, second]);
+    election.assert_gone(term);
+    election.await_witness_after(term);
+    election.close([first, second]);
 }
 
 /// A guard that gets no processor, not even to die: its control group of the old hierarchy is frozen.
@@ -330,16 +330,16 @@ impl Drop for Frozen {
 #[test]
 fn of_a_guard_that_is_frozen() {
     for thaws in [true, false] {
-        let stage = stage(Elector::Log);
-        let mut first = wild_candidate(&stage, "2s").start();
+        let election = election(Elector::Log);
+        let mut first = wild_candidate(&election, "2s").start();
         let term = first.await_lead();
-        await_wild(&stage, term);
+        await_wild(&election, term);
         let guard = first.guard();
         let Some(frozen) = Frozen::guard(guard) else {
             return not_tested("no freezer of the old control groups here");
         };
-        stage.await_gone(term);
-        let testimony = stage.testimony();
+        election.await_gone(term);
+        let testimony = election.testimony();
         // Its clock runs on while the supervisor gets no processor: much less than the seconds for which it would live on.
         let late = testimony.of(term).filter(|line| line.deadline > 0 && line.at > line.deadline + 500_000_000).count();
         assert_eq!(late, 0, "beats after the deadline");
@@ -351,8 +351,8 @@ fn of_a_guard_that_is_frozen() {
             drop(frozen);
             first.await_event("guard_lost");
             assert_eq!(first.await_release().text("why"), "guard-died");
-            stage.await_witness_after(term);
-            stage.close([first]);
+            election.await_witness_after(term);
+            election.close([first]);
         } else {
             assert_eq!(first.status(), 85);
             let named = format!("(pid {}", guard.pid);
@@ -365,11 +365,11 @@ fn of_a_guard_that_is_frozen() {
 /// A guard that hangs before its first answer: the claim is effective, and no job ever runs under it.
 #[test]
 fn of_a_guard_that_hangs_before_its_first_answer() {
-    let stage = stage(Elector::Log);
-    let mut first = stage.candidate().lease("1s").start();
+    let election = election(Elector::Log);
+    let mut first = election.candidate().lease("1s").start();
     let term = first.await_lead();
-    stage.await_witness(term);
-    let mut second = stage.candidate().lease("1s").start();
+    election.await_witness(term);
+    let mut second = election.candidate().lease("1s").start();
     second.await_event("standby");
     let guard = second.guard();
     let hold = guard.hold();
@@ -378,22 +378,22 @@ fn of_a_guard_that_hangs_before_its_first_answer() {
     wait::until_true("a guard that is killed", || !guard.lives());
     drop(hold);
     second.await_event("guard_lost");
-    let next = stage.await_witness_after(term);
+    let next = election.await_witness_after(term);
     // Its job may write before its log is read.
     wait::until_true("word of that lead", || second.events("leading").iter().any(|event| event.number("term") == next));
     let claimed = second.events("claiming").len();
     assert!(claimed > 1, "the first claim's term had no job");
-    stage.close([first, second]);
+    election.close([first, second]);
 }
 
 /// A standby that dies takes nothing with it.
 #[test]
 fn of_a_standby() {
-    let stage = stage(Elector::Group);
-    let mut leader = stage.candidate().lease("2s").start();
+    let election = election(Elector::Group);
+    let mut leader = election.candidate().lease("2s").start();
     let term = leader.await_lead();
-    stage.await_witness(term);
-    let mut standby = stage.candidate().start();
+    election.await_witness(term);
+    let mut standby = election.candidate().start();
     standby.await_event("standby");
     let guard = standby.guard();
     standby.signal(Signal::SIGKILL);
@@ -401,5 +401,5 @@ fn of_a_standby() {
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 0);
     assert_eq!(leader.events("leading").len(), 1);
-    stage.close([leader]);
+    election.close([leader]);
 }

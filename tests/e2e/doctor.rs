@@ -5,17 +5,17 @@ use std::process::Command;
 
 use harness::accounts::{Account, PASSWORD, login};
 use harness::candidate::Elector;
+use harness::election::Answer;
 use harness::install;
 use harness::journal::{self, Pen};
 use harness::kafka::Kafka;
 use harness::rights::Operation::{Create, Describe, DescribeConfigs, Read as Reads, Write as Writes};
 use harness::rights::{Operation, Resource, Rights, Rule};
 use harness::schema::Schema;
-use harness::stage::Answer;
 use serde_json::Value;
 
 use crate::bad_input::Guarded;
-use crate::{PROGRAM, stage};
+use crate::{PROGRAM, election};
 
 /// What was found, as docs/json.md says, and the exit status.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ struct Tenancy {
 impl Tenancy {
     fn new() -> Self {
         let guarded = Guarded::new(Elector::Group);
-        Self { topic: guarded.stage.topic(), guarded }
+        Self { topic: guarded.election.topic(), guarded }
     }
 
     fn allow(&self, resource: Resource<'_>, operations: &[Operation]) {
@@ -90,7 +90,7 @@ impl Tenancy {
     fn ask(&self, user: &str, password: &str, words: &[&str]) -> Found {
         let properties: Vec<String> =
             login(user, password).into_iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let mut all = vec!["--group", &self.guarded.stage.group, "--brokers", &self.guarded.address];
+        let mut all = vec!["--group", &self.guarded.election.group, "--brokers", &self.guarded.address];
         all.extend(properties.iter().flat_map(|property| ["-X", property]));
         all.extend(words);
         Found::of(&all)
@@ -104,7 +104,7 @@ impl Tenancy {
 #[test]
 fn every_missing_right_is_reported_with_the_command_that_grants_it() {
     let tenancy = Tenancy::new();
-    let (topic, group) = (tenancy.topic.as_str(), tenancy.guarded.stage.group.as_str());
+    let (topic, group) = (tenancy.topic.as_str(), tenancy.guarded.election.group.as_str());
     tenancy.guarded.create_topic();
     let found = tenancy.tenant(&[]);
     found.assert_finding("login", "ok", &["PLAIN as tenant"]);
@@ -160,7 +160,7 @@ fn every_missing_right_is_reported_with_the_command_that_grants_it() {
 #[test]
 fn a_missing_topic_is_not_made_by_doctor() {
     let tenancy = Tenancy::new();
-    let (topic, group) = (tenancy.topic.as_str(), tenancy.guarded.stage.group.as_str());
+    let (topic, group) = (tenancy.topic.as_str(), tenancy.guarded.election.group.as_str());
     tenancy.allow(Resource::Topic(topic), &[Reads, Writes]);
     tenancy.allow(Resource::Group(group), &[Reads]);
     let create =
@@ -191,14 +191,14 @@ fn an_unreachable_kafka_is_reported_with_the_failing_step() {
 
 #[test]
 fn every_setting_of_a_topic_is_judged_at_once() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let settings = [("cleanup.policy", "compact"), ("retention.ms", "1000"), ("max.message.bytes", "100")];
-    Kafka::shared().create_topic(&stage.topic(), &settings);
-    let found = Found::of(&["--group", &stage.group, "--brokers", Kafka::shared().address()]);
+    Kafka::shared().create_topic(&election.topic(), &settings);
+    let found = Found::of(&["--group", &election.group, "--brokers", Kafka::shared().address()]);
     assert_eq!(found.failures(), ["settings"; 3], "{found:?}");
     let fixes = found.texts("settings", "fail").join("\n");
     for fix in ["cleanup.policy=delete", "retention.ms=86400000", "max.message.bytes=4096"] {
-        let command = format!("--alter --topic {} --add-config {fix}", stage.topic());
+        let command = format!("--alter --topic {} --add-config {fix}", election.topic());
         assert!(fixes.contains(&command), "{command} is not in {fixes}");
     }
     found.assert_finding("settings", "warn", &["CreateTime", "--add-config message.timestamp.type=LogAppendTime"]);
@@ -206,17 +206,17 @@ fn every_setting_of_a_topic_is_judged_at_once() {
 
 #[test]
 fn candidates_that_differ_are_reported() {
-    let stage = stage(Elector::Log);
-    Kafka::shared().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
-    let pen = Pen::new(Kafka::shared(), &stage.topic(), &[]);
+    let election = election(Elector::Log);
+    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    let pen = Pen::new(Kafka::shared(), &election.topic(), &[]);
     let ask = |words: &[&str]| {
-        Found::of(&[&["--group", &stage.group, "--brokers", Kafka::shared().address()], words].concat())
+        Found::of(&[&["--group", &election.group, "--brokers", Kafka::shared().address()], words].concat())
     };
     ask(&[]).assert_finding("candidates", "ok", &["none was found"]);
     let hello = br#"{"v":1,"kind":"hello","member":"h","name":"db2","seq":1,"elector":"log","version":"9.9.9","overlap_ms":100}"#;
-    pen.write(&format!("{}/hello", stage.key()), &[hello]);
+    pen.write(&format!("{}/hello", election.key()), &[hello]);
     let claim = br#"{"v":1,"kind":"claim","member":"m","name":"db1","seq":1,"after":-1,"lease_ms":60000}"#;
-    pen.write(&stage.key(), &[claim]);
+    pen.write(&election.key(), &[claim]);
     let found = ask(&[]);
     found.assert_finding("candidates", "fail", &["db2 stands with --overlap"]);
     let texts = found.texts("candidates", "warn").join("\n");
@@ -228,20 +228,20 @@ fn candidates_that_differ_are_reported() {
     found.assert_finding("clock", "skipped", &["none was read"]);
     let hello =
         br#"{"v":1,"kind":"hello","member":"r","name":"db3","elector":"log","roles":"b,a","partitions":2,"joined":1}"#;
-    pen.write(&format!("{}/b/hello", stage.group), &[hello]);
+    pen.write(&format!("{}/b/hello", election.group), &[hello]);
     let found = ask(&["--roles", "a,b"]).texts("candidates", "fail").join("\n");
     assert!(found.contains("role a would be in partition 0, and db3 has it in partition 1"), "{found}");
 }
 
 #[test]
 fn beside_a_leader_nothing_fails_and_its_heartbeat_shows_the_brokers_clock() {
-    let stage = stage(Elector::Group);
-    let mut leader = stage.candidate().start();
+    let election = election(Elector::Group);
+    let mut leader = election.candidate().start();
     let term = leader.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     // Who is alone leads before the group has taken it in.
     leader.await_event("assigned");
-    let words = ["--group", &stage.group, "--brokers", Kafka::shared().address()];
+    let words = ["--group", &election.group, "--brokers", Kafka::shared().address()];
     let found = Found::of(&words);
     assert_eq!(found.failures(), [""; 0], "{found:?}");
     found.assert_finding("candidates", "ok", &["1 found, none of which differs"]);
@@ -249,7 +249,7 @@ fn beside_a_leader_nothing_fails_and_its_heartbeat_shows_the_brokers_clock() {
     // A machine that is ten times slower has read no heartbeat in time.
     assert!(found.findings.iter().any(|finding| finding["check"] == "clock"), "{found:?}");
 
-    let answer = stage.ask("doctor", &[]);
+    let answer = election.ask("doctor", &[]);
     let outcomes = ["ok    ", "WARN  ", "--    ", "      "];
     assert!(
         answer.text.lines().all(|line| outcomes.iter().any(|outcome| line.starts_with(outcome))),
@@ -257,21 +257,21 @@ fn beside_a_leader_nothing_fails_and_its_heartbeat_shows_the_brokers_clock() {
         answer.text
     );
     assert_eq!((answer.errors.as_str(), answer.status), ("", 0));
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 #[test]
 fn the_command_that_makes_the_topics_is_one_that_makes_them() {
-    let stage = stage(Elector::Log);
-    let answer = stage.ask("doctor", &["--print-topic", "--roles", "3"]);
-    let (kafka, topic) = (Kafka::shared().address(), stage.topic());
+    let election = election(Elector::Log);
+    let answer = election.ask("doctor", &["--print-topic", "--roles", "3"]);
+    let (kafka, topic) = (Kafka::shared().address(), election.topic());
     let expected = format!(
         "kafka-topics.sh --bootstrap-server {kafka} --create --topic {topic} --partitions 3 --replication-factor 1 --config \
          cleanup.policy=delete --config message.timestamp.type=LogAppendTime --config retention.bytes=-1 --config \
          retention.ms=86400000 --config segment.ms=3600000 --config unclean.leader.election.enable=false\n"
     );
     assert_eq!((answer.text, answer.errors.as_str(), answer.status), (expected, "", 0));
-    let answer = stage.ask("doctor", &["--print-topic", "--once", "k"]);
+    let answer = election.ask("doctor", &["--print-topic", "--once", "k"]);
     let once = format!("--create --topic {topic}.once --partitions 1 ");
     assert!(answer.text.lines().count() == 2 && answer.text.contains(&once), "{answer:?}");
     assert!(!Kafka::shared().has_topic(&topic));

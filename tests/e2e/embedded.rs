@@ -5,8 +5,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector};
+use harness::election::TestElection;
 use harness::process::Process;
-use harness::stage::Stage;
 use harness::{install, wait};
 use nix::sys::signal::Signal;
 
@@ -15,12 +15,12 @@ use crate::{PROGRAM, bare};
 /// A machine of its own: candidates find each other's broker through the user's runtime directory alone.
 pub(crate) struct Machine {
     runtime: tempfile::TempDir,
-    stage: Stage,
+    election: TestElection,
 }
 
 impl Machine {
     pub(crate) fn new() -> Self {
-        Self { runtime: install::scratch(), stage: Stage::unreachable(PROGRAM) }
+        Self { runtime: install::scratch(), election: TestElection::unreachable(PROGRAM) }
     }
 
     pub(crate) fn candidate(&self) -> Candidate {
@@ -29,8 +29,8 @@ impl Machine {
 
     fn candidate_of(&self, elector: Elector) -> Candidate {
         let elector = if elector == Elector::Log { "log" } else { "group" };
-        let candidate = bare().flag("--embedded").option("--group", &self.stage.group).option("--elect", elector);
-        candidate.variable("XDG_RUNTIME_DIR", self.runtime.path()).job(self.stage.witness().command())
+        let candidate = bare().flag("--embedded").option("--group", &self.election.group).option("--elect", elector);
+        candidate.variable("XDG_RUNTIME_DIR", self.runtime.path()).job(self.election.witness().command())
     }
 
     /// The broker's process: it is nobody's child, and known by its environment.
@@ -59,7 +59,7 @@ fn two_terminals() {
     let machine = Machine::new();
     let mut first = machine.candidate().start();
     let term = first.await_lead();
-    machine.stage.await_witness(term);
+    machine.election.await_witness(term);
     let mut second = machine.candidate().start();
     second.await_event("standby");
     for candidate in [&first, &second] {
@@ -72,13 +72,13 @@ fn two_terminals() {
 
     first.signal(Signal::SIGINT);
     let next = second.await_lead();
-    machine.stage.await_witness(next);
+    machine.election.await_witness(next);
     assert_eq!(first.status(), 0);
     second.signal(Signal::SIGINT);
     assert_eq!(second.status(), 0);
     assert!(broker.lives(), "the next candidate may come");
     wait::until_true("a broker that ends with the last candidate", || !broker.lives());
-    machine.stage.assert_never_two();
+    machine.election.assert_never_two();
 
     // It ended in order: what comes next finds a vacancy. (Terms begin anew, so this one is no witness.)
     let mut third = machine.candidate().job(["true"]).start();
@@ -91,10 +91,10 @@ fn a_broker_that_died_leaves_silence_to_decide() {
     let machine = Machine::new();
     let mut first = machine.candidate().lease("1s").start();
     let term = first.await_lead();
-    machine.stage.await_witness(term);
+    machine.election.await_witness(term);
     machine.broker().expect("a broker").signal(Signal::SIGKILL);
     first.await_event("fenced");
-    machine.stage.await_gone(term);
+    machine.election.await_gone(term);
 
     let mut second = machine.candidate().lease("1s").start();
     let message = second.await_event("warning");
@@ -106,7 +106,7 @@ fn a_broker_that_died_leaves_silence_to_decide() {
     assert!(second.await_event_within("leading", Duration::from_secs(5)).is_none(), "60 s of silence are not over");
     second.signal(Signal::SIGTERM);
     assert_eq!(second.status(), 143);
-    machine.stage.assert_never_two();
+    machine.election.assert_never_two();
 
     // Whoever comes later waits for no longer than that, and whoever comes afterwards not at all.
     let elsewhere = |name: &str| machine.candidate().option("--group", name).job(["true"]).start();
@@ -118,7 +118,7 @@ fn a_broker_that_died_leaves_silence_to_decide() {
     let mut later = elsewhere("later");
     assert!(later.await_event_within("claiming", Duration::from_secs(30)).is_some());
     assert_eq!(later.status(), 0);
-    machine.stage.close([first]);
+    machine.election.close([first]);
 }
 
 /// A guard that dies just after the broker leaves a job to kill, and the new broker, which the loop does not know yet, is none
@@ -128,7 +128,7 @@ fn a_new_broker_outlives_a_guard_that_dies_meanwhile() {
     let machine = Machine::new();
     let mut run = machine.candidate().start();
     let term = run.await_lead();
-    machine.stage.await_witness(term);
+    machine.election.await_witness(term);
     let (guard, old) = (run.guard(), machine.broker().expect("a broker"));
     old.signal(Signal::SIGKILL);
     let new = wait::until("another broker", || machine.broker().filter(|broker| *broker != old));
@@ -147,12 +147,12 @@ fn a_member_that_dies_while_it_joins_does_not_end_the_broker() {
     let machine = Machine::new();
     let mut first = machine.candidate_of(Elector::Group).start();
     let term = first.await_lead();
-    machine.stage.await_witness(term);
+    machine.election.await_witness(term);
     let broker = machine.broker().expect("a broker");
     first.signal(Signal::SIGKILL);
     let mut second = machine.candidate_of(Elector::Group).start();
     let next = second.await_lead();
-    machine.stage.await_witness(next);
+    machine.election.await_witness(next);
     second.await_event("assigned");
     assert!(broker.lives());
     second.signal(Signal::SIGTERM);
@@ -165,7 +165,7 @@ fn many_at_once_find_one_broker() {
     let machine = Machine::new();
     let mut candidates: Vec<_> = (0..5).map(|_| machine.candidate().start()).collect();
     let (leader, term) = crate::await_leader(&mut candidates);
-    machine.stage.await_witness(term);
+    machine.election.await_witness(term);
     for (index, candidate) in candidates.iter_mut().enumerate() {
         if index != leader {
             candidate.await_event("standby");
@@ -173,7 +173,7 @@ fn many_at_once_find_one_broker() {
     }
     let brokers = Process::with_variable("XDG_RUNTIME_DIR", machine.runtime.path());
     assert_eq!(brokers.into_iter().filter(|process| is_broker(*process)).count(), 1);
-    machine.stage.close(candidates);
+    machine.election.close(candidates);
 }
 
 /// `x=$(neli-run --embedded ...)` ends with the job: the broker lives on, and holds nothing of the shell's pipe.
@@ -186,7 +186,7 @@ fn a_shell_that_takes_the_output_does_not_wait_for_the_broker() {
         r#"x=$("$1" --embedded --group "$2" --elect log -- echo word 2>/dev/null); echo "got $x""#,
         "sh",
     ]);
-    shell.args([PROGRAM, &machine.stage.group]).env("XDG_RUNTIME_DIR", machine.runtime.path());
+    shell.args([PROGRAM, &machine.election.group]).env("XDG_RUNTIME_DIR", machine.runtime.path());
     let output = shell.output().expect("every Linux has a shell");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "got word\n");
     assert!(machine.broker().is_some_and(Process::lives), "for ten seconds yet");

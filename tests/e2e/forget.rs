@@ -1,20 +1,20 @@
 //! `forget`: a key that is done, or has failed, runs again, and no key that runs now.
 
 use harness::candidate::Elector;
+use harness::election::TestElection;
 use harness::journal::Pen;
 use harness::kafka::Kafka;
 use harness::schema::Schema;
-use harness::stage::Stage;
 use harness::terminal::{Shell, Terminal};
 use serde_json::Value;
 
 use crate::once::{KEY, await_run, once, runs, tell, until_go_file};
 use crate::window::{WallClock, key, start};
-use crate::{PROGRAM, stage};
+use crate::{PROGRAM, election};
 
 /// What `forget` prints as JSON; it is as docs/json.md says.
-fn forget(stage: &Stage, arguments: &[&str]) -> (Value, i32) {
-    let answer = stage.ask("forget", &[&["--json"], arguments].concat());
+fn forget(election: &TestElection, arguments: &[&str]) -> (Value, i32) {
+    let answer = election.ask("forget", &[&["--json"], arguments].concat());
     let object = answer.json();
     Schema::read(include_str!("../../docs/json.md"), "forget").assert_holds(&object);
     (object, answer.status)
@@ -23,63 +23,65 @@ fn forget(stage: &Stage, arguments: &[&str]) -> (Value, i32) {
 #[test]
 fn a_key_that_is_done_or_has_failed_runs_again() {
     for status in [0, 3] {
-        let stage = stage(Elector::Log);
+        let election = election(Elector::Log);
         let job = format!("exit {status}");
-        assert_eq!(once(&stage, &job).start().status(), status);
-        assert_eq!(once(&stage, &job).start().status(), status);
-        assert_eq!(runs(&stage), 1, "it is done, or has failed for good");
-        let answer = stage.ask("forget", &["--once", KEY]);
-        let expected =
-            format!("{}: {KEY} is forgotten: the next candidate that starts with it runs the job again", stage.group);
+        assert_eq!(once(&election, &job).start().status(), status);
+        assert_eq!(once(&election, &job).start().status(), status);
+        assert_eq!(runs(&election), 1, "it is done, or has failed for good");
+        let answer = election.ask("forget", &["--once", KEY]);
+        let expected = format!(
+            "{}: {KEY} is forgotten: the next candidate that starts with it runs the job again",
+            election.group
+        );
         assert_eq!((answer.text.trim(), answer.errors.as_str(), answer.status), (expected.as_str(), "", 0));
-        assert_eq!(once(&stage, &job).start().status(), status);
-        assert_eq!(once(&stage, &job).start().status(), status);
-        assert_eq!(runs(&stage), 2, "it runs once more, and no more than once");
-        let (object, answered) = forget(&stage, &["--once", KEY]);
+        assert_eq!(once(&election, &job).start().status(), status);
+        assert_eq!(once(&election, &job).start().status(), status);
+        assert_eq!(runs(&election), 2, "it runs once more, and no more than once");
+        let (object, answered) = forget(&election, &["--once", KEY]);
         assert_eq!((object["outcome"].as_str(), object["key"].as_str(), answered), (Some("forgotten"), Some(KEY), 0));
-        assert_eq!(once(&stage, "true").start().status(), 0);
-        assert_eq!(runs(&stage), 3);
+        assert_eq!(once(&election, "true").start().status(), 0);
+        assert_eq!(runs(&election), 3);
     }
 }
 
 #[test]
 fn a_key_that_runs_now_is_forgotten_only_with_force() {
-    let stage = stage(Elector::Log);
-    let job = until_go_file(&stage);
-    let mut runner = once(&stage, &job).option("--name", "a").start();
-    await_run(&stage, 1);
-    let (object, status) = forget(&stage, &["--once", KEY]);
+    let election = election(Elector::Log);
+    let job = until_go_file(&election);
+    let mut runner = once(&election, &job).option("--name", "a").start();
+    await_run(&election, 1);
+    let (object, status) = forget(&election, &["--once", KEY]);
     assert_eq!((object["outcome"].as_str(), status), (Some("running"), 2), "{object}");
-    assert_eq!(forget(&stage, &["--once", KEY, "--force"]).1, 0);
-    let mut second = once(&stage, &job).option("--name", "b").start();
+    assert_eq!(forget(&election, &["--once", KEY, "--force"]).1, 0);
+    let mut second = once(&election, &job).option("--name", "b").start();
     second.await_event("standby");
-    tell(&stage);
+    tell(&election);
     assert_eq!((runner.status(), second.status()), (0, 0));
-    assert_eq!(runs(&stage), 2);
+    assert_eq!(runs(&election), 2);
 }
 
 #[test]
 fn nothing_is_written_where_nothing_is_recorded() {
-    let stage = stage(Elector::Log);
-    assert_eq!(once(&stage, "true").start().status(), 0);
+    let election = election(Elector::Log);
+    assert_eq!(once(&election, "true").start().status(), 0);
     for what in [&["--once", "v1.24"][..], &["--newest-window"]] {
-        let (object, status) = forget(&stage, what);
+        let (object, status) = forget(&election, what);
         assert_eq!((object["outcome"].as_str(), status), (Some("nothing-recorded"), 3), "{object}");
     }
 }
 
 #[test]
 fn the_newest_window_runs_again_and_not_those_before_it() {
-    let stage = stage(Elector::Log);
-    let clock = WallClock::new(&stage, "a", 24 * 60 * 60 + 5);
-    let run = |job: &str| start(&stage, ("a", &clock), job).status();
+    let election = election(Elector::Log);
+    let clock = WallClock::new(&election, "a", 24 * 60 * 60 + 5);
+    let run = |job: &str| start(&election, ("a", &clock), job).status();
     assert_eq!(run("exit 3"), 3);
-    let (object, status) = forget(&stage, &["--newest-window"]);
+    let (object, status) = forget(&election, &["--newest-window"]);
     assert_eq!((object["key"].as_str(), status), (Some(key(1).as_str()), 0), "{object}");
     assert_eq!((run("true"), run("exit 3")), (0, 0));
-    assert_eq!(forget(&stage, &["--newest-window"]).1, 0);
+    assert_eq!(forget(&election, &["--newest-window"]).1, 0);
     clock.set(5);
-    let mut late = start(&stage, ("a", &clock), "exit 3");
+    let mut late = start(&election, ("a", &clock), "exit 3");
     assert_eq!(late.status(), 0, "the window before is over: {late:?}");
 }
 
@@ -87,53 +89,53 @@ fn the_newest_window_runs_again_and_not_those_before_it() {
 #[test]
 fn a_record_that_can_not_be_read_is_deleted_with_force() {
     for place in ["", "%attempt", "%forgotten"] {
-        let stage = stage(Elector::Log);
+        let election = election(Elector::Log);
         // It makes the topic of facts.
-        assert_eq!(stage.candidate().option("--once", "another").job(["true"]).start().status(), 0);
-        let pen = Pen::new(Kafka::shared(), &format!("{}.once", stage.topic()), &[]);
-        pen.write(&format!("{}/{KEY}{place}", stage.key()), &[b"nonsense"]);
-        let mut candidate = once(&stage, "true").start();
+        assert_eq!(election.candidate().option("--once", "another").job(["true"]).start().status(), 0);
+        let pen = Pen::new(Kafka::shared(), &format!("{}.once", election.topic()), &[]);
+        pen.write(&format!("{}/{KEY}{place}", election.key()), &[b"nonsense"]);
+        let mut candidate = once(&election, "true").start();
         let warning = candidate.await_event("warning");
         assert!(warning.text("message").contains("neli-run forget --force"), "{warning:?}");
-        stage.close([candidate]);
-        let (object, status) = forget(&stage, &["--once", KEY]);
+        election.close([candidate]);
+        let (object, status) = forget(&election, &["--once", KEY]);
         assert_eq!((object["outcome"].as_str(), status), (Some("unknown"), 4), "{object}");
         assert!(object["why"].as_str().is_some_and(|why| why.contains("--force")), "{object}");
-        assert_eq!(runs(&stage), 0);
-        let (object, status) = forget(&stage, &["--once", KEY, "--force"]);
+        assert_eq!(runs(&election), 0);
+        let (object, status) = forget(&election, &["--once", KEY, "--force"]);
         assert_eq!((object["outcome"].as_str(), status), (Some("forgotten"), 0), "{object}");
-        assert_eq!(once(&stage, "true").start().status(), 0);
-        assert_eq!(once(&stage, "true").start().status(), 0);
-        assert_eq!(runs(&stage), 1);
+        assert_eq!(once(&election, "true").start().status(), 0);
+        assert_eq!(once(&election, "true").start().status(), 0);
+        assert_eq!(runs(&election), 1);
     }
 }
 
 /// Else no window would ever be run again.
 #[test]
 fn a_record_of_windows_that_can_not_be_read_is_deleted_with_force() {
-    let stage = stage(Elector::Log);
-    let clock = WallClock::new(&stage, "a", 24 * 60 * 60 + 5);
-    assert_eq!(start(&stage, ("a", &clock), "true").status(), 0);
-    let pen = Pen::new(Kafka::shared(), &format!("{}.once", stage.topic()), &[]);
+    let election = election(Elector::Log);
+    let clock = WallClock::new(&election, "a", 24 * 60 * 60 + 5);
+    assert_eq!(start(&election, ("a", &clock), "true").status(), 0);
+    let pen = Pen::new(Kafka::shared(), &format!("{}.once", election.topic()), &[]);
     // Of no window, though readable.
     let of_a_key = br#"{"v":1,"key":"k","outcome":"done","term":0,"attempt":1}"#;
     for written in [&b"nonsense"[..], of_a_key] {
-        pen.write(&stage.key(), &[written]);
-        assert_eq!(forget(&stage, &["--newest-window"]).1, 4);
-        assert_eq!(forget(&stage, &["--newest-window", "--force"]).1, 0);
-        assert_eq!(start(&stage, ("a", &clock), "exit 3").status(), 3);
-        assert_eq!(start(&stage, ("a", &clock), "exit 4").status(), 3, "it has failed for good");
+        pen.write(&election.key(), &[written]);
+        assert_eq!(forget(&election, &["--newest-window"]).1, 4);
+        assert_eq!(forget(&election, &["--newest-window", "--force"]).1, 0);
+        assert_eq!(start(&election, ("a", &clock), "exit 3").status(), 3);
+        assert_eq!(start(&election, ("a", &clock), "exit 4").status(), 3, "it has failed for good");
     }
 }
 
 /// At a terminal it is asked for: nothing is written before somebody says yes.
 #[test]
 fn at_a_terminal_it_is_confirmed() {
-    let stage = stage(Elector::Log);
-    assert_eq!(once(&stage, "true").start().status(), 0);
-    let mut terminal = Terminal::new(Shell::Dash, stage.directory());
+    let election = election(Elector::Log);
+    assert_eq!(once(&election, "true").start().status(), 0);
+    let mut terminal = Terminal::new(Shell::Dash, election.directory());
     let brokers = Kafka::shared().address();
-    let line = format!("{PROGRAM} forget --once {KEY} --group {} --brokers {brokers}; echo status $?", stage.group);
+    let line = format!("{PROGRAM} forget --once {KEY} --group {} --brokers {brokers}; echo status $?", election.group);
     for (answer, status) in [("", 1), ("n", 1), ("y", 0), ("y", 3)] {
         terminal.type_line(&line);
         if status < 3 {
@@ -144,8 +146,8 @@ fn at_a_terminal_it_is_confirmed() {
         terminal.await_text(&format!("status {status}"));
         terminal.await_prompt();
     }
-    assert_eq!(once(&stage, "true").start().status(), 0);
-    assert_eq!(runs(&stage), 2);
+    assert_eq!(once(&election, "true").start().status(), 0);
+    assert_eq!(runs(&election), 2);
     let asked = terminal.run(&line.replace(" forget ", " forget --yes "));
     assert!(asked.contains(" is forgotten: ") && !asked.contains("[y/N]"), "{asked}");
 }

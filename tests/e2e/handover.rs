@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use harness::candidate::{Elector, Running};
+use harness::election::TestElection;
 use harness::kafka::{Broker, Kafka};
-use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::{PROGRAM, await_leader, stage, with_both_electors};
+use crate::{PROGRAM, await_leader, election, with_both_electors};
 
 with_both_electors! {
     /// The others stand by, and know whom they stand behind.
     fn one_leads_of_three(elector) {
-        let stage = stage(elector);
-        let mut candidates = [stage.candidate().start(), stage.candidate().start(), stage.candidate().start()];
+        let election = election(elector);
+        let mut candidates = [election.candidate().start(), election.candidate().start(), election.candidate().start()];
         let (leader, term) = await_leader(&mut candidates);
-        stage.await_witness(term);
+        election.await_witness(term);
 
         for (index, candidate) in candidates.iter_mut().enumerate().filter(|(index, _)| *index != leader) {
             candidate.await_event("standby");
@@ -26,23 +26,23 @@ with_both_electors! {
         }
         candidates[leader].signal(Signal::SIGTERM);
         assert_eq!(candidates[leader].status(), 0, "the job's own status");
-        assert_eq!(stage.testimony().spans().len(), 1);
-        stage.close(candidates);
+        assert_eq!(election.testimony().spans().len(), 1);
+        election.close(candidates);
     }
 
     /// The successor's job begins when the last of the old one is gone, however long that takes.
     fn term_hands_over(elector) {
-        let stage = stage(elector);
-        let mut first = stage.candidate().job(stage.witness().set("--linger-ms", 400).set("--status", 7).command()).start();
+        let election = election(elector);
+        let mut first = election.candidate().job(election.witness().set("--linger-ms", 400).set("--status", 7).command()).start();
         let term = first.await_lead();
-        stage.await_witness(term);
-        let mut second = stage.candidate().start();
+        election.await_witness(term);
+        let mut second = election.candidate().start();
         second.await_event("standby");
 
         first.signal(Signal::SIGTERM);
         let next = second.await_lead();
         assert!(next > term);
-        stage.await_witness(next);
+        election.await_witness(next);
         assert_eq!(first.await_event("stopping").text("why"), "stopped");
         assert_eq!(first.await_event("job_exited").number("status"), 7);
         let released = first.await_release();
@@ -51,53 +51,53 @@ with_both_electors! {
         assert_eq!((exiting.number("status"), exiting.text("from")), (7, "job"));
         assert_eq!(first.status(), 7);
 
-        let spans = stage.testimony().spans();
+        let spans = election.testimony().spans();
         assert!(spans[&next].0 > spans[&term].1, "{spans:?}");
-        stage.close([first, second]);
+        election.close([first, second]);
     }
 
     /// A child in a session of its own outlives the main process: it is asked as well, and costs no stop timeout.
     fn processes_that_the_job_leaves_get_the_stop_signal_too(elector) {
-        let stage = stage(elector);
-        let job = stage.witness().with("--session").command();
-        let mut first = stage.candidate().option("--stop-timeout", "50s").job(job).start();
+        let election = election(elector);
+        let job = election.witness().with("--session").command();
+        let mut first = election.candidate().option("--stop-timeout", "50s").job(job).start();
         let term = first.await_lead();
-        wait::until_true("a session", || stage.testimony().of(term).any(|line| line.role == "session"));
+        wait::until_true("a session", || election.testimony().of(term).any(|line| line.role == "session"));
         first.signal(Signal::SIGTERM);
         assert_eq!(first.await_release().text("why"), "stopped");
-        stage.assert_gone(term);
+        election.assert_gone(term);
         assert!(first.events("job_killed").is_empty());
         assert_eq!(first.status(), 0);
-        stage.close([first]);
+        election.close([first]);
     }
 
     /// The job's end is the lead's end: another candidate runs it then.
     fn a_job_that_ends_hands_over(elector) {
-        let stage = stage(elector);
-        let job = stage.witness().set("--end-ms", 300).set("--status", 3);
-        let mut first = stage.candidate().job(job.command()).start();
+        let election = election(elector);
+        let job = election.witness().set("--end-ms", 300).set("--status", 3);
+        let mut first = election.candidate().job(job.command()).start();
         let term = first.await_lead();
-        let mut second = stage.candidate().start();
+        let mut second = election.candidate().start();
         assert_eq!(first.status(), 3);
         assert_eq!(first.await_release().text("why"), "exited");
         assert!(second.await_lead() > term);
-        stage.close([first, second]);
+        election.close([first, second]);
     }
 
     /// What anybody can read in the journal afterwards: each term's claim, its beats, its release, all by the law.
     fn the_journal_shows_the_handover(elector) {
-        let stage = stage(elector);
-        let mut first = stage.candidate().start();
+        let election = election(elector);
+        let mut first = election.candidate().start();
         let term = first.await_lead();
-        stage.await_witness(term);
+        election.await_witness(term);
         first.signal(Signal::SIGTERM);
         assert_eq!(first.status(), 0);
-        let mut second = stage.candidate().start();
+        let mut second = election.candidate().start();
         let next = second.await_lead();
-        stage.await_witness(next);
-        stage.close([first, second]);
+        election.await_witness(next);
+        election.close([first, second]);
 
-        let verdicts = stage.verdicts();
+        let verdicts = election.verdicts();
         let effective = |kind: &str| {
             let of_kind = verdicts.iter().filter(|line| line["record"]["kind"] == kind && line["verdict"] == "effective");
             of_kind.cloned().collect::<Vec<_>>()
@@ -113,77 +113,77 @@ with_both_electors! {
 
     /// `--wait 0` leads what is vacant, and goes when somebody else is heard to lead.
     fn nobody_waits_with_wait_0(elector) {
-        let stage = stage(elector);
-        let mut first = stage.candidate().option("--wait", "0").start();
+        let election = election(elector);
+        let mut first = election.candidate().option("--wait", "0").start();
         let term = first.await_lead();
-        stage.await_witness(term);
-        let mut second = stage.candidate().option("--wait", "0").start();
+        election.await_witness(term);
+        let mut second = election.candidate().option("--wait", "0").start();
         assert_eq!(second.status(), 75);
         assert!(second.events("claiming").is_empty());
-        stage.close([first, second]);
+        election.close([first, second]);
     }
 
     /// A leader that died without a word is not one that is heard: `--wait` does not give up on its silence.
     fn wait_waits_a_dead_leader_out(elector) {
-        let stage = stage(elector);
-        let mut first = stage.candidate().lease("2s").start();
+        let election = election(elector);
+        let mut first = election.candidate().lease("2s").start();
         let term = first.await_lead();
-        stage.await_witness(term);
+        election.await_witness(term);
         let job = first.await_job();
         crate::death::machine(&mut first, &[job]);
-        let mut second = stage.candidate().lease("2s").option("--wait", "0").start();
+        let mut second = election.candidate().lease("2s").option("--wait", "0").start();
         assert!(second.await_lead() > term);
-        stage.close([second]);
+        election.close([second]);
     }
 }
 
 /// `--patience never` is NELI as published: only the member with the partition claims.
 #[test]
 fn with_patience_never_the_group_alone_decides() {
-    let stage = stage(Elector::Group);
-    let candidate = stage.candidate().option("--patience", "never");
+    let election = election(Elector::Group);
+    let candidate = election.candidate().option("--patience", "never");
     let mut first = candidate.start();
     let term = first.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     assert!(!first.events("assigned").is_empty(), "it leads because the group said so");
     let mut second = candidate.start();
     second.await_event("standby");
     first.signal(Signal::SIGTERM);
     assert!(second.await_lead() > term);
     assert!(!second.events("assigned").is_empty());
-    stage.close([first, second]);
+    election.close([first, second]);
 }
 
 /// `--claim-delay`: the machine that should lead only when no other can.
 #[test]
 fn a_claim_delay_lets_the_others_go_first() {
-    let stage = stage(Elector::Log);
-    let mut first = stage.candidate().start();
+    let election = election(Elector::Log);
+    let mut first = election.candidate().start();
     first.await_lead();
-    let mut reserve = stage.candidate().option("--claim-delay", "2s").start();
+    let mut reserve = election.candidate().option("--claim-delay", "2s").start();
     reserve.await_event("standby");
-    let mut second = stage.candidate().start();
+    let mut second = election.candidate().start();
     second.await_event("standby");
     first.signal(Signal::SIGTERM);
     second.await_lead();
     assert!(reserve.events("leading").is_empty());
     second.signal(Signal::SIGTERM);
     reserve.await_lead();
-    stage.close([first, second, reserve]);
+    election.close([first, second, reserve]);
 }
 
 /// A stop while a claim is under way: nothing is started, and what comes back effective is released.
 #[test]
 fn a_stop_while_claiming_starts_nothing() {
     let broker = Broker::own();
-    let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
-    let mut first = stage.candidate().start();
+    let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
+    let mut first = election.candidate().start();
     first.await_lead();
     first.signal(Signal::SIGTERM);
     first.status();
 
     // The delay is the time in which to freeze the broker: the claim is then sent, and not answered.
-    let mut second = stage.candidate().lease("30s").option("--claim-delay", "1s").start();
+    let mut second = election.candidate().lease("30s").option("--claim-delay", "1s").start();
     second.await_event("standby");
     broker.freeze();
     second.await_event("claiming");
@@ -194,7 +194,7 @@ fn a_stop_while_claiming_starts_nothing() {
     assert_eq!(second.await_release().text("why"), "stopped");
     assert!(second.events("job_started").is_empty());
     wait::until_true("a journal whose end is vacant", || {
-        stage
+        election
             .verdicts()
             .last()
             .is_some_and(|line| line["record"]["kind"] == "release" && line["verdict"] == "effective")
@@ -204,20 +204,20 @@ fn a_stop_while_claiming_starts_nothing() {
 /// Joins and leaves of standbys leave no trace at the job.
 #[test]
 fn standbys_come_and_go_unnoticed() {
-    let stage = stage(Elector::Group);
-    let mut leader = stage.candidate().start();
+    let election = election(Elector::Group);
+    let mut leader = election.candidate().start();
     let term = leader.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     for _ in 0..3 {
-        let mut standby = stage.candidate().start();
+        let mut standby = election.candidate().start();
         standby.await_event("standby");
         standby.signal(Signal::SIGTERM);
         assert_eq!(standby.status(), 143);
     }
-    assert_eq!(stage.testimony().signals().count(), 0);
+    assert_eq!(election.testimony().signals().count(), 0);
     assert_eq!(leader.events("job_started").len(), 1);
     assert!(leader.events("revoked").is_empty());
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 /// Where the topic has partitions that no role uses, the group moves partition 0 from member to member as others join: the
@@ -225,26 +225,26 @@ fn standbys_come_and_go_unnoticed() {
 #[test]
 fn standbys_join_unnoticed_beside_unused_partitions() {
     for partitions in [2, 3, 12] {
-        let stage = stage(Elector::Group);
-        Kafka::shared().create_partitioned_topic(&stage.topic(), partitions);
-        let mut leader = stage.candidate().start();
+        let election = election(Elector::Group);
+        Kafka::shared().create_partitioned_topic(&election.topic(), partitions);
+        let mut leader = election.candidate().start();
         let term = leader.await_lead();
-        stage.await_witness(term);
+        election.await_witness(term);
         leader.await_event("assigned");
         let mut standbys = Vec::new();
         while leader.await_event_within("revoked", Duration::from_secs(6)).is_none() {
             assert!(standbys.len() < 4, "of {partitions} partitions the first was never moved: nothing was tested");
-            standbys.push(stage.candidate().start());
+            standbys.push(election.candidate().start());
         }
-        let mut last = stage.candidate().start();
+        let mut last = election.candidate().start();
         last.await_event("standby");
         standbys.push(last);
-        assert_eq!(stage.testimony().signals().count(), 0, "{partitions} partitions");
+        assert_eq!(election.testimony().signals().count(), 0, "{partitions} partitions");
         assert_eq!((leader.events("stopping").len(), leader.events("leading").len()), (0, 1));
         let said = |event: &&harness::candidate::Event| event.text("message").contains("partitions");
         assert_eq!(leader.events("warning").iter().filter(said).count(), 1, "{leader:?}");
         standbys.push(leader);
-        stage.close(standbys);
+        election.close(standbys);
     }
 }
 
@@ -253,17 +253,17 @@ fn standbys_join_unnoticed_beside_unused_partitions() {
 #[test]
 fn a_crowd_foresees_the_groups_choice() {
     const HANDOVERS: usize = 8;
-    let stage = stage(Elector::Group);
-    let mut first = stage.candidate().start();
+    let election = election(Elector::Group);
+    let mut first = election.candidate().start();
     first.await_lead();
     first.await_event("assigned");
-    let mut crowd: Vec<Running> = (0..HANDOVERS).map(|_| stage.candidate().start()).collect();
+    let mut crowd: Vec<Running> = (0..HANDOVERS).map(|_| election.candidate().start()).collect();
     for candidate in &mut crowd {
         candidate.await_event("standby");
     }
     crowd.push(first);
-    wait::until_true("a group at rest", || Kafka::shared().group_is_stable(&stage.group, HANDOVERS + 1));
-    wait::until_true("hellos that say who is who in the group", || named(&stage) > HANDOVERS);
+    wait::until_true("a group at rest", || Kafka::shared().group_is_stable(&election.group, HANDOVERS + 1));
+    wait::until_true("hellos that say who is who in the group", || named(&election) > HANDOVERS);
     let (mut leader, mut foreseen) = (HANDOVERS, 0);
     for left in (1..=HANDOVERS).rev() {
         let mut gone = crowd.swap_remove(leader);
@@ -274,22 +274,22 @@ fn a_crowd_foresees_the_groups_choice() {
         wait::until_true("the group's choice", || {
             crowd.iter().any(|candidate| !candidate.events("assigned").is_empty())
         });
-        wait::until_true("a group at rest", || Kafka::shared().group_is_stable(&stage.group, left));
+        wait::until_true("a group at rest", || Kafka::shared().group_is_stable(&election.group, left));
         let (leading, assigned) = (crowd[leader].events("leading")[0].at, crowd[leader].events("assigned"));
         foreseen += usize::from(assigned.first().is_some_and(|assigned| leading < assigned.at));
-        stage.await_witness(crowd[leader].await_lead());
+        election.await_witness(crowd[leader].await_lead());
     }
-    let claims = stage.verdicts().iter().filter(|line| line["record"]["kind"] == "claim").count();
-    stage.close(crowd);
+    let claims = election.verdicts().iter().filter(|line| line["record"]["kind"] == "claim").count();
+    election.close(crowd);
     // On a busy machine a job may take so long to stop that the group has chosen by then.
     assert!(foreseen >= HANDOVERS - 1, "{foreseen} of {HANDOVERS}");
     assert!(claims <= HANDOVERS + 2, "{claims} claims for {} terms", HANDOVERS + 1);
 }
 
 /// How many candidates have said by which id their group knows them.
-fn named(stage: &Stage) -> usize {
-    let key = format!("{}/hello", stage.key()).into_bytes();
-    let records = harness::journal::read(Kafka::shared(), &stage.topic());
+fn named(election: &TestElection) -> usize {
+    let key = format!("{}/hello", election.key()).into_bytes();
+    let records = harness::journal::read(Kafka::shared(), &election.topic());
     let hellos = records.into_iter().filter(|record| record.key == key).filter_map(|record| record.payload);
     let said = hellos.map(|hello| serde_json::from_slice::<serde_json::Value>(&hello).expect("a line of JSON"));
     said.filter(|hello| hello["group_member"].is_string()).count()

@@ -18,7 +18,7 @@ use crate::bad_input::Guarded;
 #[test]
 fn kafka_keeps_what_was_written() {
     let kafka = Kafka::shared();
-    let topic = crate::stage(Elector::Log).topic();
+    let topic = crate::election(Elector::Log).topic();
     kafka.create_topic(&topic, &[]);
     Pen::new(kafka, &topic, &[]).write("key", &[b"one", b"two"]);
     let payloads: Vec<_> = journal::read(kafka, &topic).into_iter().filter_map(|record| record.payload).collect();
@@ -87,7 +87,7 @@ fn accounts_are_what_they_are_called() {
         client.set("bootstrap.servers", &guarded.address).set("group.id", "harness");
         client.extend(properties.iter().cloned());
         let reader: BaseConsumer = client.create().expect("a reader");
-        reader.fetch_watermarks(&guarded.stage.topic(), 0, wait::PATIENCE / 8)
+        reader.fetch_watermarks(&guarded.election.topic(), 0, wait::PATIENCE / 8)
     };
     looked_at(&Account::Operator.properties()).expect("an operator may look");
     looked_at(&login(Account::Operator.name(), "wrong")).expect_err("a wrong password");
@@ -97,10 +97,10 @@ fn accounts_are_what_they_are_called() {
         let properties = account.properties();
         let properties: Vec<(&str, &str)> =
             properties.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-        let pen = Pen::new(&Kafka::at(&guarded.address), &guarded.stage.topic(), &properties);
-        let before = journal::end(&guarded.plain, &guarded.stage.topic());
+        let pen = Pen::new(&Kafka::at(&guarded.address), &guarded.election.topic(), &properties);
+        let before = journal::end(&guarded.plain, &guarded.election.topic());
         pen.try_write("key", b"a record");
-        let written = journal::end(&guarded.plain, &guarded.stage.topic()) > before;
+        let written = journal::end(&guarded.plain, &guarded.election.topic()) > before;
         assert_eq!(written, may, "{account:?}");
     }
 
@@ -109,7 +109,7 @@ fn accounts_are_what_they_are_called() {
     client.extend(Account::NoRead.properties());
     let reader: BaseConsumer = client.create().expect("a reader");
     let mut from = rdkafka::TopicPartitionList::new();
-    from.add_partition_offset(&guarded.stage.topic(), 0, rdkafka::Offset::Beginning).expect("an offset");
+    from.add_partition_offset(&guarded.election.topic(), 0, rdkafka::Offset::Beginning).expect("an offset");
     reader.assign(&from).expect("assigned");
     let error = reader.poll(wait::PATIENCE).expect("an answer").expect_err("not allowed");
     assert!(matches!(error, KafkaError::MessageConsumption(RDKafkaErrorCode::TopicAuthorizationFailed)), "{error}");

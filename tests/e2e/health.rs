@@ -6,19 +6,19 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use harness::candidate::{Candidate, Elector, Event};
+use harness::election::TestElection;
 use harness::process::Process;
-use harness::stage::Stage;
 use harness::wait;
 use nix::libc::O_NONBLOCK;
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
-use crate::{stage, with_both_electors};
+use crate::{election, with_both_electors};
 
 /// A candidate whose health command is looked at often.
-fn looked_after(stage: &Stage, command: &str) -> Candidate {
-    stage
+fn looked_after(election: &TestElection, command: &str) -> Candidate {
+    election
         .candidate()
         .option("--health-cmd", command)
         .option("--health-interval", "50ms")
@@ -30,20 +30,20 @@ fn count(file: &Path) -> usize {
     fs::read_to_string(file).unwrap_or_default().lines().count()
 }
 
-fn counted(stage: &Stage) -> PathBuf {
-    stage.directory().join("counted")
+fn counted(election: &TestElection) -> PathBuf {
+    election.directory().join("counted")
 }
 
 with_both_electors! {
     /// Stopped in order, released, and the other's; whoever had the unhealthy job lets the other lead first, and stands by.
     fn a_job_that_is_ill_is_handed_over(elector) {
-        let stage = stage(elector);
-        let unhealthy = stage.directory().join("unhealthy");
+        let election = election(elector);
+        let unhealthy = election.directory().join("unhealthy");
         let command = format!("echo asked; test ! -e {} || {{ echo 'no answer' >&2; exit 7; }}", unhealthy.display());
-        let mut first = looked_after(&stage, &command).option("--health-failures", "2").start();
+        let mut first = looked_after(&election, &command).option("--health-failures", "2").start();
         let term = first.await_lead();
-        stage.await_witness(term);
-        let mut second = stage.candidate().start();
+        election.await_witness(term);
+        let mut second = election.candidate().start();
         second.await_event("standby");
 
         File::create(&unhealthy).expect("ours");
@@ -54,23 +54,23 @@ with_both_electors! {
         assert_eq!((unhealthy.text("reason"), unhealthy.text("line")), ("exited with status 7", "no answer"));
         assert_eq!(first.await_event("stopping").text("why"), "unhealthy");
         assert_eq!(first.await_release().text("why"), "unhealthy");
-        stage.assert_gone(term);
+        election.assert_gone(term);
         let next = second.await_lead();
         assert!(next > term);
-        stage.await_witness(next);
+        election.await_witness(next);
         first.await_event("standby");
         let said = first.strange_lines();
         assert!(said.len() > 2 && said[0] == "asked" && said[said.len() - 2..] == ["asked", "no answer"], "{said:?}");
-        stage.close([first, second]);
+        election.close([first, second]);
     }
 }
 
 /// What it says is on stderr, even where the log is not.
 #[test]
 fn the_output_of_a_command_goes_to_stderr() {
-    let stage = stage(Elector::Log);
-    let log = stage.directory().join("log");
-    let mut run = looked_after(&stage, "echo one; printf two >&2; exit 1").option("--health-failures", "1");
+    let election = election(Elector::Log);
+    let log = election.directory().join("log");
+    let mut run = looked_after(&election, "echo one; printf two >&2; exit 1").option("--health-failures", "1");
     run = run.option("--log-file", &log).option("--on-loss", "exit");
     let mut run = run.start();
     assert_eq!(run.status(), 80);
@@ -81,15 +81,16 @@ fn the_output_of_a_command_goes_to_stderr() {
 /// A stderr that takes nothing holds up neither the health command, however much it says, nor the lease.
 #[test]
 fn a_full_stderr_makes_no_job_unhealthy() {
-    let stage = stage(Elector::Log);
-    let (counted, log, full) = (counted(&stage), stage.directory().join("log"), stage.directory().join("full"));
+    let election = election(Elector::Log);
+    let (counted, log, full) =
+        (counted(&election), election.directory().join("log"), election.directory().join("full"));
     mkfifo(&full, Mode::S_IRWXU).expect("our own directory");
     let mut pipe = File::options().read(true).write(true).custom_flags(O_NONBLOCK).open(&full).expect("our own pipe");
     while pipe.write(&[b'\n'; 4096]).is_ok() {}
     let onto = format!(r#"exec "$@" 2<>{}"#, full.display());
     // More than two pipes hold.
     let command = format!("head -c 200000 /dev/zero | tr '\\0' x; yes | head -n 2000; echo >> {}", counted.display());
-    let run = looked_after(&stage, &command).option("--log-file", &log).option("--health-failures", "1");
+    let run = looked_after(&election, &command).option("--log-file", &log).option("--health-failures", "1");
     let mut run = run.start_behind(&["sh", "-c", &onto, "sh"]);
     wait::until_true("health commands that end", || count(&counted) > 3);
     assert_eq!(run.ended(), None);
@@ -97,37 +98,37 @@ fn a_full_stderr_makes_no_job_unhealthy() {
     assert_eq!(run.status(), 0);
     let said = fs::read_to_string(log).expect("a log");
     assert!(said.contains("released") && !said.contains("health command") && !said.contains("fenc"), "{said}");
-    stage.close([]);
+    election.close([]);
 }
 
 /// With nobody else to try, it is tried here again after the cool-off.
 #[test]
 fn a_candidate_alone_tries_again() {
-    let stage = stage(Elector::Log);
-    let mut alone = looked_after(&stage, "exit 1").lease("500ms").option("--health-failures", "1").start();
+    let election = election(Elector::Log);
+    let mut alone = looked_after(&election, "exit 1").lease("500ms").option("--health-failures", "1").start();
     let term = alone.await_lead();
     alone.await_event("unhealthy");
     assert!(alone.await_lead() > term);
-    stage.close([alone]);
+    election.close([alone]);
 }
 
 #[test]
 fn with_on_loss_exit_an_unhealthy_job_ends_the_candidate() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let mut run =
-        looked_after(&stage, "kill -9 $$").option("--health-failures", "1").option("--on-loss", "exit").start();
+        looked_after(&election, "kill -9 $$").option("--health-failures", "1").option("--on-loss", "exit").start();
     assert_eq!(run.await_event("unhealthy").text("reason"), "was ended by SIGKILL");
     assert_eq!(run.status(), 80);
-    stage.close([run]);
+    election.close([run]);
 }
 
 /// Never twice in a row: no harm is done, however long it goes on.
 #[test]
 fn a_flapping_health_check_ends_no_lead() {
-    let stage = stage(Elector::Log);
-    let counted = counted(&stage);
+    let election = election(Elector::Log);
+    let counted = counted(&election);
     let command = format!("echo >> {0}; exit $(($(wc -l < {0}) % 2))", counted.display());
-    let mut run = looked_after(&stage, &command).option("--health-failures", "2").start();
+    let mut run = looked_after(&election, &command).option("--health-failures", "2").start();
     let term = run.await_lead();
     wait::until_true("many a health command", || count(&counted) > 20);
     let warned = |warning: &&Event| warning.text("message").contains("health command");
@@ -135,44 +136,44 @@ fn a_flapping_health_check_ends_no_lead() {
     assert!(run.events("unhealthy").is_empty());
     run.signal(Signal::SIGTERM);
     assert_eq!(run.await_release().number("term"), term);
-    stage.close([run]);
+    election.close([run]);
 }
 
 /// It is killed with its group, counts as a failure, and the job is not touched by it.
 #[test]
 fn a_health_command_that_takes_too_long_has_failed() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     // One file for each term: another command may run as soon as this candidate leads again.
-    let tells = |term: &str| stage.directory().join(format!("pids.{term}"));
+    let tells = |term: &str| election.directory().join(format!("pids.{term}"));
     let command =
         format!("sleep 600 & {{ echo $!; echo $$; }} > {}; echo waiting; wait", tells("$NELI_EPOCH").display());
     // Long enough for a shell to start on a busy machine. One failure: a second command would count as one, too, where the first
     // has not died an interval after its kill.
-    let run = looked_after(&stage, &command).option("--health-timeout", "2s").option("--health-failures", "1");
+    let run = looked_after(&election, &command).option("--health-timeout", "2s").option("--health-failures", "1");
     let mut run = run.start();
     let term = run.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let unhealthy = run.await_event("unhealthy");
     assert_eq!(unhealthy.text("reason"), "took too long and was killed");
     assert_eq!(unhealthy.text("line"), "waiting");
     run.await_release();
-    stage.assert_gone(term);
+    election.assert_gone(term);
     let pids = fs::read_to_string(tells(&term.to_string())).expect("it was asked");
     assert_eq!(pids.lines().count(), 2, "{pids}");
     for pid in pids.lines() {
         let left = Process::find(pid.parse().expect("a pid"));
         assert!(left.and_then(Process::name).is_none_or(|name| name != "sleep" && name != "sh"), "{pid} is left");
     }
-    stage.close([run]);
+    election.close([run]);
 }
 
 /// A job that needs long to warm up is not chased from machine to machine; once it was healthy, failures count.
 #[test]
 fn a_job_that_warms_up_is_not_chased_from_machine_to_machine() {
-    let stage = stage(Elector::Log);
-    let (warm, counted) = (stage.directory().join("warm"), counted(&stage));
+    let election = election(Elector::Log);
+    let (warm, counted) = (election.directory().join("warm"), counted(&election));
     let command = format!("echo >> {}; test -e {}", counted.display(), warm.display());
-    let candidate = looked_after(&stage, &command).option("--health-failures", "1").option("--health-start", "1h");
+    let candidate = looked_after(&election, &command).option("--health-failures", "1").option("--health-start", "1h");
     let mut first = candidate.start();
     let term = first.await_lead();
     let mut second = candidate.start();
@@ -186,17 +187,17 @@ fn a_job_that_warms_up_is_not_chased_from_machine_to_machine() {
     fs::remove_file(&warm).expect("ours");
     first.await_event("unhealthy");
     assert!(second.await_lead() > term);
-    stage.close([first, second]);
+    election.close([first, second]);
 }
 
 /// The job's end is the lead's end, whatever the health command is still waiting for.
 #[test]
 fn a_job_that_ends_is_not_kept_by_its_health_command() {
-    let stage = stage(Elector::Log);
-    let (asked, go) = (stage.directory().join("asked"), stage.directory().join("go"));
+    let election = election(Elector::Log);
+    let (asked, go) = (election.directory().join("asked"), election.directory().join("go"));
     let job = format!("until [ -e {} ]; do sleep 0.01; done; exit 5", go.display());
     let command = format!("echo $$ > {}; exec sleep 600", asked.display());
-    let run = looked_after(&stage, &command).option("--health-timeout", "1h").job(["sh", "-c", &job]);
+    let run = looked_after(&election, &command).option("--health-timeout", "1h").job(["sh", "-c", &job]);
     let mut run = run.start();
     let pid = wait::until("a health command", || fs::read_to_string(&asked).ok()?.trim().parse().ok());
     let command = Process::find(pid);
@@ -212,24 +213,24 @@ fn a_job_that_ends_is_not_kept_by_its_health_command() {
 #[test]
 fn processes_that_leave_a_health_command_are_gone_before_the_release() {
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
-        let stage = stage(Elector::Log);
-        let daemon = stage.witness().with("--ignore-stop").with("--daemon").command();
+        let election = election(Elector::Log);
+        let daemon = election.witness().with("--ignore-stop").with("--daemon").command();
         let words: Vec<_> = daemon.iter().map(|word| word.to_string_lossy()).collect();
-        let once = stage.directory().join("once");
+        let once = election.directory().join("once");
         // It ends once the other has got away from its group.
         let away = format!("until grep -q daemon {}; do sleep 0.01; done", words[1]);
         let command = format!("test -e {0} || {{ touch {0}; setsid {1} & {away}; }}", once.display(), words.join(" "));
-        let mut run = looked_after(&stage, &command).option("--stop-timeout", "300ms").start();
+        let mut run = looked_after(&election, &command).option("--stop-timeout", "300ms").start();
         let term = run.await_lead();
-        wait::until_true("a daemon", || stage.testimony().of(term).any(|line| line.role == "daemon"));
+        wait::until_true("a daemon", || election.testimony().of(term).any(|line| line.role == "daemon"));
         run.signal(signal);
         if signal == Signal::SIGTERM {
             assert_eq!(run.await_release().text("why"), "stopped");
-            stage.assert_gone(term);
+            election.assert_gone(term);
         }
-        stage.await_gone(term);
-        let mut next = stage.candidate().start();
+        election.await_gone(term);
+        let mut next = election.candidate().start();
         assert!(next.await_lead() > term);
-        stage.close([next]);
+        election.close([next]);
     }
 }

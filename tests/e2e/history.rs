@@ -3,21 +3,21 @@
 use std::fs;
 
 use harness::candidate::Elector;
+use harness::election::TestElection;
 use harness::journal::Pen;
 use harness::kafka::Kafka;
 use harness::schema::Schema;
-use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::stage;
+use crate::election;
 
 const PAGE: &str = include_str!("../../docs/json.md");
 
 /// Each line that is printed as JSON; they are as docs/json.md says.
-fn json(stage: &Stage, arguments: &[&str]) -> (Vec<Value>, i32) {
-    let answer = stage.ask("history", &[&["--json"], arguments].concat());
+fn json(election: &TestElection, arguments: &[&str]) -> (Vec<Value>, i32) {
+    let answer = election.ask("history", &[&["--json"], arguments].concat());
     assert_eq!(answer.errors, "", "{answer:?}");
     let lines: Vec<Value> = answer.text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let (term, finding) = (Schema::read(PAGE, "history"), Schema::read(PAGE, "history --check"));
@@ -27,32 +27,32 @@ fn json(stage: &Stage, arguments: &[&str]) -> (Vec<Value>, i32) {
     (lines, answer.status)
 }
 
-fn written(stage: &Stage, records: &[&str]) {
-    Kafka::shared().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
-    let pen = Pen::new(Kafka::shared(), &stage.topic(), &[]);
+fn written(election: &TestElection, records: &[&str]) {
+    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    let pen = Pen::new(Kafka::shared(), &election.topic(), &[]);
     let payloads: Vec<&[u8]> = records.iter().map(|record| record.as_bytes()).collect();
-    pen.write(&stage.key(), &payloads);
+    pen.write(&election.key(), &payloads);
 }
 
 #[test]
 fn each_term_with_its_end_and_the_gap_to_the_next() {
-    let stage = stage(Elector::Log);
-    let mut first = stage.candidate().option("--name", "first").start();
+    let election = election(Elector::Log);
+    let mut first = election.candidate().option("--name", "first").start();
     let earlier = first.await_lead();
-    stage.await_witness(earlier);
-    let mut second = stage.candidate().option("--name", "second").start();
+    election.await_witness(earlier);
+    let mut second = election.candidate().option("--name", "second").start();
     second.await_event("standby");
     first.signal(Signal::SIGTERM);
     let term = second.await_lead();
-    stage.await_witness(term);
-    let (lines, status) = json(&stage, &[]);
+    election.await_witness(term);
+    let (lines, status) = json(&election, &[]);
     let shown: Vec<(&str, &str)> =
         lines.iter().map(|line| (line["name"].as_str().unwrap_or("?"), line["end"].as_str().unwrap_or("?"))).collect();
     assert_eq!((shown, status), (vec![("first", "released"), ("second", "leads")], 0));
     assert_eq!((lines[0]["why"].as_str(), lines[0]["exit"].as_u64()), (Some("stopped"), Some(0)));
     assert!(lines[0]["gap_ms"].is_u64() && lines[1]["gap_ms"].is_null(), "{lines:?}");
 
-    let answer = stage.ask("history", &[]);
+    let answer = election.ask("history", &[]);
     let rows: Vec<&str> = answer.text.lines().collect();
     assert!(rows[0].starts_with("TERM  LEADER  FROM"), "{answer:?}");
     assert!(
@@ -61,25 +61,25 @@ fn each_term_with_its_end_and_the_gap_to_the_next() {
     );
     assert!(rows[2].starts_with(&format!("{term:<4}  second  20")) && rows[2].ends_with("  leads"), "{answer:?}");
 
-    let answer = stage.ask("history", &["--check"]);
+    let answer = election.ask("history", &["--check"]);
     assert!(answer.text.starts_with("2 terms: no two overlapped\n"), "{answer:?}");
     assert_eq!(answer.status, 0);
     // What was over before is left out; what goes on is not.
-    wait::until_true("a first term that is over for so long", || json(&stage, &["--since", "1ms"]).0.len() == 1);
+    wait::until_true("a first term that is over for so long", || json(&election, &["--since", "1ms"]).0.len() == 1);
 
-    let drawing = stage.directory().join("history.svg");
-    let answer = stage.ask("history", &["--svg", drawing.to_str().expect("UTF-8")]);
+    let drawing = election.directory().join("history.svg");
+    let answer = election.ask("history", &["--svg", drawing.to_str().expect("UTF-8")]);
     assert_eq!(answer.status, 0);
     let drawn = fs::read_to_string(&drawing).expect("it was written");
     assert!(drawn.starts_with("<svg ") && drawn.ends_with("</svg>\n"), "{drawn}");
-    assert!(drawn.contains(&format!("<title>term {earlier}: first, ")) && drawn.contains(&stage.group), "{drawn}");
-    stage.close([first, second]);
+    assert!(drawn.contains(&format!("<title>term {earlier}: first, ")) && drawn.contains(&election.group), "{drawn}");
+    election.close([first, second]);
 }
 
 /// The journal of a leader whose successor did not wait for its lease to end.
 #[test]
 fn check_finds_two_leaders_at_once() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let claim = |member: &str, after: i64| {
         format!(
             r#"{{"v":1,"kind":"claim","member":"{member}","name":"{member}","seq":1,"after":{after},"lease_ms":60000}}"#
@@ -87,31 +87,31 @@ fn check_finds_two_leaders_at_once() {
     };
     let late =
         r#"{"v":1,"kind":"release","member":"a<b","name":"a<b","seq":2,"term":0,"seen":0,"why":"fenced","late_ms":70}"#;
-    written(&stage, &[&claim("a<b", -1), &claim("late", -1), &claim("c", 1), "nonsense", late]);
-    let answer = stage.ask("history", &["--check"]);
+    written(&election, &[&claim("a<b", -1), &claim("late", -1), &claim("c", 1), "nonsense", late]);
+    let answer = election.ask("history", &["--check"]);
     let lines: Vec<&str> = answer.text.lines().collect();
     assert_eq!((lines[0], answer.status), ("2 terms: two jobs may have run at once", 1), "{answer:?}");
     assert!(lines[1].starts_with("overlap: term 2 was claimed up to "), "{answer:?}");
     assert!(lines[2].starts_with("late fence: the job of term 0 ") && lines[2].ends_with(" led by then"), "{answer:?}");
     assert!(lines[3].starts_with("not effective: 1 claim that came too late, 1 record of leaders "), "{answer:?}");
-    let (objects, status) = json(&stage, &["--check"]);
+    let (objects, status) = json(&election, &["--check"]);
     let violations = objects.iter().filter(|line| line["violation"] == true).count();
     assert_eq!((violations, status), (2, 1), "{objects:?}");
 
-    let drawing = stage.directory().join("history.svg");
-    assert_eq!(stage.ask("history", &["--svg", drawing.to_str().expect("UTF-8")]).status, 0);
+    let drawing = election.directory().join("history.svg");
+    assert_eq!(election.ask("history", &["--svg", drawing.to_str().expect("UTF-8")]).status, 0);
     let drawn = fs::read_to_string(&drawing).expect("it was written");
     assert!(drawn.contains("a&lt;b") && !drawn.contains("a<b"), "{drawn}");
 }
 
 #[test]
 fn of_an_election_that_nobody_has_led() {
-    let stage = stage(Elector::Log);
-    written(&stage, &["nonsense"]);
-    let answer = stage.ask("history", &[]);
+    let election = election(Elector::Log);
+    written(&election, &["nonsense"]);
+    let answer = election.ask("history", &[]);
     assert_eq!((answer.text.as_str(), answer.errors.as_str(), answer.status), ("no terms\n", "", 0));
-    assert_eq!(json(&stage, &[]), (Vec::new(), 0));
-    let answer = stage.ask("history", &["--svg", "/no/such/place"]);
+    assert_eq!(json(&election, &[]), (Vec::new(), 0));
+    let answer = election.ask("history", &["--svg", "/no/such/place"]);
     assert_eq!(answer.errors, "neli-run: --svg /no/such/place: no such file or directory\n");
     assert_eq!(answer.status, 125);
 }
@@ -119,19 +119,19 @@ fn of_an_election_that_nobody_has_led() {
 /// Of a role that nobody has led there may be hellos alone, under the key of another role; garbage among them changes nothing.
 #[test]
 fn of_a_role_of_which_there_are_only_hellos() {
-    let stage = stage(Elector::Log);
-    written(&stage, &[]);
-    let pen = Pen::new(Kafka::shared(), &stage.topic(), &[]);
+    let election = election(Elector::Log);
+    written(&election, &[]);
+    let pen = Pen::new(Kafka::shared(), &election.topic(), &[]);
     let hello = br#"{"v":1,"kind":"hello","member":"p","name":"web","seq":1,"roles":"in,out","partitions":1}"#;
-    pen.write(&format!("{}/in/hello", stage.group), &[b"\xff\x00", b"[]", hello]);
+    pen.write(&format!("{}/in/hello", election.group), &[b"\xff\x00", b"[]", hello]);
     pen.write_keyless(b"x");
-    pen.write_tombstone(&format!("{}/out", stage.group));
+    pen.write_tombstone(&format!("{}/out", election.group));
     for role in ["in", "out"] {
-        let answer = stage.ask("history", &["--role", role]);
+        let answer = election.ask("history", &["--role", role]);
         assert_eq!((answer.text.as_str(), answer.errors.as_str(), answer.status), ("no terms\n", "", 0));
     }
     // The candidates have no role 0, and the topic has no other group.
-    let answer = stage.ask("history", &[]);
-    let line = format!("neli-run: topic {} keeps no record of {}\n", stage.topic(), stage.group);
+    let answer = election.ask("history", &[]);
+    let line = format!("neli-run: topic {} keeps no record of {}\n", election.topic(), election.group);
     assert_eq!((answer.text.as_str(), answer.errors, answer.status), ("", line, 3));
 }

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector};
+use harness::election::TestElection;
 use harness::process::Process;
-use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::{stage, with_both_electors};
+use crate::{election, with_both_electors};
 
 /// A candidate each of whose hooks writes down what it was told, into a file of its own.
 struct Noted {
@@ -20,15 +20,15 @@ struct Noted {
 }
 
 impl Noted {
-    fn new(stage: &Stage, name: &str) -> Self {
-        let directory = stage.directory().join(name);
+    fn new(election: &TestElection, name: &str) -> Self {
+        let directory = election.directory().join(name);
         fs::create_dir(&directory).expect("ours");
         // Whole or not at all; one after the other, each with a number.
         let line = format!(
             "cd {}; env -0 > part.$$; n=1; until ln part.$$ $NELI_EVENT.$n 2>/dev/null; do n=$((n+1)); done",
             directory.display()
         );
-        let candidate = stage.candidate().option("--name", name);
+        let candidate = election.candidate().option("--name", name);
         let candidate = ["--on-lead", "--on-standby", "--on-fence"]
             .into_iter()
             .fold(candidate, |candidate, hook| candidate.option(hook, &line));
@@ -54,8 +54,8 @@ impl Noted {
 with_both_electors! {
     /// The lead, what follows it, and what stands by meanwhile.
     fn each_runs_at_its_event(elector) {
-        let stage = stage(elector);
-        let first_hooks = Noted::new(&stage, "first");
+        let election = election(elector);
+        let first_hooks = Noted::new(&election, "first");
         let mut first = first_hooks.candidate.start();
         let term = first.await_lead().to_string();
         let variables = first_hooks.await_hook("lead", 1);
@@ -65,13 +65,13 @@ with_both_electors! {
             ("NELI_EPOCH", &*term),
             ("NELI_ATTEMPT", "1"),
             ("NELI_NAME", "first"),
-            ("NELI_GROUP", &*stage.group),
+            ("NELI_GROUP", &*election.group),
         ] {
             assert_eq!(variables.get(name).map(String::as_str), Some(value), "{name}");
         }
         assert!(!variables.contains_key("NELI_LEASE_FD"));
 
-        let second_hooks = Noted::new(&stage, "second");
+        let second_hooks = Noted::new(&election, "second");
         let mut second = second_hooks.candidate.start();
         let variables = second_hooks.await_hook("standby", 1);
         assert_eq!((&*variables["NELI_EVENT"], &*variables["NELI_WHY"]), ("standby", ""));
@@ -88,15 +88,15 @@ with_both_electors! {
         second.signal(Signal::SIGKILL);
         second.await_silence();
         assert_eq!(second_hooks.count("standby"), 1, "who was killed runs none");
-        stage.close([first]);
+        election.close([first]);
     }
 }
 
 /// A lead that is lost: the fence, then standing by; and the next lead is told again.
 #[test]
 fn a_fence_runs_its_hook_and_then_the_standby_hook() {
-    let stage = stage(Elector::Log);
-    let hooks = Noted::new(&stage, "only");
+    let election = election(Elector::Log);
+    let hooks = Noted::new(&election, "only");
     let mut run = hooks.candidate.clone().lease("2s").start();
     let term = run.await_lead().to_string();
     assert_eq!(hooks.await_hook("lead", 1)["NELI_EPOCH"], term);
@@ -109,30 +109,30 @@ fn a_fence_runs_its_hook_and_then_the_standby_hook() {
     assert_eq!(hooks.await_hook("standby", 1)["NELI_WHY"], "guard-died");
     let next = run.await_lead().to_string();
     assert_eq!(hooks.await_hook("lead", 2)["NELI_EPOCH"], next);
-    stage.close([run]);
+    election.close([run]);
 }
 
 /// One that hangs is in nobody's way: not of the lead, not of the fence or what follows it, not of a barrier; and it has
 /// ten seconds. One that runs beside a dead guard's job is not taken for what the job left.
 #[test]
 fn a_hook_that_hangs_delays_nothing() {
-    let stage = stage(Elector::Log);
-    let mut first = stage.candidate().start();
-    stage.await_witness(first.await_lead());
-    let pid = stage.directory().join("pid");
+    let election = election(Elector::Log);
+    let mut first = election.candidate().start();
+    election.await_witness(first.await_lead());
+    let pid = election.directory().join("pid");
     let hangs = format!("echo $$ > {}; exec sleep 600", pid.display());
-    let second = stage.candidate().option("--on-standby", &hangs).option("--on-lead", "exec sleep 600");
+    let second = election.candidate().option("--on-standby", &hangs).option("--on-lead", "exec sleep 600");
     let mut second = second.start();
     let hook = wait::until("a hook", || Process::find(fs::read_to_string(&pid).ok()?.trim().parse().ok()?));
     first.signal(Signal::SIGTERM);
 
     let term = second.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     second.guard().signal(Signal::SIGKILL);
     assert_eq!(second.await_release().text("why"), "guard-died");
-    stage.assert_gone(term);
+    election.assert_gone(term);
     let next = second.await_lead();
-    stage.await_witness(next);
+    election.await_witness(next);
 
     // The supervisor ends those of both times of standing by, the guard that of the lead: each by a clock of its own, so that
     // on a busy machine either may be told first.
@@ -145,7 +145,7 @@ fn a_hook_that_hangs_delays_nothing() {
     let before = fs::read_to_string(&pid).expect("two hooks have written it");
     second.signal(Signal::SIGTERM);
     assert_eq!(second.await_release().text("why"), "stopped");
-    stage.assert_gone(next);
+    election.assert_gone(next);
     // The one at exit: who stops twice does not want to wait.
     wait::until_true("the last hook", || {
         fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n') && text != before)
@@ -153,26 +153,26 @@ fn a_hook_that_hangs_delays_nothing() {
     wait::pause(Duration::from_millis(600));
     second.signal(Signal::SIGTERM);
     assert_eq!(second.status(), 0);
-    stage.close([first, second]);
+    election.close([first, second]);
 }
 
 /// A barrier takes a hook that still runs along, and so does the job's own end.
 #[test]
 fn the_jobs_end_is_the_end_of_its_hook() {
     for ends_itself in [false, true] {
-        let stage = stage(Elector::Log);
-        let pid = stage.directory().join("pid");
+        let election = election(Elector::Log);
+        let pid = election.directory().join("pid");
         let hook = format!("trap '' TERM; echo $$ > {}; sleep 600", pid.display());
-        let job = format!("until [ -e {} ]; do sleep 0.01; done; exit 6", stage.directory().join("go").display());
-        let candidate = stage.candidate().option("--on-lead", &hook).option("--stop-timeout", "1h");
+        let job = format!("until [ -e {} ]; do sleep 0.01; done; exit 6", election.directory().join("go").display());
+        let candidate = election.candidate().option("--on-lead", &hook).option("--stop-timeout", "1h");
         let candidate = if ends_itself { candidate.job(["sh", "-c", &job]) } else { candidate };
         let mut run = candidate.start();
         let term = run.await_lead();
         let hook = wait::until("a hook", || Process::find(fs::read_to_string(&pid).ok()?.trim().parse().ok()?));
         if ends_itself {
-            fs::write(stage.directory().join("go"), "").expect("ours");
+            fs::write(election.directory().join("go"), "").expect("ours");
         } else {
-            stage.await_witness(term);
+            election.await_witness(term);
             run.signal(Signal::SIGTERM);
         }
         run.await_release();
@@ -184,28 +184,28 @@ fn the_jobs_end_is_the_end_of_its_hook() {
 
 #[test]
 fn processes_that_leave_the_leads_hook_are_gone_before_the_release() {
-    let stage = stage(Elector::Log);
-    let daemon = stage.witness().with("--ignore-stop").with("--daemon").command();
+    let election = election(Elector::Log);
+    let daemon = election.witness().with("--ignore-stop").with("--daemon").command();
     let words: Vec<_> = daemon.iter().map(|word| word.to_string_lossy()).collect();
     // It ends once the other has got away from its group.
     let hook = format!("setsid {} & until grep -q daemon {}; do sleep 0.01; done", words.join(" "), words[1]);
-    let mut run = stage.candidate().option("--on-lead", &hook).option("--stop-timeout", "300ms").start();
+    let mut run = election.candidate().option("--on-lead", &hook).option("--stop-timeout", "300ms").start();
     let term = run.await_lead();
-    wait::until_true("a daemon", || stage.testimony().of(term).any(|line| line.role == "daemon"));
+    wait::until_true("a daemon", || election.testimony().of(term).any(|line| line.role == "daemon"));
     run.signal(Signal::SIGTERM);
     run.await_release();
-    stage.assert_gone(term);
-    stage.close([run]);
+    election.assert_gone(term);
+    election.close([run]);
 }
 
 #[test]
 fn a_failure_is_reported_and_changes_nothing() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let run =
-        stage.candidate().option("--on-lead", "echo out; echo err >&2; exit 3").option("--on-standby", "kill -9 $$");
+        election.candidate().option("--on-lead", "echo out; echo err >&2; exit 3").option("--on-standby", "kill -9 $$");
     let mut run = run.start();
     let term = run.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let failed = run.await_event("hook_failed");
     assert_eq!((failed.text("hook"), failed.text("reason")), ("lead", "exited with status 3"));
     run.signal(Signal::SIGTERM);
@@ -219,15 +219,15 @@ fn a_failure_is_reported_and_changes_nothing() {
 /// The supervisor's own hooks die with it.
 #[test]
 fn a_dead_supervisor_takes_its_hooks_along() {
-    let stage = stage(Elector::Log);
-    let mut leader = stage.candidate().start();
+    let election = election(Elector::Log);
+    let mut leader = election.candidate().start();
     leader.await_lead();
-    let pid = stage.directory().join("pid");
+    let pid = election.directory().join("pid");
     let hangs = format!("echo $$ > {}; exec sleep 600", pid.display());
-    let mut standby = stage.candidate().option("--on-standby", &hangs).start();
+    let mut standby = election.candidate().option("--on-standby", &hangs).start();
     standby.await_event("standby");
     let hook = wait::until("a hook", || Process::find(fs::read_to_string(&pid).ok()?.trim().parse().ok()?));
     standby.signal(Signal::SIGKILL);
     wait::until_true("the hook's end", || !hook.lives());
-    stage.close([leader]);
+    election.close([leader]);
 }

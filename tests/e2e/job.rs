@@ -8,7 +8,7 @@ use harness::candidate::Elector;
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::{bare, stage};
+use crate::{bare, election};
 
 #[test]
 fn its_status_is_ours() {
@@ -24,8 +24,8 @@ fn its_status_is_ours() {
         for some in cases.chunks(8) {
             scope.spawn(move || {
                 for (text, status) in some {
-                    let stage = stage(Elector::Log);
-                    let job = stage.candidate().job(["sh", "-c", text]);
+                    let election = election(Elector::Log);
+                    let job = election.candidate().job(["sh", "-c", text]);
                     let mut run = job.start_behind(&["env", "--default-signal"]);
                     assert_eq!(run.status(), *status, "{text}");
                     let exited = run.await_event("job_exited");
@@ -39,17 +39,17 @@ fn its_status_is_ours() {
 
 #[test]
 fn a_command_that_cannot_run_is_reported_before_anything_is_joined() {
-    let stage = stage(Elector::Log);
-    let plain = stage.directory().join("not-executable");
+    let election = election(Elector::Log);
+    let plain = election.directory().join("not-executable");
     fs::write(&plain, "#!/bin/sh\n").expect("written");
-    let directory = stage.directory().as_os_str();
+    let directory = election.directory().as_os_str();
     for (word, status) in [
         ("no-such-command-anywhere".as_ref(), 127),
         ("/no/such/path".as_ref(), 127),
         (plain.as_os_str(), 126),
         (directory, 126),
     ] {
-        let mut run = stage.candidate().job([word]).start();
+        let mut run = election.candidate().job([word]).start();
         assert_eq!(run.status(), status, "{word:?}");
         assert!(run.events("standby").is_empty());
         // Before there is a log: one line, as of any program.
@@ -60,19 +60,19 @@ fn a_command_that_cannot_run_is_reported_before_anything_is_joined() {
 
 #[test]
 fn its_arguments_reach_it_exactly() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let words = ["a b", "", "*", "$HOME", "--lease", "ä\n"];
     let print = ["sh", "-c", r#"printf '<%s>' "$@""#, "sh"];
-    let mut run = stage.candidate().job(print.iter().chain(&words)).start();
+    let mut run = election.candidate().job(print.iter().chain(&words)).start();
     assert_eq!(run.status(), 0);
     assert_eq!(String::from_utf8(run.output()).expect("UTF-8"), words.map(|word| format!("<{word}>")).concat());
 }
 
 #[test]
 fn stdin_and_stdout_are_its_own() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let input: Vec<u8> = (0..=255).cycle().take(300_000).collect();
-    let mut run = stage.candidate().input(&input).job(["cat"]).start();
+    let mut run = election.candidate().input(&input).job(["cat"]).start();
     assert_eq!(run.status(), 0);
     assert!(run.output() == input, "what came out is what went in");
 }
@@ -80,8 +80,8 @@ fn stdin_and_stdout_are_its_own() {
 /// `x=$(neli-run ...)` ends when the job does, in every case: nobody else holds stdout.
 #[test]
 fn the_end_of_stdout_does_not_wait_for_us() {
-    let stage = stage(Elector::Log);
-    let mut run = stage.candidate().start();
+    let election = election(Elector::Log);
+    let mut run = election.candidate().start();
     run.await_lead();
     run.await_job();
     run.signal(Signal::SIGKILL);
@@ -91,18 +91,18 @@ fn the_end_of_stdout_does_not_wait_for_us() {
 
 #[test]
 fn its_stderr_is_ours() {
-    let stage = stage(Elector::Log);
-    let mut run = stage.candidate().job(["sh", "-c", "echo from the job >&2"]).start();
+    let election = election(Elector::Log);
+    let mut run = election.candidate().job(["sh", "-c", "echo from the job >&2"]).start();
     assert_eq!(run.status(), 0);
     assert_eq!(run.strange_lines(), ["from the job"]);
 }
 
 #[test]
 fn a_log_file_leaves_stderr_to_it() {
-    let stage = stage(Elector::Log);
-    let file = stage.directory().join("log");
+    let election = election(Elector::Log);
+    let file = election.directory().join("log");
     fs::write(&file, "before\n").expect("written");
-    let mut run = stage.candidate().option("--log-file", &file).job(["sh", "-c", "echo from the job >&2"]).start();
+    let mut run = election.candidate().option("--log-file", &file).job(["sh", "-c", "echo from the job >&2"]).start();
     assert_eq!(run.status(), 0);
     assert_eq!(run.strange_lines(), ["from the job"]);
     assert!(run.events("leading").is_empty());
@@ -113,15 +113,15 @@ fn a_log_file_leaves_stderr_to_it() {
 
 #[test]
 fn its_environment_is_ours_and_a_little_more() {
-    let stage = stage(Elector::Log);
-    let mut run = stage
+    let election = election(Elector::Log);
+    let mut run = election
         .candidate()
         .variable("PLAIN", "kept")
         .variable("NOTIFY_SOCKET", "/nowhere")
         .variable("WATCHDOG_USEC", "1")
         .variable("WATCHDOG_PID", "1")
         .variable("NELI_RUN_STOP_TIMEOUT", "7s")
-        .variable("NELI_RUN_TOPIC", stage.topic())
+        .variable("NELI_RUN_TOPIC", election.topic())
         .option("--name", "the name")
         .job(["env", "-0"])
         .start();
@@ -133,8 +133,8 @@ fn its_environment_is_ours_and_a_little_more() {
     let pid = run.process().pid.to_string();
     let expected = [
         ("PLAIN", "kept"),
-        ("NELI_GROUP", stage.group.as_str()),
-        ("NELI_TOPIC", &stage.topic()),
+        ("NELI_GROUP", election.group.as_str()),
+        ("NELI_TOPIC", &election.topic()),
         ("NELI_PARTITION", "0"),
         ("NELI_ROLE", "0"),
         ("NELI_NAME", "the name"),
@@ -142,7 +142,7 @@ fn its_environment_is_ours_and_a_little_more() {
         ("NELI_ATTEMPT", "1"),
         ("NELI_STOP_TIMEOUT_MS", "7000"),
         ("NELI_RUN_PID", &pid),
-        ("NELI_RUN_TOPIC", &stage.topic()),
+        ("NELI_RUN_TOPIC", &election.topic()),
     ];
     for (name, value) in expected {
         assert_eq!(got.get(name), Some(&value), "{name}");
@@ -159,7 +159,7 @@ fn its_environment_is_ours_and_a_little_more() {
 /// Whatever descriptors we had inherited, and nothing that we opened but the lease's.
 #[test]
 fn its_descriptors_are_ours_and_the_lease() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     // Not all libraries of this process keep theirs to themselves: bash closes what it got. `ls` itself opens the directory, as 3.
     let prefix = r#"
         for path in /proc/$$/fd/*; do
@@ -170,7 +170,7 @@ fn its_descriptors_are_ours_and_the_lease() {
         exec "$@"
     "#;
     let job = ["ls", "/proc/self/fd"];
-    let mut run = stage.candidate().job(job).start_behind(&["bash", "-c", prefix, "bash"]);
+    let mut run = election.candidate().job(job).start_behind(&["bash", "-c", prefix, "bash"]);
     assert_eq!(run.status(), 0);
     let output = String::from_utf8(run.output()).expect("UTF-8");
     let numbers: BTreeSet<&str> = output.lines().collect();
@@ -180,14 +180,14 @@ fn its_descriptors_are_ours_and_the_lease() {
 /// The lease descriptor holds the term's deadline, ahead of every beat, and moves on with the lease.
 #[test]
 fn its_lease_descriptor_runs_ahead_of_it() {
-    let stage = stage(Elector::Log);
-    let mut run = stage.candidate().lease("5s").option("--heartbeat-interval", "100ms").start();
+    let election = election(Elector::Log);
+    let mut run = election.candidate().lease("5s").option("--heartbeat-interval", "100ms").start();
     let term = run.await_lead();
-    let deadlines = || stage.testimony().of(term).map(|line| line.deadline).collect::<BTreeSet<_>>();
+    let deadlines = || election.testimony().of(term).map(|line| line.deadline).collect::<BTreeSet<_>>();
     wait::until_true("a deadline that moves", || deadlines().len() > 5);
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 0);
-    for line in stage.testimony().lines {
+    for line in election.testimony().lines {
         assert!(line.deadline > line.at, "a job runs before its deadline: {line:?}");
         assert!(line.deadline < line.at + 5_000_000_000, "a lease is no longer than it is: {line:?}");
     }
@@ -199,7 +199,7 @@ fn its_signals_are_as_ours_were() {
     const USR1_AND_PIPE: u64 = 1 << (10 - 1) | 1 << (13 - 1);
     // Two that it has for itself: it ignores them in what it spawns, and takes them when a thread is made.
     const THE_C_LIBRARYS: u64 = 1 << (32 - 1) | 1 << (33 - 1);
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let job = ["grep", "^Sig[BI]", "/proc/self/status"];
     let sets = |output: Vec<u8>| -> Vec<u64> {
         let text = String::from_utf8(output).expect("UTF-8");
@@ -210,7 +210,7 @@ fn its_signals_are_as_ours_were() {
     let plain = Command::new(job[0]).args(&job[1..]).output().expect("every Linux has grep");
     let [_, ignored] = sets(plain.stdout)[..] else { panic!("two sets of signals") };
     let with = |prefix: &[&str]| {
-        let mut run = stage.candidate().job(job).start_behind(prefix);
+        let mut run = election.candidate().job(job).start_behind(prefix);
         assert_eq!(run.status(), 0);
         sets(run.output())
     };
@@ -221,8 +221,8 @@ fn its_signals_are_as_ours_were() {
 
 #[test]
 fn it_has_a_process_group_of_its_own_in_our_session() {
-    let stage = stage(Elector::Log);
-    let mut run = stage.candidate().job(["sh", "-c", "ps -o pid=,pgid= -p $$"]).start();
+    let election = election(Elector::Log);
+    let mut run = election.candidate().job(["sh", "-c", "ps -o pid=,pgid= -p $$"]).start();
     assert_eq!(run.status(), 0);
     let output = String::from_utf8(run.output()).expect("UTF-8");
     let ids: Vec<&str> = output.split_whitespace().collect();
@@ -231,58 +231,61 @@ fn it_has_a_process_group_of_its_own_in_our_session() {
 
 #[test]
 fn its_directory_is_ours() {
-    let stage = stage(Elector::Log);
-    let mut run = stage.candidate().directory(stage.directory()).job(["pwd"]).start();
+    let election = election(Elector::Log);
+    let mut run = election.candidate().directory(election.directory()).job(["pwd"]).start();
     assert_eq!(run.status(), 0);
-    assert_eq!(String::from_utf8(run.output()).expect("UTF-8").trim_end(), stage.directory().to_str().expect("UTF-8"));
+    assert_eq!(
+        String::from_utf8(run.output()).expect("UTF-8").trim_end(),
+        election.directory().to_str().expect("UTF-8")
+    );
 }
 
 /// A stop takes the whole tree with it, whatever it did to get away, before it is released.
 #[test]
 fn a_stop_leaves_nothing_of_a_wild_tree() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let kinds = ["--ignore-stop", "--child", "--group", "--session", "--daemon", "--runner"];
-    let job = kinds.into_iter().fold(stage.witness(), harness::witness::Witness::with);
-    let mut run = stage.candidate().job(job.command()).option("--stop-timeout", "300ms").start();
+    let job = kinds.into_iter().fold(election.witness(), harness::witness::Witness::with);
+    let mut run = election.candidate().job(job.command()).option("--stop-timeout", "300ms").start();
     let term = run.await_lead();
     wait::until_true("a wild tree", || {
-        let testimony = stage.testimony();
+        let testimony = election.testimony();
         ["session", "daemon", "runner"].iter().all(|role| testimony.of(term).any(|line| line.role == *role))
     });
     run.signal(Signal::SIGTERM);
     run.await_release();
-    stage.assert_gone(term);
+    election.assert_gone(term);
     assert_eq!(run.status(), 137);
-    stage.close([run]);
+    election.close([run]);
 }
 
 /// A daemon that the job left behind is running work: asked, then killed, and only then is the lead given up. The status is
 /// the main process's.
 #[test]
 fn processes_that_a_command_leaves_are_ended_too() {
-    let stage = stage(Elector::Log);
-    let job = stage.witness().with("--ignore-stop").with("--daemon").set("--end-ms", 300).set("--status", 5);
-    let mut run = stage.candidate().job(job.command()).option("--stop-timeout", "500ms").start();
+    let election = election(Elector::Log);
+    let job = election.witness().with("--ignore-stop").with("--daemon").set("--end-ms", 300).set("--status", 5);
+    let mut run = election.candidate().job(job.command()).option("--stop-timeout", "500ms").start();
     let term = run.await_lead();
     run.await_release();
-    stage.assert_gone(term);
+    election.assert_gone(term);
     assert_eq!(run.status(), 5);
-    let testimony = stage.testimony();
+    let testimony = election.testimony();
     let last = |role: &str| testimony.of(term).rfind(|line| line.role == role).expect("it beat").at;
     assert!(last("daemon") > last("main") + 300_000_000, "it had its stop timeout");
     let message: Vec<String> = run.events("warning").iter().map(|event| event.text("message").to_owned()).collect();
     let daemon = |words: &str| message.iter().any(|message| message.contains(words) && message.contains(" (witness)"));
     assert!(daemon("asked to stop: ") && daemon("still there at the stop timeout, and killed: "), "{message:?}");
-    stage.close([run]);
+    election.close([run]);
 }
 
 /// Nobody who adopts our children has the guard to wait for: it has ended before us, and was waited for.
 #[test]
 fn its_guard_is_waited_for() {
     for stop in [true, false] {
-        let stage = stage(Elector::Log);
+        let election = election(Elector::Log);
         let job = if stop { vec!["sleep", "600"] } else { vec!["true"] };
-        let mut run = stage.candidate().job(job).start();
+        let mut run = election.candidate().job(job).start();
         let guard = run.guard();
         if stop {
             run.await_event("job_started");
@@ -296,9 +299,9 @@ fn its_guard_is_waited_for() {
 /// A job that ends before the group has answered: its member can't leave, and nothing waits for that.
 #[test]
 fn a_short_job_is_not_held_up_by_the_group() {
-    let stage = stage(Elector::Group);
+    let election = election(Elector::Group);
     let from_release_to_end = || {
-        let mut run = stage.another().candidate().option("--topic", stage.topic()).job(["true"]).start();
+        let mut run = election.another().candidate().option("--topic", election.topic()).job(["true"]).start();
         run.await_lead();
         let released = run.await_release().at;
         let exiting = run.await_event("exiting").at;
@@ -323,8 +326,8 @@ fn without_kafka_at_all_the_command_line_is_judged() {
 /// What is closed at the start stays nobody's: neither we nor the job get somebody else's descriptor as 0, 1 or 2.
 #[test]
 fn closed_standard_streams_are_not_reused() {
-    let stage = stage(Elector::Log);
-    let message = stage.directory().join("told");
+    let election = election(Elector::Log);
+    let message = election.directory().join("told");
     // Of the job itself, of the guard, and of the supervisor.
     // (A redirection would be the shell's own for a moment.)
     let script = format!(
@@ -337,7 +340,7 @@ fn closed_standard_streams_are_not_reused() {
     );
     for (closed, open) in [("<&- >&-", &[2][..]), ("<&- >&- 2>&-", &[]), ("2>&-", &[0, 1])] {
         let close = format!(r#"exec "$@" {closed}"#);
-        let mut run = stage.candidate().job(["sh", "-c", &script]).start_behind(&["sh", "-c", &close, "sh"]);
+        let mut run = election.candidate().job(["sh", "-c", &script]).start_behind(&["sh", "-c", &close, "sh"]);
         assert_eq!(run.status(), 0);
         let text = fs::read_to_string(&message).expect("the job has told");
         let streams: Vec<&str> = text.lines().collect();

@@ -3,13 +3,13 @@
 use std::process::Command;
 
 use harness::candidate::Elector;
+use harness::election::Answer;
 use harness::journal::Pen;
 use harness::kafka::Kafka;
 use harness::schema::Schema;
-use harness::stage::Answer;
 use serde_json::Value;
 
-use crate::{PROGRAM, stage};
+use crate::{PROGRAM, election};
 
 fn list(arguments: &[&str]) -> Answer {
     let mut command = Command::new(PROGRAM);
@@ -30,8 +30,8 @@ fn json(arguments: &[&str]) -> Vec<Value> {
 
 #[test]
 fn the_elections_of_a_topic_and_those_of_all() {
-    let stage = stage(Elector::Log);
-    let topic = stage.topic();
+    let election = election(Elector::Log);
+    let topic = election.topic();
     Kafka::shared().create_topic(&topic, &[("message.timestamp.type", "LogAppendTime")]);
     let pen = Pen::new(Kafka::shared(), &topic, &[]);
     let claim = |after: i64| {
@@ -58,11 +58,11 @@ fn the_elections_of_a_topic_and_those_of_all() {
     assert!(rows[1].starts_with("a/b    ingest  ") && rows[1].contains("  web leads, heartbeat "), "{text}");
     assert!(rows[2].contains("  no leader: web released term 5 "), "{text}");
 
-    let mut run = stage.candidate().job(["true"]).start();
+    let mut run = election.candidate().job(["true"]).start();
     assert_eq!(run.status(), 0);
     let all = json(&[]);
     let is_there = |group: &str| all.iter().any(|line| line["group"] == group && line["topic"] == topic.as_str());
-    assert!(is_there("c") && is_there("a/b") && is_there(&stage.group), "{all:?}");
+    assert!(is_there("c") && is_there("a/b") && is_there(&election.group), "{all:?}");
 }
 
 #[test]
@@ -79,8 +79,8 @@ fn a_topic_that_does_not_exist_and_a_broker_that_is_away() {
 /// A candidate with many roles says one hello, in partition 0, for elections in all partitions.
 #[test]
 fn a_role_of_which_there_are_only_hellos_is_listed() {
-    let stage = stage(Elector::Log);
-    let topic = stage.topic();
+    let election = election(Elector::Log);
+    let topic = election.topic();
     Kafka::shared().create_topic(&topic, &[("message.timestamp.type", "LogAppendTime")]);
     let hello = br#"{"v":1,"kind":"hello","member":"p","name":"web","seq":1,"roles":"in,out","partitions":1}"#;
     Pen::new(Kafka::shared(), &topic, &[]).write("many/in/hello", &[hello]);

@@ -5,12 +5,12 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::Command;
 
 use harness::candidate::{Candidate, Elector, Running};
+use harness::election::{Answer, TestElection};
 use harness::schema::Schema;
-use harness::stage::{Answer, Stage};
 use harness::wait;
 use serde_json::Value;
 
-use crate::{PROGRAM, roles, stage};
+use crate::{PROGRAM, election, roles};
 
 /// So many connections are open at once.
 const CONNECTIONS: usize = 64;
@@ -76,11 +76,11 @@ fn metric(address: &str, name: &str) -> f64 {
 
 #[test]
 fn a_leader_and_a_standby_that_follows_it() {
-    let stage = stage(Elector::Group);
-    let (mut first, one) = listening(&stage.candidate().option("--name", "first"));
+    let election = election(Elector::Group);
+    let (mut first, one) = listening(&election.candidate().option("--name", "first"));
     let term = first.await_lead();
-    stage.await_witness(term);
-    let (mut second, two) = listening(&stage.candidate().option("--name", "<b>second"));
+    election.await_witness(term);
+    let (mut second, two) = listening(&election.candidate().option("--name", "<b>second"));
     second.await_event("standby");
     wait::until_true("both know each other", || {
         metric(&one, "neli_standbys") > 0.5 && metric(&two, "neli_led") > 0.5 && get(&two, "/readyz").0 == 200
@@ -101,7 +101,7 @@ fn a_leader_and_a_standby_that_follows_it() {
     assert!(metric(&one, "neli_echo_seconds_count group=") >= 1.0);
 
     // All who are asked say the same.
-    let asked = stage.ask("status", &["--json"]).json();
+    let asked = election.ask("status", &["--json"]).json();
     for (address, name) in [(&one, "first"), (&two, "<b>second")] {
         let (object, role) = status(address);
         assert_eq!(object["name"], name);
@@ -131,16 +131,16 @@ fn a_leader_and_a_standby_that_follows_it() {
     assert!(String::from_utf8_lossy(&seen).contains("content-type: text/event-stream"));
     assert_eq!(get(&two, "/leader"), (200, format!("leading, term {next}\n")));
     assert!(metric(&two, "neli_transitions_total") >= 1.0);
-    stage.close([second]);
+    election.close([second]);
 }
 
 /// Idle ones, halves of requests, garbage, requests without end, and readers who never read: the lease is none of their business.
 #[test]
 fn hostile_clients_do_not_touch_the_lease() {
-    let stage = stage(Elector::Log);
-    let (mut run, address) = listening(&stage.candidate());
+    let election = election(Elector::Log);
+    let (mut run, address) = listening(&election.candidate());
     let term = run.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let endless = [b"GET / HTTP/1.1\r\nX: ".as_slice(), &vec![b'a'; 100_000]].concat();
     let many = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(1_000)).into_bytes();
     let requests: [&[u8]; 8] = [
@@ -168,14 +168,14 @@ fn hostile_clients_do_not_touch_the_lease() {
     for event in ["fence_warning", "fenced", "released", "stopping"] {
         assert_eq!(run.count(event), 0, "{event}: {run:?}");
     }
-    stage.close([run]);
+    election.close([run]);
 }
 
 /// One that follows and hangs up leaves its place to another.
 #[test]
 fn so_many_follow_the_status() {
-    let stage = stage(Elector::Log);
-    let (mut run, address) = listening(&stage.candidate());
+    let election = election(Elector::Log);
+    let (mut run, address) = listening(&election.candidate());
     run.await_lead();
     let follow = || {
         let mut follower = send(&address, b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -190,14 +190,14 @@ fn so_many_follow_the_status() {
     let (gone, _) = followers.remove(0);
     gone.shutdown(Shutdown::Both).expect("it was open");
     wait::until_true("the place of one that has gone", || follow().1);
-    stage.close([run]);
+    election.close([run]);
 }
 
 #[test]
 fn each_of_many_roles() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let labels = ["web".to_owned(), "mail".to_owned()];
-    let (run, address) = listening(&roles::candidate(&stage, "web,mail"));
+    let (run, address) = listening(&roles::candidate(&election, "web,mail"));
     wait::until_true("both roles are led", || roles::led(&run).len() == 2);
     wait::until_true("both are shown", || labels.iter().all(|role| get(&address, &format!("/leader/{role}")).0 == 200));
     for role in &labels {
@@ -209,25 +209,25 @@ fn each_of_many_roles() {
     );
     let (object, _) = status(&address);
     assert_eq!((object["roles"][0]["role"].as_str(), object["roles"][1]["role"].as_str()), (Some("web"), Some("mail")));
-    roles::close(&stage, vec![run], &labels);
+    roles::close(&election, vec![run], &labels);
 }
 
 #[test]
 fn runs_and_restarts_are_counted() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let job = ["sh", "-c", "[ $NELI_ATTEMPT -ge 3 ] && exec sleep 1000; exit 3"];
-    let candidate = stage.candidate().option("--restart", "on-failure").option("--restart-delay", "1ms").job(job);
+    let candidate = election.candidate().option("--restart", "on-failure").option("--restart-delay", "1ms").job(job);
     let (run, address) = listening(&candidate);
     wait::until_true("the third run", || metric(&address, "neli_restarts_total") > 1.5);
     assert!((metric(&address, "neli_job_exits_total result=\"failure\"") - 2.0).abs() < 0.5);
     assert!(metric(&address, "neli_job_exits_total result=\"success\"") < 0.5);
-    stage.close([run]);
+    election.close([run]);
 }
 
 #[test]
 fn without_a_broker_it_lives_and_is_not_ready() {
-    let stage = Stage::unreachable(PROGRAM);
-    let candidate = crate::bare().option("--group", &stage.group).option("--brokers", "127.0.0.1:1").job(["true"]);
+    let election = TestElection::unreachable(PROGRAM);
+    let candidate = crate::bare().option("--group", &election.group).option("--brokers", "127.0.0.1:1").job(["true"]);
     let (mut run, address) = listening(&candidate);
     run.await_event("broker_down");
     let (status, body) = wait::until("a reason", || {
@@ -268,8 +268,8 @@ fn too_few_descriptors_for_it() {
 
 #[test]
 fn all_addresses_of_the_machine() {
-    let stage = Stage::unreachable(PROGRAM);
-    let candidate = crate::bare().option("--group", &stage.group).option("--brokers", "127.0.0.1:1").job(["true"]);
+    let election = TestElection::unreachable(PROGRAM);
+    let candidate = crate::bare().option("--group", &election.group).option("--brokers", "127.0.0.1:1").job(["true"]);
     let mut run = candidate.option("--listen", ":0").start();
     let address = run.await_event("listening").text("address").to_owned();
     let port = address.rsplit(':').next().expect("a port");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use harness::candidate::{Candidate, Elector, Running};
-use harness::stage::Stage;
+use harness::election::TestElection;
 use harness::wait;
 use harness::witness::Event;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -17,7 +17,7 @@ use nix::sys::stat::Mode;
 use nix::unistd;
 use serde_json::Value;
 
-use crate::stage;
+use crate::election;
 
 /// stderr is `path` for it and all that it starts.
 const ERRORS_TO: [&str; 4] = ["sh", "-c", r#"path=$1; shift; exec "$@" 2>"$path""#, "sh"];
@@ -28,8 +28,8 @@ fn start_with_errors_to(candidate: &Candidate, path: &Path) -> Running {
 }
 
 /// A candidate that says far more than is kept.
-fn chatterbox(stage: &Stage) -> Candidate {
-    stage.candidate().option("--heartbeat-interval", "500ms").flag("-v").property("debug", "all")
+fn chatterbox(election: &TestElection) -> Candidate {
+    election.candidate().option("--heartbeat-interval", "500ms").flag("-v").property("debug", "all")
 }
 
 /// A named pipe, with nobody but us at its other end.
@@ -39,8 +39,8 @@ struct Fifo {
 }
 
 impl Fifo {
-    fn new(stage: &Stage) -> Self {
-        let path = stage.directory().join("fifo");
+    fn new(election: &TestElection) -> Self {
+        let path = election.directory().join("fifo");
         unistd::mkfifo(&path, Mode::S_IRWXU).expect("a named pipe");
         // For both, so that opening it waits for nobody.
         let end = File::options().read(true).write(true).open(&path).expect("ours");
@@ -48,8 +48,8 @@ impl Fifo {
     }
 
     /// Fills it: it takes not a byte more.
-    fn filled(stage: &Stage) -> Self {
-        let mut fifo = Self::new(stage);
+    fn filled(election: &TestElection) -> Self {
+        let mut fifo = Self::new(election);
         fcntl(&fifo.end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("ours");
         while fifo.end.write(&[b'\n'; 512]).is_ok() {}
         while fifo.end.write(b"\n").is_ok() {}
@@ -58,30 +58,30 @@ impl Fifo {
 }
 
 /// Waits for a job, where there is no log to tell of it; its term.
-fn await_term(stage: &Stage) -> u64 {
+fn await_term(election: &TestElection) -> u64 {
     wait::until("a job that runs", || {
-        let beat = stage.testimony().lines.into_iter().find(|line| line.event == Event::Beat);
+        let beat = election.testimony().lines.into_iter().find(|line| line.event == Event::Beat);
         beat.and_then(|line| line.epoch)
     })
 }
 
 /// The lease is renewed, again and again, and the job runs on.
-fn assert_it_leads_on(stage: &Stage, term: u64) {
+fn assert_it_leads_on(election: &TestElection, term: u64) {
     let deadlines =
-        || stage.testimony().of(term).map(|line| line.deadline).collect::<std::collections::BTreeSet<_>>().len();
+        || election.testimony().of(term).map(|line| line.deadline).collect::<std::collections::BTreeSet<_>>().len();
     let before = deadlines();
     // More beats than a lease has.
     wait::until_true("a lease that is renewed", || deadlines() >= before + 12);
-    let testimony = stage.testimony();
+    let testimony = election.testimony();
     assert!(testimony.lines.iter().all(|line| line.epoch == Some(term)), "it never led anew");
     assert_eq!(testimony.signals().count(), 0);
 }
 
 /// Stopped, it ends as ever, and is not held up by a log that nobody takes.
-fn assert_it_ends_well(stage: &Stage, mut leader: Running) {
+fn assert_it_ends_well(election: &TestElection, mut leader: Running) {
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 0);
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 /// Every line of a log is whole.
@@ -92,11 +92,11 @@ fn lines(text: &str) -> Vec<Value> {
 /// A pipe that was full before the first line: what was not kept is counted where it is missing.
 #[test]
 fn a_full_pipe() {
-    let stage = stage(Elector::Log);
-    let mut fifo = Fifo::filled(&stage);
-    let leader = start_with_errors_to(&chatterbox(&stage), &fifo.path);
-    let term = await_term(&stage);
-    assert_it_leads_on(&stage, term);
+    let election = election(Elector::Log);
+    let mut fifo = Fifo::filled(&election);
+    let leader = start_with_errors_to(&chatterbox(&election), &fifo.path);
+    let term = await_term(&election);
+    assert_it_leads_on(&election, term);
 
     // Somebody reads after all.
     let mut text = String::new();
@@ -115,44 +115,44 @@ fn a_full_pipe() {
         assert!(lines.iter().any(|line| line["event"] == event), "{event} is kept");
     }
     // Full again, it holds up no end.
-    assert_it_ends_well(&stage, leader);
+    assert_it_ends_well(&election, leader);
 }
 
 /// A pipe whose reader has gone: SIGPIPE kills nobody.
 #[test]
 fn a_closed_pipe() {
-    let stage = stage(Elector::Log);
-    let fifo = Fifo::new(&stage);
-    let leader = start_with_errors_to(&chatterbox(&stage), &fifo.path);
-    let term = await_term(&stage);
+    let election = election(Elector::Log);
+    let fifo = Fifo::new(&election);
+    let leader = start_with_errors_to(&chatterbox(&election), &fifo.path);
+    let term = await_term(&election);
     drop(fifo.end);
-    assert_it_leads_on(&stage, term);
-    assert_it_ends_well(&stage, leader);
+    assert_it_leads_on(&election, term);
+    assert_it_ends_well(&election, leader);
 }
 
 #[test]
 fn a_full_disk() {
     let full = Path::new("/dev/full");
-    let stage = stage(Elector::Log);
-    let leader = start_with_errors_to(&chatterbox(&stage), full);
-    let term = await_term(&stage);
-    assert_it_leads_on(&stage, term);
-    assert_it_ends_well(&stage, leader);
+    let election = election(Elector::Log);
+    let leader = start_with_errors_to(&chatterbox(&election), full);
+    let term = await_term(&election);
+    assert_it_leads_on(&election, term);
+    assert_it_ends_well(&election, leader);
 
-    let stage = self::stage(Elector::Log);
-    let leader = chatterbox(&stage).option("--log-file", full).start();
-    let term = await_term(&stage);
-    assert_it_leads_on(&stage, term);
-    assert_it_ends_well(&stage, leader);
+    let election = self::election(Elector::Log);
+    let leader = chatterbox(&election).option("--log-file", full).start();
+    let term = await_term(&election);
+    assert_it_leads_on(&election, term);
+    assert_it_ends_well(&election, leader);
 }
 
 /// A disk that is full in the middle of a line, and has room again later: at most that line is cut, and it is said again.
 #[test]
 fn a_disk_that_is_full_for_a_while() {
-    let stage = stage(Elector::Log);
-    let file = stage.directory().join("log");
+    let election = election(Elector::Log);
+    let file = election.directory().join("log");
     // A file that may not grow is a full disk without the rights to make one.
-    let mut leader = chatterbox(&stage).option("--log-file", &file).start_behind(&["prlimit", "--fsize=100000:"]);
+    let mut leader = chatterbox(&election).option("--log-file", &file).start_behind(&["prlimit", "--fsize=100000:"]);
     let size = || fs::metadata(&file).map_or(0, |found| found.len());
     wait::until_true("a full file", || size() == 100_000);
     // A cut line is what it is about; where the limit falls between two, there is none.
@@ -160,7 +160,7 @@ fn a_disk_that_is_full_for_a_while() {
     let raised = Command::new("prlimit").args(["--pid", &pid, "--fsize=unlimited:"]).status();
     assert!(raised.expect("prlimit is part of util-linux").success());
     wait::until_true("a log that goes on", || size() > 110_000);
-    await_term(&stage);
+    await_term(&election);
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 0);
 
@@ -177,12 +177,12 @@ fn a_disk_that_is_full_for_a_while() {
 /// systemd's journal takes a line's priority from its beginning; whatever else stderr is gets the line alone.
 #[test]
 fn systemds_journal_gets_the_priority_of_each_line() {
-    let stage = stage(Elector::Log);
-    let file = stage.directory().join("errors");
+    let election = election(Elector::Log);
+    let file = election.directory().join("errors");
     let run_with = |journal: &str, format: &str, option: (&str, &str)| {
         let script = format!(r#"exec 2>"$1"; shift; export JOURNAL_STREAM={journal}; exec "$@""#);
         let file = file.to_str().expect("UTF-8");
-        let candidate = stage.candidate().option("--log-format", format).option(option.0, option.1);
+        let candidate = election.candidate().option("--log-format", format).option(option.0, option.1);
         let status = candidate.job(["sh", "-c", "exit 3"]).start_behind(&["sh", "-c", &script, "sh", file]).status();
         (fs::read_to_string(file).expect("a log"), status)
     };
@@ -206,14 +206,14 @@ fn systemds_journal_gets_the_priority_of_each_line() {
 /// A terminal on which somebody has pressed Ctrl-S.
 #[test]
 fn a_stopped_terminal() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let terminal = openpty(None, None).expect("a terminal");
     let path = unistd::ttyname(&terminal.slave).expect("it has a name");
     let mut keyboard: File = terminal.master.into();
     keyboard.write_all(&[0x13]).expect("Ctrl-S");
-    let leader = start_with_errors_to(&chatterbox(&stage), &path);
-    let term = await_term(&stage);
-    assert_it_leads_on(&stage, term);
+    let leader = start_with_errors_to(&chatterbox(&election), &path);
+    let term = await_term(&election);
+    assert_it_leads_on(&election, term);
     keyboard.write_all(&[0x11]).expect("Ctrl-Q");
     fcntl(&keyboard, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("ours");
     let mut screen = String::new();
@@ -224,17 +224,17 @@ fn a_stopped_terminal() {
         screen.contains(r#""event":"leading""#)
     });
     // And nobody looks at it again, either.
-    assert_it_ends_well(&stage, leader);
+    assert_it_ends_well(&election, leader);
     drop::<OwnedFd>(terminal.slave);
 }
 
 /// Several candidates append to one file, each of its lines whole; who said it stands in it.
 #[test]
 fn one_file_for_several() {
-    let stage = stage(Elector::Log);
-    let file = stage.directory().join("log");
+    let election = election(Elector::Log);
+    let file = election.directory().join("log");
     let candidate = |name: &str| {
-        let candidate = stage.candidate().option("--name", name).option("--log-file", &file);
+        let candidate = election.candidate().option("--name", name).option("--log-file", &file);
         candidate.flag("-v").property("debug", "all").start()
     };
     let mut candidates: Vec<Running> = ["one", "two", "three"].map(candidate).into_iter().collect();
@@ -257,15 +257,15 @@ fn one_file_for_several() {
             lines.iter().filter(|line| line["event"] == event).filter_map(|line| line["name"].as_str()).collect();
         assert_eq!(names.len(), 3, "{event}");
     }
-    stage.close(candidates);
+    election.close(candidates);
 }
 
 /// The job shares the three: what we would set on them is set for it, and for whoever started us.
 #[test]
 fn the_three_descriptors_are_left_as_they_were() {
     const O_NONBLOCK: u32 = 0o4000;
-    let stage = stage(Elector::Log);
-    let mut leader = stage.candidate().start();
+    let election = election(Elector::Log);
+    let mut leader = election.candidate().start();
     leader.await_lead();
     let family = [leader.process().pid, leader.guard().pid, leader.await_job().pid];
     for pid in family {
@@ -275,17 +275,17 @@ fn the_three_descriptors_are_left_as_they_were() {
             assert_eq!(u32::from_str_radix(flags, 8).expect("octal") & O_NONBLOCK, 0, "{number} of {pid}");
         }
     }
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 /// `-q` is for whoever wants to be woken, `-v` for whoever looks for a fault.
 #[test]
 fn quiet_and_verbose() {
-    let stage = stage(Elector::Log);
-    let mut quiet = stage.candidate().flag("-q").variable("NELI_RUN_NONSENSE", "1").job(["true"]).start();
+    let election = election(Elector::Log);
+    let mut quiet = election.candidate().flag("-q").variable("NELI_RUN_NONSENSE", "1").job(["true"]).start();
     assert_eq!(quiet.status(), 0);
     assert!(quiet.events("started").is_empty() && !quiet.events("warning").is_empty(), "{quiet:?}");
-    let mut verbose = stage.candidate().flag("-v").property("debug", "broker").job(["true"]).start();
+    let mut verbose = election.candidate().flag("-v").property("debug", "broker").job(["true"]).start();
     assert_eq!(verbose.status(), 0);
     assert!(!verbose.events("started").is_empty() && !verbose.events("librdkafka").is_empty(), "{verbose:?}");
 }

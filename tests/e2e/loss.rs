@@ -1,14 +1,14 @@
 //! Losing the lead: `--on-loss`, and the two stages of a fence.
 
 use harness::candidate::{Candidate, Elector, Running};
+use harness::election::TestElection;
 use harness::journal::Pen;
 use harness::kafka::{Broker, Kafka};
-use harness::stage::Stage;
 use harness::wait;
 use harness::witness::Event;
 use nix::sys::signal::Signal;
 
-use crate::{PROGRAM, stage};
+use crate::{PROGRAM, election};
 
 /// How a lead may be lost on a Kafka that is well.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -19,27 +19,27 @@ enum Loss {
 }
 
 /// What the job makes of the stop signal.
-fn candidate(stage: &Stage, obeys: bool) -> Candidate {
-    let job = stage.witness().set("--status", 3);
+fn candidate(election: &TestElection, obeys: bool) -> Candidate {
+    let job = election.witness().set("--status", 3);
     let job = if obeys { job } else { job.with("--ignore-stop") };
-    stage.candidate().job(job.command()).option("--on-loss", "exit").option("--stop-timeout", "300ms")
+    election.candidate().job(job.command()).option("--on-loss", "exit").option("--stop-timeout", "300ms")
 }
 
 /// Writes under the election's key, as whoever is trusted to.
-fn write(stage: &Stage, text: &str) {
-    Pen::new(Kafka::shared(), &stage.topic(), &[]).write(&stage.key(), &[text.as_bytes()]);
+fn write(election: &TestElection, text: &str) {
+    Pen::new(Kafka::shared(), &election.topic(), &[]).write(&election.key(), &[text.as_bytes()]);
 }
 
-fn resign(stage: &Stage, term: u64) {
-    write(stage, &format!(r#"{{"v":1,"kind":"request","what":"resign","term":{term},"by":"me","reason":"why"}}"#));
+fn resign(election: &TestElection, term: u64) {
+    write(election, &format!(r#"{{"v":1,"kind":"request","what":"resign","term":{term},"by":"me","reason":"why"}}"#));
 }
 
 /// A claim is effective when nothing of the election lies between what it has judged and itself: between two beats.
-fn supersede(stage: &Stage, leader: &Running) {
+fn supersede(election: &TestElection, leader: &Running) {
     wait::until_true("a claim between two beats", || {
-        let after = harness::journal::end(Kafka::shared(), &stage.topic()) - 1;
+        let after = harness::journal::end(Kafka::shared(), &election.topic()) - 1;
         write(
-            stage,
+            election,
             &format!(
                 r#"{{"v":1,"kind":"claim","member":"other","name":"other","seq":1,"after":{after},"lease_ms":300}}"#
             ),
@@ -56,17 +56,17 @@ fn each_loss_has_its_status() {
         (Loss::GuardDied, true, 82, Some("guard-died")),
         (Loss::Superseded, false, 82, None),
     ] {
-        let stage = stage(Elector::Log);
-        let mut leader = candidate(&stage, obeys).start();
+        let election = election(Elector::Log);
+        let mut leader = candidate(&election, obeys).start();
         let term = leader.await_lead();
-        stage.await_witness(term);
+        election.await_witness(term);
         match loss {
             Loss::GuardDied => leader.guard().signal(Signal::SIGKILL),
-            Loss::Resigned => resign(&stage, term),
-            Loss::Superseded => supersede(&stage, &leader),
+            Loss::Resigned => resign(&election, term),
+            Loss::Superseded => supersede(&election, &leader),
         }
         assert_eq!(leader.status(), status, "{loss:?}");
-        stage.assert_gone(term);
+        election.assert_gone(term);
         let released = leader.events("released").into_iter().find(|event| event.number("term") == term);
         assert_eq!(released.as_ref().map(|event| event.text("why")), why, "{loss:?}");
         let exiting = leader.await_event("exiting");
@@ -77,52 +77,52 @@ fn each_loss_has_its_status() {
 /// Without `--on-loss exit` it stands by, and runs the job again when it is elected.
 #[test]
 fn a_loss_is_no_end() {
-    let stage = stage(Elector::Log);
-    let mut first = stage.candidate().lease("1s").start();
+    let election = election(Elector::Log);
+    let mut first = election.candidate().lease("1s").start();
     let term = first.await_lead();
-    stage.await_witness(term);
-    let mut second = stage.candidate().lease("1s").start();
+    election.await_witness(term);
+    let mut second = election.candidate().lease("1s").start();
     second.await_event("standby");
-    resign(&stage, term);
+    resign(&election, term);
     let next = second.await_lead();
-    stage.await_witness(next);
-    resign(&stage, next);
-    let last = stage.await_witness_after(next);
+    election.await_witness(next);
+    resign(&election, next);
+    let last = election.await_witness_after(next);
     assert_eq!(first.events("leading").last().map(|event| event.number("term")), Some(last));
-    stage.close([first, second]);
+    election.close([first, second]);
 }
 
 /// TERM in a barrier that was begun for a loss: the status is the run's, whatever `--on-loss` says.
 #[test]
 fn a_stop_in_the_barrier_of_a_loss() {
-    let stage = stage(Elector::Log);
-    let job = stage.witness().set("--linger-ms", 800).set("--status", 9);
-    let mut leader = stage.candidate().job(job.command()).option("--on-loss", "exit").start();
+    let election = election(Elector::Log);
+    let job = election.witness().set("--linger-ms", 800).set("--status", 9);
+    let mut leader = election.candidate().job(job.command()).option("--on-loss", "exit").start();
     let term = leader.await_lead();
-    stage.await_witness(term);
-    resign(&stage, term);
+    election.await_witness(term);
+    resign(&election, term);
     leader.await_event("stopping");
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 9);
     assert_eq!(leader.await_event("exiting").text("from"), "job");
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 /// `end` in a barrier: 0, whatever the job ends with.
 #[test]
 fn an_end_in_a_barrier() {
-    let stage = stage(Elector::Log);
-    let job = stage.witness().set("--linger-ms", 800).set("--status", 9);
-    let mut leader = stage.candidate().job(job.command()).start();
+    let election = election(Elector::Log);
+    let job = election.witness().set("--linger-ms", 800).set("--status", 9);
+    let mut leader = election.candidate().job(job.command()).start();
     let term = leader.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     leader.signal(Signal::SIGTERM);
     leader.await_event("stopping");
-    write(&stage, r#"{"v":1,"kind":"request","what":"end","term":null,"by":"me","reason":"why"}"#);
+    write(&election, r#"{"v":1,"kind":"request","what":"end","term":null,"by":"me","reason":"why"}"#);
     assert_eq!(leader.status(), 0);
     assert_eq!(leader.await_event("job_exited").number("status"), 9);
     assert_eq!(leader.await_release().text("why"), "ended");
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 /// When TERM comes, beside a fence.
@@ -143,11 +143,11 @@ fn a_fence_in_two_stages() {
     for (obeys, term_too, status) in
         [(true, Term::Never, 80), (false, Term::Never, 82), (false, Term::InBetween, 137), (false, Term::Before, 137)]
     {
-        let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
-        let candidate = candidate(&stage, obeys).lease("4s").option("--fence-warning", "1s");
+        let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
+        let candidate = candidate(&election, obeys).lease("4s").option("--fence-warning", "1s");
         let mut leader = candidate.option("--stop-timeout", "1m").start();
         let term = leader.await_lead();
-        stage.await_witness(term);
+        election.await_witness(term);
         if term_too == Term::Before {
             leader.signal(Signal::SIGTERM);
             leader.await_event("stopping");
@@ -163,10 +163,10 @@ fn a_fence_in_two_stages() {
             leader.signal(Signal::SIGTERM);
         }
         assert_eq!(leader.status(), status, "{term_too:?}");
-        stage.assert_gone(term);
+        election.assert_gone(term);
         assert_eq!(leader.events("fenced").len(), usize::from(!obeys), "{leader:?}");
         assert_eq!(leader.events("fence_warning").len(), usize::from(term_too != Term::Before), "told once");
-        assert!(stage.testimony().signals().any(|line| line.event == Event::Signal(15)));
+        assert!(election.testimony().signals().any(|line| line.event == Event::Signal(15)));
         broker.thaw();
     }
 }
@@ -175,12 +175,12 @@ fn a_fence_in_two_stages() {
 #[test]
 fn beats_that_come_back_after_the_warning() {
     let broker = Broker::own();
-    let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
-    let job = stage.witness().set("--linger-ms", 9_000);
-    let candidate = stage.candidate().job(job.command()).lease("8s").option("--fence-warning", "4s");
+    let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
+    let job = election.witness().set("--linger-ms", 9_000);
+    let candidate = election.candidate().job(job.command()).lease("8s").option("--fence-warning", "4s");
     let mut leader = candidate.option("--stop-timeout", "1m").start();
     let term = leader.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     broker.freeze();
     leader.await_event("fence_warning");
     broker.thaw();
@@ -189,9 +189,9 @@ fn beats_that_come_back_after_the_warning() {
     assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("fenced", Some(true)));
     assert_eq!(leader.await_event("job_exited").number("status"), 0);
     assert!(leader.events("fenced").is_empty() && leader.events("job_killed").is_empty(), "{leader:?}");
-    let next = stage.await_witness_after(term);
+    let next = election.await_witness_after(term);
     assert!(next > term);
     leader.signal(Signal::SIGKILL);
-    stage.await_gone(next);
-    stage.assert_never_two();
+    election.await_gone(next);
+    election.assert_never_two();
 }

@@ -64,8 +64,8 @@ mod window;
 use std::path::Path;
 
 use harness::candidate::{Candidate, Elector, Running};
+use harness::election::TestElection;
 use harness::kafka::Kafka;
-use harness::stage::Stage;
 use harness::{wait, with_both_electors};
 
 /// The program under test.
@@ -75,8 +75,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 const AS_USER: [&str; 2] = ["--user", "--map-current-user"];
 
 /// An election of its own on the Kafka that all tests share.
-fn stage(elector: Elector) -> Stage {
-    Stage::new(PROGRAM, Kafka::shared(), elector)
+fn election(elector: Elector) -> TestElection {
+    TestElection::new(PROGRAM, Kafka::shared(), elector)
 }
 
 /// A candidate with no option said at all but its log's format.

@@ -1,12 +1,12 @@
 //! Many elections in one topic and partition.
 
 use harness::candidate::{Elector, Running};
+use harness::election::TestElection;
 use harness::journal::{self, Pen};
 use harness::kafka::Kafka;
-use harness::stage::Stage;
 use nix::sys::signal::Signal;
 
-use crate::stage;
+use crate::election;
 
 const GROUPS: usize = 100;
 
@@ -17,10 +17,11 @@ const AT_ONCE: usize = 10;
 /// an `end`) is not noticed in any other.
 #[test]
 fn a_hundred_groups_in_one_partition_ignore_each_other() {
-    let shared = stage(Elector::Log);
+    let shared = election(Elector::Log);
     Kafka::shared().create_topic(&shared.topic(), &[("message.timestamp.type", "LogAppendTime")]);
-    let groups: Vec<Stage> = (0..GROUPS).map(|_| shared.another()).collect();
-    let candidate = |group: &Stage| group.candidate().option("--topic", shared.topic()).job(["sleep", "1000"]).start();
+    let groups: Vec<TestElection> = (0..GROUPS).map(|_| shared.another()).collect();
+    let candidate =
+        |group: &TestElection| group.candidate().option("--topic", shared.topic()).job(["sleep", "1000"]).start();
     let mut leaders: Vec<Running> = Vec::new();
     for some in groups.chunks(AT_ONCE) {
         let mut started: Vec<Running> = some.iter().map(candidate).collect();

@@ -5,7 +5,7 @@ use harness::netns_link::{NetnsLink, Way};
 use harness::not_tested;
 use nix::sys::signal::Signal;
 
-use crate::{stage, with_both_electors};
+use crate::{election, with_both_electors};
 
 /// So many links in order, where the kernel lets us lay them.
 fn lay<const N: usize>() -> Option<[NetnsLink; N]> {
@@ -25,16 +25,16 @@ with_both_electors! {
     fn the_leader_s(elector) {
         let Some([link]) = lay() else { return };
         for way in [Way::Both, Way::There, Way::Back] {
-            let stage = stage(elector);
-            let mut cut_off = start(&stage.candidate().lease("1s"), &link);
+            let election = election(elector);
+            let mut cut_off = start(&election.candidate().lease("1s"), &link);
             let term = cut_off.await_lead();
-            stage.await_witness(term);
-            let mut other = stage.candidate().lease("1s").start();
+            election.await_witness(term);
+            let mut other = election.candidate().lease("1s").start();
             other.await_event("standby");
 
             link.cut(way);
-            let next = stage.await_witness_after(term);
-            stage.assert_gone(term);
+            let next = election.await_witness_after(term);
+            election.assert_gone(term);
             cut_off.await_event("fence_warning");
             cut_off.await_event("broker_down");
             link.mend();
@@ -42,18 +42,18 @@ with_both_electors! {
 
             other.signal(Signal::SIGTERM);
             other.status();
-            stage.await_witness_after(next);
-            stage.close([cut_off]);
+            election.await_witness_after(next);
+            election.close([cut_off]);
         }
     }
 
     /// Nobody reaches Kafka, for longer than a connection is waited for; then everybody does.
     fn everybody_s(elector) {
         let Some(links) = lay::<2>() else { return };
-        let stage = stage(elector);
-        let mut candidates = links.each_ref().map(|link| start(&stage.candidate().lease("1s"), link));
+        let election = election(elector);
+        let mut candidates = links.each_ref().map(|link| start(&election.candidate().lease("1s"), link));
         let (_, term) = crate::await_leader(&mut candidates);
-        stage.await_witness(term);
+        election.await_witness(term);
         for link in &links {
             link.cut(Way::Both);
         }
@@ -62,9 +62,9 @@ with_both_electors! {
             candidate.await_event("broker_down");
             candidate.await_event("broker_down");
         }
-        stage.assert_gone(term);
+        election.assert_gone(term);
         links.iter().for_each(NetnsLink::mend);
-        stage.await_witness_after(term);
-        stage.close(candidates);
+        election.await_witness_after(term);
+        election.close(candidates);
     }
 }

@@ -80,7 +80,7 @@ impl Endpoint {
              sasl.oauthbearer.token.endpoint.url=http://{}/token\n",
             self.address
         );
-        let file = guarded.stage.directory().join("properties");
+        let file = guarded.election.directory().join("properties");
         fs::write(&file, text).expect("the directory is ours");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("ours");
         guarded.candidate(elector, &[]).option("--properties", file)
@@ -151,7 +151,7 @@ fn a_lead_by_a_token() {
     let endpoint = Endpoint::start(Duration::from_hours(1));
     let mut run = endpoint.candidate(&guarded, Elector::Group).flag("-v").property("debug", "all").start();
     let term = run.await_lead();
-    guarded.stage.await_witness(term);
+    guarded.election.await_witness(term);
     assert!(endpoint.asked() >= 3, "reader, producer, member: {}", endpoint.asked());
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 0);
@@ -161,7 +161,7 @@ fn a_lead_by_a_token() {
         "librdkafka says what it was configured with, and redacts it"
     );
     assert!(!debug.contains(PASSWORD), "{debug}");
-    guarded.stage.close([run]);
+    guarded.election.close([run]);
 }
 
 /// At the start its refusal is final, as that of a wrong password is.
@@ -188,7 +188,7 @@ fn a_token_endpoint_that_does_not_answer() {
     run.await_lead();
     run.await_event("broker_up");
     assert_eq!(run.count("broker_down"), 1, "one line: {run:?}");
-    guarded.stage.close([run]);
+    guarded.election.close([run]);
 }
 
 /// A new token is asked for before the old one expires. That there is none ends no lead, and neither does it that the broker
@@ -200,7 +200,7 @@ fn a_token_endpoint_that_fails_later() {
     let endpoint = Endpoint::start(Duration::from_secs(5));
     let mut run = endpoint.candidate(&guarded, Elector::Log).lease("1m").start();
     let term = run.await_lead();
-    guarded.stage.await_witness(term);
+    guarded.election.await_witness(term);
     endpoint.turn(Mood::Refuses);
     let warning = run.await_event("warning");
     assert_finding(warning.text("message"), &endpoint, &["401", "sasl.oauthbearer.client.secret", "every 10 s"]);
@@ -210,5 +210,5 @@ fn a_token_endpoint_that_fails_later() {
     assert_eq!((run.count("leading"), run.count("fenced"), run.count("error")), (1, 0, 0), "{down:?}");
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 0);
-    guarded.stage.close([run]);
+    guarded.election.close([run]);
 }

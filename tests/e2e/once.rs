@@ -4,47 +4,47 @@ use std::fs;
 use std::path::PathBuf;
 
 use harness::candidate::{Candidate, Elector, Running};
-use harness::stage::Stage;
+use harness::election::TestElection;
 use harness::wait;
 use nix::sys::signal::Signal;
 
 use crate::bad_input::assert_refused;
 use crate::embedded::Machine;
-use crate::{stage, with_both_electors};
+use crate::{election, with_both_electors};
 
 pub(crate) const KEY: &str = "v1.42";
 
 /// Where each run writes a line.
-fn runs_of(stage: &Stage) -> PathBuf {
-    stage.directory().join("runs")
+fn runs_of(election: &TestElection) -> PathBuf {
+    election.directory().join("runs")
 }
 
 /// How many runs were begun so far.
-pub(crate) fn runs(stage: &Stage) -> usize {
-    fs::read_to_string(runs_of(stage)).unwrap_or_default().lines().count()
+pub(crate) fn runs(election: &TestElection) -> usize {
+    fs::read_to_string(runs_of(election)).unwrap_or_default().lines().count()
 }
 
 /// A candidate whose job writes a line when it begins, and then does this.
-pub(crate) fn once(stage: &Stage, script: &str) -> Candidate {
-    let script = format!("echo $NELI_NAME $NELI_ONCE >> {}; {script}", runs_of(stage).display());
-    stage.candidate().option("--once", KEY).job(["sh", "-c", &script])
+pub(crate) fn once(election: &TestElection, script: &str) -> Candidate {
+    let script = format!("echo $NELI_NAME $NELI_ONCE >> {}; {script}", runs_of(election).display());
+    election.candidate().option("--once", KEY).job(["sh", "-c", &script])
 }
 
 /// A job that goes on until the test lets it end.
-pub(crate) fn until_go_file(stage: &Stage) -> String {
-    format!("until [ -e {} ]; do sleep 0.01; done", stage.directory().join("go").display())
+pub(crate) fn until_go_file(election: &TestElection) -> String {
+    format!("until [ -e {} ]; do sleep 0.01; done", election.directory().join("go").display())
 }
 
-pub(crate) fn tell(stage: &Stage) {
-    fs::write(stage.directory().join("go"), "").expect("ours");
+pub(crate) fn tell(election: &TestElection) {
+    fs::write(election.directory().join("go"), "").expect("ours");
 }
 
-fn topic_of_facts(stage: &Stage) -> String {
-    format!("{}.once", stage.topic())
+fn topic_of_facts(election: &TestElection) -> String {
+    format!("{}.once", election.topic())
 }
 
-pub(crate) fn await_run(stage: &Stage, nth: usize) {
-    wait::until_true("a run", || runs(stage) == nth);
+pub(crate) fn await_run(election: &TestElection, nth: usize) {
+    wait::until_true("a run", || runs(election) == nth);
 }
 
 /// It goes without a run: with this status, and one line about whoever ran.
@@ -59,18 +59,18 @@ fn assert_skipped(run: &mut Running, by: &str, (status, exit): (i32, u64)) {
 with_both_electors! {
     /// Three crontabs at one time, and one that is late.
     fn three_starts_run_once(elector) {
-        let stage = stage(elector);
-        let job = until_go_file(&stage);
+        let election = election(elector);
+        let job = until_go_file(&election);
         let mut starts: Vec<(&str, Running)> =
-            ["a", "b", "c"].map(|name| (name, once(&stage, &job).option("--name", name).start())).into();
-        await_run(&stage, 1);
-        let text = fs::read_to_string(runs_of(&stage)).expect("a run has written");
+            ["a", "b", "c"].map(|name| (name, once(&election, &job).option("--name", name).start())).into();
+        await_run(&election, 1);
+        let text = fs::read_to_string(runs_of(&election)).expect("a run has written");
         let (runner, key) = text.trim().split_once(' ').expect("a name and a key");
         assert_eq!(key, KEY);
         for (_, start) in starts.iter_mut().filter(|(name, _)| *name != runner) {
             start.await_event("standby");
         }
-        tell(&stage);
+        tell(&election);
         for (name, start) in &mut starts {
             if *name == runner {
                 assert_eq!(start.status(), 0);
@@ -79,57 +79,57 @@ with_both_electors! {
                 assert!(start.events("leading").is_empty(), "the release says that nobody is to lead: {start:?}");
             }
         }
-        let mut late = once(&stage, "true").option("--done-status", "9").start();
+        let mut late = once(&election, "true").option("--done-status", "9").start();
         assert_skipped(&mut late, runner, (9, 0));
         assert!(late.events("claiming").is_empty(), "{late:?}");
         // Another key is another thing to do.
-        let mut other = once(&stage, "true").option("--once", "v1.43").start();
+        let mut other = once(&election, "true").option("--once", "v1.43").start();
         assert_eq!(other.status(), 0);
-        assert_eq!(runs(&stage), 2);
+        assert_eq!(runs(&election), 2);
     }
 }
 
 /// A run that fails is followed by one on another machine, and no more than so many.
 #[test]
 fn a_failure_is_tried_again_elsewhere() {
-    let stage = stage(Elector::Log);
-    let job = format!("{}; [ $NELI_NAME != a ] || exit 3", until_go_file(&stage));
-    let candidate = |name: &str| once(&stage, &job).option("--name", name).option("--retries", "1");
+    let election = election(Elector::Log);
+    let job = format!("{}; [ $NELI_NAME != a ] || exit 3", until_go_file(&election));
+    let candidate = |name: &str| once(&election, &job).option("--name", name).option("--retries", "1");
     let mut first = candidate("a").start();
-    await_run(&stage, 1);
+    await_run(&election, 1);
     let mut second = candidate("b").start();
     second.await_event("standby");
-    tell(&stage);
+    tell(&election);
     assert_eq!(first.await_release().text("why"), "failed");
     assert_eq!(second.status(), 0);
     assert_eq!(first.status(), 0);
     assert_eq!(first.await_event("once_skipped").text("by"), "b");
-    assert_eq!(runs(&stage), 2);
+    assert_eq!(runs(&election), 2);
 }
 
 #[test]
 fn failures_are_counted_across_machines_and_then_everybody_has_the_status() {
-    let stage = stage(Elector::Log);
-    let candidate = |name: &str| once(&stage, "exit 3").option("--name", name).option("--retries", "1");
+    let election = election(Elector::Log);
+    let candidate = |name: &str| once(&election, "exit 3").option("--name", name).option("--retries", "1");
     let mut first = candidate("a").start();
     assert_eq!(first.status(), 3);
-    assert_eq!(runs(&stage), 2, "one candidate alone tries again itself");
+    assert_eq!(runs(&election), 2, "one candidate alone tries again itself");
     let mut second = candidate("b").start();
     assert_skipped(&mut second, "a", (3, 3));
     let mut third = candidate("c").option("--retries", "2").start();
     assert_eq!(third.status(), 3);
-    assert_eq!(runs(&stage), 3);
+    assert_eq!(runs(&election), 3);
 }
 
 /// Whatever becomes of the runner but its job's own end: another runs it.
 #[test]
 fn a_runner_that_is_gone_has_not_done_it() {
     for gone in ["supervisor", "machine", "stopped"] {
-        let stage = stage(Elector::Log);
-        let job = until_go_file(&stage);
-        let candidate = |name: &str| once(&stage, &job).lease("2s").option("--name", name);
+        let election = election(Elector::Log);
+        let job = until_go_file(&election);
+        let candidate = |name: &str| once(&election, &job).lease("2s").option("--name", name);
         let mut first = candidate("a").start();
-        await_run(&stage, 1);
+        await_run(&election, 1);
         let mut second = candidate("b").start();
         second.await_event("standby");
         match gone {
@@ -142,46 +142,46 @@ fn a_runner_that_is_gone_has_not_done_it() {
                 let _ = first.await_release();
             }
         }
-        await_run(&stage, 2);
-        tell(&stage);
+        await_run(&election, 2);
+        tell(&election);
         assert_eq!(second.status(), 0, "{gone}");
         assert_skipped(&mut candidate("c").start(), "b", (0, 0));
-        assert_eq!(runs(&stage), 2, "{gone}");
+        assert_eq!(runs(&election), 2, "{gone}");
     }
 }
 
 #[test]
 fn facts_of_a_key_outlive_the_journal() {
-    let stage = stage(Elector::Log);
-    assert_eq!(once(&stage, "true").option("--name", "a").start().status(), 0);
+    let election = election(Elector::Log);
+    assert_eq!(once(&election, "true").option("--name", "a").start().status(), 0);
     let kafka = harness::kafka::Kafka::shared();
-    assert_eq!(kafka.topic_setting(&topic_of_facts(&stage), "cleanup.policy"), "compact,delete");
-    assert_eq!(kafka.topic_setting(&topic_of_facts(&stage), "retention.ms"), "7776000000");
+    assert_eq!(kafka.topic_setting(&topic_of_facts(&election), "cleanup.policy"), "compact,delete");
+    assert_eq!(kafka.topic_setting(&topic_of_facts(&election), "retention.ms"), "7776000000");
     for (setting, value) in
         [("segment.ms", "3600000"), ("min.compaction.lag.ms", "3600000"), ("min.cleanable.dirty.ratio", "0.1")]
     {
-        assert_eq!(kafka.topic_setting(&topic_of_facts(&stage), setting), value);
+        assert_eq!(kafka.topic_setting(&topic_of_facts(&election), setting), value);
     }
-    kafka.delete_topic(&stage.topic());
-    wait::until_true("a topic that is gone", || !kafka.has_topic(&stage.topic()));
-    assert_skipped(&mut once(&stage, "true").start(), "a", (0, 0));
-    assert_eq!(runs(&stage), 1);
+    kafka.delete_topic(&election.topic());
+    wait::until_true("a topic that is gone", || !kafka.has_topic(&election.topic()));
+    assert_skipped(&mut once(&election, "true").start(), "a", (0, 0));
+    assert_eq!(runs(&election), 1);
 }
 
 /// Somebody has deleted the topic of facts: it is made anew, and that is told.
 #[test]
 fn a_topic_of_facts_that_was_deleted_is_made_anew_with_a_warning() {
-    let stage = stage(Elector::Log);
-    let mut first = once(&stage, "true").start();
+    let election = election(Elector::Log);
+    let mut first = once(&election, "true").start();
     assert_eq!(first.status(), 0);
     let created = first.events("topic_created");
-    assert!(created.iter().any(|event| event.text("topic") == topic_of_facts(&stage)), "{created:?}");
+    assert!(created.iter().any(|event| event.text("topic") == topic_of_facts(&election)), "{created:?}");
     let lost = "the topic of facts was missing and is made anew";
     assert!(first.warnings_with(lost).is_empty(), "{first:?}");
     let kafka = harness::kafka::Kafka::shared();
-    kafka.delete_topic(&topic_of_facts(&stage));
-    wait::until_true("a topic that is gone", || !kafka.has_topic(&topic_of_facts(&stage)));
-    let mut run = once(&stage, "true").option("--once", "v1.43").start();
+    kafka.delete_topic(&topic_of_facts(&election));
+    wait::until_true("a topic that is gone", || !kafka.has_topic(&topic_of_facts(&election)));
+    let mut run = once(&election, "true").option("--once", "v1.43").start();
     assert_eq!(run.status(), 0);
     assert_eq!(run.warnings_with(lost).len(), 1, "{run:?}");
 }
@@ -190,76 +190,76 @@ fn a_topic_of_facts_that_was_deleted_is_made_anew_with_a_warning() {
 #[test]
 fn a_topic_of_facts_that_is_missing_or_wrong_is_refused() {
     let kafka = harness::kafka::Kafka::shared();
-    let stage = stage(Elector::Log);
-    kafka.create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
-    let name = topic_of_facts(&stage);
-    let run = once(&stage, "true").flag("--no-create-topic").start();
+    let election = election(Elector::Log);
+    kafka.create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    let name = topic_of_facts(&election);
+    let run = once(&election, "true").flag("--no-create-topic").start();
     assert_refused(run, &[&format!("topic \"{name}\": it does not exist")]);
     kafka.create_topic(&name, &[("cleanup.policy", "delete")]);
-    let run = once(&stage, "true").start();
+    let run = once(&election, "true").start();
     assert_refused(run, &[&name, "cleanup.policy=delete: must be compact or compact,delete"]);
-    assert_eq!(runs(&stage), 0);
+    assert_eq!(runs(&election), 0);
 }
 
 /// A fact that nobody can read: nothing runs, and somebody is told.
 #[test]
 fn facts_that_can_not_be_read_are_no_reason_to_run() {
     let kafka = harness::kafka::Kafka::shared();
-    let stage = stage(Elector::Log);
-    let name = topic_of_facts(&stage);
+    let election = election(Elector::Log);
+    let name = topic_of_facts(&election);
     kafka.create_topic(&name, &[("cleanup.policy", "compact")]);
-    let key = format!("{}/{KEY}", stage.key());
+    let key = format!("{}/{KEY}", election.key());
     let pen = harness::journal::Pen::new(kafka, &name, &[]);
     pen.write(&key, &[b"of another program"]);
-    let mut run = once(&stage, "true").lease("2s").option("--on-loss", "exit").start();
+    let mut run = once(&election, "true").lease("2s").option("--on-loss", "exit").start();
     assert_eq!(run.await_release().text("why"), "facts-unavailable");
     assert_eq!(run.status(), 80);
     assert_eq!(run.warnings_with("a record of the key is in no form that this version knows").len(), 1, "{run:?}");
-    assert_eq!(runs(&stage), 0);
+    assert_eq!(runs(&election), 0);
     // Whoever takes it back has the key run.
     pen.write_tombstone(&key);
-    assert_eq!(once(&stage, "true").start().status(), 0);
-    assert_eq!(runs(&stage), 1);
+    assert_eq!(once(&election, "true").start().status(), 0);
+    assert_eq!(runs(&election), 1);
 }
 
 /// Kafka takes no fact between the job's end and the acknowledgement: the lead is kept, and nobody runs it again.
 #[test]
 fn an_outcome_that_can_not_be_recorded_is_waited_for() {
     let kafka = harness::kafka::Kafka::shared();
-    let stage = stage(Elector::Log);
-    let name = topic_of_facts(&stage);
+    let election = election(Elector::Log);
+    let name = topic_of_facts(&election);
     kafka.create_topic(&name, &[("cleanup.policy", "compact")]);
-    let job = until_go_file(&stage);
-    let mut runner = once(&stage, &job).option("--name", "a").lease("2s").start();
-    await_run(&stage, 1);
-    let mut second = once(&stage, &job).option("--name", "b").lease("2s").start();
+    let job = until_go_file(&election);
+    let mut runner = once(&election, &job).option("--name", "a").lease("2s").start();
+    await_run(&election, 1);
+    let mut second = once(&election, &job).option("--name", "b").lease("2s").start();
     second.await_event("standby");
     // No record is as short as that.
     kafka.set_topic(&name, &[("cleanup.policy", "compact"), ("max.message.bytes", "1")]);
-    tell(&stage);
+    tell(&election);
     wait::until_true("a warning", || !runner.warnings_with("the run's outcome is not recorded yet").is_empty());
     assert!(runner.events("released").is_empty(), "{runner:?}");
     kafka.set_topic(&name, &[("cleanup.policy", "compact")]);
     assert_eq!(runner.status(), 0);
     assert_skipped(&mut second, "a", (0, 0));
-    assert_skipped(&mut once(&stage, "true").start(), "a", (0, 0));
-    assert_eq!(runs(&stage), 1);
+    assert_skipped(&mut once(&election, "true").start(), "a", (0, 0));
+    assert_eq!(runs(&election), 1);
 }
 
 /// A standby has waited for a run that fails, and no retries are left: it goes with the status that was recorded.
 #[test]
 fn a_standby_goes_with_the_status_of_the_run_that_failed() {
-    let stage = stage(Elector::Log);
-    let job = format!("{}; exit 3", until_go_file(&stage));
-    let mut runner = once(&stage, &job).option("--name", "a").start();
-    await_run(&stage, 1);
-    let mut second = once(&stage, &job).option("--name", "b").start();
+    let election = election(Elector::Log);
+    let job = format!("{}; exit 3", until_go_file(&election));
+    let mut runner = once(&election, &job).option("--name", "a").start();
+    await_run(&election, 1);
+    let mut second = once(&election, &job).option("--name", "b").start();
     second.await_event("standby");
-    tell(&stage);
+    tell(&election);
     assert_eq!(runner.status(), 3);
     assert_skipped(&mut second, "a", (3, 3));
     assert!(second.events("claiming").is_empty(), "{second:?}");
-    assert_eq!(runs(&stage), 1);
+    assert_eq!(runs(&election), 1);
 }
 
 /// A trial on one machine: the embedded broker holds the topic of facts, too.

@@ -4,12 +4,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
-use harness::stage::Stage;
+use harness::election::TestElection;
 use harness::wait;
 use nix::sys::signal::Signal;
 
 use crate::priority::await_hellos;
-use crate::{PROGRAM, stage, with_both_electors};
+use crate::{PROGRAM, election, with_both_electors};
 
 const LEASE: Duration = Duration::from_secs(4);
 const OVERLAP: Duration = Duration::from_secs(2);
@@ -17,87 +17,87 @@ const OVERLAP: Duration = Duration::from_secs(2);
 with_both_electors! {
     /// The old job is there until the new one runs; it is asked to stop then.
     fn a_stop_leaves_no_gap(elector) {
-        let stage = stage(elector);
-        let mut first = overlapping(&stage).start();
-        let (term, mut second) = lead_beside_a_standby(&stage, &mut first);
+        let election = election(elector);
+        let mut first = overlapping(&election).start();
+        let (term, mut second) = lead_beside_a_standby(&election, &mut first);
         first.signal(Signal::SIGTERM);
         assert_eq!(first.await_event("yielding").text("why"), "stopped");
         let next = second.await_lead();
-        stage.await_witness(next);
+        election.await_witness(next);
         let overlapped = first.await_event("overlapped");
         assert_eq!(["term", "by_term", "within_ms"].map(|field| overlapped.number(field)), [term, next, 2_000]);
         assert_eq!(first.await_release().text("why"), "stopped");
         assert_eq!(first.status(), 0, "the job's own status");
-        let spans = stage.testimony().spans();
+        let spans = election.testimony().spans();
         assert!(spans[&next].0 < spans[&term].1, "a gap: {spans:?}");
-        let verdicts = stage.verdicts();
+        let verdicts = election.verdicts();
         let claim = verdicts.iter().find(|line| line["offset"] == next).expect("the claim");
         assert_eq!((&claim["record"]["over"], &claim["record"]["overlap_ms"]), (&term.into(), &2_000.into()));
         assert!(verdicts.iter().all(|line| line["verdict"] != "nonsense"));
-        close(&stage, [second]);
+        close(&election, [second]);
     }
 
     /// With nobody known who could claim there is nothing to wait for.
     fn a_stop_without_a_standby_is_at_once(elector) {
-        let stage = stage(elector);
-        let mut first = overlapping(&stage).start();
+        let election = election(elector);
+        let mut first = overlapping(&election).start();
         let term = first.await_lead();
-        stage.await_witness(term);
+        election.await_witness(term);
         first.signal(Signal::SIGTERM);
         assert_eq!(first.status(), 0);
         assert_eq!(first.await_release().text("why"), "stopped");
         assert_eq!([first.count("yielding"), first.count("overlapped")], [0, 0]);
-        close(&stage, []);
+        close(&election, []);
     }
 
     /// Two leaders in a row are told to stop: the third waits until nothing is left of the first.
     fn two_hand_overs_are_never_three_jobs(elector) {
-        let stage = stage(elector);
-        let mut first = overlapping(&stage).start();
-        let (term, mut second) = lead_beside_a_standby(&stage, &mut first);
-        let mut third = overlapping(&stage).start();
+        let election = election(elector);
+        let mut first = overlapping(&election).start();
+        let (term, mut second) = lead_beside_a_standby(&election, &mut first);
+        let mut third = overlapping(&election).start();
         third.await_event("standby");
-        await_hellos(&stage, 3);
+        await_hellos(&election, 3);
         first.signal(Signal::SIGTERM);
         let leader = wait::until("a leader", || [&second, &third].iter().position(|one| one.count("leading") > 0));
         let (next, last) = if leader == 0 { (&mut second, &mut third) } else { (&mut third, &mut second) };
         let next_term = next.await_lead();
-        stage.await_witness(next_term);
+        election.await_witness(next_term);
         next.signal(Signal::SIGTERM);
         let last_term = last.await_lead();
-        stage.await_witness(last_term);
+        election.await_witness(last_term);
         assert_eq!([first.status(), next.status()], [0, 0]);
-        let spans = stage.testimony().spans();
+        let spans = election.testimony().spans();
         assert!(spans[&next_term].0 < spans[&term].1 && spans[&last_term].0 > spans[&term].1, "{spans:?}");
-        close(&stage, [second, third]);
+        close(&election, [second, third]);
     }
 }
 
 /// A job that does not stop is killed when the time is over, and the new leader's goes on.
 #[test]
 fn a_job_that_does_not_stop_is_killed_in_time() {
-    let stage = stage(Elector::Log);
-    let stubborn = stage.witness().with("--ignore-stop").command();
-    let mut first = overlapping(&stage).job(stubborn).start();
-    let (term, mut second) = lead_beside_a_standby(&stage, &mut first);
+    let election = election(Elector::Log);
+    let stubborn = election.witness().with("--ignore-stop").command();
+    let mut first = overlapping(&election).job(stubborn).start();
+    let (term, mut second) = lead_beside_a_standby(&election, &mut first);
     first.signal(Signal::SIGTERM);
     let next = second.await_lead();
     let overlapped = first.await_event("overlapped");
     assert_eq!(first.await_event("job_killed").text("why"), "stopped");
     assert_eq!(first.await_release().text("why"), "stopped");
     assert_eq!(first.status(), 137);
-    let span = stage.testimony().spans()[&term];
+    let span = election.testimony().spans()[&term];
     assert!(span.1 <= overlapped.at + nanos(OVERLAP), "{span:?} {overlapped:?}");
-    stage.await_witness(next);
-    close(&stage, [second]);
+    election.await_witness(next);
+    close(&election, [second]);
 }
 
 /// Whoever stands by may be dead: the leader stops after a lease all the same.
 #[test]
 fn without_a_claimant_the_stop_takes_a_lease() {
-    let stage = stage(Elector::Log);
-    let mut first = overlapping(&stage).start();
-    let (_, second) = lead_beside_a_standby(&stage, &mut first);
+    let election = election(Elector::Log);
+    let mut first = overlapping(&election).start();
+    let (_, second) = lead_beside_a_standby(&election, &mut first);
     second.signal(Signal::SIGKILL);
     first.signal(Signal::SIGTERM);
     let yielding = first.await_event("yielding");
@@ -106,50 +106,50 @@ fn without_a_claimant_the_stop_takes_a_lease() {
     assert!(stopping.at - yielding.at >= nanos(LEASE) - nanos(Duration::from_secs(1)), "{yielding:?} {stopping:?}");
     assert_eq!(first.await_release().text("why"), "stopped");
     assert_eq!(first.status(), 0);
-    close(&stage, []);
+    close(&election, []);
 }
 
 /// A supervisor that is stopped beside its successor's job: the guard ends its job with the lease.
 #[test]
 fn a_supervisor_that_is_stopped_costs_its_lease() {
-    let stage = stage(Elector::Log);
-    let mut first = overlapping(&stage).job(stage.witness().with("--ignore-stop").command()).start();
-    let (term, mut second) = lead_beside_a_standby(&stage, &mut first);
-    let mut third = overlapping(&stage).start();
+    let election = election(Elector::Log);
+    let mut first = overlapping(&election).job(election.witness().with("--ignore-stop").command()).start();
+    let (term, mut second) = lead_beside_a_standby(&election, &mut first);
+    let mut third = overlapping(&election).start();
     third.await_event("standby");
-    await_hellos(&stage, 3);
+    await_hellos(&election, 3);
     first.signal(Signal::SIGTERM);
     first.await_event("yielding");
     let leader = wait::until("a leader", || [&second, &third].iter().position(|one| one.count("leading") > 0));
     first.signal(Signal::SIGSTOP);
     let (next, last) = if leader == 0 { (&mut second, &mut third) } else { (&mut third, &mut second) };
     let next_term = next.await_lead();
-    stage.await_witness(next_term);
+    election.await_witness(next_term);
     // The second hand-over has to wait: three would run.
     next.signal(Signal::SIGTERM);
     let last_term = last.await_lead();
-    stage.await_witness(last_term);
-    stage.assert_gone(term);
+    election.await_witness(last_term);
+    election.assert_gone(term);
     first.signal(Signal::SIGCONT);
     assert_eq!(next.status(), 0);
     first.status();
-    let spans = stage.testimony().spans();
+    let spans = election.testimony().spans();
     assert!(spans[&last_term].0 > spans[&term].1, "{spans:?}");
     assert!(spans[&term].1 < spans[&next_term].0 + nanos(LEASE), "{spans:?}");
-    close(&stage, [second, third]);
+    close(&election, [second, third]);
 }
 
 /// Who dies beside the other's job: the other's goes on, and no third one starts before the first is gone.
 #[test]
 fn a_death_beside_another_job_ends_its_own_alone() {
     for victim in ["first supervisor", "first guard", "second supervisor", "second guard"] {
-        let stage = stage(Elector::Log);
-        let mut first = overlapping(&stage).job(stage.witness().with("--ignore-stop").command()).start();
-        let (term, mut second) = lead_beside_a_standby(&stage, &mut first);
+        let election = election(Elector::Log);
+        let mut first = overlapping(&election).job(election.witness().with("--ignore-stop").command()).start();
+        let (term, mut second) = lead_beside_a_standby(&election, &mut first);
         let guards = [first.guard(), second.guard()];
         first.signal(Signal::SIGTERM);
         let next = second.await_lead();
-        stage.await_witness(next);
+        election.await_witness(next);
         first.await_event("overlapped");
         match victim {
             "first supervisor" => first.signal(Signal::SIGKILL),
@@ -157,20 +157,20 @@ fn a_death_beside_another_job_ends_its_own_alone() {
             "second supervisor" => second.signal(Signal::SIGKILL),
             _ => guards[1].signal(Signal::SIGKILL),
         }
-        stage.await_gone(term);
+        election.await_gone(term);
         let mut others = Vec::new();
         if victim.starts_with("second") {
-            stage.await_gone(next);
-            let third = overlapping(&stage).start();
-            stage.await_witness_after(next);
+            election.await_gone(next);
+            let third = overlapping(&election).start();
+            election.await_witness_after(next);
             others.push(third);
         } else {
             assert_eq!(second.count("leading"), 1, "{victim}");
-            assert!(!stage.testimony().alive(Some(next)).is_empty(), "{victim}");
+            assert!(!election.testimony().alive(Some(next)).is_empty(), "{victim}");
         }
         first.status();
         others.push(second);
-        close(&stage, others);
+        close(&election, others);
     }
 }
 
@@ -178,14 +178,14 @@ fn a_death_beside_another_job_ends_its_own_alone() {
 #[test]
 fn an_election_is_of_one_kind() {
     for with in [true, false] {
-        let stage = stage(Elector::Log);
+        let election = election(Elector::Log);
         let candidate = |with: bool, name: &str| {
-            let candidate = if with { overlapping(&stage) } else { stage.candidate().option("--lease", "4s") };
+            let candidate = if with { overlapping(&election) } else { election.candidate().option("--lease", "4s") };
             candidate.option("--name", name)
         };
         let mut first = candidate(with, "old").start();
         let term = first.await_lead();
-        stage.await_witness(term);
+        election.await_witness(term);
         let mut second = candidate(!with, "new").start();
         assert_eq!(second.status(), 125);
         let error = second.await_event("error");
@@ -199,24 +199,24 @@ fn an_election_is_of_one_kind() {
         first.signal(Signal::SIGTERM);
         assert_eq!(first.status(), 0);
         let mut third = candidate(!with, "new").start();
-        stage.await_witness(third.await_lead());
-        close(&stage, [third]);
+        election.await_witness(third.await_lead());
+        close(&election, [third]);
     }
 }
 
 /// Whoever watches is told of both jobs.
 #[test]
 fn watch_tells_of_both_jobs() {
-    let stage = stage(Elector::Log);
-    let mut first = overlapping(&stage).option("--name", "old").start();
-    let (term, mut second) = lead_beside_a_standby(&stage, &mut first);
+    let election = election(Elector::Log);
+    let mut first = overlapping(&election).option("--name", "old").start();
+    let (term, mut second) = lead_beside_a_standby(&election, &mut first);
     first.signal(Signal::SIGTERM);
     let next = second.await_lead();
-    stage.await_witness(next);
+    election.await_witness(next);
     assert_eq!(first.status(), 0);
-    close(&stage, [second]);
+    close(&election, [second]);
     let mut watch = Command::new(PROGRAM);
-    watch.args(["watch", "--group", &stage.group, "--brokers", harness::kafka::Kafka::shared().address()]);
+    watch.args(["watch", "--group", &election.group, "--brokers", harness::kafka::Kafka::shared().address()]);
     watch.args(["--from", "start", "--until-end"]);
     let printed = String::from_utf8(watch.output().expect("the program is there").stdout).expect("UTF-8");
     for sentence in [
@@ -231,28 +231,28 @@ fn watch_tells_of_both_jobs() {
 }
 
 /// With a job that takes a moment to stop, as most do.
-fn overlapping(stage: &Stage) -> Candidate {
-    let job = stage.witness().set("--linger-ms", 300).command();
-    stage.candidate().lease("4s").option("--overlap", "2s").job(job)
+fn overlapping(election: &TestElection) -> Candidate {
+    let job = election.witness().set("--linger-ms", 300).command();
+    election.candidate().lease("4s").option("--overlap", "2s").job(job)
 }
 
 /// It leads, and knows of another that stands by.
-fn lead_beside_a_standby(stage: &Stage, first: &mut Running) -> (u64, Running) {
+fn lead_beside_a_standby(election: &TestElection, first: &mut Running) -> (u64, Running) {
     let term = first.await_lead();
-    stage.await_witness(term);
-    let mut second = overlapping(stage).start();
+    election.await_witness(term);
+    let mut second = overlapping(election).start();
     second.await_event("standby");
-    await_hellos(stage, 2);
+    await_hellos(election, 2);
     (term, second)
 }
 
 /// Ends all of it: no job is left, and no three ever ran at one time.
-fn close(stage: &Stage, candidates: impl IntoIterator<Item = Running>) {
+fn close(election: &TestElection, candidates: impl IntoIterator<Item = Running>) {
     for mut candidate in candidates {
         candidate.signal(Signal::SIGTERM);
         candidate.status();
     }
-    let testimony = stage.testimony();
+    let testimony = election.testimony();
     let orphans = testimony.alive(None);
     assert!(orphans.is_empty(), "orphans: {orphans:?}");
     let spans: Vec<(u64, u64)> = testimony.spans().into_values().collect();

@@ -12,7 +12,7 @@ use harness::wait;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::stage;
+use crate::election;
 
 /// The names by which Debian and others call it.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -137,15 +137,15 @@ impl Drop for Browser {
 
 #[test]
 fn the_page_follows_a_handover_at_a_phone_s_width() {
-    let stage = stage(Elector::Log);
-    let Some(mut browser) = Browser::start(stage.directory()) else {
+    let election = election(Elector::Log);
+    let Some(mut browser) = Browser::start(election.directory()) else {
         return not_tested(&format!("the page in a browser: none of {} is here", NAMES.join(", ")));
     };
-    let mut first = stage.candidate().option("--name", "first").start();
-    stage.await_witness(first.await_lead());
+    let mut first = election.candidate().option("--name", "first").start();
+    election.await_witness(first.await_lead());
     // Nothing breaks a word of this length but the page's style.
     let long = "x".repeat(200);
-    let mut second = stage.candidate().option("--name", &long).option("--listen", "127.0.0.1:0").start();
+    let mut second = election.candidate().option("--name", &long).option("--listen", "127.0.0.1:0").start();
     let address = second.await_event("listening").text("address").to_owned();
     second.await_event("standby");
 
@@ -158,7 +158,7 @@ fn the_page_follows_a_handover_at_a_phone_s_width() {
     browser.load(&format!("http://{address}/"));
     browser.await_text("first leads");
     browser.await_text("live");
-    assert_eq!(browser.value("document.title"), format!("{} · neli-run", stage.group));
+    assert_eq!(browser.value("document.title"), format!("{} · neli-run", election.group));
     assert_eq!(browser.value("getComputedStyle(document.querySelector('section')).borderLeftStyle"), "solid");
     // A page that was loaded anew would not know of this.
     browser.value("window.is_first = true");
@@ -166,7 +166,7 @@ fn the_page_follows_a_handover_at_a_phone_s_width() {
     first.signal(Signal::SIGTERM);
     assert_eq!(first.status(), 0);
     let next = second.await_lead();
-    stage.await_witness(next);
+    election.await_witness(next);
     browser.await_text(&format!("{long} (this process) leads"));
     browser.await_text("running for");
     assert_eq!(browser.value("window.is_first"), true);
@@ -187,5 +187,5 @@ fn the_page_follows_a_handover_at_a_phone_s_width() {
     assert_eq!(browser.told("Runtime.exceptionThrown", "/exceptionDetails"), [""; 0]);
     assert_eq!(browser.told("Runtime.consoleAPICalled", "/args"), [""; 0]);
     assert_eq!(browser.told("Log.entryAdded", "/entry"), [""; 0]);
-    stage.close([second]);
+    election.close([second]);
 }

@@ -3,40 +3,40 @@
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector};
+use harness::election::TestElection;
 use harness::kafka::Kafka;
-use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::{stage, with_both_electors};
+use crate::{election, with_both_electors};
 
 with_both_electors! {
     /// Of those that stand by, the one of the highest priority leads next, however many others there are.
     fn the_highest_priority_claims_first(elector) {
-        let stage = stage(elector);
-        let mut first = of_priority(&stage, 5).start();
+        let election = election(elector);
+        let mut first = of_priority(&election, 5).start();
         first.await_lead();
-        let mut others: Vec<_> = [0, 10, 1, 0].map(|priority| of_priority(&stage, priority).start()).into();
+        let mut others: Vec<_> = [0, 10, 1, 0].map(|priority| of_priority(&election, priority).start()).into();
         for other in &mut others {
             other.await_event("standby");
         }
-        await_hellos(&stage, 5);
+        await_hellos(&election, 5);
         first.signal(Signal::SIGTERM);
-        stage.await_witness(others[1].await_lead());
+        election.await_witness(others[1].await_lead());
         others[1].signal(Signal::SIGTERM);
-        stage.await_witness(others[2].await_lead());
+        election.await_witness(others[2].await_lead());
         assert_eq!([0, 3].map(|index| others[index].count("leading")), [0, 0]);
         others.push(first);
-        stage.close(others);
+        election.close(others);
     }
 
     /// A leader of lower priority is asked to resign; one of the same is not; and then nothing changes hands any more.
     fn a_leader_of_lower_priority_is_asked_to_stand_down(elector) {
-        let stage = stage(elector);
-        let mut low = of_priority(&stage, 1).start();
+        let election = election(elector);
+        let mut low = of_priority(&election, 1).start();
         let term = low.await_lead();
-        stage.await_witness(term);
-        let mut high = preempting(&stage, 10).start();
+        election.await_witness(term);
+        let mut high = preempting(&election, 10).start();
         let asked = high.await_event("preempting");
         assert_eq!(["term", "priority", "own"].map(|field| asked.number(field)), [term, 1, 10]);
         assert!(asked.at - high.started_at >= u64::try_from(PREEMPT_AFTER.as_nanos()).expect("seconds"));
@@ -44,35 +44,35 @@ with_both_electors! {
         assert!(resigned.text("reason").contains("its priority is 10, and the leader's 1"), "{resigned:?}");
         assert_eq!(resigned.text("by"), "high");
         let next = high.await_lead();
-        stage.await_witness(next);
+        election.await_witness(next);
         assert_eq!(low.await_release().text("why"), "resigned");
 
-        let mut equal = preempting(&stage, 10).option("--name", "equal").start();
+        let mut equal = preempting(&election, 10).option("--name", "equal").start();
         equal.await_event("standby");
         // Ten times as long as it would take: one of a still higher priority shows that a request is heeded.
         assert!(equal.await_event_within("preempting", PREEMPT_AFTER * 5).is_none());
-        let mut highest = preempting(&stage, 11).option("--name", "highest").start();
-        stage.await_witness(highest.await_lead());
+        let mut highest = preempting(&election, 11).option("--name", "highest").start();
+        election.await_witness(highest.await_lead());
         assert_eq!([&low, &high, &equal, &highest].map(|candidate| candidate.count("leading")), [1, 1, 0, 1]);
-        stage.close([low, high, equal, highest]);
+        election.close([low, high, equal, highest]);
     }
 }
 
 const PREEMPT_AFTER: Duration = Duration::from_secs(1);
 
-fn of_priority(stage: &Stage, priority: u16) -> Candidate {
-    stage.candidate().option("--priority", priority.to_string())
+fn of_priority(election: &TestElection, priority: u16) -> Candidate {
+    election.candidate().option("--priority", priority.to_string())
 }
 
-fn preempting(stage: &Stage, priority: u16) -> Candidate {
-    of_priority(stage, priority).flag("--preempt").option("--preempt-after", "1s").option("--name", "high")
+fn preempting(election: &TestElection, priority: u16) -> Candidate {
+    of_priority(election, priority).flag("--preempt").option("--preempt-after", "1s").option("--name", "high")
 }
 
 /// Waits until so many candidates have said hello.
-pub(crate) fn await_hellos(stage: &Stage, count: usize) {
-    let key = format!("{}/hello", stage.key()).into_bytes();
+pub(crate) fn await_hellos(election: &TestElection, count: usize) {
+    let key = format!("{}/hello", election.key()).into_bytes();
     wait::until_true("hellos", || {
-        let records = harness::journal::read(Kafka::shared(), &stage.topic());
+        let records = harness::journal::read(Kafka::shared(), &election.topic());
         let hellos = records.into_iter().filter(|record| record.key == key).filter_map(|record| record.payload);
         let members: std::collections::BTreeSet<String> = hellos
             .map(|hello| serde_json::from_slice::<serde_json::Value>(&hello).expect("a line of JSON"))

@@ -14,7 +14,7 @@ use harness::witness::Event;
 use nix::sys::signal::Signal;
 use nix::unistd::Uid;
 
-use crate::{AS_USER, stage};
+use crate::{AS_USER, election};
 
 /// A PID namespace with a `/proc` of its own. It ends with the program that made it. Who is not root makes it within a user
 /// namespace, and is the same user in it.
@@ -81,11 +81,11 @@ fn it_reaps_orphans_that_it_adopts() {
     if !is_possible() {
         return;
     }
-    let stage = stage(Elector::Log);
-    let mut leader = Container::start(&stage.candidate());
+    let election = election(Elector::Log);
+    let mut leader = Container::start(&election.candidate());
     let term = leader.running.await_lead();
-    stage.await_witness(term);
-    let mut standby = Container::start(&stage.candidate());
+    election.await_witness(term);
+    let mut standby = Container::start(&election.candidate());
     standby.running.await_event("standby");
     for container in [&leader, &standby] {
         container.leave_a_child();
@@ -96,7 +96,7 @@ fn it_reaps_orphans_that_it_adopts() {
     standby.leave_a_child();
     standby.first.signal(Signal::SIGTERM);
     assert_eq!(standby.running.status(), 0);
-    stage.close([]);
+    election.close([]);
 }
 
 /// What has no handler at process 1 the kernel throws away; ours come all the same, and TSTP does nothing.
@@ -105,28 +105,29 @@ fn signals() {
     if !is_possible() {
         return;
     }
-    let stage = stage(Elector::Log);
-    let witness = stage.witness().with("--ignore-stop");
-    let mut container = Container::start(&stage.candidate().job(witness.command()).option("--stop-timeout", "200ms"));
+    let election = election(Elector::Log);
+    let witness = election.witness().with("--ignore-stop");
+    let mut container =
+        Container::start(&election.candidate().job(witness.command()).option("--stop-timeout", "200ms"));
     let term = container.running.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     container.running.await_event("job_started");
     for (signal, number) in
         [(Signal::SIGHUP, 1), (Signal::SIGUSR1, 10), (Signal::SIGUSR2, 12), (Signal::SIGQUIT, 3), (Signal::SIGALRM, 14)]
     {
         container.first.signal(signal);
-        let is_signaled = || stage.testimony().signals().any(|line| line.event == Event::Signal(number));
+        let is_signaled = || election.testimony().signals().any(|line| line.event == Event::Signal(number));
         wait::until_true(&format!("{signal} at the job"), is_signaled);
     }
     // Signals are taken in the order of their numbers.
     container.first.signal(Signal::SIGTSTP);
     container.first.signal(Signal::SIGWINCH);
-    wait::until_true("WINCH at the job", || stage.testimony().signals().any(|line| line.event == Event::Signal(28)));
+    wait::until_true("WINCH at the job", || election.testimony().signals().any(|line| line.event == Event::Signal(28)));
     assert!(container.running.events("stopping").is_empty());
     container.first.signal(Signal::SIGINT);
     assert_eq!(container.running.status(), 137);
     assert_eq!(container.running.await_release().text("why"), "stopped");
-    stage.close([]);
+    election.close([]);
 }
 
 #[test]
@@ -134,16 +135,16 @@ fn standing_by_each_stop_has_its_status() {
     if !is_possible() {
         return;
     }
-    let stage = stage(Elector::Log);
-    let mut leader = stage.candidate().start();
+    let election = election(Elector::Log);
+    let mut leader = election.candidate().start();
     leader.await_lead();
     for (signal, status) in [(Signal::SIGTERM, 143), (Signal::SIGINT, 130), (Signal::SIGQUIT, 131)] {
-        let mut standby = Container::start(&stage.candidate());
+        let mut standby = Container::start(&election.candidate());
         standby.running.await_event("standby");
         standby.first.signal(signal);
         assert_eq!(standby.running.status(), status, "{signal}");
     }
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 #[test]
@@ -151,12 +152,12 @@ fn the_status_is_the_jobs() {
     if !is_possible() {
         return;
     }
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     for (job, status) in [("exit 7", 7), ("kill -9 $$", 137), ("(sleep 1000 &); exit 3", 3)] {
-        let mut running = stage.candidate().job(["sh", "-c", job]).start_behind(&container());
+        let mut running = election.candidate().job(["sh", "-c", job]).start_behind(&container());
         assert_eq!(running.status(), status, "{job}");
     }
-    stage.close([]);
+    election.close([]);
 }
 
 /// The kernel ends all of a PID namespace with its process 1: the guard can release no more, and another leads when the
@@ -166,18 +167,18 @@ fn its_death_is_everybodys() {
     if !is_possible() {
         return;
     }
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let mut container =
-        Container::start(&stage.candidate().lease("1s").job(stage.witness().with("--daemon").command()));
+        Container::start(&election.candidate().lease("1s").job(election.witness().with("--daemon").command()));
     let term = container.running.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let family = container.first.descendants();
-    let mut other = stage.candidate().lease("1s").start();
+    let mut other = election.candidate().lease("1s").start();
     other.await_event("standby");
     container.first.signal(Signal::SIGKILL);
     wait::until_true("nobody in the container", || family.iter().all(|process| !process.lives()));
     assert!(other.await_lead() > term);
-    stage.close([other]);
+    election.close([other]);
 }
 
 /// Its guard dies: process 1 kills what it left, releases, and stands again.
@@ -186,20 +187,20 @@ fn its_guards_death() {
     if !is_possible() {
         return;
     }
-    let stage = stage(Elector::Log);
-    let mut container = Container::start(&stage.candidate());
+    let election = election(Elector::Log);
+    let mut container = Container::start(&election.candidate());
     let term = container.running.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let guard = wait::until("a guard", || {
         container.first.children().into_iter().find(|child| child.name().as_deref() == Some("neli-guard"))
     });
     guard.signal(Signal::SIGKILL);
     assert_eq!(container.running.await_release().text("why"), "guard-died");
     let next = container.running.await_lead();
-    stage.await_witness(next);
+    election.await_witness(next);
     container.first.signal(Signal::SIGTERM);
     assert_eq!(container.running.status(), 0);
-    stage.close([]);
+    election.close([]);
 }
 
 /// Ctrl-C at a container's terminal. Process 1 survives the signal that it sends to its own group, and has the status all
@@ -212,10 +213,10 @@ fn ctrl_c() {
     if !Uid::effective().is_root() {
         return not_tested("Ctrl-C at process 1: a terminal is taken from another session by root alone");
     }
-    let stage = stage(Elector::Log);
-    let directory = stage.directory();
+    let election = election(Elector::Log);
+    let directory = election.directory();
     let job = ["sh", "-c", "echo waits; exec sleep 1000"];
-    script(&directory.join("lead"), &stage.candidate().option("--log-file", directory.join("log")).job(job).words());
+    script(&directory.join("lead"), &election.candidate().option("--log-file", directory.join("log")).job(job).words());
     let mut terminal = Terminal::new(Shell::Bash, directory);
     // The terminal becomes that of the container's session, which process 1 leads.
     let container = container().join(" ");
@@ -234,9 +235,9 @@ fn another_namespaces_proc_is_refused() {
     if !is_possible() {
         return;
     }
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let container: Vec<&str> = container().into_iter().filter(|word| *word != "--mount-proc").collect();
-    let mut running = stage.candidate().start_behind(&container);
+    let mut running = election.candidate().start_behind(&container);
     assert_eq!(running.status(), 125);
     let lines = running.strange_lines();
     assert!(matches!(&lines[..], [line] if line.contains("/proc") && line.contains("--mount-proc")), "{lines:?}");

@@ -2,8 +2,8 @@
 
 use harness::candidate::Elector;
 use harness::cluster::Cluster;
+use harness::election::TestElection;
 use harness::network::Weather;
-use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 
@@ -15,12 +15,12 @@ fn a_standby_whose_reader_hangs() {
     const FETCH: i16 = 1;
     let cluster = Cluster::start(1, 1);
     let (kafka, seen) = (cluster.kafka(), cluster.kafka_of(0));
-    let stage = Stage::new(PROGRAM, &kafka, Elector::Log);
-    let mut leader = stage.candidate().option("--name", "leader").lease("5s").start();
+    let election = TestElection::new(PROGRAM, &kafka, Elector::Log);
+    let mut leader = election.candidate().option("--name", "leader").lease("5s").start();
     let term = leader.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     // The last `--brokers` wins. librdkafka itself would give up the connection after its own time.
-    let standby = stage.candidate().option("--name", "standby").option("--brokers", seen.address()).lease("5s");
+    let standby = election.candidate().option("--name", "standby").option("--brokers", seen.address()).lease("5s");
     let mut standby = standby.property("socket.timeout.ms", "300000").start();
     standby.await_event("standby");
 
@@ -34,9 +34,9 @@ fn a_standby_whose_reader_hangs() {
     leader.signal(Signal::SIGTERM);
     leader.await_event("released");
     let next = standby.await_lead();
-    stage.await_witness(next);
+    election.await_witness(next);
     assert!(leader.events("superseded").is_empty(), "{leader:?}");
-    stage.close([leader, standby]);
+    election.close([leader, standby]);
 }
 
 /// Brokers before 2.2 say for a moment after a failover that the log ends earlier. That alone ends no lead; said again a second later, the log
@@ -46,11 +46,11 @@ fn a_log_that_is_said_to_end_earlier_than_it_was_read() {
     let cluster = Cluster::start(1, 1);
     let wire = cluster.wire(0, 0);
     wire.set(Weather { falsifies: true, ..Weather::default() });
-    let stage = Stage::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
-    let mut run = stage.candidate().start();
+    let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
+    let mut run = election.candidate().start();
     let term = run.await_lead();
-    stage.await_witness(term);
-    let read = || stage.verdicts().len();
+    election.await_witness(term);
+    let read = || election.verdicts().len();
     wait::until_true("a few records", || read() > 5);
 
     wire.falsify_ends(1);
@@ -65,5 +65,5 @@ fn a_log_that_is_said_to_end_earlier_than_it_was_read() {
     wire.reset();
     assert_eq!(run.await_event("fenced").text("why"), "history-cut");
     wire.falsify_ends(0);
-    stage.close([run]);
+    election.close([run]);
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
 use harness::cluster::{Cluster, move_leader};
+use harness::election::TestElection;
 use harness::journal;
 use harness::kafka::Kafka;
 use harness::process::Process;
-use harness::stage::Stage;
 use harness::wait;
 use neli::program::topic_identity;
 use neli_proto::topic::TopicIdentity;
@@ -44,8 +44,8 @@ fn a_topic_that_is_made_again_has_another_id() {
 /// where the old ones stood, and both lead the same term. By offsets alone neither would ever notice.
 #[test]
 fn under_a_leader() {
-    let stage = crate::stage(Elector::Log);
-    let Remade { mut old, old_job, mut new, new_since, term } = remake(&stage, stage.candidate());
+    let election = crate::election(Elector::Log);
+    let Remade { mut old, old_job, mut new, new_since, term } = remake(&election, election.candidate());
     assert_eq!(old.await_event("fenced").text("why"), "history-cut");
     assert!(warned_that_it_was_remade(&old, "warning"));
     wait::until_true("the old leader's job to be gone", || !old_job.lives());
@@ -63,9 +63,9 @@ fn under_a_leader() {
 /// Who keeps the making of topics to himself is told, and stands in no election in a topic that somebody else has made.
 #[test]
 fn under_a_leader_that_makes_no_topics() {
-    let stage = crate::stage(Elector::Log);
-    stage.candidate().job(["true"]).start().status();
-    let Remade { mut old, mut new, .. } = remake(&stage, stage.candidate().flag("--no-create-topic"));
+    let election = crate::election(Elector::Log);
+    election.candidate().job(["true"]).start().status();
+    let Remade { mut old, mut new, .. } = remake(&election, election.candidate().flag("--no-create-topic"));
     assert_eq!(old.status(), 125);
     assert!(warned_that_it_was_remade(&old, "error"));
     end([&mut new]);
@@ -78,8 +78,8 @@ fn on_another_broker() {
     const KEPT: [(&str, &str); 2] = [("message.timestamp.type", "LogAppendTime"), ("min.insync.replicas", "2")];
     let cluster = Cluster::start(3, 0);
     let kafka = cluster.kafka();
-    let stage = Stage::new(PROGRAM, &kafka, Elector::Log);
-    let topic = stage.topic();
+    let election = TestElection::new(PROGRAM, &kafka, Elector::Log);
+    let topic = election.topic();
     kafka.create_topic_on(&topic, &[1, 2, 3], &KEPT);
     // Each move of the leadership is another epoch.
     for leader in [1, 2, 0, 1] {
@@ -89,9 +89,9 @@ fn on_another_broker() {
                 || cluster.leader_of(&topic, 0) == Some(leader)
         });
     }
-    let mut run = stage.candidate().lease("4s").start();
+    let mut run = election.candidate().lease("4s").start();
     let term = run.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     kafka.delete_topic(&topic);
     wait::until_true("a topic that is gone", || !kafka.has_topic(&topic));
     kafka.create_topic_on(&topic, &[1, 3, 2], &KEPT);
@@ -100,7 +100,7 @@ fn on_another_broker() {
         let records = journal::read(&kafka, &topic);
         records.iter().any(|record| record.key.ends_with(b"/hello"))
     });
-    stage.close([run]);
+    election.close([run]);
 }
 
 const LEASE: Duration = Duration::from_secs(4);
@@ -118,15 +118,16 @@ struct Remade {
     term: u64,
 }
 
-fn remake(stage: &Stage, candidate: Candidate) -> Remade {
+fn remake(election: &TestElection, candidate: Candidate) -> Remade {
     let mut old = candidate.lease("4s").start();
     old.await_lead();
     let old_job = old.await_job();
     // A lease that was extended: the leader knows its topic's id. It is given no time for much more, so that the new one grows past it.
-    let deadlines = || stage.testimony().lines.into_iter().map(|line| line.deadline).filter(|deadline| *deadline > 0);
+    let deadlines =
+        || election.testimony().lines.into_iter().map(|line| line.deadline).filter(|deadline| *deadline > 0);
     wait::until_true("a lease that is extended", || deadlines().min() < deadlines().max());
-    Kafka::shared().delete_topic(&stage.topic());
-    let mut new = stage.candidate().option("--name", NEW).lease("4s").start();
+    Kafka::shared().delete_topic(&election.topic());
+    let mut new = election.candidate().option("--name", NEW).lease("4s").start();
     let term = new.await_lead();
     let new_since = new.await_event("job_started").at;
     Remade { old, old_job, new, new_since, term }

@@ -3,50 +3,50 @@
 use std::process::Command;
 
 use harness::candidate::{Elector, Running};
+use harness::election::{Answer, TestElection};
 use harness::journal::Pen;
 use harness::kafka::Kafka;
 use harness::schema::Schema;
-use harness::stage::{Answer, Stage};
 use harness::terminal::{Shell, Terminal};
 use harness::wait;
 use harness::witness::Event;
 use serde_json::Value;
 
 use crate::death::machine;
-use crate::{PROGRAM, stage, with_both_electors};
+use crate::{PROGRAM, election, with_both_electors};
 
 const CLAIM: &str = r#"{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"after":-1,"lease_ms":60000}"#;
 
 /// What `resign` prints as JSON; it is as docs/json.md says.
-fn resign(stage: &Stage, arguments: &[&str]) -> (Value, i32) {
-    let answer = stage.ask("resign", &[&["--json"], arguments].concat());
+fn resign(election: &TestElection, arguments: &[&str]) -> (Value, i32) {
+    let answer = election.ask("resign", &[&["--json"], arguments].concat());
     let object = answer.json();
     Schema::read(include_str!("../../docs/json.md"), "resign").assert_holds(&object);
     (object, answer.status)
 }
 
 /// Waits until whoever looks knows of so many that stand by.
-fn await_standbys(stage: &Stage, count: usize) {
+fn await_standbys(election: &TestElection, count: usize) {
     wait::until_true("the hellos of those that stand by", || {
-        let object = stage.ask("status", &["--json"]).json();
+        let object = election.ask("status", &["--json"]).json();
         object["standbys"].as_array().is_some_and(|standbys| standbys.len() == count)
     });
 }
 
-fn pair(stage: &Stage) -> (Running, Running) {
-    let mut first = stage.candidate().option("--name", "first").start();
-    stage.await_witness(first.await_lead());
-    let mut second = stage.candidate().option("--name", "second").start();
+fn pair(election: &TestElection) -> (Running, Running) {
+    let mut first = election.candidate().option("--name", "first").start();
+    election.await_witness(first.await_lead());
+    let mut second = election.candidate().option("--name", "second").start();
     second.await_event("standby");
-    await_standbys(stage, 1);
+    await_standbys(election, 1);
     (first, second)
 }
 
 with_both_electors! {
     fn a_leader_that_is_asked_hands_over(elector) {
-        let stage = stage(elector);
-        let (mut first, mut second) = pair(&stage);
-        let answer = stage.ask("resign", &["--reason", "patching db1"]);
+        let election = election(elector);
+        let (mut first, mut second) = pair(&election);
+        let answer = election.ask("resign", &["--reason", "patching db1"]);
         let term = second.await_lead();
         let expected = format!("second leads, term {term}; nobody led for ");
         assert!(answer.text.starts_with(&expected) && answer.text.lines().count() == 1, "{answer:?}");
@@ -55,89 +55,89 @@ with_both_electors! {
         assert_eq!(resigned.text("reason"), "patching db1");
         assert!(resigned.text("by").contains('@'), "{resigned:?}");
 
-        await_standbys(&stage, 1);
-        let (object, status) = resign(&stage, &[]);
+        await_standbys(&election, 1);
+        let (object, status) = resign(&election, &[]);
         let new = first.await_lead();
         assert_eq!((object["outcome"].as_str(), status), (Some("resigned"), 0), "{object}");
         assert_eq!((object["from"]["term"].as_u64(), object["to"]["term"].as_u64()), (Some(term), Some(new)));
         assert_eq!(object["to"]["name"], "first");
         assert!(object["gap_ms"].is_u64(), "{object}");
-        stage.close([first, second]);
+        election.close([first, second]);
     }
 
     /// Each stops its job and exits with 0, and none is left.
     fn an_election_that_is_ended(elector) {
-        let stage = stage(elector);
-        let (mut first, mut second) = pair(&stage);
-        let answer = stage.ask("end", &["--reason", "moved"]);
-        assert!(answer.text.starts_with(&format!("{} is ended: ", stage.group)), "{answer:?}");
+        let election = election(elector);
+        let (mut first, mut second) = pair(&election);
+        let answer = election.ask("end", &["--reason", "moved"]);
+        assert!(answer.text.starts_with(&format!("{} is ended: ", election.group)), "{answer:?}");
         assert_eq!((answer.errors.as_str(), answer.status), ("", 0));
         assert_eq!((first.status(), second.status()), (0, 0));
         assert_eq!(first.await_event("ended").text("reason"), "moved");
-        assert!(stage.testimony().lines.iter().any(|line| line.event == Event::Signal(15)), "the job was asked to stop");
-        stage.close([]);
+        assert!(election.testimony().lines.iter().any(|line| line.event == Event::Signal(15)), "the job was asked to stop");
+        election.close([]);
     }
 }
 
 #[test]
 fn nobody_stands_by() {
-    let stage = stage(Elector::Log);
-    let mut first = stage.candidate().option("--name", "first").lease("1s").start();
+    let election = election(Elector::Log);
+    let mut first = election.candidate().option("--name", "first").lease("1s").start();
     let term = first.await_lead();
-    stage.await_witness(term);
-    let answer = stage.ask("resign", &[]);
+    election.await_witness(term);
+    let answer = election.ask("resign", &[]);
     let line = "neli-run: first leads, and nobody stands by; --force has it stand down all the same\n";
     assert_eq!(answer, Answer { text: String::new(), errors: line.to_owned(), status: 2 });
     assert!(first.events("resigned").is_empty());
     // After two leases it leads again, since nobody else does.
-    let answer = stage.ask("resign", &["--force"]);
+    let answer = election.ask("resign", &["--force"]);
     assert!(answer.text.starts_with("first leads again, term "), "{answer:?}");
     assert_eq!(answer.status, 0);
-    stage.close([first]);
+    election.close([first]);
 }
 
 /// The last hello of a leader that died is no sign of life: nobody is left to hand over to.
 #[test]
 fn a_leader_that_died_does_not_stand_by() {
-    let stage = stage(Elector::Log);
-    let mut first = stage.candidate().option("--name", "first").lease("3s").start();
+    let election = election(Elector::Log);
+    let mut first = election.candidate().option("--name", "first").lease("3s").start();
     let term = first.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let job = first.await_job();
-    let mut second = stage.candidate().option("--name", "second").lease("3s").start();
+    let mut second = election.candidate().option("--name", "second").lease("3s").start();
     second.await_event("standby");
-    await_standbys(&stage, 1);
+    await_standbys(&election, 1);
     machine(&mut first, &[job]);
-    stage.await_witness(second.await_lead());
-    let object = stage.ask("status", &["--json"]).json();
+    election.await_witness(second.await_lead());
+    let object = election.ask("status", &["--json"]).json();
     assert_eq!(object["standbys"], serde_json::json!([]), "{object}");
-    let (object, status) = resign(&stage, &[]);
+    let (object, status) = resign(&election, &[]);
     assert_eq!((object["outcome"].as_str(), status), (Some("nobody-stands-by"), 2), "{object}");
-    stage.close([second]);
+    election.close([second]);
 }
 
 #[test]
 fn nobody_leads() {
-    let stage = stage(Elector::Log);
-    Kafka::shared().create_topic(&stage.topic(), &[]);
-    let (object, status) = resign(&stage, &[]);
+    let election = election(Elector::Log);
+    Kafka::shared().create_topic(&election.topic(), &[]);
+    let (object, status) = resign(&election, &[]);
     assert_eq!((object["outcome"].as_str(), status), (Some("vacant"), 3), "{object}");
-    let answer = stage.ask("resign", &[]);
-    let line = format!("neli-run: topic {} keeps no record of {}\n", stage.topic(), stage.group);
+    let answer = election.ask("resign", &[]);
+    let line = format!("neli-run: topic {} keeps no record of {}\n", election.topic(), election.group);
     assert_eq!((answer.errors.as_str(), answer.status), (line.as_str(), 3));
 }
 
 #[test]
 fn a_leader_that_does_not_stand_down() {
-    let stage = stage(Elector::Log);
-    Kafka::shared().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
-    let pen = Pen::new(Kafka::shared(), &stage.topic(), &[]);
-    pen.write(&stage.key(), &[CLAIM.as_bytes()]);
-    let (object, status) = resign(&stage, &["--force", "--timeout", "2s"]);
+    let election = election(Elector::Log);
+    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    let pen = Pen::new(Kafka::shared(), &election.topic(), &[]);
+    pen.write(&election.key(), &[CLAIM.as_bytes()]);
+    let (object, status) = resign(&election, &["--force", "--timeout", "2s"]);
     assert_eq!((object["outcome"].as_str(), status), (Some("timed-out"), 1), "{object}");
     let why = object["why"].as_str().unwrap_or_default();
     assert_eq!(why, "web has been asked, and has not stood down within 2s");
-    let records = stage.verdicts();
+    let records = election.verdicts();
     let request = records.last().expect("the request");
     assert_eq!((request["verdict"].as_str(), request["record"]["what"].as_str()), (Some("effective"), Some("resign")));
 }
@@ -145,41 +145,42 @@ fn a_leader_that_does_not_stand_down() {
 /// A name that is mistyped ends nothing, and is told.
 #[test]
 fn an_election_that_nobody_stands_in_is_not_ended() {
-    let stage = stage(Elector::Log);
-    Kafka::shared().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
-    Pen::new(Kafka::shared(), &stage.topic(), &[]).write("billing/0", &[CLAIM.as_bytes()]);
-    let topic = stage.topic();
-    let no_record = format!("topic {topic} keeps no record of {}; this topic has billing", stage.group);
-    let answer = stage.ask("end", &[]);
+    let election = election(Elector::Log);
+    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    Pen::new(Kafka::shared(), &election.topic(), &[]).write("billing/0", &[CLAIM.as_bytes()]);
+    let topic = election.topic();
+    let no_record = format!("topic {topic} keeps no record of {}; this topic has billing", election.group);
+    let answer = election.ask("end", &[]);
     let force = "--force writes the request all the same";
-    let line = format!("neli-run: {} was not ended: {no_record}; {force}\n", stage.group);
+    let line = format!("neli-run: {} was not ended: {no_record}; {force}\n", election.group);
     assert_eq!(answer, Answer { text: String::new(), errors: line, status: 3 });
-    let answer = stage.ask("end", &["--json"]);
+    let answer = election.ask("end", &["--json"]);
     let object = answer.json();
     Schema::read(include_str!("../../docs/json.md"), "end").assert_holds(&object);
     assert_eq!((object["outcome"].as_str(), answer.status), (Some("nobody-stands"), 3), "{object}");
-    assert_eq!(stage.verdicts().len(), 0);
+    assert_eq!(election.verdicts().len(), 0);
     for command in ["resign", "history"] {
-        let answer = stage.ask(command, &[]);
+        let answer = election.ask(command, &[]);
         assert_eq!((answer.errors, answer.status), (format!("neli-run: {no_record}\n"), 3), "{command}");
     }
-    let answer = stage.ask("watch", &["--until-end"]);
+    let answer = election.ask("watch", &["--until-end"]);
     assert_eq!((answer.errors, answer.status), (format!("neli-run: warning: {no_record}\n"), 0));
-    let answer = stage.ask("list", &["--topic", &topic]);
-    let line = format!("neli-run: no election of group \"{}\" in topic {topic}; there are billing\n", stage.group);
+    let answer = election.ask("list", &["--topic", &topic]);
+    let line = format!("neli-run: no election of group \"{}\" in topic {topic}; there are billing\n", election.group);
     assert_eq!((answer.errors, answer.status), (line, 3));
-    assert_eq!(stage.ask("end", &["--force"]).status, 0);
-    assert_eq!(stage.verdicts().len(), 1);
+    assert_eq!(election.ask("end", &["--force"]).status, 0);
+    assert_eq!(election.verdicts().len(), 1);
 }
 
 /// At a terminal it is asked for: who did not mean it says nothing.
 #[test]
 fn at_a_terminal_an_end_is_confirmed() {
-    let stage = stage(Elector::Log);
-    Kafka::shared().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
-    Pen::new(Kafka::shared(), &stage.topic(), &[]).write(&stage.key(), &[CLAIM.as_bytes()]);
-    let mut terminal = Terminal::new(Shell::Dash, stage.directory());
-    let line = format!("{PROGRAM} end --group {} --brokers {}; echo status $?", stage.group, Kafka::shared().address());
+    let election = election(Elector::Log);
+    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    Pen::new(Kafka::shared(), &election.topic(), &[]).write(&election.key(), &[CLAIM.as_bytes()]);
+    let mut terminal = Terminal::new(Shell::Dash, election.directory());
+    let line =
+        format!("{PROGRAM} end --group {} --brokers {}; echo status $?", election.group, Kafka::shared().address());
     for (answer, status) in [("", 1), ("n", 1), ("y", 0)] {
         terminal.type_line(&line);
         let question = terminal.await_text("End this election? [y/N] ");
@@ -187,9 +188,9 @@ fn at_a_terminal_an_end_is_confirmed() {
         terminal.type_line(answer);
         terminal.await_text(&format!("status {status}"));
         terminal.await_prompt();
-        assert_eq!(stage.verdicts().len(), 1 + usize::from(status == 0));
+        assert_eq!(election.verdicts().len(), 1 + usize::from(status == 0));
     }
-    let answer = stage.ask("end", &["--yes", "--json"]);
+    let answer = election.ask("end", &["--yes", "--json"]);
     let object = answer.json();
     Schema::read(include_str!("../../docs/json.md"), "end").assert_holds(&object);
     assert_eq!((object["outcome"].as_str(), &object["why"], answer.status), (Some("ended"), &Value::Null, 0));

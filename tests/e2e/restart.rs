@@ -4,24 +4,24 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector};
+use harness::election::TestElection;
 use harness::journal::Pen;
 use harness::kafka::{Broker, Kafka};
-use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::{PROGRAM, stage, with_both_electors};
+use crate::{PROGRAM, election, with_both_electors};
 
 /// A candidate whose job is a shell's script.
-fn script(stage: &Stage, restart: &str, delay: &str, text: &str) -> Candidate {
-    stage.candidate().option("--restart", restart).option("--restart-delay", delay).job(["sh", "-c", text])
+fn script(election: &TestElection, restart: &str, delay: &str, text: &str) -> Candidate {
+    election.candidate().option("--restart", restart).option("--restart-delay", delay).job(["sh", "-c", text])
 }
 
 /// A job that ends as soon as it starts, and is started again at once: at most ten beats a second tell of it, and the regular ones.
 #[test]
 fn a_restart_loop_does_not_flood_the_journal() {
-    let stage = stage(Elector::Log);
-    let job = stage.candidate().job(["true"]).option("--restart", "always").option("--restart-delay", "0");
+    let election = election(Elector::Log);
+    let job = election.candidate().job(["true"]).option("--restart", "always").option("--restart-delay", "0");
     let mut run = job.option("--restart-limit", "none").option("--heartbeat-interval", "1s").start();
     let term = run.await_lead();
     wait::until_true("many runs", || run.events("job_started").len() > 300);
@@ -29,7 +29,7 @@ fn a_restart_loop_does_not_flood_the_journal() {
     run.status();
     let (led, released) = (run.events("leading")[0].at, run.await_release().at);
     let seconds = Duration::from_nanos(released - led).as_secs_f64();
-    let verdicts = stage.verdicts();
+    let verdicts = election.verdicts();
     let beats =
         verdicts.iter().filter(|line| line["record"]["kind"] == "beat" && line["record"]["term"] == term).count();
     #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
@@ -41,7 +41,7 @@ fn a_restart_loop_does_not_flood_the_journal() {
 /// All 256 statuses, and every signal that ends a process, as one candidate after the other sees them.
 #[test]
 fn every_way_to_end() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     // Those that end nobody, and two of the C library's own, which it has its children ignore.
     let others = [17, 18, 19, 20, 21, 22, 23, 28, 32, 33];
     let signals: Vec<u64> = (1..=64).filter(|signal| !others.contains(signal)).collect();
@@ -52,7 +52,7 @@ fn every_way_to_end() {
         kill -$1 $$
         sleep 1000";
     let job = ["sh", "-c", text, "sh"].map(str::to_owned).into_iter().chain(signals.iter().map(u64::to_string));
-    let candidate = stage.candidate().job(job).option("--restart", "always").option("--restart-delay", "0");
+    let candidate = election.candidate().job(job).option("--restart", "always").option("--restart-delay", "0");
     // Whoever runs the tests may ignore some.
     let mut run = candidate.option("--restart-limit", "none").start_behind(&["env", "--default-signal"]);
 
@@ -66,17 +66,17 @@ fn every_way_to_end() {
     wait::until_true("a run that stays", || run.events("job_started").len() > 256 + signals.len());
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 143);
-    stage.close([run]);
+    election.close([run]);
 }
 
 with_both_electors! {
     /// The lead is kept over failures, each of which doubles the delay; the first end with 0 is the end.
     fn on_failure(elector) {
-        let stage = stage(elector);
+        let election = election(elector);
         let text = "echo $NELI_ATTEMPT; [ $NELI_ATTEMPT = 4 ] || exit $NELI_ATTEMPT";
-        let mut first = script(&stage, "on-failure", "100ms", text).start();
+        let mut first = script(&election, "on-failure", "100ms", text).start();
         let term = first.await_lead();
-        let mut second = stage.candidate().start();
+        let mut second = election.candidate().start();
         second.await_event("standby");
         assert_eq!(first.status(), 0);
         assert_eq!(String::from_utf8(first.output()).expect("UTF-8"), "1\n2\n3\n4\n");
@@ -91,7 +91,7 @@ with_both_electors! {
         assert!(second.await_lead() > term);
 
         // What the others can see of it.
-        let beats = stage.verdicts().into_iter().map(|line| line["record"].clone());
+        let beats = election.verdicts().into_iter().map(|line| line["record"].clone());
         let states: Vec<(String, u64)> = beats
             .filter(|record| record["kind"] == "beat" && record["term"] == term)
             .map(|beat| (beat["state"].as_str().unwrap_or_default().to_owned(), beat["attempt"].as_u64().unwrap_or_default()))
@@ -99,36 +99,36 @@ with_both_electors! {
         for attempt in 1..=3 {
             assert!(states.contains(&("restarting".to_owned(), attempt)), "{states:?}");
         }
-        stage.close([second]);
+        election.close([second]);
     }
 }
 
 /// It fails too often here: another machine tries.
 #[test]
 fn too_many_failures() {
-    let stage = stage(Elector::Log);
-    let mut first = script(&stage, "on-failure", "10ms", "exit 3").option("--restart-limit", "2/5m").start();
+    let election = election(Elector::Log);
+    let mut first = script(&election, "on-failure", "10ms", "exit 3").option("--restart-limit", "2/5m").start();
     let term = first.await_lead();
-    let mut second = stage.candidate().start();
+    let mut second = election.candidate().start();
     assert_eq!(first.status(), 84);
     assert_eq!(first.events("job_exited").len(), 3);
     assert_eq!(first.await_release().text("why"), "restart-limit");
     assert_eq!(first.await_event("exiting").text("from"), "neli-run");
     let next = second.await_lead();
     assert!(next > term);
-    stage.await_witness(next);
-    let release = stage.verdicts().into_iter().find(|line| line["record"]["kind"] == "release").expect("a release");
+    election.await_witness(next);
+    let release = election.verdicts().into_iter().find(|line| line["record"]["kind"] == "release").expect("a release");
     assert_eq!((&release["record"]["why"], &release["record"]["exit"]), (&"restart-limit".into(), &3.into()));
-    stage.close([second]);
+    election.close([second]);
 }
 
 /// `--restart-limit none`, and successes: there is no end to it.
 #[test]
 fn without_a_limit() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     for (limit, status) in [("none", 1), ("0/1m", 0)] {
         let text = format!("exit {status}");
-        let mut run = script(&stage, "always", "0", &text).option("--restart-limit", limit).start();
+        let mut run = script(&election, "always", "0", &text).option("--restart-limit", limit).start();
         wait::until_true("many runs", || run.events("job_started").len() > 30);
         run.signal(Signal::SIGKILL);
         run.status();
@@ -139,13 +139,13 @@ fn without_a_limit() {
 #[test]
 fn between_two_runs() {
     for what in ["end", "resign", "stop", "quit"] {
-        let stage = stage(Elector::Log);
-        let mut run = script(&stage, "always", "10m", "exit 7").option("--on-loss", "exit").start();
+        let election = election(Elector::Log);
+        let mut run = script(&election, "always", "10m", "exit 7").option("--on-loss", "exit").start();
         let term = run.await_lead();
         run.await_event("restarting");
         let request = |what: &str, term: &str| {
             let text = format!(r#"{{"v":1,"kind":"request","what":"{what}","term":{term},"by":"me","reason":"why"}}"#);
-            Pen::new(Kafka::shared(), &stage.topic(), &[]).write(&stage.key(), &[text.as_bytes()]);
+            Pen::new(Kafka::shared(), &election.topic(), &[]).write(&election.key(), &[text.as_bytes()]);
         };
         let (why, status) = match what {
             "end" => {
@@ -178,8 +178,8 @@ fn between_two_runs() {
 fn the_lease_ends_between_two_runs() {
     let broker = Broker::own();
     for (on_loss, delay) in [("exit", "10m"), ("standby", "2s")] {
-        let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
-        let candidate = script(&stage, "always", delay, "exit 7").lease("1s").option("--on-loss", on_loss);
+        let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
+        let candidate = script(&election, "always", delay, "exit 7").lease("1s").option("--on-loss", on_loss);
         let mut run = candidate.option("--fence-warning", "0").start();
         let term = run.await_lead();
         run.await_event("restarting");
@@ -204,17 +204,17 @@ fn the_lease_ends_between_two_runs() {
 /// The next run waits for the end of the old tree, and for the delay after that.
 #[test]
 fn one_tree_at_a_time() {
-    let stage = stage(Elector::Log);
-    let job = stage.witness().with("--ignore-stop").with("--daemon").set("--end-ms", 100).set("--status", 1);
+    let election = election(Elector::Log);
+    let job = election.witness().with("--ignore-stop").with("--daemon").set("--end-ms", 100).set("--status", 1);
     let candidate =
-        stage.candidate().job(job.command()).option("--restart", "on-failure").option("--restart-delay", "0");
+        election.candidate().job(job.command()).option("--restart", "on-failure").option("--restart-delay", "0");
     let mut run = candidate.option("--stop-timeout", "300ms").option("--restart-limit", "2/5m").start();
     let term = run.await_lead();
     assert_eq!(run.status(), 84);
-    stage.assert_gone(term);
+    election.assert_gone(term);
 
     // Each run's processes, from their first word to their last: a main process begins a run.
-    let testimony = stage.testimony();
+    let testimony = election.testimony();
     let starts: Vec<u64> = testimony.starts().map(|line| line.at).collect();
     assert_eq!(starts.len(), 3);
     let mut spans: BTreeMap<i32, (u64, u64)> = BTreeMap::new();
@@ -225,7 +225,7 @@ fn one_tree_at_a_time() {
         let across: Vec<_> = spans.values().filter(|(first, last)| first < next && last >= next).collect();
         assert!(across.is_empty(), "alive when the next run began: {across:?}");
     }
-    stage.close([run]);
+    election.close([run]);
 }
 
 /// A command that a deploy has taken away while we stood by is a failed run, with the status of the exec; and no reason not
@@ -233,20 +233,20 @@ fn one_tree_at_a_time() {
 #[test]
 fn a_command_that_is_gone() {
     use std::os::unix::fs::PermissionsExt;
-    let stage = stage(Elector::Log);
-    let command = stage.directory().join("job");
+    let election = election(Elector::Log);
+    let command = election.directory().join("job");
     let write = |mode| {
         // Renamed into its place: a file that is being written to can't be executed.
-        let draft = stage.directory().join("draft");
+        let draft = election.directory().join("draft");
         harness::program::write(&draft, "#!/bin/sh\nexit 0\n");
         std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(mode)).expect("ours");
         std::fs::rename(&draft, &command).expect("renamed");
     };
     for (mode, status) in [(None, 127), (Some(0o644), 126)] {
         write(0o755);
-        let mut leader = stage.candidate().start();
+        let mut leader = election.candidate().start();
         leader.await_lead();
-        let mut once = stage.candidate().job([&command]).start();
+        let mut once = election.candidate().job([&command]).start();
         once.await_event("standby");
         match mode {
             None => std::fs::remove_file(&command).expect("removed"),
@@ -259,14 +259,14 @@ fn a_command_that_is_gone() {
         let exiting = once.await_event("exiting");
         assert_eq!((exiting.number("status"), exiting.text("from")), (u64::try_from(status).expect("positive"), "job"));
         assert_eq!(once.await_release().text("why"), "exited");
-        stage.close([leader]);
+        election.close([leader]);
     }
 
     // It comes back between two tries.
     write(0o755);
-    let mut leader = stage.candidate().start();
+    let mut leader = election.candidate().start();
     leader.await_lead();
-    let mut patient = stage.candidate().job([&command]).option("--restart", "on-failure");
+    let mut patient = election.candidate().job([&command]).option("--restart", "on-failure");
     patient = patient.option("--restart-delay", "200ms").option("--restart-limit", "none");
     let mut patient = patient.start();
     patient.await_event("standby");
@@ -275,21 +275,21 @@ fn a_command_that_is_gone() {
     patient.await_event("restarting");
     write(0o755);
     assert_eq!(patient.status(), 0);
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 /// A supervisor that dies between two runs: its guard releases for it, long before the lease's end.
 #[test]
 fn a_supervisor_that_dies_between_two_runs() {
-    let stage = stage(Elector::Log);
-    let mut first = script(&stage, "always", "10m", "exit 7").lease("50s").start();
+    let election = election(Elector::Log);
+    let mut first = script(&election, "always", "10m", "exit 7").lease("50s").start();
     let term = first.await_lead();
     first.await_event("restarting");
-    let mut second = stage.candidate().lease("50s").start();
+    let mut second = election.candidate().lease("50s").start();
     second.await_event("standby");
     first.signal(Signal::SIGKILL);
     let leading =
         second.await_event_within("leading", Duration::from_secs(15)).expect("the guard releases for the dead");
     assert!(leading.number("term") > term);
-    stage.close([second]);
+    election.close([second]);
 }

@@ -10,19 +10,19 @@ use std::process::Command;
 
 use harness::accounts::{Account, PASSWORD, login};
 use harness::candidate::{Candidate, Elector};
+use harness::election::Answer;
 use harness::journal;
 use harness::network::{Network, Weather};
 use harness::process::Process;
 use harness::rights::Operation::{Create, Describe, Read as Reads, Write as Writes};
 use harness::rights::{Operation, Resource, Rights, Rule};
-use harness::stage::Answer;
 use harness::witness::Event;
 use harness::{not_tested, wait};
 use nix::sys::signal::Signal;
 use nix::unistd::Uid;
 
 use crate::bad_input::{Guarded, assert_refused};
-use crate::{PROGRAM, stage, with_both_electors};
+use crate::{PROGRAM, election, with_both_electors};
 
 mod forget;
 
@@ -62,13 +62,13 @@ impl Tenancy {
     }
 
     fn on(guarded: Guarded, account: Account) -> Self {
-        let (rights, topic) = (Rights::of(&guarded.plain), guarded.stage.topic());
+        let (rights, topic) = (Rights::of(&guarded.plain), guarded.election.topic());
         Self { guarded, rights, account, topic }
     }
 
     fn resource(&self, of: Of) -> Resource<'_> {
         match of {
-            Of::Group => Resource::Group(&self.guarded.stage.group),
+            Of::Group => Resource::Group(&self.guarded.election.group),
             Of::Topic => Resource::Topic(&self.topic),
         }
     }
@@ -90,13 +90,13 @@ impl Tenancy {
     }
 
     fn candidate(&self) -> Candidate {
-        let candidate = self.guarded.candidate(self.guarded.stage.elector(), &[]);
+        let candidate = self.guarded.candidate(self.guarded.election.elector(), &[]);
         candidate.option("--properties", self.properties())
     }
 
     /// Its login, in a file that is nobody else's.
     fn properties(&self) -> PathBuf {
-        let file = self.guarded.stage.directory().join("tenant");
+        let file = self.guarded.election.directory().join("tenant");
         let lines = login(self.account.name(), PASSWORD).into_iter().map(|(key, value)| format!("{key}={value}\n"));
         fs::write(&file, lines.collect::<String>()).expect("written");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("ours");
@@ -106,7 +106,7 @@ impl Tenancy {
     /// What a subcommand shows it.
     fn look(&self, words: &[&str]) -> Answer {
         let mut command = Command::new(PROGRAM);
-        command.args(words).args(["--group", &self.guarded.stage.group, "--brokers", &self.guarded.address]);
+        command.args(words).args(["--group", &self.guarded.election.group, "--brokers", &self.guarded.address]);
         command.arg("--properties").arg(self.properties());
         Answer::of(command)
     }
@@ -121,7 +121,7 @@ impl Tenancy {
             Operation::DescribeConfigs => "DESCRIBE_CONFIGS",
         };
         match of {
-            Of::Group => [format!("group \"{}\"", self.guarded.stage.group), format!("allow {right}")],
+            Of::Group => [format!("group \"{}\"", self.guarded.election.group), format!("allow {right}")],
             Of::Topic => [format!("topic \"{}\"", self.topic), format!("no right to {right}")],
         }
     }
@@ -134,19 +134,19 @@ impl Tenancy {
             assert_refused(run, &words.each_ref().map(String::as_str));
         };
         refuse();
-        assert!(self.guarded.stage.testimony().lines.is_empty(), "no job was started");
+        assert!(self.guarded.election.testimony().lines.is_empty(), "no job was started");
 
-        let mut leader = self.guarded.stage.candidate().start();
+        let mut leader = self.guarded.election.candidate().start();
         let term = leader.await_lead();
-        self.guarded.stage.await_witness(term);
+        self.guarded.election.await_witness(term);
         refuse();
         for event in ["fence_warning", "fenced", "revoked", "superseded", "stopping"] {
             assert!(leader.events(event).is_empty(), "{leader:?}");
         }
-        let testimony = self.guarded.stage.testimony();
+        let testimony = self.guarded.election.testimony();
         assert_eq!(testimony.signals().count(), 0);
         assert!(testimony.lines.iter().all(|line| line.epoch == Some(term)), "one job alone ever ran");
-        self.guarded.stage.close([leader]);
+        self.guarded.election.close([leader]);
     }
 }
 
@@ -155,12 +155,12 @@ with_both_electors! {
     /// warned.
     fn the_least_that_is_enough(elector) {
         let tenancy = Tenancy::new(elector);
-        let stage = &tenancy.guarded.stage;
+        let election = &tenancy.guarded.election;
         tenancy.guarded.create_topic();
         tenancy.allow(needs(elector));
         let mut first = tenancy.candidate().flag("--no-create-topic").start();
         let term = first.await_lead();
-        stage.await_witness(term);
+        election.await_witness(term);
         let warned = || first.events("warning").iter().any(|event| {
             let message = event.text("message");
             message.contains(&tenancy.topic) && message.contains("allow DESCRIBE_CONFIGS")
@@ -170,11 +170,11 @@ with_both_electors! {
         second.await_event("standby");
         first.signal(Signal::SIGKILL);
         let term = second.await_lead();
-        stage.await_witness(term);
-        let verdicts = stage.verdicts();
+        election.await_witness(term);
+        let verdicts = election.verdicts();
         let released = verdicts.iter().rfind(|verdict| verdict["record"]["kind"] == "release").expect("a release");
         assert_eq!(released["record"]["why"], "supervisor-died");
-        stage.close([second]);
+        election.close([second]);
     }
 
     fn without_one_of_them(elector) {
@@ -201,7 +201,7 @@ with_both_electors! {
         tenancy.guarded.create_topic();
         let run = tenancy.candidate().start();
         // Whether the topic or the group is asked for first is librdkafka's choice.
-        assert_refused(run, &[&tenancy.guarded.stage.group, "no right to DESCRIBE"]);
+        assert_refused(run, &[&tenancy.guarded.election.group, "no right to DESCRIBE"]);
         assert_eq!(journal::end(&tenancy.guarded.plain, &tenancy.topic), 0);
     }
 
@@ -214,13 +214,13 @@ with_both_electors! {
         tenancy.allow(&[(Of::Topic, Create)]);
         let mut run = tenancy.candidate().start();
         run.await_lead();
-        tenancy.guarded.stage.close([run]);
+        tenancy.guarded.election.close([run]);
 
         let tenancy = Tenancy::of(Account::Founder, elector);
         tenancy.allow(needs(elector));
         let mut run = tenancy.candidate().start();
         run.await_lead();
-        tenancy.guarded.stage.close([run]);
+        tenancy.guarded.election.close([run]);
     }
 
     /// The job is asked to stop, and gone before its lease is over; another candidate leads. (That READ on the group is gone is
@@ -228,29 +228,29 @@ with_both_electors! {
     fn one_that_is_taken_from_a_leader(elector) {
         for taken in needs(elector) {
             let tenancy = Tenancy::new(elector);
-            let stage = &tenancy.guarded.stage;
+            let election = &tenancy.guarded.election;
             tenancy.guarded.create_topic();
             tenancy.allow(needs(elector));
             // Without WRITE nothing is released: the lease is waited out.
             let mut leader = tenancy.candidate().lease("5s").start();
             let term = leader.await_lead();
-            stage.await_witness(term);
-            let mut successor = stage.candidate().lease("5s").start();
+            election.await_witness(term);
+            let mut successor = election.candidate().lease("5s").start();
             successor.await_event("standby");
 
             tenancy.take(*taken);
             let released = leader.await_release();
-            stage.assert_gone(term);
+            election.assert_gone(term);
             assert_eq!(released.text("why"), "refused", "{leader:?}");
             assert_eq!(released.fields["delivered"].as_bool(), Some(*taken != (Of::Topic, Writes)), "{leader:?}");
             assert_refused_late(&mut leader, &tenancy.words(*taken));
-            let testimony = stage.testimony();
+            let testimony = election.testimony();
             assert!(testimony.of(term).any(|line| line.event == Event::Signal(15)), "it was asked to stop");
             let last = testimony.of(term).next_back().expect("it beat");
             assert!(last.deadline == 0 || last.at < last.deadline, "gone before its lease was over: {last:?}");
             let next = successor.await_lead();
-            stage.await_witness(next);
-            stage.close([successor]);
+            election.await_witness(next);
+            election.close([successor]);
         }
     }
 
@@ -279,13 +279,13 @@ fn a_group_that_may_not_be_joined_whose_coordinator_answers_no_join() {
     let (guarded, wire) = Guarded::behind_a_wire(Elector::Group, &network);
     let tenancy = Tenancy::on(guarded, Account::Tenant);
     tenancy.guarded.create_topic();
-    tenancy.guarded.plain.await_coordinator(&tenancy.guarded.stage.group);
+    tenancy.guarded.plain.await_coordinator(&tenancy.guarded.election.group);
     // The coordinator may be looked for, and not joined.
     tenancy.allow(&[(Of::Topic, Reads), (Of::Topic, Writes), (Of::Group, Describe)]);
     wire.set(Weather { swallows: Some(JOIN_GROUP), ..Weather::default() });
     let words = tenancy.words((Of::Group, Reads));
     assert_refused(tenancy.candidate().start(), &words.each_ref().map(String::as_str));
-    assert!(tenancy.guarded.stage.testimony().lines.is_empty(), "no job was started");
+    assert!(tenancy.guarded.election.testimony().lines.is_empty(), "no job was started");
 }
 
 /// A coordinator that does not answer holds nobody up: the job starts without its answer.
@@ -300,10 +300,10 @@ fn a_group_whose_coordinator_is_not_found() {
     wire.set(Weather { swallows: Some(FIND_COORDINATOR), ..Weather::default() });
     let mut run = tenancy.candidate().flag("-v").start();
     let term = run.await_lead();
-    tenancy.guarded.stage.await_witness(term);
+    tenancy.guarded.election.await_witness(term);
     let debug = run.events("debug");
     assert!(debug.iter().any(|event| event.text("message").contains("may join group")), "{run:?}");
-    tenancy.guarded.stage.close([run]);
+    tenancy.guarded.election.close([run]);
 }
 
 /// DESCRIBE is asked for again and again, too: at the latest when the log's end is.
@@ -314,10 +314,10 @@ fn the_right_to_describe_that_is_taken_from_a_leader() {
     tenancy.allow(needs(Elector::Log));
     let mut leader = tenancy.candidate().start();
     let term = leader.await_lead();
-    tenancy.guarded.stage.await_witness(term);
+    tenancy.guarded.election.await_witness(term);
     tenancy.deny((Of::Topic, Describe));
     assert_refused_late(&mut leader, &tenancy.words((Of::Topic, Describe)));
-    tenancy.guarded.stage.assert_gone(term);
+    tenancy.guarded.election.assert_gone(term);
 }
 
 /// Whoever looks at an election needs READ on the topic, and no more; without it, one line says so.
@@ -325,7 +325,7 @@ fn the_right_to_describe_that_is_taken_from_a_leader() {
 fn to_look_at_an_election() {
     let tenancy = Tenancy::new(Elector::Log);
     tenancy.guarded.create_topic();
-    let mut run = tenancy.guarded.stage.candidate().job(["true"]).start();
+    let mut run = tenancy.guarded.election.candidate().job(["true"]).start();
     assert_eq!(run.status(), 0);
 
     let refused = |right: &str| {
@@ -372,10 +372,10 @@ fn a_job_in_real_time_has_its_guard_and_supervisor_above_it() {
     if !Uid::effective().is_root() {
         return not_tested("only root may schedule in real time");
     }
-    let stage = stage(Elector::Log);
-    let mut run = stage.candidate().option("--on-standby", "exec sleep 9").start_behind(&["chrt", "--fifo", "10"]);
+    let election = election(Elector::Log);
+    let mut run = election.candidate().option("--on-standby", "exec sleep 9").start_behind(&["chrt", "--fifo", "10"]);
     let term = run.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     for round in 0..2 {
         let shown = |process| scheduling(process);
         let job = run.await_job();
@@ -383,7 +383,7 @@ fn a_job_in_real_time_has_its_guard_and_supervisor_above_it() {
         if round == 0 {
             run.guard().signal(Signal::SIGKILL);
             run.await_event("guard_lost");
-            let next = stage.await_witness_after(term);
+            let next = election.await_witness_after(term);
             wait::until_true("its job", || run.events("job_started").iter().any(|event| event.number("term") == next));
         }
     }
@@ -393,7 +393,7 @@ fn a_job_in_real_time_has_its_guard_and_supervisor_above_it() {
         // One watches over the main thread, and goes before it.
         Process::find(thread).is_none_or(|thread| [(1, 11), (1, 12)].contains(&scheduling(thread)))
     }));
-    stage.close([run]);
+    election.close([run]);
 }
 
 /// Nothing is above the highest priority, and not everybody may have the next one.
@@ -402,10 +402,10 @@ fn a_priority_that_the_guard_can_not_be_above_is_refused() {
     if !Uid::effective().is_root() {
         return not_tested("only root may schedule in real time");
     }
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let bounded = ["chrt", "--fifo", "10", "setpriv", "--bounding-set=-sys_nice", "--"];
     for (behind, said) in [(&["chrt", "--fifo", "99"] as &[&str], "chrt -f 98"), (&bounded, "ulimit -r 11")] {
-        let mut run = stage.candidate().start_behind(behind);
+        let mut run = election.candidate().start_behind(behind);
         assert_eq!(run.status(), 125);
         let lines = run.strange_lines().join("\n");
         assert!(lines.contains(said), "{lines}");

@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use harness::candidate::{Candidate, Elector, Running};
-use harness::stage::Stage;
+use harness::election::TestElection;
 use harness::wait;
 use harness::witness::{Event, Testimony};
 use nix::sys::signal::Signal;
 
-use crate::{stage, with_both_electors};
+use crate::{election, with_both_electors};
 
 /// A candidate for these roles. The witnesses of each role write to a file of their own: terms of two roles may have one number.
-pub(crate) fn candidate(stage: &Stage, roles: &str) -> Candidate {
+pub(crate) fn candidate(election: &TestElection, roles: &str) -> Candidate {
     let mut words = vec!["sh".into(), "-c".into(), "exec \"$0\" \"$1.$NELI_ROLE\"".into()];
-    words.extend(stage.witness().command());
-    stage.candidate().option("--roles", roles).job(words)
+    words.extend(election.witness().command());
+    election.candidate().option("--roles", roles).job(words)
 }
 
 /// How `--roles` of so many calls each.
@@ -41,28 +41,28 @@ pub(crate) fn led(candidate: &Running) -> BTreeMap<String, u64> {
 }
 
 /// Whether each of the roles is led by one of them, and its job beats under that term.
-pub(crate) fn are_all_led(stage: &Stage, candidates: &[Running], roles: &[String]) -> bool {
+pub(crate) fn are_all_led(election: &TestElection, candidates: &[Running], roles: &[String]) -> bool {
     let terms: Vec<BTreeMap<String, u64>> = candidates.iter().map(led).collect();
     roles.iter().all(|role| {
         let term = terms.iter().filter_map(|led| led.get(role)).max();
-        term.is_some_and(|term| testimony(stage, role).of(*term).any(|line| line.event == Event::Beat))
+        term.is_some_and(|term| testimony(election, role).of(*term).any(|line| line.event == Event::Beat))
     })
 }
 
 /// Ends all of it: no job is left, and no two of one role ever ran at one time.
-pub(crate) fn close(stage: &Stage, candidates: Vec<Running>, roles: &[String]) {
-    stage.close(candidates);
+pub(crate) fn close(election: &TestElection, candidates: Vec<Running>, roles: &[String]) {
+    election.close(candidates);
     for role in roles {
-        let testimony = testimony(stage, role);
+        let testimony = testimony(election, role);
         assert!(testimony.alive(None).is_empty(), "role {role}: orphans");
         assert!(testimony.overlaps().is_empty(), "role {role}: {:?}", testimony.overlaps());
     }
 }
 
 /// When each run of a role was first and last seen to run, in order: a term in one partition may have the number of one in another.
-pub(crate) fn runs(stage: &Stage, role: &str) -> Vec<(u64, u64)> {
+pub(crate) fn runs(election: &TestElection, role: &str) -> Vec<(u64, u64)> {
     let mut runs: BTreeMap<i32, (u64, u64)> = BTreeMap::new();
-    for line in testimony(stage, role).lines {
+    for line in testimony(election, role).lines {
         let (first, last) = runs.entry(line.pid).or_insert((line.at, line.at));
         (*first, *last) = (line.at.min(*first), line.at.max(*last));
     }
@@ -71,53 +71,53 @@ pub(crate) fn runs(stage: &Stage, role: &str) -> Vec<(u64, u64)> {
     runs
 }
 
-fn testimony(stage: &Stage, role: &str) -> Testimony {
-    Testimony::read(&stage.directory().join(format!("witness.{role}")))
+fn testimony(election: &TestElection, role: &str) -> Testimony {
+    Testimony::read(&election.directory().join(format!("witness.{role}")))
 }
 
 with_both_electors! {
     /// Each role is led by one of two candidates, and its job knows which it is.
     fn each_role_is_led_by_one(elector) {
-        let stage = stage(elector);
+        let election = election(elector);
         let roles = numbers(3);
-        let candidates = vec![candidate(&stage, "3").start(), candidate(&stage, "3").start()];
-        wait::until_true("a job of each role", || are_all_led(&stage, &candidates, &roles));
-        close(&stage, candidates, &roles);
+        let candidates = vec![candidate(&election, "3").start(), candidate(&election, "3").start()];
+        wait::until_true("a job of each role", || are_all_led(&election, &candidates, &roles));
+        close(&election, candidates, &roles);
     }
 
     /// More roles than partitions: several elections share one.
     fn roles_share_a_partition(elector) {
-        let stage = stage(elector);
-        let mut first = candidate(&stage, "2").start();
+        let election = election(elector);
+        let mut first = candidate(&election, "2").start();
         first.await_event("topic_created");
         wait::until_true("a lead of both", || led(&first).len() == 2);
         first.signal(Signal::SIGTERM);
         first.status();
         let roles = numbers(7);
-        let candidates = vec![candidate(&stage, "7").start(), candidate(&stage, "7").start()];
-        wait::until_true("a job of each role", || are_all_led(&stage, &candidates, &roles));
-        close(&stage, candidates, &roles);
+        let candidates = vec![candidate(&election, "7").start(), candidate(&election, "7").start()];
+        wait::until_true("a job of each role", || are_all_led(&election, &candidates, &roles));
+        close(&election, candidates, &roles);
     }
 
     /// Named roles: the job is given the name of its own, and all of them as they were typed.
     fn roles_have_names(elector) {
-        let stage = stage(elector);
+        let election = election(elector);
         let job = ["sh", "-c", "echo \"$NELI_ROLE of $NELI_ROLES\" >&2; exec sleep 1000"];
-        let mut candidate = stage.candidate().option("--roles", "ingest,bill").job(job).start();
+        let mut candidate = election.candidate().option("--roles", "ingest,bill").job(job).start();
         wait::until_true("a line of each job", || {
             let lines: BTreeSet<String> = candidate.strange_lines().into_iter().collect();
             lines == BTreeSet::from(["ingest of ingest,bill".to_owned(), "bill of ingest,bill".to_owned()])
         });
         candidate.signal(Signal::SIGTERM);
         assert_eq!(candidate.status(), 143);
-        stage.close([candidate]);
+        election.close([candidate]);
     }
 
     /// The job that ran here has ended with 0, and the other role has none: 143 is the highest status.
     fn a_stop_says_that_a_role_had_no_job(elector) {
-        let stage = stage(elector);
+        let election = election(elector);
         let job = ["sh", "-c", "trap 'exit 0' TERM; echo ready >&2; while :; do sleep 0.01; done"];
-        let mut candidate = stage.candidate().option("--roles", "2").option("--max-roles", "1").job(job).start();
+        let mut candidate = election.candidate().option("--roles", "2").option("--max-roles", "1").job(job).start();
         wait::until_true("a job", || !candidate.strange_lines().is_empty());
         candidate.signal(Signal::SIGTERM);
         assert_eq!(candidate.status(), 143);
@@ -127,67 +127,67 @@ with_both_electors! {
 
     /// With `--restart no` a role whose job has ended is left to others; the process ends with the last, with the highest status.
     fn a_role_whose_job_ends_is_stood_for_no_more(elector) {
-        let stage = stage(elector);
+        let election = election(elector);
         let job = ["sh", "-c", "exit $((NELI_ROLE + 3))"];
-        let mut candidate = stage.candidate().option("--roles", "3").option("--restart", "no").job(job).start();
+        let mut candidate = election.candidate().option("--roles", "3").option("--restart", "no").job(job).start();
         assert_eq!(candidate.status(), 5);
         let started: BTreeSet<String> = candidate.events("job_started").iter().map(role_of).collect();
         assert_eq!((candidate.count("job_started"), started), (3, numbers(3).into_iter().collect()));
-        stage.close([candidate]);
+        election.close([candidate]);
     }
 
     /// What ends is run again where it is: `--restart` is always, unless given.
     fn a_job_that_ends_is_run_again(elector) {
-        let stage = stage(elector);
+        let election = election(elector);
         let job = ["sh", "-c", "test \"$NELI_ATTEMPT\" = 1 || exec sleep 1000"];
-        let candidate = stage.candidate().option("--roles", "2").option("--restart-delay", "10ms").job(job).start();
+        let candidate = election.candidate().option("--roles", "2").option("--restart-delay", "10ms").job(job).start();
         wait::until_true("a second run of both", || {
             let second = candidate.events("job_started");
             let second = second.iter().filter(|event| event.fields["attempt"].as_u64() == Some(2));
             second.map(role_of).collect::<BTreeSet<_>>().len() == 2
         });
-        stage.close([candidate]);
+        election.close([candidate]);
     }
 
     /// A role that is led elsewhere has no guard here any more: one is started with the next claim.
     fn a_role_that_is_led_elsewhere_has_no_guard_here(elector) {
-        let stage = stage(elector);
+        let election = election(elector);
         let roles = numbers(4);
-        let candidates = vec![candidate(&stage, "4").start(), candidate(&stage, "4").start()];
+        let candidates = vec![candidate(&election, "4").start(), candidate(&election, "4").start()];
         wait::until_true("as many guards as roles that are led", || {
-            are_all_led(&stage, &candidates, &roles) && candidates.iter().all(|candidate| {
+            are_all_led(&election, &candidates, &roles) && candidates.iter().all(|candidate| {
                 let children = candidate.process().children();
                 let guards = children.iter().filter(|child| child.name().as_deref() == Some("neli-guard")).count();
                 guards == led(candidate).len() && guards == 2
             })
         });
-        close(&stage, candidates, &roles);
+        close(&election, candidates, &roles);
     }
 
     /// One of a killed supervisor's guards has the terms of all of them released, and nobody waits for a lease's end.
     fn the_roles_of_a_killed_supervisor_are_released(elector) {
-        let stage = stage(elector);
+        let election = election(elector);
         let roles = numbers(8);
-        let patient = || candidate(&stage, "8").option("--spread", "no").lease("50s");
+        let patient = || candidate(&election, "8").option("--spread", "no").lease("50s");
         let first = patient().start();
-        wait::until_true("a job of each role", || are_all_led(&stage, std::slice::from_ref(&first), &roles));
+        wait::until_true("a job of each role", || are_all_led(&election, std::slice::from_ref(&first), &roles));
         let second = patient().start();
         wait::until_true("a standby for each role", || second.count("standby") >= roles.len());
         first.signal(Signal::SIGKILL);
         // Within less than the lease.
         wait::until_true("a lead of each role elsewhere", || led(&second).len() == roles.len());
-        close(&stage, vec![first, second], &roles);
+        close(&election, vec![first, second], &roles);
     }
 
     /// Of many roles that are claimed at once most guards wait their turn. Whoever is stopped then releases each of them.
     fn a_stop_while_guards_wait_releases_each_role(elector) {
-        let stage = stage(elector);
+        let election = election(elector);
         let roles = numbers(40);
-        let mut candidate = candidate(&stage, "40").start();
+        let mut candidate = candidate(&election, "40").start();
         wait::until_true("a first lead", || candidate.count("leading") > 0);
         candidate.signal(Signal::SIGTERM);
         candidate.status();
         assert_eq!((candidate.count("released"), candidate.count("fenced")), (candidate.count("claiming"), 0));
-        close(&stage, vec![candidate], &roles);
+        close(&election, vec![candidate], &roles);
     }
 }

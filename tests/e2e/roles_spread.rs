@@ -4,25 +4,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use harness::candidate::{Elector, Event, Running};
+use harness::election::TestElection;
 use harness::kafka::Kafka;
-use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 
 use crate::roles::{are_all_led, candidate, close, led, numbers, role_of, runs};
-use crate::{stage, with_both_electors};
+use crate::{election, with_both_electors};
 
 /// Waits until each leads as many roles as any other, or one more; with the group, those that it has assigned.
 ///
 /// Who has not taken a role that was handed to it is handed none for a minute: under load that may happen, and is waited for.
-fn await_fair(stage: &Stage, candidates: &[Running], roles: &[String]) {
+fn await_fair(election: &TestElection, candidates: &[Running], roles: &[String]) {
     const BAR: Duration = Duration::from_secs(60);
     let fair = roles.len() / candidates.len()..=roles.len().div_ceil(candidates.len());
     let are_fair = || {
-        are_all_led(stage, candidates, roles)
+        are_all_led(election, candidates, roles)
             && candidates.iter().all(|candidate| {
                 let led: BTreeSet<String> = led(candidate).into_keys().collect();
-                fair.contains(&led.len()) && (stage.elector() == Elector::Log || led == assigned(candidate))
+                fair.contains(&led.len()) && (election.elector() == Elector::Log || led == assigned(candidate))
             })
     };
     let within = BAR + wait::PATIENCE;
@@ -71,67 +71,67 @@ fn stop(candidate: &mut Running) {
 with_both_electors! {
     /// A join, another, and a leave: shares are fair after each, and a join moves no more than it takes.
     fn shares_are_fair_after_each_join_and_leave(elector) {
-        let stage = stage(elector);
+        let election = election(elector);
         let roles = numbers(7);
-        let mut candidates = vec![candidate(&stage, "7").start()];
-        await_fair(&stage, &candidates, &roles);
+        let mut candidates = vec![candidate(&election, "7").start()];
+        await_fair(&election, &candidates, &roles);
         for joins in [3, 2] {
             let before: usize = candidates.iter().map(handed_over).sum();
             let logged: Vec<usize> = candidates.iter().map(|candidate| candidate.history().len()).collect();
-            candidates.push(candidate(&stage, "7").start());
-            await_fair(&stage, &candidates, &roles);
+            candidates.push(candidate(&election, "7").start());
+            await_fair(&election, &candidates, &roles);
             let moved = candidates.iter().map(handed_over).sum::<usize>() - before;
             let needed = joins + claimed_in_its_place(&candidates, &logged);
             assert_eq!(moved, needed, "{:?}", candidates.iter().map(led).collect::<Vec<_>>());
         }
         let mut first = candidates.remove(0);
         stop(&mut first);
-        await_fair(&stage, &candidates, &roles);
+        await_fair(&election, &candidates, &roles);
         candidates.push(first);
-        close(&stage, candidates, &roles);
+        close(&election, candidates, &roles);
     }
 
     /// Each is replaced in turn, without a wait for the one before.
     fn a_rolling_restart_ends_fair(elector) {
-        let stage = stage(elector);
+        let election = election(elector);
         let roles = numbers(6);
-        let mut candidates: Vec<Running> = (0..3).map(|_| candidate(&stage, "6").start()).collect();
-        await_fair(&stage, &candidates, &roles);
+        let mut candidates: Vec<Running> = (0..3).map(|_| candidate(&election, "6").start()).collect();
+        await_fair(&election, &candidates, &roles);
         for replaced in &mut candidates {
             stop(replaced);
-            *replaced = candidate(&stage, "6").start();
+            *replaced = candidate(&election, "6").start();
             replaced.await_event("standby");
         }
-        await_fair(&stage, &candidates, &roles);
-        close(&stage, candidates, &roles);
+        await_fair(&election, &candidates, &roles);
+        close(&election, candidates, &roles);
     }
 
     /// One candidate's death moves its roles only.
     fn a_death_moves_the_dead_ones_roles_only(elector) {
-        let stage = stage(elector);
+        let election = election(elector);
         let roles = numbers(8);
-        let mut candidates: Vec<Running> = (0..3).map(|_| candidate(&stage, "8").start()).collect();
-        await_fair(&stage, &candidates, &roles);
+        let mut candidates: Vec<Running> = (0..3).map(|_| candidate(&election, "8").start()).collect();
+        await_fair(&election, &candidates, &roles);
         let dead = candidates.remove(0);
         let before: Vec<BTreeMap<String, u64>> = candidates.iter().map(led).collect();
         dead.signal(Signal::SIGKILL);
-        await_fair(&stage, &candidates, &roles);
+        await_fair(&election, &candidates, &roles);
         for (candidate, before) in candidates.iter().zip(before) {
             let now = led(candidate);
             assert!(before.iter().all(|role| now.get(role.0) == Some(role.1)), "{before:?} became {now:?}");
         }
-        close(&stage, candidates, &roles);
+        close(&election, candidates, &roles);
     }
 
     /// What is beyond the limits is led by nobody, until somebody comes who has room.
     fn no_process_leads_more_roles_than_its_limit(elector) {
-        let stage = stage(elector);
+        let election = election(elector);
         let roles = numbers(5);
-        let of_two = || candidate(&stage, "5").option("--max-roles", "2").start();
+        let of_two = || candidate(&election, "5").option("--max-roles", "2").start();
         let mut candidates = vec![of_two(), of_two()];
         wait::until_true("four roles that are led", || candidates.iter().map(|candidate| led(candidate).len()).sum::<usize>() == 4);
-        candidates.push(candidate(&stage, "5").start());
-        wait::until_true("all of them", || are_all_led(&stage, &candidates, &roles));
+        candidates.push(candidate(&election, "5").start());
+        wait::until_true("all of them", || are_all_led(&election, &candidates, &roles));
         for candidate in &candidates[..2] {
             let mut led = BTreeSet::new();
             for event in candidate.history() {
@@ -143,14 +143,14 @@ with_both_electors! {
                 assert!(led.len() <= 2, "{led:?} at {event:?}");
             }
         }
-        close(&stage, candidates, &roles);
+        close(&election, candidates, &roles);
     }
 
     /// `--spread no`: whoever joins is given nothing before somebody goes.
     fn where_nothing_is_spread_nothing_moves(elector) {
-        let stage = stage(elector);
+        let election = election(elector);
         let roles = numbers(4);
-        let start = || candidate(&stage, "4").option("--spread", "no").start();
+        let start = || candidate(&election, "4").option("--spread", "no").start();
         let mut first = start();
         wait::until_true("all of them led", || led(&first).len() == 4);
         let second = start();
@@ -164,54 +164,54 @@ with_both_electors! {
         let candidates = vec![first, second];
         wait::until_true("all of them led by the other", || led(&candidates[1]).len() == 4);
         assert_eq!((candidates[0].count("leading"), handed_over(&candidates[0])), (4, 0));
-        close(&stage, candidates, &roles);
+        close(&election, candidates, &roles);
     }
 
     /// Another order of the names would have two candidates lead one role: the later one does not start, and names the other.
     fn a_candidate_that_maps_a_role_elsewhere_does_not_start(elector) {
-        let stage = stage(elector);
+        let election = election(elector);
         let roles = ["ingest", "bill"].map(str::to_owned);
-        let first = vec![candidate(&stage, "ingest,bill").option("--name", "web1").start()];
-        wait::until_true("a job of both", || are_all_led(&stage, &first, &roles));
-        let mut other = candidate(&stage, "bill,ingest").start();
+        let first = vec![candidate(&election, "ingest,bill").option("--name", "web1").start()];
+        wait::until_true("a job of both", || are_all_led(&election, &first, &roles));
+        let mut other = candidate(&election, "bill,ingest").start();
         assert_eq!(other.status(), 125);
         let error = other.await_event("error");
         let expected = "--roles bill,ingest on 2 partitions: role bill would be in partition 0, and web1 has it in partition 1";
         assert!(error.text("message").starts_with(expected), "{error:?}");
         assert_eq!(other.count("leading"), 0);
-        close(&stage, first, &roles);
+        close(&election, first, &roles);
     }
 
     /// Partitions that are added to the topic change nothing for those that run, and each is told of them once. Who starts then would look for
     /// roles in the new ones.
     fn partitions_may_be_added_under_running_candidates(elector) {
-        let stage = stage(elector);
+        let election = election(elector);
         let roles = numbers(5);
-        Kafka::shared().create_partitioned_topic(&stage.topic(), 3);
-        let mut candidates: Vec<Running> = (0..2).map(|_| candidate(&stage, "5").start()).collect();
-        wait::until_true("a lead of each", || are_all_led(&stage, &candidates, &roles) && candidates.iter().all(|it| !led(it).is_empty()));
+        Kafka::shared().create_partitioned_topic(&election.topic(), 3);
+        let mut candidates: Vec<Running> = (0..2).map(|_| candidate(&election, "5").start()).collect();
+        wait::until_true("a lead of each", || are_all_led(&election, &candidates, &roles) && candidates.iter().all(|it| !led(it).is_empty()));
         let message = |candidate: &Running| {
             let has_grown = |event: &Event| event.text("message").contains("had 3 partitions and has 6 now");
             candidate.events("warning").iter().filter(|event| has_grown(event)).count()
         };
-        Kafka::shared().add_partitions(&stage.topic(), 6);
+        Kafka::shared().add_partitions(&election.topic(), 6);
         wait::until_true("a warning of each", || candidates.iter().all(|candidate| message(candidate) == 1));
-        let mut new = candidate(&stage, "5").start();
+        let mut new = candidate(&election, "5").start();
         assert_eq!(new.status(), 125);
         stop(&mut candidates[0]);
         wait::until_true("all of them led by the other", || led(&candidates[1]).len() == 5);
         assert_eq!(message(&candidates[1]), 1);
-        close(&stage, candidates, &roles);
+        close(&election, candidates, &roles);
     }
 
     /// A number of roles beside names: other elections, in which no role is handed to whoever does not stand for it. Each says so.
     fn a_candidate_that_shares_no_role_is_named_and_given_none(elector) {
-        let stage = stage(elector);
+        let election = election(elector);
         let of_five = numbers(5);
-        let five = vec![candidate(&stage, "5").option("--name", "web1").start()];
-        wait::until_true("a job of each number", || are_all_led(&stage, &five, &of_five));
+        let five = vec![candidate(&election, "5").option("--name", "web1").start()];
+        wait::until_true("a job of each number", || are_all_led(&election, &five, &of_five));
         let named = ["ingest", "bill"].map(str::to_owned);
-        let two = vec![candidate(&stage, "ingest,bill").option("--name", "web2").start()];
+        let two = vec![candidate(&election, "ingest,bill").option("--name", "web2").start()];
         for (candidate, message) in [
             (&two[0], "web1 stands in this group for other roles (0 to 4), and for none of those here (ingest, bill)"),
             (&five[0], "web2 stands in this group for other roles (ingest, bill), and for none of those here (0 to 4)"),
@@ -219,34 +219,34 @@ with_both_electors! {
             let is_warned = || candidate.events("warning").iter().any(|warning| warning.text("message").starts_with(message));
             wait::until_true("a warning of the other", is_warned);
         }
-        wait::until_true("a job of each role", || are_all_led(&stage, &five, &of_five) && are_all_led(&stage, &two, &named));
+        wait::until_true("a job of each role", || are_all_led(&election, &five, &of_five) && are_all_led(&election, &two, &named));
         for candidate in [&five[0], &two[0]] {
             let released = candidate.events("released");
             assert!(released.iter().all(|event| event.text("why") != "spread"), "{released:?}");
         }
-        close(&stage, five, &of_five);
-        close(&stage, two, &named);
+        close(&election, five, &of_five);
+        close(&election, two, &named);
     }
 
     /// The documented way to another mapping: all candidates are stopped first. A new topic may be used then, as for fewer partitions.
     fn with_all_stopped_a_role_may_be_mapped_elsewhere(elector) {
-        let stage = stage(elector);
+        let election = election(elector);
         let roles = ["ingest", "bill"].map(str::to_owned);
         let mut all: Vec<Running> = Vec::new();
         for (before, (typed, topic)) in (0..).zip([("ingest,bill", ""), ("bill,ingest", ""), ("ingest,bill", "another")]) {
             let of_mapping = || match topic {
-                "" => candidate(&stage, typed),
-                another => candidate(&stage, typed).option("--topic", format!("{}.{another}", stage.topic())),
+                "" => candidate(&election, typed),
+                another => candidate(&election, typed).option("--topic", format!("{}.{another}", election.topic())),
             };
             let mut candidates = vec![of_mapping().start(), of_mapping().start()];
-            wait::until_true("another run of both", || roles.iter().all(|role| runs(&stage, role).len() > before));
+            wait::until_true("another run of both", || roles.iter().all(|role| runs(&election, role).len() > before));
             candidates.iter_mut().for_each(stop);
             all.append(&mut candidates);
         }
         for role in &roles {
-            let runs = runs(&stage, role);
+            let runs = runs(&election, role);
             assert!(runs.len() >= 3 && runs.windows(2).all(|pair| pair[0].1 < pair[1].0), "role {role}: {runs:?}");
         }
-        stage.close(all);
+        election.close(all);
     }
 }

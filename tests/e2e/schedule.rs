@@ -5,41 +5,41 @@ use std::path::PathBuf;
 
 use harness::candidate::{Candidate, Elector, Running};
 use harness::cluster::Cluster;
+use harness::election::TestElection;
 use harness::journal::Pen;
 use harness::kafka::Kafka;
 use harness::network::{Flow, Weather};
-use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 
 use crate::window::{WallClock, key};
-use crate::{PROGRAM, stage, with_both_electors};
+use crate::{PROGRAM, election, with_both_electors};
 
 const DAY: u64 = 24 * 60 * 60;
 const HOUR: u64 = 60 * 60;
 
 /// A machine whose job writes a line when it begins, and then does this.
-fn daemon(stage: &Stage, name: &str, schedule: &str, script: &str) -> Candidate {
-    let script = format!("echo $NELI_NAME $NELI_WINDOW_START >> {}; {script}", runs_of(stage).display());
-    stage.candidate().option("--schedule", schedule).option("--name", name).job(["sh", "-c", &script])
+fn daemon(election: &TestElection, name: &str, schedule: &str, script: &str) -> Candidate {
+    let script = format!("echo $NELI_NAME $NELI_WINDOW_START >> {}; {script}", runs_of(election).display());
+    election.candidate().option("--schedule", schedule).option("--name", name).job(["sh", "-c", &script])
 }
 
-fn runs_of(stage: &Stage) -> PathBuf {
-    stage.directory().join("runs")
+fn runs_of(election: &TestElection) -> PathBuf {
+    election.directory().join("runs")
 }
 
 /// Who ran so far, in which window.
-fn runs(stage: &Stage) -> Vec<String> {
-    fs::read_to_string(runs_of(stage)).unwrap_or_default().lines().map(str::to_owned).collect()
+fn runs(election: &TestElection) -> Vec<String> {
+    fs::read_to_string(runs_of(election)).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
 /// The windows in which it ran.
-fn windows(stage: &Stage) -> Vec<String> {
-    runs(stage).iter().filter_map(|run| run.split_once(' ')).map(|(_, window)| window.to_owned()).collect()
+fn windows(election: &TestElection) -> Vec<String> {
+    runs(election).iter().filter_map(|run| run.split_once(' ')).map(|(_, window)| window.to_owned()).collect()
 }
 
-fn await_runs(stage: &Stage, count: usize) {
-    wait::until_true("runs", || runs(stage).len() >= count);
+fn await_runs(election: &TestElection, count: usize) {
+    wait::until_true("runs", || runs(election).len() >= count);
 }
 
 fn stop(mut daemon: Running) {
@@ -50,23 +50,23 @@ fn stop(mut daemon: Running) {
 with_both_electors! {
     /// Two daemons, every second: each window has one run, also while one of them is killed.
     fn one_of_them_runs_the_job_at_each_time(elector) {
-        let stage = stage(elector);
-        let mut first = daemon(&stage, "a", "every 1s", "true").lease("2s").start();
+        let election = election(elector);
+        let mut first = daemon(&election, "a", "every 1s", "true").lease("2s").start();
         first.await_lead();
-        let mut second = daemon(&stage, "b", "every 1s", "true").lease("2s").start();
+        let mut second = daemon(&election, "b", "every 1s", "true").lease("2s").start();
         second.await_event("standby");
-        await_runs(&stage, 3);
+        await_runs(&election, 3);
         assert_eq!(first.events("leading").len(), 1, "the lead is kept: {first:?}");
         // Supervisor, guard and job.
         drop(first);
         second.await_lead();
-        let before = runs(&stage).len();
-        await_runs(&stage, before + 3);
+        let before = runs(&election).len();
+        await_runs(&election, before + 3);
         let skipped = second.await_event("window_skipped");
         // It may have died in a run.
         assert!(["nobody-led", "unfinished"].contains(&skipped.text("why")), "{skipped:?}");
         stop(second);
-        let windows = windows(&stage);
+        let windows = windows(&election);
         let mut sorted = windows.clone();
         sorted.sort();
         sorted.dedup();
@@ -78,10 +78,10 @@ with_both_electors! {
 #[test]
 fn a_window_that_was_not_done_is_caught_up() {
     for catch_up in ["last", "none"] {
-        let stage = stage(Elector::Log);
-        let clock = WallClock::new(&stage, "clock", HOUR);
+        let election = election(Elector::Log);
+        let clock = WallClock::new(&election, "clock", HOUR);
         let daemon = |name: &str| {
-            let daemon = daemon(&stage, name, "@daily", "true").lease("2s").option("--catch-up", catch_up);
+            let daemon = daemon(&election, name, "@daily", "true").lease("2s").option("--catch-up", catch_up);
             clock.candidate(daemon)
         };
         let mut first = daemon("a").start();
@@ -93,7 +93,7 @@ fn a_window_that_was_not_done_is_caught_up() {
         let mut second = daemon("b").start();
         assert_eq!(second.await_event("window_awaited").text("next"), key(2));
         let expected = if catch_up == "last" { vec![format!("b {}", key(1))] } else { Vec::new() };
-        assert_eq!(runs(&stage), expected);
+        assert_eq!(runs(&election), expected);
         assert_eq!(second.events("window_skipped").is_empty(), catch_up == "last");
         stop(second);
     }
@@ -102,42 +102,42 @@ fn a_window_that_was_not_done_is_caught_up() {
 /// The clock is set back over a window's edge, and forward again: no window is run twice, and what is not run is told.
 #[test]
 fn a_clock_that_is_set_runs_nothing_twice() {
-    let stage = stage(Elector::Log);
-    let clock = WallClock::new(&stage, "clock", HOUR);
-    let mut daemon = clock.candidate(daemon(&stage, "a", "@daily", "true")).start();
+    let election = election(Elector::Log);
+    let clock = WallClock::new(&election, "clock", HOUR);
+    let mut daemon = clock.candidate(daemon(&election, "a", "@daily", "true")).start();
     daemon.await_event("window_awaited");
     clock.set(DAY);
-    await_runs(&stage, 1);
+    await_runs(&election, 1);
     daemon.await_event("window_awaited");
     clock.set(DAY - HOUR);
     wait::until_true("a warning", || daemon.warnings_with("was set back").len() == 1);
     clock.set(DAY + HOUR);
     clock.set(4 * DAY);
-    await_runs(&stage, 2);
+    await_runs(&election, 2);
     let skipped = daemon.await_event("window_skipped");
     assert_eq!((skipped.text("why"), skipped.text("from"), skipped.text("until")), ("clock-set", &*key(2), &*key(4)));
-    assert_eq!(windows(&stage), [key(1), key(4)]);
+    assert_eq!(windows(&election), [key(1), key(4)]);
     stop(daemon);
 }
 
 /// A run that goes on when the next time comes, and one that fails: both are told, and the daemon goes on.
 #[test]
 fn windows_during_a_run_are_skipped_and_a_failure_ends_nothing() {
-    let stage = stage(Elector::Log);
-    let go = stage.directory().join("go");
-    let clock = WallClock::new(&stage, "clock", HOUR);
+    let election = election(Elector::Log);
+    let go = election.directory().join("go");
+    let clock = WallClock::new(&election, "clock", HOUR);
     let job = format!("until [ -e {} ]; do sleep 0.01; done; exit 3", go.display());
-    let mut daemon = clock.candidate(daemon(&stage, "a", "0 0 * * *", &job)).start();
+    let mut daemon = clock.candidate(daemon(&election, "a", "0 0 * * *", &job)).start();
     daemon.await_event("window_awaited");
     clock.set(DAY);
-    await_runs(&stage, 1);
+    await_runs(&election, 1);
     clock.set(3 * DAY);
     fs::write(&go, "").expect("ours");
     let skipped = daemon.await_event("window_skipped");
     assert_eq!((skipped.text("why"), skipped.text("from"), skipped.text("until")), ("overrun", &*key(2), &*key(4)));
     clock.set(4 * DAY);
-    await_runs(&stage, 2);
-    assert_eq!(windows(&stage), [key(1), key(4)]);
+    await_runs(&election, 2);
+    assert_eq!(windows(&election), [key(1), key(4)]);
     assert_eq!(daemon.events("leading").len(), 1);
     stop(daemon);
 }
@@ -145,12 +145,12 @@ fn windows_during_a_run_are_skipped_and_a_failure_ends_nothing() {
 /// What is recorded is one record an election, of the newest window.
 #[test]
 fn the_newest_window_is_what_is_recorded() {
-    let stage = stage(Elector::Log);
-    let daemon = daemon(&stage, "a", "every 1s", "true").start();
-    await_runs(&stage, 2);
+    let election = election(Elector::Log);
+    let daemon = daemon(&election, "a", "every 1s", "true").start();
+    await_runs(&election, 2);
     stop(daemon);
-    let raw = harness::journal::read(Kafka::shared(), &format!("{}.once", stage.topic()));
-    let key = stage.key();
+    let raw = harness::journal::read(Kafka::shared(), &format!("{}.once", election.topic()));
+    let key = election.key();
     let of_place = |suffix: &str| format!("{key}{suffix}").into_bytes();
     assert!(raw.iter().all(|record| record.key == of_place("") || record.key == of_place("%attempt")), "{raw:?}");
 }
@@ -160,8 +160,8 @@ fn the_newest_window_is_what_is_recorded() {
 #[test]
 fn facts_that_take_longer_than_half_a_lease_are_read_over_several_leads() {
     let cluster = Cluster::start(1, 1);
-    let stage = Stage::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
-    let name = format!("{}.once", stage.topic());
+    let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
+    let name = format!("{}.once", election.topic());
     cluster.kafka().create_topic(&name, &[("cleanup.policy", "compact")]);
     let of_another = "x".repeat(1_000);
     let pen = Pen::new(&cluster.kafka(), &name, &[("batch.size", "8192")]);
@@ -169,9 +169,9 @@ fn facts_that_take_longer_than_half_a_lease_are_read_over_several_leads() {
     // The records take 8 s. One answer of the usual size takes longer than librdkafka waits for it.
     let slow = Weather { back: Flow::Trickle(50_000), ..Weather::default() };
     cluster.wire(0, 0).set(slow);
-    let mut first = daemon(&stage, "a", "every 1s", "true").lease("2s").start();
+    let mut first = daemon(&election, "a", "every 1s", "true").lease("2s").start();
     assert_eq!(first.await_release().text("why"), "facts-unavailable");
     assert!(!first.warnings_with("of 400 offsets were read in half a lease").is_empty(), "{first:?}");
-    await_runs(&stage, 1);
+    await_runs(&election, 1);
     stop(first);
 }

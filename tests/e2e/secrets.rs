@@ -58,13 +58,13 @@ with_both_electors! {
     /// that releases for the dead.
     fn from_a_file(elector) {
         let guarded = Guarded::new(elector);
-        let properties = file(guarded.stage.directory(), &(lines() + "debug=all\n"), 0o600);
+        let properties = file(guarded.election.directory(), &(lines() + "debug=all\n"), 0o600);
         let candidate = guarded.candidate(elector, &[]).option("--properties", &properties).flag("-v");
         let beside = candidate.clone().option("--health-cmd", "sleep 600").option("--health-interval", "1ms");
         let beside = beside.option("--health-timeout", "10m").option("--on-lead", "sleep 600");
-        let mut run = beside.job(guarded.stage.witness().with("--child").command()).start();
+        let mut run = beside.job(guarded.election.witness().with("--child").command()).start();
         let term = run.await_lead();
-        guarded.stage.await_witness(term);
+        guarded.election.await_witness(term);
         let supervisor = run.process();
         let sleeps = |process: &Process| process.name().as_deref() == Some("sleep");
         wait::until_true("a health command and a hook", || {
@@ -80,7 +80,7 @@ with_both_electors! {
         while guard.lives() {
             assert_hidden([guard]);
         }
-        let verdicts = guarded.stage.verdicts();
+        let verdicts = guarded.election.verdicts();
         assert!(verdicts.iter().any(|verdict| verdict["record"]["why"] == "supervisor-died"));
         run.status();
         run.await_silence();

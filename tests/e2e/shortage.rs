@@ -7,13 +7,13 @@ use std::process::{Child, Command, Stdio};
 
 use harness::candidate::Elector;
 use harness::cluster::Cluster;
+use harness::election::TestElection;
 use harness::process::Process;
-use harness::stage::Stage;
 use harness::{not_tested, wait};
 use nix::sys::signal::Signal;
 
 use crate::doctor::Found;
-use crate::{PROGRAM, stage};
+use crate::{PROGRAM, election};
 
 /// Enough for a candidate that was built for tests, and filled in no time.
 const MEMORY: u64 = 192 << 20;
@@ -102,9 +102,9 @@ fn own_groups() -> Vec<PathBuf> {
 #[test]
 fn a_job_that_takes_all_memory() {
     let Some(shortage) = Shortage::new() else { return };
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let inside = shortage.inside();
-    let mut run = stage.candidate().job(["tail", "/dev/zero"]).start_behind(&inside.each_ref().map(String::as_str));
+    let mut run = election.candidate().job(["tail", "/dev/zero"]).start_behind(&inside.each_ref().map(String::as_str));
     assert_eq!(run.status(), 137);
     assert_eq!(run.await_event("job_exited").number("signal"), 9);
     let released = run.await_release();
@@ -118,26 +118,26 @@ fn a_job_that_takes_all_memory() {
 #[test]
 fn a_neighbour_that_takes_all_memory() {
     let Some(shortage) = Shortage::new() else { return };
-    let stage = stage(Elector::Log);
-    let job = stage.witness().with("--ignore-stop").with("--daemon");
+    let election = election(Elector::Log);
+    let job = election.witness().with("--ignore-stop").with("--daemon");
     let inside = shortage.inside();
-    let candidate = stage.candidate().lease("5s").job(job.command());
+    let candidate = election.candidate().lease("5s").job(job.command());
     let mut run = candidate.start_behind(&inside.each_ref().map(String::as_str));
     let term = run.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let hog = shortage.hog();
-    let deadline = || stage.testimony().of(term).next_back().map_or(0, |line| line.deadline);
+    let deadline = || election.testimony().of(term).next_back().map_or(0, |line| line.deadline);
     let (before, killed) = (deadline(), shortage.killed());
     wait::until_true("a lease that is renewed", || deadline() > before + 5_500_000_000);
     wait::until_true("a shortage", || shortage.killed() > killed + 3);
     assert!(run.events("fenced").is_empty());
 
     run.signal(Signal::SIGSTOP);
-    stage.await_gone(term);
+    election.await_gone(term);
     drop(hog);
     run.signal(Signal::SIGCONT);
     run.await_event("fenced");
-    stage.close([run]);
+    election.close([run]);
 }
 
 /// Sets a running process's limit of open files.
@@ -157,20 +157,20 @@ fn lowest_free(process: Process) -> u64 {
 }
 
 /// Waits until a lead goes on: right after the start not all connections that it needs are open.
-fn await_connections(stage: &Stage) {
+fn await_connections(election: &TestElection) {
     let is_beat = |line: &&serde_json::Value| line["record"]["kind"] == "beat";
-    wait::until_true("a lead that goes on", || stage.verdicts().iter().filter(is_beat).count() > 2);
+    wait::until_true("a lead that goes on", || election.verdicts().iter().filter(is_beat).count() > 2);
 }
 
 /// At the limit of open files the job is seen all the same, and a new guard can be started: some are kept for that.
 #[test]
 fn no_descriptor_is_left() {
-    let stage = stage(Elector::Log);
-    let mut run = stage.candidate().lease("5s").option("--restart", "always").option("--restart-delay", "0").start();
+    let election = election(Elector::Log);
+    let mut run = election.candidate().lease("5s").option("--restart", "always").option("--restart-delay", "0").start();
     let term = run.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let first = run.await_job();
-    await_connections(&stage);
+    await_connections(&election);
     limit_open_files(run.process(), lowest_free(run.process()));
     first.signal(Signal::SIGKILL);
     let second = run.await_job();
@@ -180,19 +180,19 @@ fn no_descriptor_is_left() {
     let third = run.await_job();
     assert!(third.lives());
     assert!(run.events("error").is_empty(), "{run:?}");
-    stage.close([run]);
+    election.close([run]);
 }
 
 /// The same where connections are lost meanwhile: they are made again, since the reserve does not take their numbers.
 #[test]
 fn no_descriptor_is_left_and_connections_are_lost() {
     let cluster = Cluster::start(1, 1);
-    let stage = Stage::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
-    let mut run = stage.candidate().lease("5s").start();
+    let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
+    let mut run = election.candidate().lease("5s").start();
     let term = run.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let job = run.await_job();
-    await_connections(&stage);
+    await_connections(&election);
     limit_open_files(run.process(), lowest_free(run.process()));
     for _ in 0..3 {
         cluster.wire(0, 0).reset();
@@ -201,22 +201,22 @@ fn no_descriptor_is_left_and_connections_are_lost() {
         let next = run.await_job();
         assert!(next.lives() && !job.lives());
     }
-    stage.close([run]);
+    election.close([run]);
 }
 
 /// Where none is to be had at all and the guard dies, what it guarded is seen to be gone all the same: the term is released at once, and
 /// the process ends, since it can't start another guard.
 #[test]
 fn no_descriptor_is_left_at_all_and_the_guard_dies() {
-    let stage = stage(Elector::Log);
-    let mut run = stage.candidate().lease("20s").start();
+    let election = election(Elector::Log);
+    let mut run = election.candidate().lease("20s").start();
     let term = run.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     run.await_job();
     limit_open_files(run.process(), 3);
     run.guard().signal(Signal::SIGKILL);
     assert_eq!(run.status(), 125, "{run:?}");
-    stage.assert_gone(term);
+    election.assert_gone(term);
     let released = run.await_release();
     assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("guard-died", Some(true)), "{run:?}");
     let said = run.events("error");
@@ -226,16 +226,16 @@ fn no_descriptor_is_left_at_all_and_the_guard_dies() {
 /// Where none is to be had at all, a job that can't be watched does not run on unseen: it is killed, and counts as failed.
 #[test]
 fn no_descriptor_is_left_at_all() {
-    let stage = stage(Elector::Log);
-    let candidate = stage.candidate().option("--restart", "on-failure").option("--restart-delay", "0");
+    let election = election(Elector::Log);
+    let candidate = election.candidate().option("--restart", "on-failure").option("--restart-delay", "0");
     let mut run = candidate.option("--restart-limit", "2/1m").start();
     let term = run.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let first = run.await_job();
     limit_open_files(run.process(), 3);
     first.signal(Signal::SIGKILL);
     assert_eq!(run.status(), 84, "{run:?}");
-    stage.assert_gone(term);
+    election.assert_gone(term);
     let said = run.events("error");
     assert!(said.iter().all(|event| event.text("message").contains("ulimit -n")) && said.len() == 2, "{run:?}");
 }
@@ -281,10 +281,10 @@ impl Drop for Ration {
 #[test]
 fn a_quota_of_processor_time_without_real_time_scheduling() {
     let Some(ration) = Ration::new() else { return };
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let inside = ration.inside();
     let inside = inside.each_ref().map(String::as_str);
-    let candidate = stage.candidate().lease("600ms").variable("NO_COLOR", "1");
+    let candidate = election.candidate().lease("600ms").variable("NO_COLOR", "1");
     let mut run = candidate.start_behind(&inside);
     assert_eq!(run.status(), 125);
     let said = run.strange_lines().join("\n");
@@ -299,17 +299,17 @@ fn a_quota_of_processor_time_without_real_time_scheduling() {
     found.assert_finding("cpu-quota", "warn", &["cpu.cfs_quota_us", "before the lease ends"]);
 
     // It is busy, with all that it has.
-    let job = stage.witness().with("--ignore-stop").with("--daemon").command();
+    let job = election.witness().with("--ignore-stop").with("--daemon").command();
     let busy = "(while :; do :; done) & (while :; do :; done) & exec \"$@\"";
     let job = ["sh", "-c", busy, "sh"].map(Into::into).into_iter().chain(job);
-    let mut run = stage.candidate().lease("2s").job(job).start_behind(&inside);
+    let mut run = election.candidate().lease("2s").job(job).start_behind(&inside);
     let warned = run.await_event("warning");
     assert!(warned.text("message").contains("cpu.cfs_quota_us"), "{warned:?}");
     let term = run.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     run.signal(Signal::SIGSTOP);
-    stage.await_gone(term);
-    let testimony = stage.testimony();
+    election.await_gone(term);
+    let testimony = election.testimony();
     let last = testimony.of(term).next_back().expect("it beat").at;
     // A beat between the guard's withdrawal of the deadline and the kill reads 0: the latest deadline that was told counts.
     let deadline = testimony.of(term).map(|line| line.deadline).max().expect("it beat");
@@ -319,5 +319,5 @@ fn a_quota_of_processor_time_without_real_time_scheduling() {
     // late all the same: then that is told.
     let is_reported_late = fenced.fields["late_ms"].is_number();
     assert!(last < deadline + 300_000_000 || is_reported_late, "{} ns after the deadline: {fenced:?}", last - deadline);
-    stage.close([run]);
+    election.close([run]);
 }

@@ -4,39 +4,39 @@ use std::process::Command;
 use std::time::Duration;
 
 use harness::candidate::{Elector, Running};
+use harness::election::TestElection;
 use harness::kafka::Broker;
-use harness::stage::Stage;
 use harness::wait;
 use harness::witness::Event;
 use nix::sys::signal::Signal;
 
-use crate::{PROGRAM, stage};
+use crate::{PROGRAM, election};
 
 /// Stopped while standing by: 128 + n, so that `neli-run ... && next` does not go on.
 #[test]
 fn standing_by_each_stop_has_its_status() {
-    let stage = stage(Elector::Log);
-    let mut leader = stage.candidate().start();
+    let election = election(Elector::Log);
+    let mut leader = election.candidate().start();
     leader.await_lead();
     for (signal, status) in
         [(Signal::SIGTERM, 143), (Signal::SIGINT, 130), (Signal::SIGQUIT, 131), (Signal::SIGUSR2, 128 + 12)]
     {
-        let mut standby = stage.candidate().option("--stop-signal", "USR2").start();
+        let mut standby = election.candidate().option("--stop-signal", "USR2").start();
         standby.await_event("standby");
         standby.signal(signal);
         assert_eq!(standby.status(), status, "{signal}");
         assert_eq!(standby.await_event("exiting").text("from"), "neli-run");
     }
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 /// What has no meaning while nothing runs has none.
 #[test]
 fn standing_by_other_signals_do_nothing() {
-    let stage = stage(Elector::Log);
-    let mut leader = stage.candidate().start();
+    let election = election(Elector::Log);
+    let mut leader = election.candidate().start();
     leader.await_lead();
-    let mut standby = stage.candidate().start();
+    let mut standby = election.candidate().start();
     standby.await_event("standby");
     for signal in [Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGALRM, Signal::SIGWINCH, Signal::SIGCONT]
     {
@@ -44,18 +44,18 @@ fn standing_by_other_signals_do_nothing() {
     }
     leader.signal(Signal::SIGTERM);
     standby.await_lead();
-    stage.close([leader, standby]);
+    election.close([leader, standby]);
 }
 
 /// TTIN and TTOU are signals like any other to a job that handles them (some servers change their number of workers by them).
 #[test]
 fn ttin_and_ttou_from_a_process_are_passed_to_the_job() {
-    let stage = stage(Elector::Log);
-    let signals_received = stage.directory().join("heard");
+    let election = election(Elector::Log);
+    let signals_received = election.directory().join("heard");
     let job =
         r#"trap 'echo in >>"$0"' TTIN; trap 'echo out >>"$0"' TTOU; echo ready >>"$0"; while :; do sleep 0.02; done"#;
     let received_text = || std::fs::read_to_string(&signals_received).unwrap_or_default();
-    let mut run = stage.candidate().job(["sh", "-c", job, signals_received.to_str().expect("ours")]).start();
+    let mut run = election.candidate().job(["sh", "-c", job, signals_received.to_str().expect("ours")]).start();
     run.await_lead();
     wait::until_true("a job that listens", || received_text() == "ready\n");
     run.signal(Signal::SIGTTIN);
@@ -64,17 +64,17 @@ fn ttin_and_ttou_from_a_process_are_passed_to_the_job() {
     wait::until_true("TTOU", || received_text() == "ready\nin\nout\n");
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 143);
-    stage.close([run]);
+    election.close([run]);
 }
 
 /// The second TERM kills; one that follows at once (GNU `timeout` sends two) is no second one.
 #[test]
 fn a_second_term_kills() {
-    let stage = stage(Elector::Log);
-    let job = stage.witness().with("--ignore-stop").with("--daemon");
-    let mut leader = stage.candidate().job(job.command()).option("--stop-timeout", "5m").start();
+    let election = election(Elector::Log);
+    let job = election.witness().with("--ignore-stop").with("--daemon");
+    let mut leader = election.candidate().job(job.command()).option("--stop-timeout", "5m").start();
     let term = leader.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let main = leader.await_job();
 
     leader.signal(Signal::SIGTERM);
@@ -84,101 +84,101 @@ fn a_second_term_kills() {
     assert!(main.lives(), "two that are near are one");
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 137);
-    stage.assert_gone(term);
+    election.assert_gone(term);
     leader.await_event("job_killed");
     assert_eq!(leader.await_release().text("why"), "stopped");
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 /// SIGKILL comes at the stop timeout, and not before it.
 #[test]
 fn the_stop_timeout_kills() {
-    let stage = stage(Elector::Log);
-    let job = stage.witness().with("--ignore-stop");
-    let mut leader = stage.candidate().job(job.command()).option("--stop-timeout", "700ms").start();
+    let election = election(Elector::Log);
+    let job = election.witness().with("--ignore-stop");
+    let mut leader = election.candidate().job(job.command()).option("--stop-timeout", "700ms").start();
     let term = leader.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 137);
     leader.await_event("job_killed");
 
-    let testimony = stage.testimony();
+    let testimony = election.testimony();
     let signaled_at = testimony.signals().find(|line| line.event == Event::Signal(15)).expect("it was told first").at;
     let last = testimony.of(term).next_back().expect("it beat").at;
     let between = Duration::from_nanos(last - signaled_at);
     // On a busy machine the job hears of it a little after it was told.
     assert!(between >= Duration::from_millis(500), "killed {between:?} after it was told");
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 /// `--stop-timeout 0`: no stop signal at all.
 #[test]
 fn a_stop_timeout_of_zero_sends_no_stop_signal() {
-    let stage = stage(Elector::Log);
-    let mut leader = stage.candidate().option("--stop-timeout", "0").start();
+    let election = election(Elector::Log);
+    let mut leader = election.candidate().option("--stop-timeout", "0").start();
     let term = leader.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 137);
-    assert_eq!(stage.testimony().signals().count(), 0);
-    stage.close([leader]);
+    assert_eq!(election.testimony().signals().count(), 0);
+    election.close([leader]);
 }
 
 /// `--stop-signal` is what the job hears, and what `neli-run` takes for TERM.
 #[test]
 fn the_stop_signal_is_what_the_job_hears() {
-    let stage = stage(Elector::Log);
-    let mut leader = stage.candidate().option("--stop-signal", "INT").start();
+    let election = election(Elector::Log);
+    let mut leader = election.candidate().option("--stop-signal", "INT").start();
     let term = leader.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 0);
-    let signals_received: Vec<_> = signals_received(&stage).into_iter().filter(|number| *number != 18).collect();
+    let signals_received: Vec<_> = signals_received(&election).into_iter().filter(|number| *number != 18).collect();
     assert_eq!(signals_received, [2]);
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 /// A job that is stopped (SIGSTOP) is told to go on when it is told to end.
 #[test]
 fn a_stopped_job_can_still_end_well() {
-    let stage = stage(Elector::Log);
-    let mut leader = stage.candidate().start();
+    let election = election(Elector::Log);
+    let mut leader = election.candidate().start();
     let term = leader.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let job = leader.await_job();
     job.signal(Signal::SIGSTOP);
     wait::until_true("a stopped job", || job.is_stopped());
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 0);
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 /// What `neli-run` has no use for is the job's; a real-time signal too.
 #[test]
 fn other_signals_reach_the_job() {
-    let stage = stage(Elector::Log);
-    let job = stage.witness().with("--ignore-stop");
-    let mut leader = stage.candidate().job(job.command()).option("--stop-timeout", "1s").start();
+    let election = election(Elector::Log);
+    let job = election.witness().with("--ignore-stop");
+    let mut leader = election.candidate().job(job.command()).option("--stop-timeout", "1s").start();
     let term = leader.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     leader.await_job();
     // Each is awaited: signals that are sent at once come in any order.
     for number in [1, 10, 12, 14, 28, 3, 40] {
         send(&leader, number);
-        wait::until_true(&format!("signal {number} at the job"), || signals_received(&stage).contains(&number));
+        wait::until_true(&format!("signal {number} at the job"), || signals_received(&election).contains(&number));
     }
     assert!(leader.events("stopping").is_empty());
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 /// Every signal that can be caught and has no meaning here reaches the main process, real-time ones too: it dies of those
 /// that end who does not catch them.
 #[test]
 fn every_signal_reaches_the_job() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     // Never caught; a stop; the terminal's; the children's; that end nobody (above); the C library's own.
     let others = [9, 19, 2, 15, 20, 21, 22, 17, 18, 23, 28, 32, 33];
-    let candidate = stage.candidate().job(["sleep", "1000"]).directory(stage.directory());
+    let candidate = election.candidate().job(["sleep", "1000"]).directory(election.directory());
     let candidate = candidate.option("--restart", "always").option("--restart-delay", "0");
     let mut run = candidate.option("--restart-limit", "none").start_behind(&["env", "--default-signal"]);
     for number in (1..=64).filter(|number| !others.contains(number)) {
@@ -190,17 +190,17 @@ fn every_signal_reaches_the_job() {
     assert!(run.events("stopping").is_empty());
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 143);
-    stage.close([run]);
+    election.close([run]);
 }
 
 /// A guard that does not come to run for a while, and more signals than its socket holds: a stop among them is not lost, nor
 /// what came before and after it.
 #[test]
 fn a_stop_outlasts_a_guard_that_is_held_up() {
-    let stage = stage(Elector::Log);
-    let mut leader = stage.candidate().lease("50s").job(stage.witness().with("--ignore-stop").command()).start();
+    let election = election(Elector::Log);
+    let mut leader = election.candidate().lease("50s").job(election.witness().with("--ignore-stop").command()).start();
     let term = leader.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     leader.await_job();
     let hold = leader.guard().hold();
     send_often(&leader, 40, 1_000);
@@ -210,38 +210,38 @@ fn a_stop_outlasts_a_guard_that_is_held_up() {
     send(&leader, 42);
     drop(hold);
     for number in [15, 40, 41, 42] {
-        wait::until_true(&format!("signal {number} at the job"), || signals_received(&stage).contains(&number));
+        wait::until_true(&format!("signal {number} at the job"), || signals_received(&election).contains(&number));
     }
     // It ignores the stop; the second one kills.
     wait::pause(Duration::from_millis(600));
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 137);
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 /// `timeout` sends TERM to its child and to its group: `neli-run` gets two, and the job is asked once.
 #[test]
 fn two_stops_at_once_are_one() {
-    let stage = stage(Elector::Log);
-    let job = stage.witness().set("--linger-ms", 300).set("--status", 3);
-    let mut run = stage.candidate().job(job.command()).start_behind(&["timeout", "--preserve-status", "4s"]);
+    let election = election(Elector::Log);
+    let job = election.witness().set("--linger-ms", 300).set("--status", 3);
+    let mut run = election.candidate().job(job.command()).start_behind(&["timeout", "--preserve-status", "4s"]);
     let term = run.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     assert_eq!(run.status(), 3);
     assert!(run.events("job_killed").is_empty());
     assert_eq!(run.await_release().text("why"), "stopped");
     // `timeout` sends SIGCONT too, which is the job's.
-    let signals_received: Vec<_> = signals_received(&stage).into_iter().filter(|number| *number != 18).collect();
+    let signals_received: Vec<_> = signals_received(&election).into_iter().filter(|number| *number != 18).collect();
     assert_eq!(signals_received, [15]);
-    stage.close([run]);
+    election.close([run]);
 }
 
 /// What was ignored at the start (`nohup`, a shell's `&`) stays ignored: lead and job live on.
 #[test]
 fn an_ignored_signal_stays_ignored() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     // `sleep` catches nothing: it lives because it inherits what is ignored.
-    let candidate = stage.candidate().lease("1s").job(["sleep", "1000"]);
+    let candidate = election.candidate().lease("1s").job(["sleep", "1000"]);
     let ignoring = ["env", "--ignore-signal=HUP,INT,QUIT,TSTP,PIPE"];
     let mut run = candidate.start_behind(&ignoring);
     run.await_lead();
@@ -256,37 +256,37 @@ fn an_ignored_signal_stays_ignored() {
     assert!(run.events("stopping").is_empty() && run.events("job_exited").is_empty(), "{run:?}");
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 143);
-    stage.close([run]);
+    election.close([run]);
 }
 
 /// Our own stderr is a pipe that nobody reads any more: what our log's lines raise is not the job's.
 #[test]
 fn a_closed_pipe_of_ours_is_not_the_jobs() {
-    let stage = stage(Elector::Log);
-    let job = stage.witness().set("--linger-ms", 300).set("--status", 4);
+    let election = election(Elector::Log);
+    let job = election.witness().set("--linger-ms", 300).set("--status", 4);
     let closed = ["bash", "-c", r#"exec "$@" 2> >(exec true)"#, "bash"];
-    let mut run = stage.candidate().flag("-v").job(job.command()).start_behind(&closed);
-    let term = wait::until("a job", || stage.testimony().spans().keys().next().copied());
-    stage.await_witness(term);
+    let mut run = election.candidate().flag("-v").job(job.command()).start_behind(&closed);
+    let term = wait::until("a job", || election.testimony().spans().keys().next().copied());
+    election.await_witness(term);
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 4);
-    assert!(!signals_received(&stage).contains(&13), "SIGPIPE");
-    stage.close([run]);
+    assert!(!signals_received(&election).contains(&13), "SIGPIPE");
+    election.close([run]);
 }
 
 /// A stop at any moment from the start on: it ends in order, and where there is a Kafka no term is left without a release.
 #[test]
 fn a_stop_at_any_moment() {
     const STEPS: u64 = 48;
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     // The topic is made, and its first reader has been there.
-    let mut first = stage.candidate().job(["true"]).start();
+    let mut first = election.candidate().job(["true"]).start();
     assert_eq!(first.status(), 0);
     let mut led = 0;
     for step in 0..STEPS {
-        let candidate = stage.candidate().option("--restart", "always").option("--restart-delay", "10ms");
+        let candidate = election.candidate().option("--restart", "always").option("--restart-delay", "10ms");
         // The later ones end while the job runs, ends, or is about to be run again.
-        let job = stage.witness().set("--end-ms", 20).set("--status", 0);
+        let job = election.witness().set("--end-ms", 20).set("--status", 0);
         let mut run = candidate.option("--restart-limit", "none").job(job.command()).start();
         wait::pause(Duration::from_millis(8 * step));
         run.signal(Signal::SIGTERM);
@@ -299,13 +299,13 @@ fn a_stop_at_any_moment() {
         }
         led += terms;
     }
-    let verdicts = stage.verdicts();
+    let verdicts = election.verdicts();
     let effective = |kind: &str| {
         verdicts.iter().filter(|line| line["record"]["kind"] == kind && line["verdict"] == "effective").count()
     };
     assert_eq!(effective("claim"), effective("release"), "each term has its end");
     assert!(led > 0, "some were stopped while they led");
-    stage.close([first]);
+    election.close([first]);
 }
 
 /// Kafka is gone when the release is to be delivered: it is waited for, a lease at most; who does not want to wait says so.
@@ -313,11 +313,11 @@ fn a_stop_at_any_moment() {
 fn a_stop_while_kafka_is_gone() {
     let broker = Broker::own();
     for impatient in [false, true] {
-        let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
+        let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
         let lease = if impatient { "50s" } else { "2s" };
-        let mut run = stage.candidate().lease(lease).start();
+        let mut run = election.candidate().lease(lease).start();
         let term = run.await_lead();
-        stage.await_witness(term);
+        election.await_witness(term);
         broker.freeze();
         run.signal(Signal::SIGTERM);
         run.await_event("job_exited");
@@ -328,7 +328,7 @@ fn a_stop_while_kafka_is_gone() {
         assert_eq!(run.status(), 0, "the run's own, which was alive when it came");
         let released = run.await_release();
         assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("stopped", Some(false)));
-        stage.assert_gone(term);
+        election.assert_gone(term);
         broker.thaw();
     }
 }
@@ -336,16 +336,16 @@ fn a_stop_while_kafka_is_gone() {
 /// WINCH, CONT and QUIT are the whole group's; USR1 is the main process's alone.
 #[test]
 fn some_signals_are_for_the_whole_group() {
-    let stage = stage(Elector::Log);
-    let job = stage.witness().with("--ignore-stop").with("--child");
-    let mut leader = stage.candidate().job(job.command()).option("--stop-timeout", "100ms").start();
+    let election = election(Elector::Log);
+    let job = election.witness().with("--ignore-stop").with("--child");
+    let mut leader = election.candidate().job(job.command()).option("--stop-timeout", "100ms").start();
     leader.await_lead();
     leader.await_job();
-    wait::until_true("a child", || stage.testimony().lines.iter().any(|line| line.role == "child"));
+    wait::until_true("a child", || election.testimony().lines.iter().any(|line| line.role == "child"));
     for (number, both) in [(10, false), (28, true), (3, true), (18, true)] {
         send(&leader, number);
         let roles = || -> Vec<_> {
-            let testimony = stage.testimony();
+            let testimony = election.testimony();
             testimony
                 .signals()
                 .filter(|line| line.event == Event::Signal(number))
@@ -355,7 +355,7 @@ fn some_signals_are_for_the_whole_group() {
         wait::until_true(&format!("signal {number} at the job"), || roles().len() == if both { 2 } else { 1 });
         assert!(both || roles() == ["main"]);
     }
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 /// Sends a signal that may have no name.
@@ -373,8 +373,8 @@ fn send_often(candidate: &Running, number: i64, times: usize) {
 }
 
 /// The signals that witnesses caught.
-fn signals_received(stage: &Stage) -> Vec<i64> {
-    let numbers = stage.testimony().lines.into_iter().filter_map(|line| match line.event {
+fn signals_received(election: &TestElection) -> Vec<i64> {
+    let numbers = election.testimony().lines.into_iter().filter_map(|line| match line.event {
         Event::Signal(number) => Some(number),
         Event::Beat | Event::End(_) | Event::Start(_) => None,
     });

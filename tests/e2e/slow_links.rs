@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use harness::candidate::Elector;
 use harness::cluster::Cluster;
+use harness::election::TestElection;
 use harness::network::{Flow, Weather};
-use harness::stage::Stage;
 use harness::wait;
 
 use crate::PROGRAM;
@@ -16,20 +16,20 @@ use crate::PROGRAM;
 fn a_leader_whose_answers_take_longer_than_two_seconds() {
     const LEASE: Duration = Duration::from_secs(12);
     let cluster = Cluster::start(1, 1);
-    let stage = Stage::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
+    let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
     // librdkafka takes a connection for dead after as long.
-    let candidate = stage.candidate().lease("12s").property("socket.timeout.ms", "10000").flag("-v");
+    let candidate = election.candidate().lease("12s").property("socket.timeout.ms", "10000").flag("-v");
     let mut run = candidate.start();
     let term = run.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let half = Flow::Late(Duration::from_millis(1_250));
     cluster.wire(0, 0).set(Weather { there: half, back: half, ..Weather::default() });
     let begun = wait::now();
     let wanted = begun + u64::try_from((LEASE * 2).as_nanos()).expect("a few seconds");
     wait::until_true("a lease that was extended on the slow link alone", || {
-        stage.testimony().of(term).any(|line| line.deadline > wanted) || !run.events("fence_warning").is_empty()
+        election.testimony().of(term).any(|line| line.deadline > wanted) || !run.events("fence_warning").is_empty()
     });
     assert!(run.events("fence_warning").is_empty(), "{run:?}");
     cluster.wire(0, 0).set(Weather::default());
-    stage.close([run]);
+    election.close([run]);
 }

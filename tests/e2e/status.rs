@@ -4,29 +4,29 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use harness::candidate::Elector;
+use harness::election::{Answer, TestElection};
 use harness::journal::Pen;
 use harness::kafka::Kafka;
 use harness::schema::Schema;
-use harness::stage::{Answer, Stage};
 use harness::terminal::{Ctrl, Shell, Terminal};
 use harness::wait;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::{PROGRAM, stage};
+use crate::{PROGRAM, election};
 
 /// What is printed as JSON; it is as docs/json.md says.
-fn json(stage: &Stage) -> (Value, i32) {
-    let answer = stage.ask("status", &["--json"]);
+fn json(election: &TestElection) -> (Value, i32) {
+    let answer = election.ask("status", &["--json"]);
     let object = answer.json();
     Schema::read(include_str!("../../docs/json.md"), "status").assert_holds(&object);
     (object, answer.status)
 }
 
 /// An election's topic, and what writes to it.
-fn written(stage: &Stage) -> Pen {
-    Kafka::shared().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
-    Pen::new(Kafka::shared(), &stage.topic(), &[])
+fn written(election: &TestElection) -> Pen {
+    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    Pen::new(Kafka::shared(), &election.topic(), &[])
 }
 
 fn claim(after: i64) -> String {
@@ -35,19 +35,19 @@ fn claim(after: i64) -> String {
 
 #[test]
 fn a_leader_and_a_standby() {
-    let stage = stage(Elector::Group);
-    let mut leader = stage.candidate().option("--name", "first").start();
+    let election = election(Elector::Group);
+    let mut leader = election.candidate().option("--name", "first").start();
     let term = leader.await_lead();
-    stage.await_witness(term);
-    let mut standby = stage.candidate().option("--name", "second").option("--elect", "log").start();
+    election.await_witness(term);
+    let mut standby = election.candidate().option("--name", "second").option("--elect", "log").start();
     standby.await_event("standby");
     wait::until_true("the hellos of both", || {
-        let (object, _) = json(&stage);
+        let (object, _) = json(&election);
         object["leader"]["hello"].is_object()
             && object["standbys"].as_array().is_some_and(|standbys| standbys.len() == 1)
     });
 
-    let (object, status) = json(&stage);
+    let (object, status) = json(&election);
     assert_eq!((object["state"].as_str(), status), (Some("led"), 0), "{object}");
     assert_eq!(object["leader"]["name"], "first");
     assert_eq!(object["leader"]["term"].as_u64(), Some(term));
@@ -57,10 +57,10 @@ fn a_leader_and_a_standby() {
     assert_eq!(object["leader"]["hello"]["elector"], "group");
     assert_eq!(object["standbys"][0]["name"], "second");
 
-    let Answer { text, errors, status } = stage.ask("status", &[]);
+    let Answer { text, errors, status } = election.ask("status", &[]);
     assert_eq!((errors.as_str(), status), ("", 0));
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[0], format!("{}: first leads", stage.group));
+    assert_eq!(lines[0], format!("{}: first leads", election.group));
     assert!(lines[1].starts_with(&format!("term       {term}, since 20")), "{text}");
     assert!(lines[2].starts_with("job        running for "), "{text}");
     assert!(lines[3].starts_with("lease      20s, "), "{text}");
@@ -70,19 +70,19 @@ fn a_leader_and_a_standby() {
     // It says that it goes: without that it would be shown for 75 s after its last hello.
     standby.signal(Signal::SIGTERM);
     assert_eq!(standby.status(), 143);
-    wait::until_true("no standby", || json(&stage).0["standbys"].as_array().is_some_and(Vec::is_empty));
-    stage.close([leader]);
+    wait::until_true("no standby", || json(&election).0["standbys"].as_array().is_some_and(Vec::is_empty));
+    election.close([leader]);
 }
 
 #[test]
 fn a_released_term_says_why() {
-    let stage = stage(Elector::Log);
-    let mut run = stage.candidate().option("--name", "first").job(["sh", "-c", "exit 3"]).start();
+    let election = election(Elector::Log);
+    let mut run = election.candidate().option("--name", "first").job(["sh", "-c", "exit 3"]).start();
     assert_eq!(run.status(), 3);
-    let (object, status) = json(&stage);
+    let (object, status) = json(&election);
     assert_eq!((object["state"].as_str(), status), (Some("released"), 3), "{object}");
     assert_eq!((object["release"]["why"].as_str(), object["release"]["exit"].as_u64()), (Some("exited"), Some(3)));
-    let answer = stage.ask("status", &[]);
+    let answer = election.ask("status", &[]);
     let words = ["no leader: first released term ", " ago: the job has ended (the job's status: 3)\n"];
     assert!(words.iter().all(|word| answer.text.contains(word)), "{}", answer.text);
     assert!(answer.text.ends_with("standbys   none\n"), "{}", answer.text);
@@ -92,25 +92,25 @@ fn a_released_term_says_why() {
 /// Killed with its guard, it can release nothing.
 #[test]
 fn a_leader_that_is_silent_beyond_its_lease_is_no_leader() {
-    let stage = stage(Elector::Log);
-    let mut leader = stage.candidate().option("--name", "first").lease("1s").start();
+    let election = election(Elector::Log);
+    let mut leader = election.candidate().option("--name", "first").lease("1s").start();
     let term = leader.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let guard = leader.guard();
     leader.signal(Signal::SIGSTOP);
     guard.signal(Signal::SIGKILL);
     leader.signal(Signal::SIGKILL);
     leader.status();
-    stage.await_gone(term);
+    election.await_gone(term);
     let answer = wait::until("a leader that is silent", || {
-        let answer = stage.ask("status", &[]);
+        let answer = election.ask("status", &[]);
         (answer.status == 3).then_some(answer)
     });
     let head = answer.text.lines().next().unwrap_or_default();
-    let expected = format!("{}: no leader: first has been silent for ", stage.group);
+    let expected = format!("{}: no leader: first has been silent for ", election.group);
     assert!(head.starts_with(&expected) && head.ends_with(" (lease 1s)"), "{}", answer.text);
     assert!(answer.text.contains("\nclaimable  since "), "{}", answer.text);
-    let (object, status) = json(&stage);
+    let (object, status) = json(&election);
     assert_eq!((object["state"].as_str(), status), (Some("silent"), 3), "{object}");
     assert_eq!(object["leader"]["lease_left_ms"], 0);
 }
@@ -118,48 +118,48 @@ fn a_leader_that_is_silent_beyond_its_lease_is_no_leader() {
 /// A mistyped name: which groups are there?
 #[test]
 fn an_election_that_nobody_has_led() {
-    let stage = stage(Elector::Log);
-    let pen = written(&stage);
-    let answer = stage.ask("status", &[]);
-    let head = format!("{}: no leader: nobody has ever led\nstandbys   none\n", stage.group);
+    let election = election(Elector::Log);
+    let pen = written(&election);
+    let answer = election.ask("status", &[]);
+    let head = format!("{}: no leader: nobody has ever led\nstandbys   none\n", election.group);
     assert_eq!((answer.text, answer.status), (head, 3));
     // Nor does it lead where nobody reads that.
     let (read, write) = std::io::pipe().expect("a pipe");
     drop(read);
     let mut command = Command::new(PROGRAM);
-    command.args(["status", "--group", &stage.group, "--brokers", Kafka::shared().address()]).stdout(write);
+    command.args(["status", "--group", &election.group, "--brokers", Kafka::shared().address()]).stdout(write);
     assert_eq!(command.status().expect("the program is there").code(), Some(3));
     pen.write("billing/0", &[claim(-1).as_bytes()]);
     pen.write("mail/ingest/hello", &[b"{}"]);
-    let answer = stage.ask("status", &[]);
+    let answer = election.ask("status", &[]);
     assert!(answer.text.contains("\ngroups     this topic has billing, mail\n"), "{}", answer.text);
-    assert_eq!(json(&stage).0["state"], "never-led");
+    assert_eq!(json(&election).0["state"], "never-led");
 }
 
 #[test]
 fn garbage_is_passed_over() {
-    let stage = stage(Elector::Log);
-    let pen = written(&stage);
-    pen.write_tombstone(&stage.key());
+    let election = election(Elector::Log);
+    let pen = written(&election);
+    pen.write_tombstone(&election.key());
     pen.write_keyless(b"\xff\xfe");
-    pen.write(&stage.key(), &[b"\xff\x00", b"{}", &[b'x'; 5_000]]);
-    pen.write(&format!("{}/hello", stage.key()), &[b"[]", br#"{"v":1,"kind":"hello","member":"h","name":"a\nb"}"#]);
-    pen.write(&stage.key(), &[claim(4).as_bytes()]);
-    let answer = stage.ask("status", &[]);
+    pen.write(&election.key(), &[b"\xff\x00", b"{}", &[b'x'; 5_000]]);
+    pen.write(&format!("{}/hello", election.key()), &[b"[]", br#"{"v":1,"kind":"hello","member":"h","name":"a\nb"}"#]);
+    pen.write(&election.key(), &[claim(4).as_bytes()]);
+    let answer = election.ask("status", &[]);
     assert!(answer.text.contains("\nstandbys   a\\nb, hello "), "{answer:?}");
-    assert!(answer.text.starts_with(&format!("{}: ", stage.group)) && answer.errors.is_empty(), "{answer:?}");
+    assert!(answer.text.starts_with(&format!("{}: ", election.group)) && answer.errors.is_empty(), "{answer:?}");
 }
 
 #[test]
 fn a_topic_that_does_not_exist() {
-    let stage = stage(Elector::Log);
-    let other = crate::stage(Elector::Log);
+    let election = election(Elector::Log);
+    let other = crate::election(Elector::Log);
     written(&other);
-    let answer = stage.ask("status", &[]);
-    let line = format!("neli-run: topic \"{}\" does not exist; there are ", stage.topic());
+    let answer = election.ask("status", &[]);
+    let line = format!("neli-run: topic \"{}\" does not exist; there are ", election.topic());
     assert!(answer.errors.starts_with(&line) && answer.errors.lines().count() == 1, "{answer:?}");
     assert_eq!((answer.text.as_str(), answer.status), ("", 125));
-    assert!(!Kafka::shared().has_topic(&stage.topic()));
+    assert!(!Kafka::shared().has_topic(&election.topic()));
 }
 
 #[test]
@@ -181,16 +181,16 @@ fn a_broker_that_is_away() {
 /// The claim of a leader that has led for long lies further back than what is read, and tells since when it leads.
 #[test]
 fn since_when_a_leader_leads_that_has_led_for_long() {
-    let stage = stage(Elector::Log);
-    let pen = written(&stage);
-    pen.write(&stage.key(), &[claim(-1).as_bytes()]);
+    let election = election(Elector::Log);
+    let pen = written(&election);
+    pen.write(&election.key(), &[claim(-1).as_bytes()]);
     let other = vec![&b"x"[..]; 12_000];
     for records in other.chunks(500) {
         pen.write("another/0", records);
     }
     let beat = r#"{"v":1,"kind":"beat","member":"m","name":"web","seq":2,"term":0,"seen":12000,"lease_ms":60000,"state":"running","pid":7,"attempt":1,"since_ms":0}"#;
-    pen.write(&stage.key(), &[beat.as_bytes()]);
-    let (object, status) = json(&stage);
+    pen.write(&election.key(), &[beat.as_bytes()]);
+    let (object, status) = json(&election);
     assert_eq!((object["leader"]["term"].as_i64(), status), (Some(0), 0), "{object}");
     assert!(object["leader"]["since"].is_string(), "{object}");
 }
@@ -198,69 +198,69 @@ fn since_when_a_leader_leads_that_has_led_for_long() {
 /// `--once` and `--window`: what is recorded of the last run.
 #[test]
 fn the_last_run_is_named_with_its_key_or_window() {
-    let stage = stage(Elector::Log);
-    let run = |option: (&str, &str)| stage.candidate().option("--name", "first").option(option.0, option.1);
+    let election = election(Elector::Log);
+    let run = |option: (&str, &str)| election.candidate().option("--name", "first").option(option.0, option.1);
     assert!(json(&stage_without_runs()).0["last_run"].is_null());
     assert_eq!(run(("--once", "v1.42")).job(["true"]).start().status(), 0);
-    let (object, _) = json(&stage);
+    let (object, _) = json(&election);
     let last_run = ["key", "outcome", "by"].map(|field| object["last_run"][field].as_str());
     assert_eq!(last_run, [Some("v1.42"), Some("done"), Some("first")], "{object}");
-    let answer = stage.ask("status", &[]);
+    let answer = election.ask("status", &[]);
     assert!(answer.text.contains("\nonce       v1.42: done by first at 20"), "{answer:?}");
     assert_eq!(run(("--window", "1d")).job(["sh", "-c", "exit 3"]).start().status(), 3);
-    let (object, _) = json(&stage);
+    let (object, _) = json(&election);
     assert_eq!(object["last_run"]["outcome"], "failed", "{object}");
     assert_eq!((object["last_run"]["window_start"].is_string(), &object["last_run"]["exit"]), (true, &3.into()));
-    let answer = stage.ask("status", &[]);
+    let answer = election.ask("status", &[]);
     assert!(answer.text.contains("\nwindow     20") && answer.text.contains("; the next begins at 20"), "{answer:?}");
 }
 
 /// One whose topic is there, and no topic of runs beside it.
-fn stage_without_runs() -> Stage {
-    let stage = stage(Elector::Log);
-    written(&stage);
-    stage
+fn stage_without_runs() -> TestElection {
+    let election = election(Elector::Log);
+    written(&election);
+    election
 }
 
 /// `--overlap`: a leader that waits for the next one, and then the job that may run beside that one's.
 #[test]
 fn a_job_that_may_run_beside_the_leader_s_is_shown() {
-    let stage = stage(Elector::Log);
-    let pen = written(&stage);
+    let election = election(Elector::Log);
+    let pen = written(&election);
     let of = |member: &str, fields: &str| {
         format!(r#"{{"v":1,"member":"{member}","name":"{member}","lease_ms":60000,"overlap_ms":2000,{fields}}}"#)
     };
     let claim = of("old", r#""kind":"claim","seq":1,"after":-1"#);
     let yields =
         of("old", r#""kind":"beat","seq":2,"term":0,"seen":0,"state":"running","pid":7,"attempt":1,"yields":true"#);
-    pen.write(&stage.key(), &[claim.as_bytes(), yields.as_bytes()]);
-    let answer = stage.ask("status", &[]);
+    pen.write(&election.key(), &[claim.as_bytes(), yields.as_bytes()]);
+    let answer = election.ask("status", &[]);
     assert!(answer.text.contains("\noverlap    the leader is to stop; its job runs on until"), "{answer:?}");
-    pen.write(&stage.key(), &[of("new", r#""kind":"claim","seq":1,"after":1,"over":0"#).as_bytes()]);
-    let (object, _) = json(&stage);
+    pen.write(&election.key(), &[of("new", r#""kind":"claim","seq":1,"after":1,"over":0"#).as_bytes()]);
+    let (object, _) = json(&election);
     assert_eq!((&object["leader"]["name"], &object["earlier_job"]["name"]), (&"new".into(), &"old".into()), "{object}");
     assert_eq!(object["earlier_job"]["term"], 0);
-    let answer = stage.ask("status", &[]);
+    let answer = election.ask("status", &[]);
     assert!(answer.text.contains("\noverlap    the job of term 0 of old may run beside it, for 1m"), "{answer:?}");
 }
 
 /// Each second, on a terminal in place of the page before.
 #[test]
 fn it_is_shown_again_until_it_is_interrupted() {
-    let stage = stage(Elector::Log);
-    let pen = written(&stage);
-    let mut terminal = Terminal::new(Shell::Dash, stage.directory());
-    let line = format!("{PROGRAM} status --watch --group {} --brokers {}", stage.group, Kafka::shared().address());
+    let election = election(Elector::Log);
+    let pen = written(&election);
+    let mut terminal = Terminal::new(Shell::Dash, election.directory());
+    let line = format!("{PROGRAM} status --watch --group {} --brokers {}", election.group, Kafka::shared().address());
     terminal.type_line(&format!("TERM=xterm {line}"));
     terminal.await_text("\u{1b}[2J\u{1b}[H");
     terminal.await_text("nobody has ever led");
-    pen.write(&stage.key(), &[claim(-1).replace("300", "60000").as_bytes()]);
-    terminal.await_text(&format!("\u{1b}[H\u{1b}[1;32m{}: web leads", stage.group));
+    pen.write(&election.key(), &[claim(-1).replace("300", "60000").as_bytes()]);
+    terminal.await_text(&format!("\u{1b}[H\u{1b}[1;32m{}: web leads", election.group));
     terminal.press(Ctrl::C);
     terminal.await_prompt();
     // Elsewhere one follows the other.
     let mut command = Command::new(PROGRAM);
-    command.args(["status", "--watch", "--json", "--group", &stage.group, "--brokers", Kafka::shared().address()]);
+    command.args(["status", "--watch", "--json", "--group", &election.group, "--brokers", Kafka::shared().address()]);
     let mut watch = command.stdout(Stdio::piped()).spawn().expect("the program is there");
     let lines: Vec<String> =
         BufReader::new(watch.stdout.take().expect("piped")).lines().take(2).map_while(Result::ok).collect();
@@ -274,10 +274,10 @@ fn it_is_shown_again_until_it_is_interrupted() {
 
 #[test]
 fn on_a_terminal_it_is_coloured_and_as_wide_as_that() {
-    let stage = stage(Elector::Log);
-    written(&stage);
-    let mut terminal = Terminal::new(Shell::Dash, stage.directory());
-    let line = format!("{PROGRAM} status --group {} --brokers {}", stage.group, Kafka::shared().address());
+    let election = election(Elector::Log);
+    written(&election);
+    let mut terminal = Terminal::new(Shell::Dash, election.directory());
+    let line = format!("{PROGRAM} status --group {} --brokers {}", election.group, Kafka::shared().address());
     terminal.run("stty cols 20");
     let plain = terminal.run(&line);
     let widest =

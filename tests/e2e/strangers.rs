@@ -3,37 +3,37 @@
 use std::time::Duration;
 
 use harness::candidate::{Elector, Running};
+use harness::election::TestElection;
 use harness::journal::Pen;
 use harness::kafka::Kafka;
-use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::stage;
+use crate::election;
 
 /// A leader, while a stranger writes; and what must hold afterwards.
 struct Undisturbed {
-    stage: Stage,
+    election: TestElection,
     leader: Running,
     term: u64,
 }
 
 impl Undisturbed {
     fn new() -> Self {
-        let stage = stage(Elector::Log);
-        let mut leader = stage.candidate().lease("2s").start();
+        let election = election(Elector::Log);
+        let mut leader = election.candidate().lease("2s").start();
         let term = leader.await_lead();
-        stage.await_witness(term);
-        Self { stage, leader, term }
+        election.await_witness(term);
+        Self { election, leader, term }
     }
 
     fn pen(&self, properties: &[(&str, &str)]) -> Pen {
-        Pen::new(Kafka::shared(), &self.stage.topic(), properties)
+        Pen::new(Kafka::shared(), &self.election.topic(), properties)
     }
 
     /// The lease is renewed by beats that were written from now on.
     fn assert_renewed(&self) {
-        let deadline = || self.stage.testimony().of(self.term).next_back().map_or(0, |line| line.deadline);
+        let deadline = || self.election.testimony().of(self.term).next_back().map_or(0, |line| line.deadline);
         let before = deadline();
         wait::until_true("a lease that is renewed", || deadline() > before + 1_000_000_000);
     }
@@ -41,16 +41,16 @@ impl Undisturbed {
     /// The leader leads on, a newcomer finds its way through it all, and leads when it may.
     fn assert(mut self) {
         self.assert_renewed();
-        let mut newcomer = self.stage.candidate().lease("2s").start();
+        let mut newcomer = self.election.candidate().lease("2s").start();
         let standby = newcomer.await_event("standby");
         self.assert_renewed();
         assert_eq!(self.leader.events("leading").len(), 1, "{:?}", self.leader);
         assert!(self.leader.events("fence_warning").is_empty(), "{:?}", self.leader);
-        assert_eq!(self.stage.testimony().signals().count(), 0);
+        assert_eq!(self.election.testimony().signals().count(), 0);
         self.leader.signal(Signal::SIGTERM);
         assert_eq!(self.leader.status(), 0);
         assert!(newcomer.await_lead() > self.term, "{standby:?}");
-        self.stage.close([newcomer]);
+        self.election.close([newcomer]);
     }
 }
 
@@ -58,23 +58,23 @@ impl Undisturbed {
 /// gap, so a newcomer has not missed a record and waits for no silence.
 #[test]
 fn that_ended_a_transaction_cost_no_cold_start() {
-    let stage = stage(Elector::Log);
-    assert_eq!(stage.candidate().job(["true"]).option("--restart", "no").start().status(), 0);
-    let pen = Pen::new(Kafka::shared(), &stage.topic(), &[("transactional.id", &stage.key())]);
+    let election = election(Elector::Log);
+    assert_eq!(election.candidate().job(["true"]).option("--restart", "no").start().status(), 0);
+    let pen = Pen::new(Kafka::shared(), &election.topic(), &[("transactional.id", &election.key())]);
     pen.begin();
     pen.write("somebody", &[b"something"]);
     pen.abort();
-    let mut newcomer = stage.candidate().start();
+    let mut newcomer = election.candidate().start();
     let led = newcomer.await_event_within("leading", Duration::from_secs(20));
     assert!(led.is_some(), "{newcomer:?}");
-    stage.close([newcomer]);
+    election.close([newcomer]);
 }
 
 /// Nonsense under the election's own key.
 #[test]
 fn that_make_no_sense() {
-    let scene = Undisturbed::new();
-    let (key, term) = (scene.stage.key(), scene.term);
+    let undisturbed = Undisturbed::new();
+    let (key, term) = (undisturbed.election.key(), undisturbed.term);
     let nonsense = [
         String::new(),
         "hello".to_owned(),
@@ -101,23 +101,24 @@ fn that_make_no_sense() {
         "[".repeat(900),
     ];
     let payloads: Vec<&[u8]> = nonsense.iter().map(String::as_bytes).chain([&b"\xff\xfe\x00"[..]]).collect();
-    let pen = scene.pen(&[]);
+    let pen = undisturbed.pen(&[]);
     pen.write(&key, &payloads);
     pen.write_tombstone(&key);
 
-    let strange: Vec<_> = scene.stage.verdicts().into_iter().filter(|line| line["verdict"] == "nonsense").collect();
+    let strange: Vec<_> =
+        undisturbed.election.verdicts().into_iter().filter(|line| line["verdict"] == "nonsense").collect();
     assert_eq!(strange.len(), payloads.len() + 1, "{strange:?}");
-    scene.assert();
+    undisturbed.assert();
 }
 
 /// Lies that make sense where they stand, and are void by the law.
 #[test]
 fn that_lie() {
-    let scene = Undisturbed::new();
-    let (key, term) = (scene.stage.key(), scene.term);
-    let pen = scene.pen(&[]);
+    let undisturbed = Undisturbed::new();
+    let (key, term) = (undisturbed.election.key(), undisturbed.term);
+    let pen = undisturbed.pen(&[]);
     // A beat comes between its `after` and itself in time; a claim that says it had seen but the leader's claim is late.
-    scene.assert_renewed();
+    undisturbed.assert_renewed();
     let lies = [
         format!(r#"{{"v":1,"kind":"claim","member":"m","name":"n","seq":1,"after":{term},"lease_ms":5000}}"#),
         r#"{"v":1,"kind":"claim","member":"m","name":"n","seq":2,"after":-1,"lease_ms":60000}"#.to_owned(),
@@ -131,7 +132,7 @@ fn that_lie() {
         ),
     ];
     pen.write(&key, &lies.iter().map(String::as_bytes).collect::<Vec<_>>());
-    let verdicts = scene.stage.verdicts();
+    let verdicts = undisturbed.election.verdicts();
     let of_liar = |kind: &str| {
         verdicts
             .iter()
@@ -147,66 +148,68 @@ fn that_lie() {
         claims.iter().chain(&releases).all(|line| line["verdict"] == "void" && line["term"] == term),
         "{verdicts:?}"
     );
-    scene.assert();
+    undisturbed.assert();
 }
 
 /// Records of others in the same topic are not seen at all.
 #[test]
 fn under_other_keys() {
-    let scene = Undisturbed::new();
-    let pen = scene.pen(&[]);
+    let undisturbed = Undisturbed::new();
+    let pen = undisturbed.pen(&[]);
     let claim = br#"{"v":1,"kind":"claim","member":"m","name":"n","seq":1,"after":0,"lease_ms":5000}"#;
-    for key in ["another/0", "", &format!("{}/1", scene.stage.group), &format!("{}/00", scene.stage.group)] {
+    for key in
+        ["another/0", "", &format!("{}/1", undisturbed.election.group), &format!("{}/00", undisturbed.election.group)]
+    {
         pen.write(key, &[claim, b"nonsense", b""]);
         pen.write_tombstone(key);
     }
-    pen.write(&format!("{}/hello", scene.stage.key()), &[b"nonsense", b"{}", &vec![b'x'; 100_000]]);
+    pen.write(&format!("{}/hello", undisturbed.election.key()), &[b"nonsense", b"{}", &vec![b'x'; 100_000]]);
     pen.write_keyless(claim);
-    let verdicts = scene.stage.verdicts();
+    let verdicts = undisturbed.election.verdicts();
     assert!(verdicts.iter().all(|line| line["record"]["member"] != "m"), "{verdicts:?}");
-    scene.assert();
+    undisturbed.assert();
 }
 
 /// As large as the broker takes.
 #[test]
 fn that_are_huge() {
-    let scene = Undisturbed::new();
-    let pen = scene.pen(&[("message.max.bytes", "1048000")]);
+    let undisturbed = Undisturbed::new();
+    let pen = undisturbed.pen(&[("message.max.bytes", "1048000")]);
     let huge = vec![b'x'; 1_000_000];
-    for key in [scene.stage.key(), "another/0".to_owned()] {
+    for key in [undisturbed.election.key(), "another/0".to_owned()] {
         pen.write(&key, &[&huge, &huge, &huge]);
     }
-    scene.assert();
+    undisturbed.assert();
 }
 
 /// Every codec that Kafka has. A codec that a reader can't undo would hold it at that offset for ever.
 #[test]
 fn that_are_compressed() {
-    let scene = Undisturbed::new();
+    let undisturbed = Undisturbed::new();
     for codec in ["none", "gzip", "snappy", "lz4", "zstd"] {
-        let pen = scene.pen(&[("compression.type", codec), ("linger.ms", "50")]);
+        let pen = undisturbed.pen(&[("compression.type", codec), ("linger.ms", "50")]);
         let text = "a record that is like the next ".repeat(20);
-        pen.write(&scene.stage.key(), &vec![text.as_bytes(); 50]);
+        pen.write(&undisturbed.election.key(), &vec![text.as_bytes(); 50]);
         pen.write("another/0", &vec![text.as_bytes(); 50]);
-        scene.assert_renewed();
+        undisturbed.assert_renewed();
     }
-    scene.assert();
+    undisturbed.assert();
 }
 
 /// A transaction that is left open holds no reader, and the markers of ended ones hide nothing.
 #[test]
 fn in_an_open_transaction() {
-    let scene = Undisturbed::new();
-    let pen = scene.pen(&[("transactional.id", &scene.stage.group)]);
+    let undisturbed = Undisturbed::new();
+    let pen = undisturbed.pen(&[("transactional.id", &undisturbed.election.group)]);
     pen.begin();
     pen.write("another/0", &[b"one", b"two"]);
-    scene.assert_renewed();
-    let mut newcomer = scene.stage.candidate().lease("2s").start();
+    undisturbed.assert_renewed();
+    let mut newcomer = undisturbed.election.candidate().lease("2s").start();
     newcomer.await_event("standby");
     // Now a marker, at an offset that no reader is given.
     pen.abort();
-    scene.assert_renewed();
+    undisturbed.assert_renewed();
     newcomer.signal(Signal::SIGTERM);
     assert_eq!(newcomer.status(), 143);
-    scene.assert();
+    undisturbed.assert();
 }

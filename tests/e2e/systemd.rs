@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
+use harness::election::TestElection;
 use harness::kafka::SilentBroker;
 use harness::process::Process;
-use harness::stage::Stage;
 use harness::{install, wait};
 use nix::sys::signal::Signal;
 
-use crate::{PROGRAM, bare, stage};
+use crate::{PROGRAM, bare, election};
 
 /// systemd, as far as a unit of `Type=notify` sees it.
 struct Manager {
@@ -90,10 +90,10 @@ impl Manager {
 /// Ready is said by whoever can do its work as soon as there is a broker, and what keeps it from that is said too.
 #[test]
 fn ready_comes_before_any_broker() {
-    let stage = Stage::unreachable(PROGRAM);
+    let election = TestElection::unreachable(PROGRAM);
     let broker = SilentBroker::start();
     for mut manager in [Manager::new(), Manager::nowhere()] {
-        let candidate = bare().option("--group", &stage.group).option("--brokers", broker.address()).job(["true"]);
+        let candidate = bare().option("--group", &election.group).option("--brokers", broker.address()).job(["true"]);
         let run = manager.unit(candidate).start();
         let first = manager.receive().expect("a word");
         assert_eq!(first[..2], ["READY=1", "STATUS=reading the journal"], "{first:?}");
@@ -107,14 +107,14 @@ fn ready_comes_before_any_broker() {
 /// What can't run is never ready.
 #[test]
 fn a_refused_candidate_is_never_ready() {
-    let stage = Stage::unreachable(PROGRAM);
+    let election = TestElection::unreachable(PROGRAM);
     let broker = SilentBroker::start();
-    let missing = stage.directory().join("no").join("log");
+    let missing = election.directory().join("no").join("log");
     let refused: [(&[&str], &Path); 2] =
         [(&["no-such-command-anywhere"], Path::new("/dev/null")), (&["true"], &missing)];
     for (job, log) in refused {
         let mut manager = Manager::new();
-        let candidate = bare().option("--group", &stage.group).option("--brokers", broker.address());
+        let candidate = bare().option("--group", &election.group).option("--brokers", broker.address());
         let mut run = manager.unit(candidate.option("--log-file", log).job(job)).start();
         assert!([125, 127].contains(&run.status()));
         assert_eq!(manager.forget(), 0);
@@ -124,12 +124,12 @@ fn a_refused_candidate_is_never_ready() {
 /// The status is what a person would ask for, from standing by to the end.
 #[test]
 fn the_status_says_what_it_does() {
-    let stage = stage(Elector::Log);
-    let mut first = stage.candidate().option("--name", "db1").start();
+    let election = election(Elector::Log);
+    let mut first = election.candidate().option("--name", "db1").start();
     let term = first.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let mut manager = Manager::new();
-    let mut second = manager.unit(stage.candidate()).start();
+    let mut second = manager.unit(election.candidate()).start();
     manager.await_line("READY=1");
     manager.await_line(&format!("STATUS=standing by: db1 leads (term {term})"));
     first.signal(Signal::SIGTERM);
@@ -141,15 +141,15 @@ fn the_status_says_what_it_does() {
     manager.await_line(&format!("STATUS=leading, term {term}, job {job} stopping: a signal to neli-run"));
     manager.await_line("STOPPING=1");
     manager.await_line(&format!("STATUS=releasing term {term}"));
-    stage.close([first, second]);
+    election.close([first, second]);
 }
 
 /// Of many roles it names those that are led here.
 #[test]
 fn the_status_of_many_roles_names_those_that_are_led() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let mut manager = Manager::new();
-    let many = |roles: &str| stage.candidate().job(["sleep", "100000"]).option("--roles", roles);
+    let many = |roles: &str| election.candidate().job(["sleep", "100000"]).option("--roles", roles);
     let limited = many("bill,ingest,report").option("--max-roles", "2").start();
     wait::until_true("two leads", || limited.count("leading") == 2);
     let other = manager.unit(many("bill,ingest,report")).start();
@@ -164,13 +164,13 @@ fn the_status_of_many_roles_names_those_that_are_led() {
 /// A stop that takes long asks for the time that it needs, again and again: `TimeoutStopSec` can't cut a barrier short.
 #[test]
 fn a_long_barrier_asks_for_time() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let mut manager = Manager::new();
-    let job = stage.witness().with("--ignore-stop");
-    let candidate = stage.candidate().job(job.command()).option("--stop-timeout", "5m");
+    let job = election.witness().with("--ignore-stop");
+    let candidate = election.candidate().job(job.command()).option("--stop-timeout", "5m");
     let mut leader = manager.unit(candidate).start();
     let term = leader.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     leader.signal(Signal::SIGTERM);
     manager.await_line("STOPPING=1");
     let mut extension = || manager.await_line("EXTEND_TIMEOUT_USEC=").parse::<u64>().expect("a number");
@@ -180,15 +180,15 @@ fn a_long_barrier_asks_for_time() {
     assert!(second < first, "{second} and {first}");
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 137);
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 /// A loop that does not turn gives no sign of life.
 #[test]
 fn a_stopped_supervisor_gives_no_sign_of_life() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let mut manager = Manager::new();
-    let candidate = manager.unit(stage.candidate()).variable("WATCHDOG_USEC", "100000");
+    let candidate = manager.unit(election.candidate()).variable("WATCHDOG_USEC", "100000");
     let for_itself = ["sh", "-c", r#"WATCHDOG_PID=$$ exec "$@""#, "sh"];
     let leader = candidate.start_behind(&for_itself);
     manager.await_line("READY=1");
@@ -202,21 +202,21 @@ fn a_stopped_supervisor_gives_no_sign_of_life() {
     assert_eq!(manager.forget(), 0);
     leader.signal(Signal::SIGCONT);
     manager.await_line("WATCHDOG=1");
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 /// The manager's ear is the supervisor's alone: what the job says to it would be taken for ours.
 #[test]
 fn no_other_process_learns_of_the_manager() {
     let runtime = install::scratch();
-    let stage = Stage::unreachable(PROGRAM);
+    let election = TestElection::unreachable(PROGRAM);
     let mut manager = Manager::new();
-    let candidate = bare().flag("--embedded").option("--group", &stage.group).job(stage.witness().command());
+    let candidate = bare().flag("--embedded").option("--group", &election.group).job(election.witness().command());
     let candidate = candidate.variable("XDG_RUNTIME_DIR", runtime.path()).variable("WATCHDOG_USEC", "30000000");
     let mut leader = manager.unit(candidate).start();
     manager.await_line("WATCHDOG=1");
     let term = leader.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let family = leader.process().descendants();
     let names: Vec<_> = family.iter().filter_map(|process| process.name()).collect();
     assert!(family.len() >= 3, "a guard, a job and a broker: {names:?}");
@@ -233,29 +233,29 @@ fn no_other_process_learns_of_the_manager() {
 /// A manager that takes nothing costs no lead.
 #[test]
 fn a_manager_that_reads_nothing_delays_nothing() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let manager = Manager::new();
     // Its queue is full before it begins.
     let stranger = UnixDatagram::unbound().expect("a socket");
     stranger.set_nonblocking(true).expect("ours");
     while stranger.send_to(b"STATUS=x", &manager.name).is_ok() {}
-    let candidate = manager.unit(stage.candidate()).variable("WATCHDOG_USEC", "20000").lease("1s");
+    let candidate = manager.unit(election.candidate()).variable("WATCHDOG_USEC", "20000").lease("1s");
     let mut leader = candidate.start();
     let term = leader.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let beats =
-        || stage.testimony().of(term).map(|line| line.deadline).collect::<std::collections::BTreeSet<_>>().len();
+        || election.testimony().of(term).map(|line| line.deadline).collect::<std::collections::BTreeSet<_>>().len();
     wait::until_true("a lease that is renewed", || beats() > 5);
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 0);
-    stage.close([leader]);
+    election.close([leader]);
 }
 
 /// An address that makes no sense is worth a line, and no more.
 #[test]
 fn an_invalid_address_is_reported() {
-    let stage = stage(Elector::Log);
-    let mut run = stage.candidate().variable("NOTIFY_SOCKET", "vsock:2:1234").job(["true"]).start();
+    let election = election(Elector::Log);
+    let mut run = election.candidate().variable("NOTIFY_SOCKET", "vsock:2:1234").job(["true"]).start();
     assert_eq!(run.status(), 0);
     let warnings = run.events("warning");
     assert_eq!(

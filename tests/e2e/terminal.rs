@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector};
+use harness::election::TestElection;
 use harness::process::Process;
-use harness::stage::Stage;
 use harness::terminal::{Ctrl, Log, Shell, Terminal, executable, script};
 use harness::wait;
 use harness::witness::Event;
@@ -14,11 +14,11 @@ use nix::sys::signal::Signal;
 use nix::sys::termios::Termios;
 use nix::unistd::{Pid, getpgid};
 
-use crate::stage;
+use crate::election;
 
 /// A person at a terminal: `./lead` there is `neli-run`, whose job is `./job`.
 struct Person {
-    stage: Stage,
+    election: TestElection,
     terminal: Terminal,
     log: Log,
     /// The terminal's modes before anything was run.
@@ -31,21 +31,21 @@ impl Person {
     }
 
     fn of(elector: Elector, shell: Shell, job: &str, adjust: impl FnOnce(Candidate) -> Candidate) -> Self {
-        let stage = stage(elector);
-        let directory = stage.directory().to_owned();
+        let election = election(elector);
+        let directory = election.directory().to_owned();
         let log = Log::new(&directory.join("log"));
         executable(&directory.join("job"), job);
         // A fence on a busy machine would be another story.
         let candidate =
-            adjust(stage.candidate().lease("30s")).option("--log-file", log.path()).job([directory.join("job")]);
+            adjust(election.candidate().lease("30s")).option("--log-file", log.path()).job([directory.join("job")]);
         script(&directory.join("lead"), &candidate.words());
         let terminal = Terminal::new(shell, &directory);
         let modes = terminal.modes();
-        Self { stage, terminal, log, modes }
+        Self { election, terminal, log, modes }
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.stage.directory().join(name)
+        self.election.directory().join(name)
     }
 
     fn await_job(&mut self) -> Process {
@@ -195,7 +195,7 @@ with_both_shells! {
         person.terminal.await_text("read <words>");
         person.terminal.await_prompt();
         person.assert_as_before();
-        person.stage.close([]);
+        person.election.close([]);
     }
 
     /// The real pager: it has the keys and the screen, shows what the job writes, and its end is the job's.
@@ -342,7 +342,7 @@ with_both_shells! {
     /// A command that vanished gives the terminal back, too.
     fn a_job_that_is_not_there(shell) {
         let mut person = Person::new(shell, "exit 0");
-        let mut leader = person.stage.candidate().start();
+        let mut leader = person.election.candidate().start();
         leader.await_lead();
         person.terminal.type_line("./lead");
         person.log.await_event("standby");
@@ -351,27 +351,27 @@ with_both_shells! {
         person.terminal.await_prompt();
         assert_eq!(person.status(), 127);
         person.assert_as_before();
-        person.stage.close([leader]);
+        person.election.close([leader]);
     }
 }
 
 /// TSTP where nobody could continue it does nothing; a job that stops itself there is continued, and that is said once.
 #[test]
 fn in_an_orphaned_process_group() {
-    let stage = stage(Elector::Log);
-    let mut leader = stage.candidate().start_behind(&["setsid"]);
+    let election = election(Elector::Log);
+    let mut leader = election.candidate().start_behind(&["setsid"]);
     let term = leader.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     leader.await_job();
     // Signals are taken in the order of their numbers: what this one does is done when the job has WINCH.
     leader.signal(Signal::SIGTSTP);
     leader.signal(Signal::SIGWINCH);
-    wait::until_true("WINCH at the job", || stage.testimony().signals().any(|line| line.event == Event::Signal(28)));
+    wait::until_true("WINCH at the job", || election.testimony().signals().any(|line| line.event == Event::Signal(28)));
     assert!(leader.events("stopping").is_empty());
-    stage.close([leader]);
+    election.close([leader]);
 
     let job = ["sh", "-c", "kill -TSTP $$; kill -TSTP $$; exit 4"];
-    let mut leader = stage.candidate().job(job).start_behind(&["setsid"]);
+    let mut leader = election.candidate().job(job).start_behind(&["setsid"]);
     assert_eq!(leader.status(), 4);
     let warnings = leader.events("warning");
     assert_eq!(warnings.iter().filter(|warning| warning.text("message").contains("SIGTSTP")).count(), 1);

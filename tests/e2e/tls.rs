@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use harness::accounts::{Account, PASSWORD, SCRAM, change_password, secure_login};
 use harness::candidate::{Candidate, Elector};
+use harness::election::{Answer, TestElection};
 use harness::kafka::Broker;
 use harness::network::{Flow, Network, Weather};
 use harness::rights::Operation::{Read as Reads, Write as Writes};
 use harness::rights::{Resource, Rights, Rule};
-use harness::stage::{Answer, Stage};
 use harness::tls::{Authority, Identity};
 use harness::wait;
 use nix::sys::signal::Signal;
@@ -30,19 +30,19 @@ fn broker() -> &'static Broker {
     BROKER.get_or_init(Broker::with_tls)
 }
 
-fn stage(elector: Elector) -> Stage {
-    Stage::new(PROGRAM, &broker().kafka(), elector)
+fn election(elector: Elector) -> TestElection {
+    TestElection::new(PROGRAM, &broker().kafka(), elector)
 }
 
 /// The tenant is given the least that a candidate needs on this election's topic, which is made, and group.
-fn allow_tenant(stage: &Stage) {
-    let (topic, tenant) = (stage.topic(), Account::Tenant.name());
+fn allow_tenant(election: &TestElection) {
+    let (topic, tenant) = (election.topic(), Account::Tenant.name());
     broker().kafka().create_topic(&topic, &[("message.timestamp.type", "LogAppendTime")]);
     let topic = Resource::Topic(&topic);
     Rights::of(&broker().kafka()).make(&[
         Rule::allow(tenant, topic, Reads),
         Rule::allow(tenant, topic, Writes),
-        Rule::allow(tenant, Resource::Group(&stage.group), Reads),
+        Rule::allow(tenant, Resource::Group(&election.group), Reads),
     ]);
 }
 
@@ -61,14 +61,14 @@ fn over_tls(properties: Properties) -> Properties {
 }
 
 /// A candidate that trusts `authority`, at one of the broker's listeners; its properties come from a file.
-fn candidate(stage: &Stage, address: &str, authority: &Authority, properties: &Properties) -> Candidate {
+fn candidate(election: &TestElection, address: &str, authority: &Authority, properties: &Properties) -> Candidate {
     let trust = format!("ssl.ca.location={}\n", authority.certificate().display());
     let lines = properties.iter().map(|(key, value)| format!("{key}={value}\n"));
     let text: String = lines.chain([trust]).collect();
-    let file = stage.directory().join(format!("properties-{}", text.len()));
+    let file = election.directory().join(format!("properties-{}", text.len()));
     fs::write(&file, text).expect("the directory is ours");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("ours");
-    stage.candidate().option("--brokers", address).option("--properties", file)
+    election.candidate().option("--brokers", address).option("--properties", file)
 }
 
 with_both_electors! {
@@ -76,31 +76,31 @@ with_both_electors! {
     fn a_lead_and_a_death(elector) {
         let anybody = (broker().secure_addresses().plain, over_tls(Vec::new()));
         for (address, login) in logins().into_iter().chain([anybody]) {
-            let stage = stage(elector);
-            allow_tenant(&stage);
-            let candidate = candidate(&stage, &address, broker().authority(), &login);
+            let election = election(elector);
+            allow_tenant(&election);
+            let candidate = candidate(&election, &address, broker().authority(), &login);
             let mut first = candidate.start();
             let term = first.await_lead();
-            stage.await_witness(term);
+            election.await_witness(term);
             let mut second = candidate.start();
             second.await_event("standby");
             first.signal(Signal::SIGKILL);
             let term = second.await_lead();
-            stage.await_witness(term);
-            let verdicts = stage.verdicts();
+            election.await_witness(term);
+            let verdicts = election.verdicts();
             let released = verdicts.iter().rfind(|verdict| verdict["record"]["kind"] == "release");
             assert_eq!(released.expect("a release")["record"]["why"], "supervisor-died");
-            stage.close([second]);
+            election.close([second]);
         }
     }
 
     /// However one logs in: who has no rights is told so.
     fn without_rights(elector) {
         for (address, login) in logins() {
-            let stage = stage(elector);
-            let run = candidate(&stage, &address, broker().authority(), &login).start();
+            let election = election(elector);
+            let run = candidate(&election, &address, broker().authority(), &login).start();
             // Whether the topic or the group is asked for first is librdkafka's choice.
-            assert_refused(run, &[&stage.group, "no right to DESCRIBE"]);
+            assert_refused(run, &[&election.group, "no right to DESCRIBE"]);
         }
     }
 
@@ -109,8 +109,8 @@ with_both_electors! {
         let addresses = broker().secure_addresses();
         let stranger = Authority::new("stranger");
         for (address, authority) in [(addresses.plain, &stranger), (addresses.expired, broker().authority())] {
-            let stage = stage(elector);
-            let run = candidate(&stage, &address, authority, &over_tls(Vec::new())).start();
+            let election = election(elector);
+            let run = candidate(&election, &address, authority, &over_tls(Vec::new())).start();
             assert_refused(run, &[&address, "the broker's certificate is not accepted", "expired", "ssl.ca.location"]);
         }
     }
@@ -120,9 +120,9 @@ with_both_electors! {
         let network = Network::start();
         let wire = network.wire(broker().secure_addresses().expired.parse().expect("an address"));
         wire.set(Weather { refuses: true, ..Weather::default() });
-        let stage = stage(elector);
+        let election = election(elector);
         let address = format!("127.0.0.1:{}", wire.port);
-        let mut run = candidate(&stage, &address, broker().authority(), &over_tls(Vec::new())).start();
+        let mut run = candidate(&election, &address, broker().authority(), &over_tls(Vec::new())).start();
         assert!(run.await_event("broker_down").text("error").contains("Connection refused"), "{run:?}");
         wire.set(Weather::default());
         assert_refused(run, &[&address, "the broker's certificate is not accepted", "expired", "ssl.ca.location"]);
@@ -137,8 +137,8 @@ with_both_electors! {
         let expired = broker().authority().expired_identity(tenant);
         let shown = |identity: &Identity| over_tls(identity.properties());
         for properties in [nobody, shown(&expired), shown(&stranger.identity(tenant))] {
-            let stage = stage(elector);
-            let run = candidate(&stage, &mutual, broker().authority(), &properties).start();
+            let election = election(elector);
+            let run = candidate(&election, &mutual, broker().authority(), &properties).start();
             assert_refused(run, &[&mutual, "does not accept our certificate", "ssl.certificate.location"]);
         }
     }
@@ -146,10 +146,10 @@ with_both_electors! {
     fn a_wrong_password(elector) {
         for mechanism in SCRAM {
             for (name, password) in [(Account::Tenant.name(), "wrong horse"), ("nobody", PASSWORD)] {
-                let stage = stage(elector);
+                let election = election(elector);
                 let login = secure_login(mechanism, name, password);
                 let address = broker().secure_addresses().accounts;
-                let run = candidate(&stage, &address, broker().authority(), &login).start();
+                let run = candidate(&election, &address, broker().authority(), &login).start();
                 assert_refused(run, &["authentication", "sasl.username"]);
             }
         }
@@ -160,22 +160,23 @@ with_both_electors! {
 #[test]
 fn a_port_that_expects_tls() {
     let addresses = broker().secure_addresses();
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let words = ["closes each connection at once", "expects TLS", "security.protocol"];
-    let mut run = bare().option("--group", &stage.group).option("--brokers", &addresses.plain).job(["true"]).start();
+    let mut run = bare().option("--group", &election.group).option("--brokers", &addresses.plain).job(["true"]).start();
     let message = run.await_event("broker_down").text("error").to_owned();
     assert!(words.iter().all(|word| message.contains(word)), "{message}");
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 143);
     let status = Answer::of({
         let mut command = Command::new(PROGRAM);
-        command.args(["status", "--group", &stage.group, "--brokers", &addresses.plain, "--timeout", "2s"]);
+        command.args(["status", "--group", &election.group, "--brokers", &addresses.plain, "--timeout", "2s"]);
         command
     });
     assert!(words.iter().all(|word| status.errors.contains(word)) && status.status == 4, "{status:?}");
 
-    let doctor =
-        |address: &str, words: &[&str]| Found::of(&[&["--group", &stage.group, "--brokers", address], words].concat());
+    let doctor = |address: &str, words: &[&str]| {
+        Found::of(&[&["--group", &election.group, "--brokers", address], words].concat())
+    };
     doctor(&addresses.plain, &[]).assert_finding("tls", "fail", &words);
     let trust = format!("ssl.ca.location={}", broker().authority().certificate().display());
     let stranger = Authority::new("stranger");
@@ -197,13 +198,13 @@ fn a_slow_link() {
     let (broker, wire, address) = Broker::with_tls_behind_a_wire(&network);
     let half = Flow::Late(Duration::from_millis(500));
     for is_new in [false, true] {
-        let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
+        let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
         if !is_new {
-            broker.kafka().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+            broker.kafka().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
         }
         wire.set(Weather { there: half, back: half, ..Weather::default() });
         let login = secure_login(SCRAM[0], Account::Operator.name(), PASSWORD);
-        let mut run = candidate(&stage, &address, broker.authority(), &login)
+        let mut run = candidate(&election, &address, broker.authority(), &login)
             .flag("-v")
             .property("debug", "broker,security")
             .start();
@@ -215,7 +216,7 @@ fn a_slow_link() {
         assert!(is_new || took < Duration::from_secs(30), "{took:?}: {run:?}");
         println!("led after {took:?}, retries: {retries}, the topic is new: {is_new}");
         wire.set(Weather::default());
-        stage.close([run]);
+        election.close([run]);
     }
 }
 
@@ -225,11 +226,11 @@ fn a_slow_link() {
 fn a_login_that_is_refused_later() {
     let network = Network::start();
     let (broker, wire, address) = Broker::with_tls_behind_a_wire(&network);
-    let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
+    let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
     let login = secure_login(SCRAM[0], Account::Operator.name(), PASSWORD);
-    let mut run = candidate(&stage, &address, broker.authority(), &login).lease("60s").flag("-v").start();
+    let mut run = candidate(&election, &address, broker.authority(), &login).lease("60s").flag("-v").start();
     let term = run.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     change_password(&broker.kafka(), Account::Operator, false);
     wire.reset();
     wait::until_true("a refused login", || {
@@ -239,27 +240,27 @@ fn a_login_that_is_refused_later() {
     change_password(&broker.kafka(), Account::Operator, true);
     run.await_event("broker_up");
     assert_eq!((run.events("released").len(), run.events("fenced").len()), (0, 0), "{run:?}");
-    assert_eq!(stage.testimony().signals().count(), 0);
-    stage.close([run]);
+    assert_eq!(election.testimony().signals().count(), 0);
+    election.close([run]);
 }
 
 /// A key's password is a secret like any other.
 #[test]
 fn a_key_with_a_wrong_password() {
-    let stage = stage(Elector::Log);
+    let election = election(Elector::Log);
     let mut properties =
         over_tls(broker().authority().locked_identity(Account::Tenant.name(), "another-horse").properties());
     properties.push(("ssl.key.password".to_owned(), PASSWORD.to_owned()));
     let mutual = broker().secure_addresses().mutual;
-    let mut run = candidate(&stage, &mutual, broker().authority(), &properties).start();
+    let mut run = candidate(&election, &mutual, broker().authority(), &properties).start();
     assert_eq!(run.status(), 125);
     let message = format!("{run:?}");
     assert!(message.contains("ssl.key.location") && !message.contains(PASSWORD), "{message}");
 
-    allow_tenant(&stage);
+    allow_tenant(&election);
     properties.push(("ssl.key.password".to_owned(), "another-horse".to_owned()));
-    let mut run = candidate(&stage, &mutual, broker().authority(), &properties).flag("-v").start();
+    let mut run = candidate(&election, &mutual, broker().authority(), &properties).flag("-v").start();
     run.await_lead();
     assert!(!format!("{run:?}").contains("another-horse"));
-    stage.close([run]);
+    election.close([run]);
 }

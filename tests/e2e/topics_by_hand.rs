@@ -3,7 +3,7 @@
 use harness::candidate::Elector;
 use harness::kafka::Kafka;
 
-use crate::stage;
+use crate::election;
 
 const PAGE: &str = include_str!("../../docs/operating.md");
 
@@ -17,9 +17,11 @@ fn settings(topic: &str) -> Vec<(&'static str, &'static str)> {
 
 #[test]
 fn have_the_settings_of_those_that_are_made() {
-    let stage = stage(Elector::Log);
-    assert_eq!(stage.candidate().option("--once", "key").job(["true"]).start().status(), 0);
-    for (by_hand, made) in [("billing.neli", stage.topic()), ("nightly.neli.once", format!("{}.once", stage.topic()))] {
+    let election = election(Elector::Log);
+    assert_eq!(election.candidate().option("--once", "key").job(["true"]).start().status(), 0);
+    for (by_hand, made) in
+        [("billing.neli", election.topic()), ("nightly.neli.once", format!("{}.once", election.topic()))]
+    {
         let settings = settings(by_hand);
         assert!(settings.len() >= 6, "{settings:?}");
         // This broker is alone: two replicas can't be in sync.

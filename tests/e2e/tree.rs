@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use harness::candidate::{Candidate, Elector, Running};
+use harness::election::TestElection;
 use harness::not_tested;
 use harness::process::Process;
-use harness::stage::Stage;
 use harness::wait;
 use harness::witness::Witness;
 use neli_run::process::cgroup::Cgroup;
 use nix::sys::signal::Signal;
 use nix::unistd::{Gid, Uid, chown};
 
-use crate::stage;
+use crate::election;
 
 /// Runs what follows as nobody, in a group of its own when one is named first.
 const AS_NOBODY: &str = r#"
@@ -34,15 +34,15 @@ fn is_root() -> bool {
 }
 
 /// A candidate whose job ignores the stop signal, and gets root by a setuid program: nobody may signal it.
-fn climbing_candidate(stage: &Stage) -> Candidate {
-    fs::set_permissions(stage.directory(), Permissions::from_mode(0o755)).expect("our own directory");
-    let climb = stage.directory().join("setuid").join("witness");
+fn climbing_candidate(election: &TestElection) -> Candidate {
+    fs::set_permissions(election.directory(), Permissions::from_mode(0o755)).expect("our own directory");
+    let climb = election.directory().join("setuid").join("witness");
     fs::create_dir(climb.parent().expect("a directory")).expect("our own directory");
-    let mut job: Vec<OsString> = stage.witness().with("--ignore-stop").set("--uid", 0).command();
+    let mut job: Vec<OsString> = election.witness().with("--ignore-stop").set("--uid", 0).command();
     fs::copy(&job[0], &climb).expect("our own directory");
     fs::set_permissions(&climb, Permissions::from_mode(0o4755)).expect("our own file");
     job[0] = climb.into();
-    stage.candidate().lease("1s").option("--stop-timeout", "200ms").job(job)
+    election.candidate().lease("1s").option("--stop-timeout", "200ms").job(job)
 }
 
 /// Says a warning about setuid programs.
@@ -56,29 +56,29 @@ fn a_process_that_cannot_die_is_named_and_its_term_never_released() {
     if !is_root() {
         return;
     }
-    let stage = stage(Elector::Log);
-    let mut run = climbing_candidate(&stage).start_behind(&["sh", "-c", AS_NOBODY, "sh", ""]);
+    let election = election(Elector::Log);
+    let mut run = climbing_candidate(&election).start_behind(&["sh", "-c", AS_NOBODY, "sh", ""]);
     let term = run.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let job = run.await_job();
     assert!(warns(&run.events("warning")));
     let guard = run.guard();
     stop_in_vain(&mut run, job);
     assert!(job.lives());
     job.signal(Signal::SIGKILL);
-    assert_never_released(&stage, guard);
-    stage.assert_gone(term);
+    assert_never_released(&election, guard);
+    election.assert_gone(term);
 }
 
 /// The same without root: whoever traces a process keeps its end to himself, and until he tells it nobody can know that
 /// nothing is left.
 #[test]
 fn a_process_traced_by_another_user_is_named_and_its_term_never_released() {
-    let stage = stage(Elector::Log);
-    let job = stage.witness().with("--ignore-stop").command();
-    let mut run = stage.candidate().lease("1s").option("--stop-timeout", "200ms").job(job).start();
+    let election = election(Elector::Log);
+    let job = election.witness().with("--ignore-stop").command();
+    let mut run = election.candidate().lease("1s").option("--stop-timeout", "200ms").job(job).start();
     let term = run.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     let is_out_of_reach = !Uid::effective().is_root() && Cgroup::make().is_err();
     assert_eq!(warns(&run.events("warning")), is_out_of_reach);
     let job = run.await_job();
@@ -86,8 +86,8 @@ fn a_process_traced_by_another_user_is_named_and_its_term_never_released() {
     let hold = job.hold();
     stop_in_vain(&mut run, job);
     drop(hold);
-    assert_never_released(&stage, guard);
-    stage.assert_gone(term);
+    assert_never_released(&election, guard);
+    election.assert_gone(term);
 }
 
 /// Tells it to stop, which its job does not, nor die: it says so and goes.
@@ -100,9 +100,9 @@ fn stop_in_vain(run: &mut Running, job: Process) {
 }
 
 /// The guard kills on and ends with the last of it; it releases nothing, even so.
-fn assert_never_released(stage: &Stage, guard: Process) {
+fn assert_never_released(election: &TestElection, guard: Process) {
     wait::until_true("a guard with nothing left to do", || !guard.lives());
-    let records = stage.verdicts();
+    let records = election.verdicts();
     let kinds: Vec<&str> = records.iter().filter_map(|line| line["record"]["kind"].as_str()).collect();
     assert!(kinds.contains(&"claim") && !kinds.contains(&"release"), "{kinds:?}");
 }
@@ -133,11 +133,11 @@ impl Drop for Delegated {
 }
 
 /// A leader in that group, whose job has got root.
-fn lead_out_of_reach(stage: &Stage, delegated: &Delegated) -> (Running, u64) {
+fn lead_out_of_reach(election: &TestElection, delegated: &Delegated) -> (Running, u64) {
     let group = delegated.0.to_str().expect("UTF-8");
-    let mut run = climbing_candidate(stage).start_behind(&["sh", "-c", AS_NOBODY, "sh", group]);
+    let mut run = climbing_candidate(election).start_behind(&["sh", "-c", AS_NOBODY, "sh", group]);
     let term = run.await_lead();
-    stage.await_witness(term);
+    election.await_witness(term);
     (run, term)
 }
 
@@ -148,16 +148,16 @@ fn unreachable_processes_are_ended_by_their_control_group() {
         return;
     }
     let Some(delegated) = Delegated::new() else { return not_tested("no control group can be made here") };
-    let stage = stage(Elector::Log);
-    let (mut run, term) = lead_out_of_reach(&stage, &delegated);
+    let election = election(Elector::Log);
+    let (mut run, term) = lead_out_of_reach(&election, &delegated);
     assert!(!warns(&run.events("warning")));
     run.signal(Signal::SIGTERM);
     run.await_release();
-    stage.assert_gone(term);
+    election.assert_gone(term);
     assert_eq!(run.status(), 137);
     let below = || fs::read_dir(&delegated.0).expect("it is there").flatten().filter(|entry| entry.path().is_dir());
     assert_eq!(below().count(), 0);
-    stage.close([run]);
+    election.close([run]);
 }
 
 /// The same when the guard dies, and the kernel has forgotten to end such a job with it.
@@ -167,17 +167,17 @@ fn unreachable_processes_end_when_the_guard_dies() {
         return;
     }
     let Some(delegated) = Delegated::new() else { return not_tested("no control group can be made here") };
-    let stage = stage(Elector::Log);
-    let (mut run, term) = lead_out_of_reach(&stage, &delegated);
+    let election = election(Elector::Log);
+    let (mut run, term) = lead_out_of_reach(&election, &delegated);
     run.guard().signal(Signal::SIGKILL);
     run.await_event("guard_lost");
     run.await_release();
-    stage.assert_gone(term);
-    let next = stage.await_witness_after(term);
+    election.assert_gone(term);
+    let next = election.await_witness_after(term);
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 137);
-    stage.assert_gone(next);
-    stage.close([run]);
+    election.assert_gone(next);
+    election.close([run]);
 }
 
 /// A `/proc` that shows nobody but root what is not his (`hidepid`), for what follows, as nobody.
@@ -187,17 +187,17 @@ const BEHIND_HIDEPID: &str = r#"
 "#;
 
 /// A candidate there, with a job whose program nobody may read: `/proc` shows not even his own processes of it.
-fn start_hidden(stage: &Stage) -> Running {
-    fs::set_permissions(stage.directory(), Permissions::from_mode(0o777)).expect("our own directory");
-    let hidden = stage.directory().join("hidden");
+fn start_hidden(election: &TestElection) -> Running {
+    fs::set_permissions(election.directory(), Permissions::from_mode(0o777)).expect("our own directory");
+    let hidden = election.directory().join("hidden");
     let witness =
-        ["--ignore-stop", "--child", "--session", "--daemon"].into_iter().fold(stage.witness(), Witness::with);
+        ["--ignore-stop", "--child", "--session", "--daemon"].into_iter().fold(election.witness(), Witness::with);
     let mut job = witness.command();
     fs::copy(&job[0], &hidden).expect("our own directory");
     fs::set_permissions(&hidden, Permissions::from_mode(0o711)).expect("our own file");
     job[0] = hidden.into();
     let unshare = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c", BEHIND_HIDEPID, "sh"];
-    stage.candidate().lease("2s").option("--stop-timeout", "200ms").job(job).start_behind(&unshare)
+    election.candidate().lease("2s").option("--stop-timeout", "200ms").job(job).start_behind(&unshare)
 }
 
 /// What `/proc` hides is found, killed and waited for all the same: at a stop, and when guard or supervisor dies.
@@ -209,12 +209,12 @@ fn processes_hidden_in_proc_are_ended() {
         return not_tested("a /proc with hidepid takes root");
     }
     for end in ["stop", "guard", "supervisor"] {
-        let stage = stage(Elector::Log);
-        let mut run = start_hidden(&stage);
+        let election = election(Elector::Log);
+        let mut run = start_hidden(&election);
         let term = run.await_lead();
-        let has = |role: &str| stage.testimony().of(term).any(|line| line.role == role);
+        let has = |role: &str| election.testimony().of(term).any(|line| line.role == role);
         wait::until_true("a tree", || ["child", "session", "daemon"].into_iter().all(has));
-        let other = stage.candidate().job(["true"]);
+        let other = election.candidate().job(["true"]);
         match end {
             "stop" => run.signal(Signal::SIGTERM),
             "guard" => run.guard().signal(Signal::SIGKILL),
@@ -225,7 +225,7 @@ fn processes_hidden_in_proc_are_ended() {
         } else {
             run.await_release();
         }
-        stage.assert_gone(term);
+        election.assert_gone(term);
         if end != "supervisor" {
             run.signal(Signal::SIGTERM);
             run.status();

@@ -6,24 +6,24 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use harness::candidate::Elector;
+use harness::election::{Answer, TestElection};
 use harness::journal::{Pen, end};
 use harness::kafka::Kafka;
 use harness::schema::Schema;
-use harness::stage::{Answer, Stage};
 use harness::terminal::{Ctrl, Shell, Terminal};
 use harness::wait;
 use serde_json::Value;
 
-use crate::{PROGRAM, stage};
+use crate::{PROGRAM, election};
 
 /// An election's topic with these records under its key.
-fn written(records: &[&str]) -> (Stage, Pen) {
-    let stage = stage(Elector::Log);
-    Kafka::shared().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
-    let pen = Pen::new(Kafka::shared(), &stage.topic(), &[]);
+fn written(records: &[&str]) -> (TestElection, Pen) {
+    let election = election(Elector::Log);
+    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    let pen = Pen::new(Kafka::shared(), &election.topic(), &[]);
     let payloads: Vec<&[u8]> = records.iter().map(|record| record.as_bytes()).collect();
-    pen.write(&stage.key(), &payloads);
-    (stage, pen)
+    pen.write(&election.key(), &payloads);
+    (election, pen)
 }
 
 fn claim(after: i64) -> String {
@@ -39,16 +39,16 @@ fn beat(term: i64, seen: i64) -> String {
 const RELEASE: &str =
     r#"{"v":1,"kind":"release","member":"m","name":"web","seq":3,"term":0,"seen":1,"why":"exited","exit":3}"#;
 
-fn watch(stage: &Stage, arguments: &[&str]) -> Command {
+fn watch(election: &TestElection, arguments: &[&str]) -> Command {
     let mut watch = Command::new(PROGRAM);
-    watch.args(["watch", "--group", &stage.group, "--brokers", Kafka::shared().address()]).args(arguments);
+    watch.args(["watch", "--group", &election.group, "--brokers", Kafka::shared().address()]).args(arguments);
     watch.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     watch
 }
 
 /// What it says, whole, and how it ends.
-fn watched(stage: &Stage, arguments: &[&str]) -> (Vec<String>, String, i32) {
-    let output = watch(stage, arguments).output().expect("the program is there");
+fn watched(election: &TestElection, arguments: &[&str]) -> (Vec<String>, String, i32) {
+    let output = watch(election, arguments).output().expect("the program is there");
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     let lines = text(output.stdout).lines().map(str::to_owned).collect();
     (lines, text(output.stderr), output.status.code().expect("a status"))
@@ -56,12 +56,12 @@ fn watched(stage: &Stage, arguments: &[&str]) -> (Vec<String>, String, i32) {
 
 #[test]
 fn tells_the_verdict_on_every_record() {
-    let (stage, pen) = written(&[&claim(-1), &beat(0, 0), "nonsense", &claim(1), RELEASE]);
+    let (election, pen) = written(&[&claim(-1), &beat(0, 0), "nonsense", &claim(1), RELEASE]);
     pen.write("another/0", &[claim(-1).as_bytes()]);
-    pen.write(&format!("{}/hello", stage.key()), &[b"{}"]);
-    pen.write_tombstone(&stage.key());
-    pen.write(&stage.key(), &[claim(7).as_bytes()]);
-    let verdicts: Vec<(i64, String, Option<i64>)> = stage
+    pen.write(&format!("{}/hello", election.key()), &[b"{}"]);
+    pen.write_tombstone(&election.key());
+    pen.write(&election.key(), &[claim(7).as_bytes()]);
+    let verdicts: Vec<(i64, String, Option<i64>)> = election
         .verdicts()
         .iter()
         .map(|line| {
@@ -83,20 +83,20 @@ fn tells_the_verdict_on_every_record() {
         (8, "effective", Some(8)),
     ];
     assert_eq!(verdicts, expected.map(|(offset, verdict, term)| (offset, verdict.to_owned(), term)));
-    assert_eq!(stage.verdicts()[0]["record"], serde_json::from_str::<Value>(&claim(-1)).expect("JSON"));
+    assert_eq!(election.verdicts()[0]["record"], serde_json::from_str::<Value>(&claim(-1)).expect("JSON"));
 }
 
 #[test]
 fn begins_at_the_given_place_and_knows_what_came_before() {
-    let (stage, _) = written(&[&claim(-1), &beat(0, 0), RELEASE]);
-    let (lines, _, status) = watched(&stage, &["--json", "--from", "2", "--until-end"]);
+    let (election, _) = written(&[&claim(-1), &beat(0, 0), RELEASE]);
+    let (lines, _, status) = watched(&election, &["--json", "--from", "2", "--until-end"]);
     assert_eq!((lines.len(), status), (1, 0));
     assert!(lines[0].contains(r#","partition":0,"offset":2,"verdict":"effective","term":null,"#), "{lines:?}");
-    assert_eq!(watched(&stage, &["--json", "--from", "3", "--until-end"]).0.len(), 0);
-    assert_eq!(watched(&stage, &["--json", "--until-end"]).0.len(), 0);
-    let (_, error, status) = watched(&stage, &["--from", "4"]);
+    assert_eq!(watched(&election, &["--json", "--from", "3", "--until-end"]).0.len(), 0);
+    assert_eq!(watched(&election, &["--json", "--until-end"]).0.len(), 0);
+    let (_, error, status) = watched(&election, &["--from", "4"]);
     assert_eq!((error.as_str(), status), ("neli-run: --from 4: must be at most 3, the log's end\n", 125));
-    let (lines, _, _) = watched(&stage, &["--from", "start", "--until-end"]);
+    let (lines, _, _) = watched(&election, &["--from", "start", "--until-end"]);
     let sentences: Vec<&str> =
         lines.iter().filter_map(|line| line.split_once(' ')).map(|(_, watched)| watched).collect();
     let expected = [
@@ -110,11 +110,11 @@ fn begins_at_the_given_place_and_knows_what_came_before() {
 /// What was appended before that is known, and not shown; and each line is as docs/json.md says.
 #[test]
 fn begins_at_a_given_age_and_shows_hellos_with_all() {
-    let (stage, pen) = written(&[&claim(-1), &beat(0, 0)]);
+    let (election, pen) = written(&[&claim(-1), &beat(0, 0)]);
     let hello = br#"{"v":1,"kind":"hello","member":"m","name":"web","seq":1,"host":"h"}"#;
-    pen.write(&format!("{}/hello", stage.key()), &[hello, b"garbage"]);
+    pen.write(&format!("{}/hello", election.key()), &[hello, b"garbage"]);
     pen.write("another/0/hello", &[hello]);
-    let (lines, _, status) = watched(&stage, &["--json", "--all", "--from", "1h", "--until-end"]);
+    let (lines, _, status) = watched(&election, &["--json", "--all", "--from", "1h", "--until-end"]);
     let schema = Schema::read(include_str!("../../docs/json.md"), "watch");
     let lines: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let verdicts: Vec<&str> = lines.iter().map(|line| line["verdict"].as_str().unwrap_or_default()).collect();
@@ -122,17 +122,17 @@ fn begins_at_a_given_age_and_shows_hellos_with_all() {
     for line in &lines {
         schema.assert_holds(line);
     }
-    let (lines, _, _) = watched(&stage, &["--all", "--from", "1h", "--until-end"]);
+    let (lines, _, _) = watched(&election, &["--all", "--from", "1h", "--until-end"]);
     assert!(lines.len() == 3 && lines[2].ends_with(" web says hello: on h"), "{lines:?}");
     wait::until_true("a second after what was written", || {
-        watched(&stage, &["--from", "1s", "--until-end"]).0.is_empty()
+        watched(&election, &["--from", "1s", "--until-end"]).0.is_empty()
     });
 }
 
 #[test]
 fn reports_changes_as_they_happen_until_its_reader_closes() {
-    let (stage, pen) = written(&[&claim(-1), &beat(0, 0)]);
-    let mut watch = watch(&stage, &[]).spawn().expect("the program is there");
+    let (election, pen) = written(&[&claim(-1), &beat(0, 0)]);
+    let mut watch = watch(&election, &[]).spawn().expect("the program is there");
     let lines = BufReader::new(watch.stdout.take().expect("piped")).lines();
     let (sender, watched) = sync_channel(0);
     // Ends, and closes the pipe, when nobody takes its lines any more.
@@ -142,12 +142,12 @@ fn reports_changes_as_they_happen_until_its_reader_closes() {
     // It was alive a moment ago, and says nothing more.
     let silent = next();
     assert!(silent.contains(" no leader: web has been silent for "), "{silent}");
-    pen.write(&stage.key(), &[RELEASE.as_bytes()]);
+    pen.write(&election.key(), &[RELEASE.as_bytes()]);
     assert!(next().ends_with(" term 0 was released: the job has ended (the job's status: 3)"));
     drop(watched);
-    pen.write(&stage.key(), &[claim(2).as_bytes()]);
+    pen.write(&election.key(), &[claim(2).as_bytes()]);
     assert!(listener.join().expect("no panic").is_err(), "a line that nobody takes");
-    pen.write(&stage.key(), &[beat(3, 3).as_bytes()]);
+    pen.write(&election.key(), &[beat(3, 3).as_bytes()]);
     let status = wait::until("an end of watch", || watch.try_wait().expect("a child can be waited for"));
     assert_eq!(status.code(), Some(0));
 }
@@ -155,9 +155,9 @@ fn reports_changes_as_they_happen_until_its_reader_closes() {
 /// On a terminal a page: leader, job, a bar for the lease, standbys, and what has happened last.
 #[test]
 fn on_a_terminal_it_is_a_page() {
-    let (stage, pen) = written(&[&claim(-1).replace("5000", "60000"), &beat(0, 0).replace("5000", "60000")]);
-    let mut terminal = Terminal::new(Shell::Dash, stage.directory());
-    let line = format!("{PROGRAM} watch --group {} --brokers {}", stage.group, Kafka::shared().address());
+    let (election, pen) = written(&[&claim(-1).replace("5000", "60000"), &beat(0, 0).replace("5000", "60000")]);
+    let mut terminal = Terminal::new(Shell::Dash, election.directory());
+    let line = format!("{PROGRAM} watch --group {} --brokers {}", election.group, Kafka::shared().address());
     for columns in [20, 80] {
         terminal.resize(24, columns);
         let first = terminal_page(&mut terminal, &format!("NO_COLOR=1 TERM=xterm {line}"));
@@ -171,7 +171,7 @@ fn on_a_terminal_it_is_a_page() {
     }
     terminal.type_line(&format!("TERM=xterm {line}"));
     terminal.await_text("\u{1b}[1;32m");
-    pen.write(&stage.key(), &[RELEASE.as_bytes()]);
+    pen.write(&election.key(), &[RELEASE.as_bytes()]);
     terminal.await_text("\u{1b}[1;31m");
     terminal.await_text("term 0 was released: the job has ended");
     terminal.press(Ctrl::C);
@@ -193,10 +193,10 @@ fn terminal_page(terminal: &mut Terminal, line: &str) -> String {
 
 #[test]
 fn makes_no_topic() {
-    let stage = stage(Elector::Log);
-    let (lines, error, status) = watched(&stage, &[]);
+    let election = election(Elector::Log);
+    let (lines, error, status) = watched(&election, &[]);
     assert_eq!((lines.len(), status), (0, 125));
-    let topic = stage.topic();
+    let topic = election.topic();
     assert!(error.starts_with(&format!("neli-run: topic \"{topic}\" does not exist; ")), "{error}");
     assert_eq!(error.lines().count(), 1);
     assert!(!Kafka::shared().has_topic(&topic));
@@ -204,10 +204,10 @@ fn makes_no_topic() {
 
 #[test]
 fn an_empty_log_has_an_end() {
-    let stage = stage(Elector::Log);
-    Kafka::shared().create_topic(&stage.topic(), &[]);
-    assert_eq!(end(Kafka::shared(), &stage.topic()), 0);
-    assert_eq!(watched(&stage, &["--json", "--from", "start", "--until-end"]), (vec![], String::new(), 0));
+    let election = election(Elector::Log);
+    Kafka::shared().create_topic(&election.topic(), &[]);
+    assert_eq!(end(Kafka::shared(), &election.topic()), 0);
+    assert_eq!(watched(&election, &["--json", "--from", "start", "--until-end"]), (vec![], String::new(), 0));
 }
 
 /// As for `status`: a broker that is away is waited for no longer than `--timeout` says.

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use harness::candidate::{Candidate, Elector, Running};
+use harness::election::TestElection;
 use harness::install;
-use harness::stage::Stage;
 use harness::wait;
 use neli::program::clock;
 use neli_run::report::log::to_the_second;
 
-use crate::{stage, with_both_electors};
+use crate::{election, with_both_electors};
 
 /// A day, in seconds.
 const DAY: u64 = 24 * 60 * 60;
@@ -24,8 +24,8 @@ pub(crate) struct WallClock {
 
 impl WallClock {
     /// The clock of the machine of this name, which shows so many seconds after the first midnight.
-    pub(crate) fn new(stage: &Stage, name: &str, seconds: u64) -> Self {
-        let clock = Self { step: stage.directory().join(format!("{name}-clock")) };
+    pub(crate) fn new(election: &TestElection, name: &str, seconds: u64) -> Self {
+        let clock = Self { step: election.directory().join(format!("{name}-clock")) };
         clock.set(seconds);
         clock
     }
@@ -57,23 +57,23 @@ pub(crate) fn key(day: u64) -> String {
 }
 
 /// Where each run writes a line.
-fn runs_of(stage: &Stage) -> PathBuf {
-    stage.directory().join("runs")
+fn runs_of(election: &TestElection) -> PathBuf {
+    election.directory().join("runs")
 }
 
 /// Who ran so far, in which window.
-fn runs(stage: &Stage) -> Vec<String> {
-    fs::read_to_string(runs_of(stage)).unwrap_or_default().lines().map(str::to_owned).collect()
+fn runs(election: &TestElection) -> Vec<String> {
+    fs::read_to_string(runs_of(election)).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
 /// A machine of this name, whose crontab starts a job that writes a line when it begins, and then does this.
-pub(crate) fn start(stage: &Stage, (name, clock): (&str, &WallClock), script: &str) -> Running {
-    crontab(stage, (name, clock), script).start()
+pub(crate) fn start(election: &TestElection, (name, clock): (&str, &WallClock), script: &str) -> Running {
+    crontab(election, (name, clock), script).start()
 }
 
-fn crontab(stage: &Stage, (name, clock): (&str, &WallClock), script: &str) -> Candidate {
-    let script = format!("echo $NELI_NAME $NELI_WINDOW_START >> {}; {script}", runs_of(stage).display());
-    let candidate = stage.candidate().option("--window", "1d").option("--name", name).job(["sh", "-c", &script]);
+fn crontab(election: &TestElection, (name, clock): (&str, &WallClock), script: &str) -> Candidate {
+    let script = format!("echo $NELI_NAME $NELI_WINDOW_START >> {}; {script}", runs_of(election).display());
+    let candidate = election.candidate().option("--window", "1d").option("--name", name).job(["sh", "-c", &script]);
     clock.candidate(candidate)
 }
 
@@ -88,17 +88,17 @@ fn assert_skipped(run: &mut Running, by: &str, (key, newer): (&str, Option<&str>
 with_both_electors! {
     /// Three crontabs at one time, by clocks that differ by forty seconds; and a day later.
     fn clocks_that_differ_agree_on_the_window(elector) {
-        let stage = stage(elector);
-        let go = stage.directory().join("go");
+        let election = election(elector);
+        let go = election.directory().join("go");
         let until_go_file = format!("until [ -e {} ]; do sleep 0.01; done", go.display());
         let machines = [("a", 2 * HOUR - 20), ("b", 2 * HOUR), ("c", 2 * HOUR + 20)];
-        let clocks = machines.map(|(name, seconds)| (name, WallClock::new(&stage, name, seconds)));
+        let clocks = machines.map(|(name, seconds)| (name, WallClock::new(&election, name, seconds)));
         let mut starts: Vec<Running> =
-            clocks.iter().map(|(name, clock)| start(&stage, (name, clock), &until_go_file)).collect();
-        wait::until_true("a run", || runs(&stage).len() == 1);
+            clocks.iter().map(|(name, clock)| start(&election, (name, clock), &until_go_file)).collect();
+        wait::until_true("a run", || runs(&election).len() == 1);
         fs::write(&go, "").expect("ours");
-        let runner = runs(&stage)[0].split(' ').next().expect("a name").to_owned();
-        assert_eq!(runs(&stage), [format!("{runner} {}", key(0))]);
+        let runner = runs(&election)[0].split(' ').next().expect("a name").to_owned();
+        assert_eq!(runs(&election), [format!("{runner} {}", key(0))]);
         for ((name, _), start) in clocks.iter().zip(&mut starts) {
             if *name == runner {
                 assert_eq!(start.status(), 0);
@@ -108,57 +108,57 @@ with_both_electors! {
         }
         let [(late, late_clock), (next, next_clock), _] = &clocks;
         next_clock.set(DAY + 2 * HOUR);
-        assert_eq!(start(&stage, (next, next_clock), "true").status(), 0);
-        assert_eq!(runs(&stage)[1..], [format!("{next} {}", key(1))]);
+        assert_eq!(start(&election, (next, next_clock), "true").status(), 0);
+        assert_eq!(runs(&election)[1..], [format!("{next} {}", key(1))]);
         // Its crontab was late by a day: that window is over.
-        assert_skipped(&mut start(&stage, (late, late_clock), "true"), next, (&key(0), Some(&key(1))));
-        assert_eq!(runs(&stage).len(), 2);
+        assert_skipped(&mut start(&election, (late, late_clock), "true"), next, (&key(0), Some(&key(1))));
+        assert_eq!(runs(&election).len(), 2);
     }
 }
 
 /// A clock that is set back over a window's edge, just after the job has run in the new window.
 #[test]
 fn a_leap_backwards_runs_nothing_twice() {
-    let stage = stage(Elector::Log);
-    let clock = WallClock::new(&stage, "a", DAY + 5);
-    let mut run = start(&stage, ("a", &clock), "true");
+    let election = election(Elector::Log);
+    let clock = WallClock::new(&election, "a", DAY + 5);
+    let mut run = start(&election, ("a", &clock), "true");
     assert_eq!((run.await_event("job_started").text("window"), run.status()), (key(1).as_str(), 0));
     clock.set(DAY - 60);
-    assert_skipped(&mut start(&stage, ("a", &clock), "true"), "a", (&key(0), Some(&key(1))));
+    assert_skipped(&mut start(&election, ("a", &clock), "true"), "a", (&key(0), Some(&key(1))));
     clock.set(DAY + 5);
-    assert_skipped(&mut start(&stage, ("a", &clock), "true"), "a", (&key(1), None));
+    assert_skipped(&mut start(&election, ("a", &clock), "true"), "a", (&key(1), None));
     clock.set(2 * DAY + 5);
-    assert_eq!(start(&stage, ("a", &clock), "true").status(), 0);
-    assert_eq!(runs(&stage), [format!("a {}", key(1)), format!("a {}", key(2))]);
+    assert_eq!(start(&election, ("a", &clock), "true").status(), 0);
+    assert_eq!(runs(&election), [format!("a {}", key(1)), format!("a {}", key(2))]);
 }
 
 /// One machine's clock is ten days ahead: the others don't wait for ten days.
 #[test]
 fn a_clock_that_is_far_ahead_stops_no_other_machine() {
-    let stage = stage(Elector::Log);
-    let ahead = WallClock::new(&stage, "ahead", 10 * DAY + HOUR);
-    assert_eq!(start(&stage, ("ahead", &ahead), "true").status(), 0);
-    let right = WallClock::new(&stage, "right", HOUR);
-    let mut run = start(&stage, ("a", &right), "true");
+    let election = election(Elector::Log);
+    let ahead = WallClock::new(&election, "ahead", 10 * DAY + HOUR);
+    assert_eq!(start(&election, ("ahead", &ahead), "true").status(), 0);
+    let right = WallClock::new(&election, "right", HOUR);
+    let mut run = start(&election, ("a", &right), "true");
     assert_eq!(run.status(), 0);
     let warnings = run.warnings_with("lies more than a window ahead of this machine's clock");
     assert_eq!(warnings.len(), 1, "{run:?}");
-    assert_skipped(&mut start(&stage, ("b", &right), "true"), "a", (&key(0), None));
-    assert_eq!(runs(&stage), [format!("ahead {}", key(10)), format!("a {}", key(0))]);
+    assert_skipped(&mut start(&election, ("b", &right), "true"), "a", (&key(0), None));
+    assert_eq!(runs(&election), [format!("ahead {}", key(10)), format!("a {}", key(0))]);
 }
 
 /// Retries are counted in the window, and the next one begins anew.
 #[test]
 fn a_run_that_failed_in_a_window_is_tried_again_in_the_next() {
-    let stage = stage(Elector::Log);
-    let clock = WallClock::new(&stage, "a", HOUR);
-    let failing = |name| crontab(&stage, (name, &clock), "exit 3").option("--retries", "1").start();
+    let election = election(Elector::Log);
+    let clock = WallClock::new(&election, "a", HOUR);
+    let failing = |name| crontab(&election, (name, &clock), "exit 3").option("--retries", "1").start();
     assert_eq!(failing("a").status(), 3);
-    assert_eq!(runs(&stage).len(), 2);
+    assert_eq!(runs(&election).len(), 2);
     let mut second = failing("b");
     assert_eq!(second.status(), 3);
     assert!(second.events("job_started").is_empty(), "{second:?}");
     clock.set(DAY + HOUR);
     assert_eq!(failing("b").status(), 3);
-    assert_eq!(runs(&stage)[2..], [format!("b {}", key(1)), format!("b {}", key(1))]);
+    assert_eq!(runs(&election)[2..], [format!("b {}", key(1)), format!("b {}", key(1))]);
 }

@@ -9,20 +9,20 @@ use neli_proto::random::Random;
 use nix::sys::signal::Signal;
 
 use crate::worker::{Worker, leaders};
-use crate::{stage, with_both_electors};
+use crate::{test_election, with_both_electors};
 
 const LEASE: Duration = Duration::from_millis(600);
 
 with_both_electors! {
     fn never_two_act_at_once_whoever_is_killed_or_stopped(elector) {
-        let stage = stage(elector);
-        let start = || Worker::start(&stage, Kafka::shared().address(), LEASE);
+        let test_election = test_election(elector);
+        let start = || Worker::start(&test_election, Kafka::shared().address(), LEASE);
         let mut workers: Vec<Worker> = (0..3).map(|_| start()).collect();
         let mut random = Random::from_seed(wait::now());
         // The first term may be 0.
         let mut last = None;
         for round in 0..12 {
-            let (term, pid) = wait::until("a leader", || leaders(&stage).into_iter().rfind(|(term, _)| Some(*term) > last));
+            let (term, pid) = wait::until("a leader", || leaders(&test_election).into_iter().rfind(|(term, _)| Some(*term) > last));
             last = Some(term);
             let leads = workers.iter().position(|worker| worker.process().pid == pid).expect("one of ours");
             wait::pause(random.up_to(LEASE));
@@ -31,14 +31,14 @@ with_both_electors! {
                 workers[leads] = start();
             } else {
                 workers[leads].process().signal(Signal::SIGSTOP);
-                wait::until_true("another leader", || leaders(&stage).iter().any(|(term, _)| Some(*term) > last));
+                wait::until_true("another leader", || leaders(&test_election).iter().any(|(term, _)| Some(*term) > last));
                 wait::pause(random.up_to(LEASE));
                 workers[leads].process().signal(Signal::SIGCONT);
             }
         }
         drop(workers);
-        stage.assert_never_two();
-        let terms = leaders(&stage);
+        test_election.assert_never_two();
+        let terms = leaders(&test_election);
         assert!(terms.len() > 12, "{terms:?}");
     }
 }

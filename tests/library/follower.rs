@@ -2,16 +2,16 @@
 
 use harness::accounts::Account;
 use harness::candidate::Elector;
+use harness::election::TestElection;
 use harness::kafka::{Broker, Kafka};
 use harness::rights::{Operation, Resource, Rights, Rule};
-use harness::stage::Stage;
 use harness::wait::PATIENCE;
 use neli::{Follower, Leader, Leadership, Roles, RolesFollower};
 use nix::sys::signal::Signal;
 use std::time::Duration;
 
 use crate::worker::Worker;
-use crate::{PROGRAM, candidate, candidate_at, run, soon, stage};
+use crate::{PROGRAM, candidate, candidate_at, run, soon, test_election};
 
 const LEASE: Duration = Duration::from_millis(1500);
 
@@ -42,13 +42,14 @@ fn read_on_a_topic_that_comes_later_is_enough() {
     // The shared Kafka may be one without accounts that somebody else has started.
     let own = Kafka::shared().accounts_address().is_none().then(Broker::own).map(|broker| (broker.kafka(), broker));
     let kafka = own.as_ref().map_or_else(|| Kafka::shared(), |(kafka, _)| kafka);
-    let stage = Stage::new(PROGRAM, kafka, Elector::Log);
-    let topic = stage.topic();
+    let test_election = TestElection::new(PROGRAM, kafka, Elector::Log);
+    let topic = test_election.topic();
     let reads = Rule::allow(Account::Tenant.name(), Resource::Topic(&topic), Operation::Read);
     let rights = Rights::of(kafka);
     rights.make(std::slice::from_ref(&reads));
     run(async {
-        let mut builder = Follower::builder(&stage.group).brokers(kafka.accounts_address().expect("ours has one"));
+        let mut builder =
+            Follower::builder(&test_election.group).brokers(kafka.accounts_address().expect("ours has one"));
         for (key, value) in Account::Tenant.properties() {
             builder = builder.property(key, value);
         }
@@ -58,7 +59,8 @@ fn read_on_a_topic_that_comes_later_is_enough() {
         });
         let trouble = trouble.await;
         assert!(trouble.contains(&topic) && trouble.contains("does not exist yet"), "{trouble}");
-        let election = candidate_at(&stage, kafka.address()).name("10.0.0.7:8080").join().await.expect("it stands");
+        let election =
+            candidate_at(&test_election, kafka.address()).name("10.0.0.7:8080").join().await.expect("it stands");
         let lead = election.lead().await.expect("it leads");
         let leader = until("a leader", &mut follower, led).await;
         assert_eq!((leader.name.as_deref(), leader.term), (Some("10.0.0.7:8080"), lead.lease().token()));
@@ -72,11 +74,11 @@ fn read_on_a_topic_that_comes_later_is_enough() {
 /// Whoever leads is known no more when its lease is over without a word of it, though nobody has released.
 #[test]
 fn a_leader_that_is_silent_is_taken_for_none() {
-    let stage = stage(Elector::Log);
-    let worker = Worker::start(&stage, Kafka::shared().address(), LEASE);
-    worker.await_lead(&stage, None);
+    let test_election = test_election(Elector::Log);
+    let worker = Worker::start(&test_election, Kafka::shared().address(), LEASE);
+    worker.await_lead(&test_election, None);
     run(async {
-        let builder = Follower::builder(&stage.group).brokers(Kafka::shared().address());
+        let builder = Follower::builder(&test_election.group).brokers(Kafka::shared().address());
         let mut follower = builder.start().expect("it starts");
         until("a leader", &mut follower, led).await;
         worker.process().signal(Signal::SIGSTOP);
@@ -90,12 +92,12 @@ fn a_leader_that_is_silent_is_taken_for_none() {
 /// The topic is deleted and made again: what was read of the old one counts no more.
 #[test]
 fn a_topic_that_is_made_again_is_followed() {
-    let stage = stage(Elector::Log);
+    let test_election = test_election(Elector::Log);
     let kafka = Kafka::shared();
     let mut follower = run(async {
-        let election = candidate(&stage).name("first").join().await.expect("it stands");
+        let election = candidate(&test_election).name("first").join().await.expect("it stands");
         let lead = election.lead().await.expect("it leads");
-        let builder = Follower::builder(&stage.group).brokers(kafka.address());
+        let builder = Follower::builder(&test_election.group).brokers(kafka.address());
         let mut follower = builder.start().expect("it starts");
         until("a leader", &mut follower, led).await;
         election.leave().await;
@@ -103,11 +105,11 @@ fn a_topic_that_is_made_again_is_followed() {
         drop(lead);
         follower
     });
-    kafka.delete_topic(&stage.topic());
+    kafka.delete_topic(&test_election.topic());
     run(async {
         let is_gone = |leadership: &Leadership| matches!(leadership, Leadership::Unknown { .. }).then_some(());
         until("the end of the topic", &mut follower, is_gone).await;
-        let election = candidate(&stage).name("second").join().await.expect("it stands");
+        let election = candidate(&test_election).name("second").join().await.expect("it stands");
         let lead = election.lead().await.expect("it leads");
         let leader = until("the next leader", &mut follower, led).await;
         assert_eq!((leader.name.as_deref(), leader.term), (Some("second"), lead.lease().token()));
@@ -119,25 +121,26 @@ fn a_topic_that_is_made_again_is_followed() {
 /// The same of many roles, which stand in other partitions of the new topic.
 #[test]
 fn a_topic_that_is_made_again_with_other_partitions_is_followed() {
-    let stage = stage(Elector::Log);
+    let test_election = test_election(Elector::Log);
     let kafka = Kafka::shared();
-    kafka.create_partitioned_topic(&stage.topic(), 4);
+    kafka.create_partitioned_topic(&test_election.topic(), 4);
     let followers = run(async {
-        let roles = candidate(&stage).roles(4).join().await.expect("it stands");
-        let followers = Follower::builder(&stage.group).brokers(kafka.address()).roles(4).start().expect("it starts");
+        let roles = candidate(&test_election).roles(4).join().await.expect("it stands");
+        let followers =
+            Follower::builder(&test_election.group).brokers(kafka.address()).roles(4).start().expect("it starts");
         follow_leads(roles, &followers).await;
         followers
     });
-    kafka.delete_topic(&stage.topic());
+    kafka.delete_topic(&test_election.topic());
     run(async {
         for (role, follower) in followers.iter() {
             let is_gone = |leadership: &Leadership| matches!(leadership, Leadership::Unknown { .. }).then_some(());
             until(&format!("the end of the topic, by {role}"), &mut follower.clone(), is_gone).await;
         }
     });
-    kafka.create_partitioned_topic(&stage.topic(), 3);
+    kafka.create_partitioned_topic(&test_election.topic(), 3);
     run(async {
-        let roles = candidate(&stage).roles(4).join().await.expect("it stands");
+        let roles = candidate(&test_election).roles(4).join().await.expect("it stands");
         follow_leads(roles, &followers).await;
     });
 }

@@ -12,7 +12,7 @@ use neli::{Error, Event, Events, Lost, Reason};
 use nix::sys::signal::Signal;
 use tokio::sync::Notify;
 
-use crate::{candidate, run, soon, stage, with_both_electors};
+use crate::{candidate, run, soon, test_election, with_both_electors};
 
 /// The first of the events that `pick` makes something of.
 async fn await_event<T>(events: &mut Events, mut pick: impl FnMut(&Event) -> Option<T>) -> T {
@@ -30,14 +30,14 @@ async fn await_event<T>(events: &mut Events, mut pick: impl FnMut(&Event) -> Opt
 with_both_electors! {
     /// The task is told, awaited, and only then is the lead released.
     fn two_elections_hand_over(elector) {
-        let stage = stage(elector);
+        let test_election = test_election(elector);
         run(async {
-            let first = candidate(&stage).name("first").join().await.expect("it stands");
+            let first = candidate(&test_election).name("first").join().await.expect("it stands");
             let mut lead = first.lead().await.expect("it leads");
             let lease = lead.lease();
             assert!(lease.is_valid());
 
-            let second = candidate(&stage).name("second").join().await.expect("it stands");
+            let second = candidate(&test_election).name("second").join().await.expect("it stands");
             let mut seen = second.events();
             assert!(second.lead_within(Duration::from_millis(200)).await.expect("it stands").is_none(), "another leads");
             assert_eq!(second.leader().and_then(|leader| leader.name).as_deref(), Some("first"));
@@ -76,13 +76,13 @@ with_both_electors! {
 
     /// What happens to a leader that resigns is told in its order, and who leads after it by its name.
     fn events_tell_of_a_lead_and_of_the_next_leader(elector) {
-        let stage = stage(elector);
+        let test_election = test_election(elector);
         run(async {
-            let first = candidate(&stage).name("first").join().await.expect("it stands");
+            let first = candidate(&test_election).name("first").join().await.expect("it stands");
             let mut events = first.events();
             let lead = first.lead().await.expect("it leads");
             let term = lead.lease().token();
-            let second = candidate(&stage).name("second").join().await.expect("it stands");
+            let second = candidate(&test_election).name("second").join().await.expect("it stands");
             lead.resign().await;
             let next = soon("the next lead", PATIENCE, second.lead()).await.expect("it leads");
             let (mut seen, last) = (Vec::new(), Event::Standby { leader: Some("second".to_owned()) });
@@ -101,12 +101,12 @@ with_both_electors! {
 
     /// What both write is the same journal.
     fn a_library_election_and_neli_run_elect_each_other(elector) {
-        let stage = stage(elector);
+        let test_election = test_election(elector);
         run(async {
-            let election = candidate(&stage).join().await.expect("it stands");
+            let election = candidate(&test_election).join().await.expect("it stands");
             let lead = election.lead().await.expect("it leads");
             let term = u64::try_from(lead.lease().token()).expect("an offset");
-            let mut program = stage.candidate().start();
+            let mut program = test_election.candidate().start();
             assert_eq!(program.await_event("standby").number("term"), term);
 
             let lease = lead.lease();
@@ -114,16 +114,16 @@ with_both_electors! {
             assert!(!lease.is_valid());
             let next = program.await_lead();
             assert!(next > term);
-            stage.await_witness(next);
+            test_election.await_witness(next);
 
             let mut events = {
-                let election = candidate(&stage).join().await.expect("it stands");
+                let election = candidate(&test_election).join().await.expect("it stands");
                 let events = election.events();
                 assert_eq!(election.leader().map(|leader| leader.term), i64::try_from(next).ok());
                 program.signal(Signal::SIGTERM);
                 let lead = soon("the next lead", PATIENCE, election.lead()).await.expect("it leads");
                 assert!(lead.lease().is_valid());
-                stage.assert_gone(next);
+                test_election.assert_gone(next);
                 // The last handle goes: the lead is released all the same.
                 events
             };
@@ -137,16 +137,16 @@ with_both_electors! {
 
     /// An operator's request reaches the library as it reaches `neli-run`: the task is told why, and another leads.
     fn an_operator_has_the_leader_resign(elector) {
-        let stage = stage(elector);
+        let test_election = test_election(elector);
         run(async {
-            let first = candidate(&stage).join().await.expect("it stands");
+            let first = candidate(&test_election).join().await.expect("it stands");
             let mut lead = first.lead().await.expect("it leads");
             let term = lead.lease().token();
-            let second = candidate(&stage).join().await.expect("it stands");
+            let second = candidate(&test_election).join().await.expect("it stands");
             let ask = async {
                 let text =
                     format!(r#"{{"v":1,"kind":"request","what":"resign","term":{term},"by":"me","reason":"why"}}"#);
-                Pen::new(Kafka::shared(), &stage.topic(), &[]).write(&stage.key(), &[text.as_bytes()]);
+                Pen::new(Kafka::shared(), &test_election.topic(), &[]).write(&test_election.key(), &[text.as_bytes()]);
             };
             let (outcome, ()) = tokio::join!(lead.run(async |lease| lease.ending().await), ask);
             assert_eq!(outcome, Ok(Reason::Resigned));
@@ -157,11 +157,11 @@ with_both_electors! {
 
     /// The callback is awaited before the release.
     fn the_callback_before_the_release_is_awaited(elector) {
-        let stage = stage(elector);
+        let test_election = test_election(elector);
         run(async {
             let called = Arc::new(AtomicBool::new(false));
             let outcome = Arc::clone(&called);
-            let builder = candidate(&stage).before_release(PATIENCE, move |lease, reason| {
+            let builder = candidate(&test_election).before_release(PATIENCE, move |lease, reason| {
                 let outcome = Arc::clone(&outcome);
                 async move {
                     tokio::task::yield_now().await;
@@ -176,7 +176,7 @@ with_both_electors! {
             let released = |event: &Event| matches!(event, Event::Released { delivered: true, .. }).then_some(());
             await_event(&mut events, released).await;
             assert!(called.load(Ordering::Relaxed), "the lease was valid");
-            let records = stage.verdicts();
+            let records = test_election.verdicts();
             let release = records.iter().find(|line| line["record"]["kind"] == "release").expect("a release");
             assert_eq!((&release["record"]["why"], release["record"]["term"].as_i64()), (&"resigned".into(), Some(term)));
             election.leave().await;
@@ -185,13 +185,13 @@ with_both_electors! {
 
     /// Who has ended the election, ends it for the library too.
     fn an_operator_ends_the_election(elector) {
-        let stage = stage(elector);
+        let test_election = test_election(elector);
         run(async {
-            let election = candidate(&stage).join().await.expect("it stands");
+            let election = candidate(&test_election).join().await.expect("it stands");
             let mut lead = election.lead().await.expect("it leads");
             let end = async {
                 let text = r#"{"v":1,"kind":"request","what":"end","term":null,"by":"me","reason":"why"}"#;
-                Pen::new(Kafka::shared(), &stage.topic(), &[]).write(&stage.key(), &[text.as_bytes()]);
+                Pen::new(Kafka::shared(), &test_election.topic(), &[]).write(&test_election.key(), &[text.as_bytes()]);
             };
             let (outcome, ()) = tokio::join!(lead.run(async |lease| lease.ending().await), end);
             assert_eq!(outcome, Ok(Reason::Ended));
@@ -202,9 +202,9 @@ with_both_electors! {
 /// A candidate that nobody asks for a lead does not keep others from it.
 #[test]
 fn a_lead_that_nobody_takes_is_given_up() {
-    let stage = stage(Elector::Log);
+    let test_election = test_election(Elector::Log);
     run(async {
-        let idle = candidate(&stage).lease(Duration::from_millis(600)).join().await.expect("it stands");
+        let idle = candidate(&test_election).lease(Duration::from_millis(600)).join().await.expect("it stands");
         let mut events = idle.events();
         await_event(&mut events, |event| {
             matches!(event, Event::Released { reason: Reason::Resigned, .. }).then_some(())
@@ -217,9 +217,9 @@ fn a_lead_that_nobody_takes_is_given_up() {
 /// The same runs whenever it leads, and is dropped at once when that is to end.
 #[test]
 fn a_background_task_runs_while_leading() {
-    let stage = stage(Elector::Log);
+    let test_election = test_election(Elector::Log);
     run(async {
-        let election = candidate(&stage).join().await.expect("it stands");
+        let election = candidate(&test_election).join().await.expect("it stands");
         let runs = Arc::new(Notify::new());
         let ran = Arc::clone(&runs);
         let mut count = 0;
@@ -246,11 +246,11 @@ fn a_background_task_runs_while_leading() {
 /// A follower knows the leader's name, and writes nothing.
 #[test]
 fn a_follower_learns_who_leads() {
-    let stage = stage(Elector::Log);
+    let test_election = test_election(Elector::Log);
     run(async {
-        let election = candidate(&stage).name("10.0.0.7:8080").join().await.expect("it stands");
+        let election = candidate(&test_election).name("10.0.0.7:8080").join().await.expect("it stands");
         let lead = election.lead().await.expect("it leads");
-        let builder = neli::Follower::builder(&stage.group).brokers(Kafka::shared().address());
+        let builder = neli::Follower::builder(&test_election.group).brokers(Kafka::shared().address());
         let mut follower = builder.start().expect("it starts");
         let learn = async {
             while follower.leader().is_none() {

@@ -14,29 +14,29 @@ use neli::{Error, Event, Reason};
 use nix::sys::signal::Signal;
 
 use crate::worker::Worker;
-use crate::{PROGRAM, candidate, candidate_at, run, soon, stage, with_both_electors};
+use crate::{PROGRAM, candidate, candidate_at, run, soon, test_election, with_both_electors};
 
 const LEASE: Duration = Duration::from_millis(1500);
 
 with_both_electors! {
     /// Whatever the task does, its lease is over before another leads; and the task is dropped.
     fn a_cut_network_ends_the_lease_before_another_leads(elector) {
-        let stage = stage(elector);
+        let test_election = test_election(elector);
         run(async {
             let cluster = Cluster::start(1, 1);
             let far = cluster.kafka_of(0);
-            let builder = candidate_at(&stage, far.address()).lease(LEASE).fence_warning(Duration::ZERO);
+            let builder = candidate_at(&test_election, far.address()).lease(LEASE).fence_warning(Duration::ZERO);
             let election = builder.join().await.expect("it stands");
             let mut events = election.events();
             let mut lead = election.lead().await.expect("it leads");
             let (lease, term) = (lead.lease(), lead.lease().token());
             let near = cluster.kafka();
             let program = Candidate::new(Path::new(PROGRAM))
-                .option("--group", &stage.group)
+                .option("--group", &test_election.group)
                 .option("--brokers", near.address())
                 .option("--elect", elector.name())
                 .lease("1500ms")
-                .job(stage.witness().command());
+                .job(test_election.witness().command());
             let mut program = program.start();
             program.await_event("standby");
 
@@ -60,42 +60,42 @@ with_both_electors! {
             soon("word of the fence", PATIENCE, fenced).await;
             let last_valid = said.recv().expect("it ends");
             let next = program.await_lead();
-            stage.await_witness(next);
-            let first = stage.first_instruction(next);
+            test_election.await_witness(next);
+            let first = test_election.first_instruction(next);
             assert!(last_valid < first, "valid {} us after another's job began", last_valid.saturating_sub(first) / 1000);
             drop((lead, election));
-            stage.close([program]);
+            test_election.close([program]);
         });
     }
 
     /// A process that was stopped for longer than its lease knows that it is over the moment it goes on.
     fn a_stopped_process_acts_no_more_when_it_goes_on(elector) {
-        let stage = stage(elector);
-        let worker = Worker::start(&stage, Kafka::shared().address(), LEASE);
-        let term = worker.await_lead(&stage, None);
-        let mut program = stage.candidate().lease("1500ms").start();
+        let test_election = test_election(elector);
+        let worker = Worker::start(&test_election, Kafka::shared().address(), LEASE);
+        let term = worker.await_lead(&test_election, None);
+        let mut program = test_election.candidate().lease("1500ms").start();
         program.await_event("standby");
         worker.process().signal(Signal::SIGSTOP);
         let next = program.await_lead();
-        stage.await_witness(next);
+        test_election.await_witness(next);
         worker.process().signal(Signal::SIGCONT);
         // It stands by for the other, and leads when that has gone.
         program.signal(Signal::SIGTERM);
         assert_eq!(program.status(), 0);
-        let later = worker.await_lead(&stage, Some(next));
+        let later = worker.await_lead(&test_election, Some(next));
         assert!(later > next && next > term);
         drop(worker);
-        stage.assert_never_two();
+        test_election.assert_never_two();
     }
 }
 /// A task that does not come to an await can't be dropped: nothing is released then, and the candidate stands no more.
 #[test]
 fn a_task_that_blocks_is_never_released() {
-    let stage = stage(Elector::Log);
+    let test_election = test_election(Elector::Log);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let (go_on, blocked) = mpsc::channel::<()>();
     let (say, said) = mpsc::channel();
-    let builder = candidate(&stage).lease(Duration::from_millis(600)).stop_timeout(Duration::from_millis(100));
+    let builder = candidate(&test_election).lease(Duration::from_millis(600)).stop_timeout(Duration::from_millis(100));
     let (handle, handles) = mpsc::channel();
     let worker = std::thread::spawn(move || {
         runtime.block_on(async {
@@ -125,29 +125,30 @@ fn a_task_that_blocks_is_never_released() {
         seen.push(event);
     }
     assert!(!seen.iter().any(|event| matches!(event, Event::Released { .. })), "{seen:?}");
-    let kinds: Vec<_> = stage.verdicts().iter().map(|line| line["record"]["kind"].clone()).collect();
+    let kinds: Vec<_> = test_election.verdicts().iter().map(|line| line["record"]["kind"].clone()).collect();
     assert!(!kinds.iter().any(|kind| kind == "release"), "{kinds:?}");
 }
 
 /// Another's claim takes the lead of a leader that goes on: it is over without a release, and each term has its end among the events.
 #[test]
 fn a_lead_that_another_has_taken_ends_among_the_events() {
-    let stage = stage(Elector::Log);
+    let test_election = test_election(Elector::Log);
     run(async {
         // No heartbeat comes between the question where the log ends and the claim.
-        let builder = candidate(&stage).lease(Duration::from_secs(20)).heartbeat_interval(Duration::from_secs(6));
+        let builder =
+            candidate(&test_election).lease(Duration::from_secs(20)).heartbeat_interval(Duration::from_secs(6));
         let election = builder.join().await.expect("it stands");
         let mut events = election.events();
         let mut lead = election.lead().await.expect("it leads");
         let term = lead.lease().token();
         let take = async {
-            let (kafka, topic) = (Kafka::shared(), stage.topic());
+            let (kafka, topic) = (Kafka::shared(), test_election.topic());
             let pen = journal::Pen::new(kafka, &topic, &[]);
             let after = journal::end(kafka, &topic) - 1;
             let claim = format!(
                 r#"{{"v":1,"kind":"claim","member":"intruder","name":"intruder","seq":1,"after":{after},"lease_ms":20000}}"#
             );
-            pen.write(&stage.key(), &[claim.as_bytes()]);
+            pen.write(&test_election.key(), &[claim.as_bytes()]);
         };
         let (lost, ()) = tokio::join!(lead.run(|_| std::future::pending::<()>()), take);
         assert_eq!(lost.map_err(|lost| (lost.term, lost.reason)), Err((term, Reason::Expired)));
@@ -167,11 +168,11 @@ fn a_lead_that_another_has_taken_ends_among_the_events() {
 /// A task in the background is dropped when the lease is lost, and is run again under the next lead, once the network is back.
 #[test]
 fn a_background_task_comes_back_after_a_loss() {
-    let stage = stage(Elector::Log);
+    let test_election = test_election(Elector::Log);
     run(async {
         let cluster = Cluster::start(1, 1);
         let far = cluster.kafka_of(0);
-        let builder = candidate_at(&stage, far.address()).lease(LEASE).fence_warning(Duration::ZERO);
+        let builder = candidate_at(&test_election, far.address()).lease(LEASE).fence_warning(Duration::ZERO);
         let election = builder.join().await.expect("it stands");
         let (say, mut leases) = tokio::sync::mpsc::unbounded_channel();
         let background = election.background(|lease: neli::Lease| {

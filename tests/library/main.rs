@@ -16,8 +16,8 @@ use std::future::Future;
 use std::time::Duration;
 
 use harness::candidate::Elector;
+use harness::election::TestElection;
 use harness::kafka::Kafka;
-use harness::stage::Stage;
 use harness::wait::PATIENCE;
 use harness::with_both_electors;
 use neli::{Builder, Election};
@@ -25,18 +25,18 @@ use neli::{Builder, Election};
 /// The program with which the library shares its elections.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 
-fn stage(elector: Elector) -> Stage {
-    Stage::new(PROGRAM, Kafka::shared(), elector)
+fn test_election(elector: Elector) -> TestElection {
+    TestElection::new(PROGRAM, Kafka::shared(), elector)
 }
 
 /// A candidate of this process for the election of the stage.
-fn candidate(stage: &Stage) -> Builder {
-    candidate_at(stage, Kafka::shared().address())
+fn candidate(test_election: &TestElection) -> Builder {
+    candidate_at(test_election, Kafka::shared().address())
 }
 
 /// The same by another way to Kafka.
-fn candidate_at(stage: &Stage, brokers: &str) -> Builder {
-    Election::builder(&stage.group).brokers(brokers).elector(elector(stage.elector()))
+fn candidate_at(test_election: &TestElection, brokers: &str) -> Builder {
+    Election::builder(&test_election.group).brokers(brokers).elector(elector(test_election.elector()))
 }
 
 const fn elector(elector: Elector) -> neli::Elector {

@@ -12,7 +12,7 @@ use neli::{Follower, Roles};
 
 use crate::follower::{led, until};
 use crate::worker::act;
-use crate::{candidate, run, soon, stage, with_both_electors};
+use crate::{candidate, run, soon, test_election, with_both_electors};
 
 const ROLES: [&str; 4] = ["bill", "ingest", "report", "send"];
 
@@ -47,13 +47,13 @@ with_both_electors! {
     /// Each leads its share, no two act for one role at a time, and what one leaves the other leads. The tasks here ignore that their
     /// lead ends, and are dropped at the stop timeout.
     fn a_library_process_and_neli_run_share_the_roles(elector) {
-        let stage = stage(elector);
-        let file = |role: &str| stage.directory().join(format!("witness.{role}"));
+        let test_election = test_election(elector);
+        let file = |role: &str| test_election.directory().join(format!("witness.{role}"));
         let mut job = vec!["sh".into(), "-c".into(), "exec \"$0\" \"$1.$NELI_ROLE\"".into()];
-        job.extend(stage.witness().command());
-        let program = stage.candidate().option("--roles", ROLES.join(",")).job(job).start();
+        job.extend(test_election.witness().command());
+        let program = test_election.candidate().option("--roles", ROLES.join(",")).job(job).start();
         run(async {
-            let builder = candidate(&stage).stop_timeout(Duration::from_millis(100));
+            let builder = candidate(&test_election).stop_timeout(Duration::from_millis(100));
             let roles = builder.named_roles(ROLES).join().await.expect("it stands");
             let mut served = Vec::new();
             for (role, election) in roles.iter() {
@@ -62,7 +62,7 @@ with_both_electors! {
                 served.push(tokio::spawn(async move { election.serve(|lease| act(&file, lease)).await }));
             }
             until_true("a fair share for both", || led_here(&roles) == 2 && led_by(&program) == 2).await;
-            let builder = Follower::builder(&stage.group).brokers(Kafka::shared().address());
+            let builder = Follower::builder(&test_election.group).brokers(Kafka::shared().address());
             let followers = builder.named_roles(ROLES).start().expect("it starts");
             for (role, follower) in followers.iter() {
                 until(role, &mut follower.clone(), led).await;
@@ -73,7 +73,7 @@ with_both_electors! {
             }
             until_true("all roles for the program", || led_by(&program) == ROLES.len()).await;
         });
-        stage.close([program]);
+        test_election.close([program]);
         for role in ROLES {
             let testimony = Testimony::read(&file(role));
             assert!(testimony.overlaps().is_empty(), "role {role}: {:?}", testimony.overlaps());

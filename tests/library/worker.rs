@@ -6,8 +6,8 @@ use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use harness::election::TestElection;
 use harness::process::Process;
-use harness::stage::Stage;
 use harness::wait;
 use harness::witness::Event;
 use neli::{Election, Lease};
@@ -24,12 +24,12 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn start(stage: &Stage, brokers: &str, lease: Duration) -> Self {
+    pub(crate) fn start(test_election: &TestElection, brokers: &str, lease: Duration) -> Self {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(env::current_exe().expect("a program"));
         command.args(["--exact", "worker::stands_in_the_given_election", "--nocapture"]);
-        command.env(BROKERS, brokers).env(GROUP, &stage.group).env(LEASE_MS, lease.as_millis().to_string());
-        command.env(ELECTOR, stage.elector().name()).env(FILE, stage.directory().join("witness"));
+        command.env(BROKERS, brokers).env(GROUP, &test_election.group).env(LEASE_MS, lease.as_millis().to_string());
+        command.env(ELECTOR, test_election.elector().name()).env(FILE, test_election.directory().join("witness"));
         command.stdin(Stdio::null()).stdout(Stdio::null());
         Self { child: command.spawn().expect("setpriv is part of util-linux: apt-get install util-linux") }
     }
@@ -39,10 +39,10 @@ impl Worker {
     }
 
     /// Waits until it acts as the leader, in a later term than `after` if there was one, and says in which.
-    pub(crate) fn await_lead(&self, stage: &Stage, after: Option<u64>) -> u64 {
+    pub(crate) fn await_lead(&self, test_election: &TestElection, after: Option<u64>) -> u64 {
         let pid = self.process().pid;
         wait::until("a lead", || {
-            let lines = stage.testimony().lines.into_iter();
+            let lines = test_election.testimony().lines.into_iter();
             lines.filter(|line| line.pid == pid).filter_map(|line| line.epoch).find(|term| Some(*term) > after)
         })
     }
@@ -90,8 +90,8 @@ pub(crate) async fn act(mut file: &File, lease: Lease) {
 }
 
 /// Whoever wrote of a start, in the order of their terms.
-pub(crate) fn leaders(stage: &Stage) -> Vec<(u64, i32)> {
-    let testimony = stage.testimony();
+pub(crate) fn leaders(test_election: &TestElection) -> Vec<(u64, i32)> {
+    let testimony = test_election.testimony();
     let starts = testimony.lines.iter().filter(|line| matches!(line.event, Event::Start(_)));
     let mut leaders: Vec<(u64, i32)> = starts.filter_map(|line| Some((line.epoch?, line.pid))).collect();
     leaders.sort_unstable();

@@ -12,8 +12,8 @@ use crate::once::{KEY, once, runs};
 fn to_have_a_key_run_again() {
     let tenancy = Tenancy::new(Elector::Log);
     tenancy.guarded.create_topic();
-    let stage = &tenancy.guarded.stage;
-    assert_eq!(once(stage, "true").start().status(), 0);
+    let election = &tenancy.guarded.election;
+    assert_eq!(once(election, "true").start().status(), 0);
 
     let facts = format!("{}.once", tenancy.topic);
     let allow = |operation: Operation| {
@@ -36,11 +36,11 @@ fn to_have_a_key_run_again() {
     refused(&facts, "READ");
     allow(Reads);
     refused(&facts, "WRITE");
-    assert_eq!(once(stage, "true").start().status(), 0);
-    assert_eq!(runs(stage), 1, "nothing was forgotten");
+    assert_eq!(once(election, "true").start().status(), 0);
+    assert_eq!(runs(election), 1, "nothing was forgotten");
     allow(Writes);
     let answer = forget();
     assert_eq!((answer.errors.as_str(), answer.status), ("", 0), "{answer:?}");
-    assert_eq!(once(stage, "true").start().status(), 0);
-    assert_eq!(runs(stage), 2);
+    assert_eq!(once(election, "true").start().status(), 0);
+    assert_eq!(runs(election), 2);
 }

@@ -19,16 +19,16 @@ with_both_shells! {
     fn a_closed_terminal_is_reported(shell) {
         for line in ["./lead", "./lead | cat"] {
             let mut person = Person::new(shell, r#"exec "$WITNESS" "$TESTIMONY""#);
-            let command = person.stage.witness().command();
+            let command = person.election.witness().command();
             let [witness, testimony] = &command[..] else { panic!("{command:?}") };
             let (witness, testimony) = (witness.display(), testimony.display());
             person.terminal.run(&format!("export WITNESS={witness} TESTIMONY={testimony}"));
             person.terminal.type_line(line);
             let term = person.log.await_event("leading").number("term");
-            person.stage.await_witness(term);
+            person.election.await_witness(term);
             person.terminal.close();
             person.log.await_event("released");
-            assert!(person.stage.testimony().signals().any(|line| line.event == Event::Signal(1)));
+            assert!(person.election.testimony().signals().any(|line| line.event == Event::Signal(1)));
             person.await_nobody();
         }
     }
@@ -36,14 +36,14 @@ with_both_shells! {
     /// The window is closed while it stands by.
     fn a_closed_terminal_while_standing_by(shell) {
         let mut person = Person::new(shell, "exit 0");
-        let mut leader = person.stage.candidate().start();
+        let mut leader = person.election.candidate().start();
         leader.await_lead();
         person.terminal.type_line("./lead");
         person.log.await_event("standby");
         person.terminal.close();
         assert_eq!(person.log.await_event("exiting").number("status"), 129);
         person.await_nobody();
-        person.stage.close([leader]);
+        person.election.close([leader]);
     }
 
     /// The window is closed while nothing is left but a hook, after a stop: that is a second stop, and nobody waits for the

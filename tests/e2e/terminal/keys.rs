@@ -115,7 +115,7 @@ with_both_shells! {
     /// Standing by it is `neli-run`'s own, and ends the script as well.
     fn ctrl_c_while_standing_by(shell) {
         let mut person = Person::new(shell, "exit 0");
-        let mut leader = person.stage.candidate().start();
+        let mut leader = person.election.candidate().start();
         leader.await_lead();
         executable(&person.file("around"), "./lead; echo went on");
         person.terminal.type_line(&format!("{} ./around", shell.name()));
@@ -126,7 +126,7 @@ with_both_shells! {
         assert_eq!(person.status(), 130);
         assert_eq!(person.log.await_event("exiting").number("status"), 130);
         person.assert_as_before();
-        person.stage.close([leader]);
+        person.election.close([leader]);
     }
 
     /// Ctrl-\.
@@ -157,10 +157,10 @@ with_both_shells! {
         assert_eq!(person.terminal.foreground(), person.terminal.shell().pid);
         assert_eq!(person.terminal.modes(), person.modes);
 
-        let mut other = person.stage.candidate().start();
+        let mut other = person.election.candidate().start();
         let next = other.await_lead();
         assert!(next > term);
-        person.stage.await_witness(next);
+        person.election.await_witness(next);
         other.signal(Signal::SIGTERM);
         assert_eq!(other.status(), 0);
 
@@ -174,13 +174,13 @@ with_both_shells! {
         person.terminal.await_prompt();
         assert_eq!(person.status(), 0);
         person.assert_as_before();
-        person.stage.close([]);
+        person.election.close([]);
     }
 
     /// Standing by there is nothing to be released; what comes while it is stopped is heard afterwards.
     fn ctrl_z_while_standing_by(shell) {
         let mut person = Person::new(shell, "exit 0");
-        let mut leader = person.stage.candidate().start();
+        let mut leader = person.election.candidate().start();
         leader.await_lead();
         person.terminal.type_line("./lead");
         person.log.await_event("standby");
@@ -197,6 +197,6 @@ with_both_shells! {
         assert_eq!(person.log.await_event("exiting").number("status"), 143);
         person.terminal.await_prompt();
         person.assert_as_before();
-        person.stage.close([leader]);
+        person.election.close([leader]);
     }
 }

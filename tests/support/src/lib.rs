@@ -12,6 +12,8 @@ pub mod accounts;
 pub mod candidate;
 /// Several brokers, and a way of its own for each candidate to each of them.
 pub mod cluster;
+/// One election and its witnesses.
+pub mod election;
 /// Rows of figures: what every bench prints.
 pub mod figures;
 /// What is made once and kept in `target/`: Kafka, the witness.
@@ -36,8 +38,6 @@ mod request;
 pub mod rights;
 /// What the documentation says about a command's JSON.
 pub mod schema;
-/// One election and its witnesses.
-pub mod stage;
 /// A terminal, and a shell with job control on it.
 pub mod terminal;
 /// A throw-away certificate authority.

@@ -16,7 +16,7 @@ impl World {
         let bits = self.up_to(Duration::from_secs(1)).as_nanos() << 64;
         let member = MemberId::from_random(bits + process as u128 + 1);
         let mut new = Process::new(self.now, member, self.journals.len(), self.by, max_roles);
-        for (state, (journal, leader)) in new.seats.iter_mut().zip(self.journals.iter().zip(&self.leaders)) {
+        for (state, (journal, leader)) in new.role_states.iter_mut().zip(self.journals.iter().zip(&self.leaders)) {
             state.read = journal.len();
             state.leader.clone_from(leader);
             state.open_since = leader.is_none().then_some(self.now);
@@ -40,7 +40,7 @@ impl World {
         it.is_leaving = true;
         self.leave_group(process);
         for role in 0..self.journals.len() {
-            let state = &mut self.processes[process].as_mut().unwrap().seats[role];
+            let state = &mut self.processes[process].as_mut().unwrap().role_states[role];
             if state.own == Own::Leading {
                 state.own = Own::Ending;
                 let stop = self.up_to(self.weather.stop);
@@ -88,7 +88,7 @@ impl World {
     /// A process stands down in a role, if it leads it; whether it does.
     pub(crate) fn stand_down(&mut self, process: usize, role: usize, why: &'static str) -> bool {
         let Some(it) = &mut self.processes[process] else { return false };
-        let state = &mut it.seats[role];
+        let state = &mut it.role_states[role];
         if state.own != Own::Leading {
             return false;
         }

@@ -104,11 +104,13 @@ impl World {
 
     fn stand(&mut self, process: usize, role: usize, standing: Standing) {
         let now = self.now;
-        let Some(it) = self.processes[process].as_mut().filter(|it| it.seats[role].cools_off.is_none()) else { return };
-        if it.seats[role].standing == standing {
+        let Some(it) = self.processes[process].as_mut().filter(|it| it.role_states[role].cools_off.is_none()) else {
+            return;
+        };
+        if it.role_states[role].standing == standing {
             return;
         }
-        it.seats[role].standing = standing;
+        it.role_states[role].standing = standing;
         it.spread.stand(now, role, standing);
         self.perform(process);
         self.await_claim(process, role);

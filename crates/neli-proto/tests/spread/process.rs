@@ -44,7 +44,7 @@ pub(crate) enum Own {
 pub(crate) struct Process {
     pub(crate) member: MemberId,
     pub(crate) spread: Spread,
-    pub(crate) seats: Vec<RoleState>,
+    pub(crate) role_states: Vec<RoleState>,
     pub(crate) max_roles: Option<u32>,
     /// What says who is to hold a role.
     by: By,
@@ -75,7 +75,7 @@ impl Process {
         };
         Self {
             spread: Spread::new(now, settings),
-            seats: vec![state; roles],
+            role_states: vec![state; roles],
             member,
             max_roles,
             by,
@@ -87,7 +87,7 @@ impl Process {
     }
 
     pub(crate) fn holding(&self, role: usize) -> Holding {
-        let state = &self.seats[role];
+        let state = &self.role_states[role];
         match (state.own, &state.leader) {
             (Own::Claiming, _) => Holding::Claiming,
             (Own::Leading, _) => Holding::Leading,
@@ -99,12 +99,12 @@ impl Process {
 
     /// How many roles it holds or claims, by what it has read.
     pub(crate) fn count(&self) -> usize {
-        self.seats.iter().filter(|state| state.own != Own::Nothing).count()
+        self.role_states.iter().filter(|state| state.own != Own::Nothing).count()
     }
 
     /// Whether it may claim, once its claim delay is over; and the delay: what is fixed of it, and up to how much is random.
     pub(crate) fn may_claim(&self, role: usize) -> Option<(Time, Duration, Duration)> {
-        let state = &self.seats[role];
+        let state = &self.role_states[role];
         let is_free = state.own == Own::Nothing && state.cools_off.is_none() && !self.is_leaving && !self.is_broken;
         let since = state.open_since.filter(|_| is_free)?;
         let extra = match &state.successor {

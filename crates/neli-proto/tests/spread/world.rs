@@ -185,7 +185,7 @@ impl World {
             Event::CoolOffOver { process, role } => {
                 let now = self.now;
                 let Some(it) = &mut self.processes[process] else { return };
-                if it.seats[role].cools_off.take_if(|until| now >= *until).is_some() {
+                if it.role_states[role].cools_off.take_if(|until| now >= *until).is_some() {
                     // It is told what the group has said of it meanwhile.
                     self.assigned(process);
                     self.await_claim(process, role);
@@ -211,8 +211,8 @@ impl World {
             Event::JobStopped { process, role } => {
                 let Some(it) = &mut self.processes[process] else { return };
                 let (member, is_leaving) = (it.member.clone(), it.is_leaving);
-                let successor = it.seats[role].successor.take();
-                let why = if is_leaving { "stopped" } else { it.seats[role].why };
+                let successor = it.role_states[role].successor.take();
+                let why = if is_leaving { "stopped" } else { it.role_states[role].why };
                 self.release(role, member, why, successor);
             }
             Event::Read { process, role } => self.read(process, role),
@@ -221,7 +221,7 @@ impl World {
             Event::Silence { process, role, read } => {
                 let now = self.now;
                 let Some(it) = &mut self.processes[process] else { return };
-                let state = &mut it.seats[role];
+                let state = &mut it.role_states[role];
                 if state.read == read {
                     state.open_since = Some(now);
                     self.await_claim(process, role);
@@ -276,9 +276,9 @@ impl World {
         if self.now < since + delay {
             return;
         }
-        it.seats[role].own = Own::Claiming;
+        it.role_states[role].own = Own::Claiming;
         assert!(it.max_roles.is_none_or(|most| it.count() <= most as usize), "it claims more than it may hold");
-        let (by, read) = (it.member.clone(), it.seats[role].read);
+        let (by, read) = (it.member.clone(), it.role_states[role].read);
         // L1: it has judged everything before it. (A claim is appended as soon as it is sent.)
         let is_effective = read == self.journals[role].len();
         if is_effective {
@@ -293,7 +293,7 @@ impl World {
     fn read(&mut self, process: usize, role: usize) {
         let now = self.now;
         let Some(it) = &mut self.processes[process] else { return };
-        let state = &mut it.seats[role];
+        let state = &mut it.role_states[role];
         let Some(entry) = self.journals[role].get(state.read) else { return };
         state.read += 1;
         match entry.clone() {
@@ -308,7 +308,7 @@ impl World {
                 if state.own == Own::Ending {
                     self.at(now, Event::JobStopped { process, role });
                 }
-                let state = &mut self.processes[process].as_mut().unwrap().seats[role];
+                let state = &mut self.processes[process].as_mut().unwrap().role_states[role];
                 (state.leader, state.successor, state.open_since) = (Some(by), None, None);
                 if state.cools_off.take().is_some() {
                     self.assigned(process);
@@ -338,7 +338,7 @@ impl World {
     }
 
     pub(crate) fn go_if_done(&mut self, process: usize) {
-        let is_done = |it: &Process| it.is_leaving && it.seats.iter().all(|state| state.own == Own::Nothing);
+        let is_done = |it: &Process| it.is_leaving && it.role_states.iter().all(|state| state.own == Own::Nothing);
         let Some(gone) = self.processes[process].take_if(|it| is_done(it)) else { return };
         for to in 0..self.processes.len() {
             let late = self.up_to(self.weather.hello_latency);
@@ -370,12 +370,12 @@ impl World {
             let Some(action) = it.spread.poll_action() else { break };
             match action {
                 Action::Delay { role, extra } => {
-                    it.seats[role].extra = extra;
+                    it.role_states[role].extra = extra;
                     self.await_claim(process, role);
                 }
                 Action::HandOver { role, to } => {
-                    assert_eq!(it.seats[role].own, Own::Leading, "what is handed over is held");
-                    it.seats[role].successor = to;
+                    assert_eq!(it.role_states[role].own, Own::Leading, "what is handed over is held");
+                    it.role_states[role].successor = to;
                     self.hand_overs += 1;
                     self.stand_down(process, role, "spread");
                 }

@@ -148,7 +148,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(10);
 
     /// Three partitions with 0, 1 and 2 records, led by the brokers 1, 2 and 1; and a client.
-    fn scene() -> (MockCluster<'static, DefaultProducerContext>, BaseConsumer<DefaultConsumerContext>) {
+    fn setup() -> (MockCluster<'static, DefaultProducerContext>, BaseConsumer<DefaultConsumerContext>) {
         let cluster = MockCluster::new(2).unwrap();
         cluster.create_topic("topic", 3, 1).unwrap();
         for (partition, leader) in [(0, 1), (1, 2), (2, 1)] {
@@ -174,14 +174,14 @@ mod tests {
 
     #[test]
     fn one_question_is_answered_for_all() {
-        let (_cluster, consumer) = scene();
+        let (_cluster, consumer) = setup();
         assert_eq!(ask_for(&consumer, &[1], LONG), [(1, Ok((0, 1)))]);
         assert_eq!(ask_for(&consumer, &[0, 1, 2], LONG), [(0, Ok((0, 0))), (1, Ok((0, 1))), (2, Ok((0, 2)))]);
     }
 
     #[test]
     fn a_partition_that_is_not_there_keeps_no_answer_from_the_others() {
-        let (_cluster, consumer) = scene();
+        let (_cluster, consumer) = setup();
         let unknown = Err(RDKafkaErrorCode::UnknownTopicOrPartition);
         assert_eq!(ask_for(&consumer, &[1, 2, 7], LONG), [(1, Ok((0, 1))), (2, Ok((0, 2))), (7, unknown)]);
         assert_eq!(ask_for(&consumer, &[7], LONG), [(7, unknown)]);
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_partition_without_a_leader_keeps_no_answer_from_the_others() {
-        let (cluster, consumer) = scene();
+        let (cluster, consumer) = setup();
         cluster.partition_leader("topic", 1, None).unwrap();
         let moving = Err(RDKafkaErrorCode::LeaderNotAvailable);
         assert_eq!(ask_for(&consumer, &[1], Duration::from_secs(1)), [(1, moving)], "it is not gone");

@@ -2,7 +2,7 @@
 
 mod postgres;
 mod records;
-mod scene;
+mod setup;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -13,7 +13,7 @@ use harness::wait;
 use nix::sys::signal::Signal;
 use outbox::{Error, Table};
 use postgres::{Postgres, runtime};
-use scene::{Kind, Relay, Scene};
+use setup::{Kind, Relay, Setup};
 
 #[test]
 fn a_relay_of_an_earlier_term_marks_nothing() {
@@ -50,23 +50,23 @@ fn a_library_relay_that_is_stopped_finishes_what_it_has_begun() {
 /// What is under way when a relay is told to stop is finished: not one row is sent twice.
 fn stop_leaders(kind: Kind) {
     // Nobody dies: no lease is to end, however busy the machine is.
-    let scene = Scene::new(kind, 2, Duration::from_secs(60));
-    let mut relays: Vec<Relay> = (0..2).map(|seat| scene.relay(seat)).collect();
+    let setup = Setup::new(kind, 2, Duration::from_secs(60));
+    let mut relays: Vec<Relay> = (0..2).map(|machine| setup.relay(machine)).collect();
     let stop = AtomicBool::new(false);
     let written = thread::scope(|scope| {
-        let writer = scene.write(scope, &stop);
+        let writer = setup.write(scope, &stop);
         for _ in 0..6 {
-            let leader = scene.leader(&relays);
-            scene.await_progress();
+            let leader = setup.leader(&relays);
+            setup.await_progress();
             let mut stopped = relays.remove(leader);
             stopped.running.signal(Signal::SIGTERM);
-            relays.push(scene.relay(stopped.seat));
+            relays.push(setup.relay(stopped.machine));
             assert_eq!(stopped.running.status(), 0, "{:?}", stopped.running.strange_lines());
         }
         stop.store(true, Ordering::Relaxed);
         writer.join().expect("rows are written")
     });
-    let records = scene.assert_all_relayed(written);
+    let records = setup.assert_all_relayed(written);
     assert_eq!(i64::try_from(records.len()), Ok(written), "no row was sent twice");
     end(relays);
 }
@@ -103,8 +103,8 @@ fn rows_survive_library_relays_that_are_killed() {
 
 /// Each of them twice, in any order.
 fn strike_leaders(kind: Kind, strikes: &[Strike]) {
-    let scene = Scene::new(kind, 3, Duration::from_secs(2));
-    let mut relays: Vec<Relay> = (0..3).map(|seat| scene.relay(seat)).collect();
+    let setup = Setup::new(kind, 3, Duration::from_secs(2));
+    let mut relays: Vec<Relay> = (0..3).map(|machine| setup.relay(machine)).collect();
     let mut strikes = strikes.repeat(2);
     let mut random = wait::now();
     for at in (1..strikes.len()).rev() {
@@ -114,31 +114,31 @@ fn strike_leaders(kind: Kind, strikes: &[Strike]) {
     }
     let stop = AtomicBool::new(false);
     let written = thread::scope(|scope| {
-        let writer = scene.write(scope, &stop);
+        let writer = setup.write(scope, &stop);
         for strike in &strikes {
-            let leader = scene.leader(&relays);
-            scene.await_progress();
-            strike.falls_on(&scene, &mut relays[leader]);
+            let leader = setup.leader(&relays);
+            setup.await_progress();
+            strike.falls_on(&setup, &mut relays[leader]);
         }
-        scene.await_progress();
+        setup.await_progress();
         stop.store(true, Ordering::Relaxed);
         writer.join().expect("rows are written")
     });
-    let records = scene.assert_all_relayed(written);
+    let records = setup.assert_all_relayed(written);
     println!("{kind:?}: {strikes:?}: {written} rows, {} records", records.len());
     end(relays);
 }
 
 impl Strike {
-    fn falls_on(self, scene: &Scene, relay: &mut Relay) {
+    fn falls_on(self, setup: &Setup, relay: &mut Relay) {
         let processes = relay.processes();
         let signal_all = |signal| processes.iter().for_each(|process| process.signal(signal));
-        let term = scene.term();
+        let term = setup.term();
         match self {
             Self::Cut => {
-                scene.set_flow(relay.seat, Flow::Lost);
-                scene.await_term_after(term);
-                return scene.set_flow(relay.seat, Flow::Open);
+                setup.set_flow(relay.machine, Flow::Lost);
+                setup.await_term_after(term);
+                return setup.set_flow(relay.machine, Flow::Open);
             }
             Self::Job => {
                 let runs = relay.running.count("job_started");
@@ -152,14 +152,14 @@ impl Strike {
             }
             Self::Pause => {
                 signal_all(Signal::SIGSTOP);
-                scene.await_term_after(term);
+                setup.await_term_after(term);
                 return signal_all(Signal::SIGCONT);
             }
             Self::Stop => relay.running.signal(Signal::SIGTERM),
             Self::Supervisor => relay.running.signal(Signal::SIGKILL),
         }
         relay.running.status();
-        *relay = scene.relay(relay.seat);
+        *relay = setup.relay(relay.machine);
     }
 }
 

@@ -34,7 +34,7 @@ pub struct Broker {
     running: Option<Running>,
     small_disk: bool,
     /// Given back when it is dropped.
-    seat: Option<Seat>,
+    permit: Option<BrokerPermit>,
 }
 
 /// The shell that minds a broker's Java, and Java.
@@ -66,9 +66,9 @@ impl Broker {
     /// A broker for one test alone, that it may stop; no more than two of them at a time.
     #[must_use]
     pub fn own() -> Self {
-        let seat = Seat::take();
+        let permit = BrokerPermit::take();
         let mut broker = Self::start(Node::alone());
-        broker.seat = Some(seat);
+        broker.permit = Some(permit);
         broker
     }
 
@@ -125,7 +125,7 @@ impl Broker {
         let distribution = install::kafka();
         let directory = install::scratch();
         let authority = node.secure_addresses().map(|_| Authority::of_broker(directory.path()));
-        let mut broker = Self { node, authority, directory, running: None, small_disk: false, seat: None };
+        let mut broker = Self { node, authority, directory, running: None, small_disk: false, permit: None };
         let data = broker.data();
         fs::create_dir(&data).expect("the directory is ours");
         broker.small_disk = wants_small_disk && mount_small_disk(&data);
@@ -321,7 +321,7 @@ impl Drop for Broker {
             let _ = Command::new("umount").arg("-l").arg(self.data()).stderr(Stdio::null()).status();
         }
         self.node.give_back();
-        drop(self.seat.take());
+        drop(self.permit.take());
     }
 }
 
@@ -334,22 +334,22 @@ fn mount_small_disk(at: &Path) -> bool {
 
 /// The right to a broker of one's own: a machine has memory for so many.
 #[derive(Debug)]
-struct Seat;
+struct BrokerPermit;
 
-/// The seats that are left.
-static SEATS: (Mutex<usize>, Condvar) = (Mutex::new(2), Condvar::new());
+/// The permits that are left.
+static BROKER_PERMITS: (Mutex<usize>, Condvar) = (Mutex::new(2), Condvar::new());
 
-impl Seat {
+impl BrokerPermit {
     fn take() -> Self {
-        let left = SEATS.0.lock().expect("no panic while it was locked");
-        *SEATS.1.wait_while(left, |left| *left == 0).expect("no panic while it was locked") -= 1;
+        let left = BROKER_PERMITS.0.lock().expect("no panic while it was locked");
+        *BROKER_PERMITS.1.wait_while(left, |left| *left == 0).expect("no panic while it was locked") -= 1;
         Self
     }
 }
 
-impl Drop for Seat {
+impl Drop for BrokerPermit {
     fn drop(&mut self) {
-        *SEATS.0.lock().expect("no panic while it was locked") += 1;
-        SEATS.1.notify_one();
+        *BROKER_PERMITS.0.lock().expect("no panic while it was locked") += 1;
+        BROKER_PERMITS.1.notify_one();
     }
 }

@@ -46,7 +46,7 @@ fn neli_run() -> &'static Path {
 }
 
 /// An outbox, a topic, and an election of relays.
-pub struct Scene {
+pub struct Setup {
     kind: Kind,
     lease: Duration,
     pub postgres: Postgres,
@@ -58,7 +58,7 @@ pub struct Scene {
 pub struct Relay {
     kind: Kind,
     /// Which of the ways to Kafka is its own.
-    pub seat: usize,
+    pub machine: usize,
     pub running: Running,
 }
 
@@ -81,7 +81,7 @@ impl Relay {
     }
 }
 
-impl Scene {
+impl Setup {
     /// One for so many relays.
     pub fn new(kind: Kind, relays: usize, lease: Duration) -> Self {
         let kafka = Cluster::start(1, relays);
@@ -91,8 +91,8 @@ impl Scene {
     }
 
     /// Starts a relay on one of the machines.
-    pub fn relay(&self, seat: usize) -> Relay {
-        let kafka = self.kafka.kafka_of(seat);
+    pub fn relay(&self, machine: usize) -> Relay {
+        let kafka = self.kafka.kafka_of(machine);
         let lease_ms = self.lease.as_millis().to_string();
         let candidate = match self.kind {
             Kind::Job => Candidate::new(neli_run())
@@ -111,12 +111,12 @@ impl Scene {
             .variable("OUTBOX_DATABASE", self.postgres.database())
             .variable("OUTBOX_BROKERS", kafka.address())
             .variable("OUTBOX_TOPIC", &self.name);
-        Relay { kind: self.kind, seat, running: candidate.start() }
+        Relay { kind: self.kind, machine, running: candidate.start() }
     }
 
     /// What the network between a relay and Kafka does.
-    pub fn set_flow(&self, seat: usize, flow: Flow) {
-        self.kafka.wire(seat, 0).set(Weather { there: flow, back: flow, ..Weather::default() });
+    pub fn set_flow(&self, machine: usize, flow: Flow) {
+        self.kafka.wire(machine, 0).set(Weather { there: flow, back: flow, ..Weather::default() });
     }
 
     /// The highest term that has begun to relay.

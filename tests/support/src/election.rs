@@ -44,7 +44,7 @@ impl Answer {
 
 /// One election, under a name that nobody had before, and the file where all its witnesses write.
 #[derive(Debug)]
-pub struct Stage {
+pub struct TestElection {
     /// The election's name.
     pub group: String,
     program: PathBuf,
@@ -53,7 +53,7 @@ pub struct Stage {
     directory: TempDir,
 }
 
-impl Stage {
+impl TestElection {
     /// An election on `kafka`, for candidates of `program`.
     #[must_use]
     pub fn new(program: &str, kafka: &Kafka, elector: Elector) -> Self {
@@ -230,7 +230,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for TestElection {
     fn drop(&mut self) {
         // A job that a broken program left behind; one that forks on has a limit of its own.
         for process in self.testimony().alive(None) {

@@ -1,9 +1,9 @@
 //! One election's life: two residents, a guest, and what happens to them.
 
 use harness::candidate::{Elector, Running};
+use harness::election::TestElection;
 use harness::journal::Pen;
 use harness::kafka::Kafka;
-use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 
@@ -24,8 +24,8 @@ enum Change {
 }
 
 /// An election, those who stay, and one that comes and goes.
-pub(crate) struct Scene {
-    stage: Stage,
+pub(crate) struct SoakElection {
+    election: TestElection,
     pen: Pen,
     residents: Vec<Running>,
     guest: Running,
@@ -36,15 +36,15 @@ pub(crate) struct Scene {
     series: Vec<Series>,
 }
 
-impl Scene {
+impl SoakElection {
     /// Three candidates, one of which leads.
     pub(crate) fn open(program: &str, kafka: &Kafka, elector: Elector) -> Self {
-        let stage = Stage::new(program, kafka, elector);
-        let mut residents: Vec<Running> = (0..2).map(|_| candidate(&stage).start()).collect();
+        let election = TestElection::new(program, kafka, elector);
+        let mut residents: Vec<Running> = (0..2).map(|_| candidate(&election).start()).collect();
         for resident in &mut residents {
             wait::until_true("a resident that has come", || resident.count("leading") + resident.count("standby") > 0);
         }
-        let guest = candidate(&stage).start();
+        let guest = candidate(&election).start();
         let mut series = Vec::new();
         for index in 0..residents.len() {
             for process in ["supervisor", "guard"] {
@@ -53,10 +53,10 @@ impl Scene {
                 }
             }
         }
-        let pen = Pen::new(kafka, &stage.topic(), &[]);
-        let mut scene = Self { stage, pen, residents, guest, term: 0, turns: 0, resigned: 0, leads: 1, series };
-        scene.term = wait::until("a first lead", || scene.latest());
-        scene
+        let pen = Pen::new(kafka, &election.topic(), &[]);
+        let mut election = Self { election, pen, residents, guest, term: 0, turns: 0, resigned: 0, leads: 1, series };
+        election.term = wait::until("a first lead", || election.latest());
+        election
     }
 
     /// Lets the next thing happen, and waits until somebody leads again.
@@ -70,7 +70,7 @@ impl Scene {
                 let signal = if matches!(change, Change::Kill) { Signal::SIGKILL } else { Signal::SIGTERM };
                 self.guest.signal(signal);
                 self.guest.status();
-                self.guest = candidate(&self.stage).start();
+                self.guest = candidate(&self.election).start();
                 if guest_leads {
                     self.await_next();
                 }
@@ -80,7 +80,7 @@ impl Scene {
                     r#"{{"v":1,"kind":"request","member":"soak","seq":{},"what":"resign","term":{},"by":"soak","reason":"a change"}}"#,
                     self.turns, self.term
                 );
-                self.pen.write(&self.stage.key(), &[request.as_bytes()]);
+                self.pen.write(&self.election.key(), &[request.as_bytes()]);
                 self.resigned += 1;
                 self.await_next();
             }
@@ -106,7 +106,7 @@ impl Scene {
 
     /// Everybody goes, and no two jobs ever ran at once; what happened, in a line.
     pub(crate) fn close(self) -> String {
-        let Self { stage, mut residents, guest, turns, resigned, leads, .. } = self;
+        let Self { election, mut residents, guest, turns, resigned, leads, .. } = self;
         let of_residents: Vec<usize> = residents.iter().map(|resident| resident.count("leading")).collect();
         // On a machine that is too busy a lease may be lost, and what that leaves behind is sampled, too: it is told.
         let odd = ["fenced", "guard_lost", "fence_warning", "broker_down", "error"].map(|name| {
@@ -114,8 +114,8 @@ impl Scene {
             format!("{name} {count}")
         });
         residents.push(guest);
-        stage.close(residents);
-        let elector = stage.elector().name();
+        election.close(residents);
+        let elector = election.elector().name();
         format!(
             "{elector}: {turns} changes ({resigned} of them resignations), {leads} leads, {of_residents:?} of them of those who stayed, \
              who said beside what is ordinary: {}",
@@ -137,8 +137,8 @@ impl Scene {
 }
 
 /// A candidate with a job that says seldom that it runs, and has no limit within the soak.
-fn candidate(stage: &Stage) -> harness::candidate::Candidate {
+fn candidate(election: &TestElection) -> harness::candidate::Candidate {
     const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-    let job = stage.witness().set("--every-us", 100_000).set("--limit-ms", DAY_MS);
-    stage.candidate().job(job.command())
+    let job = election.witness().set("--every-us", 100_000).set("--limit-ms", DAY_MS);
+    election.candidate().job(job.command())
 }

@@ -40,15 +40,15 @@ pub(crate) struct Terms<'a> {
     pub(crate) runs: &'a Path,
 }
 
-/// The seat whose wall clock is its own.
-pub(crate) const SEAT_WITH_A_CLOCK: usize = 1;
+/// The slot whose wall clock is its own.
+pub(crate) const SLOT_WITH_A_CLOCK: usize = 1;
 
-/// The leases of the seats: mostly a second, and one that waits for others as long as they lead, not as long as it would.
+/// The leases of the slots: mostly a second, and one that waits for others as long as they lead, not as long as it would.
 pub(crate) const LEASES_MS: [u64; 5] = [1000, 2000, 1000, 1000, 1000];
 
-/// The lease of a seat's candidates.
-pub(crate) fn lease_ms(named: Option<Named>, seat: usize) -> u64 {
-    named.map_or_else(|| LEASES_MS[seat], |named| u64::try_from(named.lease().as_millis()).expect("seconds"))
+/// The lease of a slot's candidates.
+pub(crate) fn lease_ms(named: Option<Named>, slot: usize) -> u64 {
+    named.map_or_else(|| LEASES_MS[slot], |named| u64::try_from(named.lease().as_millis()).expect("seconds"))
 }
 
 /// The witness as the job's main process, where one of many roles is told apart by its directory.
@@ -83,15 +83,15 @@ pub(crate) enum Half {
     Supervisor,
 }
 
-/// One of the seats.
-pub(crate) struct Seat {
+/// One of the slots.
+pub(crate) struct Slot {
     pub(crate) index: usize,
     /// How many roles its candidates stand for.
     roles: usize,
     pub(crate) running: Option<Running>,
     /// What dies as one, where that can be had.
     machine: Option<Machine>,
-    /// How many candidates have sat here.
+    /// How many candidates there have been.
     pub(crate) lives: usize,
     /// When the present one came, or the last one went.
     pub(crate) since: u64,
@@ -109,9 +109,9 @@ pub(crate) struct Seat {
     noted: usize,
 }
 
-/// What the file of a run is called, before its term: by its seat, and by which of the candidates there it is.
-pub(crate) fn life_of(seat: usize, life: usize) -> String {
-    format!("{seat}.{life}.")
+/// What the file of a run is called, before its term: by its slot, and by which of the candidates there it is.
+pub(crate) fn life_of(slot: usize, life: usize) -> String {
+    format!("{slot}.{life}.")
 }
 
 /// The process that a message of the log is about, by its `(pid N)`.
@@ -121,7 +121,7 @@ fn pid_in(message: &str) -> Option<i32> {
     digits.parse().ok()
 }
 
-impl Seat {
+impl Slot {
     pub(crate) fn new(index: usize, roles: usize) -> Self {
         Self {
             index,
@@ -189,7 +189,7 @@ impl Seat {
         if let Some(mutant) = terms.mutant {
             candidate = candidate.variable("NELI_MUTANT", mutant);
         }
-        if self.index == SEAT_WITH_A_CLOCK {
+        if self.index == SLOT_WITH_A_CLOCK {
             let library = install::stepped_clock();
             candidate = candidate.variable("LD_PRELOAD", library).variable("STEPPED_CLOCK", terms.clock);
         }

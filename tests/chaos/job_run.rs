@@ -1,4 +1,4 @@
-//! What the ledger knows of each run of a job, and what all of them come to.
+//! What the history knows of each run of a job, and what all of them come to.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,10 +9,10 @@ use harness::witness::{Event, Line};
 
 /// One run of a job: a term's, by one candidate.
 #[derive(Clone, Debug)]
-pub(crate) struct Stint {
+pub(crate) struct JobRun {
     /// Whose.
-    pub(crate) seat: usize,
-    /// Which of the candidates that have sat there.
+    pub(crate) slot: usize,
+    /// Which of the candidates that there have been.
     pub(crate) life: u64,
     /// `NELI_EPOCH`.
     pub(crate) term: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Stint {
     pub(crate) judged: bool,
 }
 
-impl Stint {
+impl JobRun {
     /// Takes down what a line says of its end.
     pub(crate) fn says(&mut self, line: &Line) {
         if self.end == End::Unsaid {
@@ -65,7 +65,7 @@ pub(crate) enum End {
 #[derive(Clone, Debug)]
 pub(crate) struct Overlap {
     pub(crate) terms: (u64, u64),
-    pub(crate) seats: (usize, usize),
+    pub(crate) slots: (usize, usize),
     /// From when, until when.
     pub(crate) span: (u64, u64),
     /// Why it is outside the guarantee, where it is.

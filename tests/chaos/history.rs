@@ -14,9 +14,9 @@ use harness::wait;
 use harness::witness::{Event, Line};
 
 use crate::axis::nanos;
+use crate::job_run::{Counts, End, JobRun, Latest, Overlap};
 use crate::overlaps;
-use crate::seat::life_of;
-use crate::stint::{Counts, End, Latest, Overlap, Stint};
+use crate::slot::life_of;
 
 /// A process of a job that is there for so long after its right was over is an orphan.
 const ORPHAN_AFTER: Duration = Duration::from_secs(1);
@@ -33,13 +33,13 @@ struct Tail {
     /// A line that is half written.
     rest: Vec<u8>,
     /// The run whose lines come now.
-    stint: usize,
+    job_run: usize,
 }
 
 /// What is demanded of jobs besides.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Law {
-    /// The lease of each seat.
+    /// The lease of each slot.
     pub(crate) leases: Vec<Duration>,
     /// From a deadline to the lease's end, where nobody may speak later.
     pub(crate) kill_margin: Option<Duration>,
@@ -54,11 +54,11 @@ pub(crate) struct Law {
 }
 
 /// All runs.
-pub(crate) struct Ledger {
+pub(crate) struct History {
     law: Law,
     directory: PathBuf,
     tails: HashMap<PathBuf, Tail>,
-    pub(crate) stints: Vec<Stint>,
+    pub(crate) job_runs: Vec<JobRun>,
     /// Runs that may still speak.
     open: Vec<usize>,
     pub(crate) overlaps: BTreeMap<(usize, usize), Overlap>,
@@ -79,14 +79,14 @@ pub(crate) struct Ledger {
     highest: Option<(u32, u64)>,
 }
 
-impl Ledger {
+impl History {
     /// Of the runs that write into this directory.
     pub(crate) fn new(directory: &Path, law: Law) -> Self {
         Self {
             law,
             directory: directory.to_owned(),
             tails: HashMap::new(),
-            stints: Vec::new(),
+            job_runs: Vec::new(),
             open: Vec::new(),
             overlaps: BTreeMap::new(),
             orphans: Vec::new(),
@@ -100,9 +100,9 @@ impl Ledger {
         }
     }
 
-    /// Where the witnesses of a seat's `life`th candidate write: the term is appended.
-    pub(crate) fn prefix(&self, seat: usize, life: usize) -> PathBuf {
-        self.directory.join(life_of(seat, life))
+    /// Where the witnesses of a slot's `life`th candidate write: the term is appended.
+    pub(crate) fn prefix(&self, slot: usize, life: usize) -> PathBuf {
+        self.directory.join(life_of(slot, life))
     }
 
     /// The topic is about to be made anew: terms begin at 0 again.
@@ -112,18 +112,18 @@ impl Ledger {
 
     /// Supervisor and guard of this candidate are about to be killed at once: whatever its jobs do from now on is outside the
     /// guarantee.
-    pub(crate) fn abandon(&mut self, seat: usize, life: usize) {
+    pub(crate) fn abandon(&mut self, slot: usize, life: usize) {
         let life = u64::try_from(life).expect("not that many");
-        self.abandoned.insert((seat, life));
-        for stint in &mut self.stints {
-            stint.abandoned |= (stint.seat, stint.life) == (seat, life);
+        self.abandoned.insert((slot, life));
+        for job_run in &mut self.job_runs {
+            job_run.abandoned |= (job_run.slot, job_run.life) == (slot, life);
         }
     }
 
     /// The run that spoke last, if it did so within a tenth of a second.
     pub(crate) fn current(&self) -> Option<usize> {
-        let latest = self.open.iter().copied().max_by_key(|stint| self.stints[*stint].span.1)?;
-        (self.stints[latest].span.1 + nanos(Duration::from_millis(100)) >= wait::now()).then_some(latest)
+        let latest = self.open.iter().copied().max_by_key(|job_run| self.job_runs[*job_run].span.1)?;
+        (self.job_runs[latest].span.1 + nanos(Duration::from_millis(100)) >= wait::now()).then_some(latest)
     }
 
     /// Reads what was written since, and judges it.
@@ -144,29 +144,29 @@ impl Ledger {
                 }
                 let line = parsed.unwrap_or_else(|| panic!("no line of a witness: {line:?}"));
                 // The same term again, in the same lead or in a topic that was made anew: another run.
-                let again = matches!(line.event, Event::Start(_)) && self.stints[tail.stint].main != line.pid;
-                if again && self.stints[tail.stint].main != 0 {
-                    let before = &self.stints[tail.stint];
-                    let stint =
-                        Stint { pids: BTreeSet::new(), judged: false, main: 0, end: End::default(), ..before.clone() };
-                    let stint = Stint { is_again: self.law.runs_again, ..stint };
-                    self.stints.push(Stint { span: (u64::MAX, 0), deadline: 0, term_over: None, ..stint });
-                    tail.stint = self.stints.len() - 1;
-                    self.open.push(tail.stint);
+                let again = matches!(line.event, Event::Start(_)) && self.job_runs[tail.job_run].main != line.pid;
+                if again && self.job_runs[tail.job_run].main != 0 {
+                    let before = &self.job_runs[tail.job_run];
+                    let job_run =
+                        JobRun { pids: BTreeSet::new(), judged: false, main: 0, end: End::default(), ..before.clone() };
+                    let job_run = JobRun { is_again: self.law.runs_again, ..job_run };
+                    self.job_runs.push(JobRun { span: (u64::MAX, 0), deadline: 0, term_over: None, ..job_run });
+                    tail.job_run = self.job_runs.len() - 1;
+                    self.open.push(tail.job_run);
                 }
                 // What the run before has left speaks for that one.
-                let is_earlier = |stint: &&usize| {
-                    let stint = &self.stints[**stint];
-                    stint.file == *file && stint.pids.contains(&line.pid)
+                let is_earlier = |job_run: &&usize| {
+                    let job_run = &self.job_runs[**job_run];
+                    job_run.file == *file && job_run.pids.contains(&line.pid)
                 };
                 let earlier = self.open.iter().filter(|_| self.law.runs_again).find(is_earlier);
-                lines.push((earlier.copied().unwrap_or(tail.stint), line));
+                lines.push((earlier.copied().unwrap_or(tail.job_run), line));
             }
         }
         // In the order of time, so that terms can be seen to grow.
         lines.sort_by_key(|(_, line)| line.at);
-        for (stint, line) in &lines {
-            self.take(*stint, line);
+        for (job_run, line) in &lines {
+            self.take(*job_run, line);
         }
         self.compare();
     }
@@ -179,14 +179,14 @@ impl Ledger {
             }
             let name = path.file_name().and_then(|name| name.to_str()).expect("we gave it its name");
             let mut parts = name.split('.').map(|part| part.parse::<u64>().expect("three numbers"));
-            let (Some(seat), Some(life), Some(term)) = (parts.next(), parts.next(), parts.next()) else {
+            let (Some(slot), Some(life), Some(term)) = (parts.next(), parts.next(), parts.next()) else {
                 panic!("{name} is no run")
             };
             // It may have been removed in between by nobody but us.
             let file = File::open(&path).expect("a file that is there");
-            let seat = usize::try_from(seat).expect("a few");
-            self.stints.push(Stint {
-                seat,
+            let slot = usize::try_from(slot).expect("a few");
+            self.job_runs.push(JobRun {
+                slot,
                 life,
                 term,
                 is_again: false,
@@ -194,16 +194,16 @@ impl Ledger {
                 span: (u64::MAX, 0),
                 main: 0,
                 end: End::default(),
-                abandoned: self.abandoned.contains(&(seat, life)),
+                abandoned: self.abandoned.contains(&(slot, life)),
                 file: path.clone(),
                 pids: BTreeSet::new(),
                 deadline: 0,
                 term_over: None,
                 judged: false,
             });
-            let stint = self.stints.len() - 1;
-            self.open.push(stint);
-            self.tails.insert(path, Tail { file, rest: Vec::new(), stint });
+            let job_run = self.job_runs.len() - 1;
+            self.open.push(job_run);
+            self.tails.insert(path, Tail { file, rest: Vec::new(), job_run });
         }
     }
 
@@ -220,60 +220,61 @@ impl Ledger {
     }
 
     fn take(&mut self, index: usize, line: &Line) {
-        let Stint { term, is_again, generation, .. } = self.stints[index];
+        let JobRun { term, is_again, generation, .. } = self.job_runs[index];
         let generation = if is_again { generation } else { self.generation_of(term, line.at) };
-        let stint = &mut self.stints[index];
+        let job_run = &mut self.job_runs[index];
         if let Event::Start(_) = line.event {
-            stint.main = line.pid;
-            stint.generation = generation;
-            let born = (stint.generation, stint.term);
+            job_run.main = line.pid;
+            job_run.generation = generation;
+            let born = (job_run.generation, job_run.term);
             if self.highest.is_some_and(|highest| born < highest || born == highest && !is_again) {
-                self.shrunk.push(format!("term {} of seat {} came after {:?}", stint.term, stint.seat, self.highest));
+                self.shrunk
+                    .push(format!("term {} of slot {} came after {:?}", job_run.term, job_run.slot, self.highest));
             }
             self.highest = self.highest.max(Some(born));
         }
         if let (Event::Signal(signal), true) = (line.event, self.law.undisturbed) {
-            self.disturbances.push(format!("signal {signal} at {} of term {}", line.role, stint.term));
+            self.disturbances.push(format!("signal {signal} at {} of term {}", line.role, job_run.term));
         }
-        stint.says(line);
-        stint.span = (stint.span.0.min(line.at), stint.span.1.max(line.at));
-        stint.pids.insert(line.pid);
+        job_run.says(line);
+        job_run.span = (job_run.span.0.min(line.at), job_run.span.1.max(line.at));
+        job_run.pids.insert(line.pid);
         if line.deadline > 0 {
-            stint.deadline = stint.deadline.max(line.deadline);
-        } else if stint.deadline > 0 {
-            stint.term_over.get_or_insert(line.at);
+            job_run.deadline = job_run.deadline.max(line.deadline);
+        } else if job_run.deadline > 0 {
+            job_run.term_over.get_or_insert(line.at);
         }
-        if stint.abandoned || stint.deadline == 0 {
+        if job_run.abandoned || job_run.deadline == 0 {
             return;
         }
         // A deadline may be put off between the reading of the clock and that of the lease, never brought forward.
-        let late = line.at.saturating_sub(stint.term_over.unwrap_or(u64::MAX).min(stint.deadline));
-        let beyond = line.at.saturating_sub(stint.deadline);
+        let late = line.at.saturating_sub(job_run.term_over.unwrap_or(u64::MAX).min(job_run.deadline));
+        let beyond = line.at.saturating_sub(job_run.deadline);
         for (latest, by) in [(&mut self.after_right, late), (&mut self.after_deadline, beyond)] {
             if by > latest.by {
                 *latest = Latest {
                     by,
-                    of: format!("{} {} of term {} of seat {}", line.role, line.pid, stint.term, stint.seat),
+                    of: format!("{} {} of term {} of slot {}", line.role, line.pid, job_run.term, job_run.slot),
                 };
             }
         }
         if let Some(margin) = self.law.kill_margin
             && beyond > nanos(margin)
-            && !stint.judged
+            && !job_run.judged
         {
-            stint.judged = true;
-            let (term, seat, pid) = (stint.term, stint.seat, line.pid);
+            job_run.judged = true;
+            let (term, slot, pid) = (job_run.term, job_run.slot, line.pid);
             let beyond = (beyond - nanos(margin)) / 1_000_000;
             let what =
-                format!("{} {pid} of term {term} of seat {seat} beat {beyond} ms after its lease's end", line.role);
+                format!("{} {pid} of term {term} of slot {slot} beat {beyond} ms after its lease's end", line.role);
             self.disturbances.push(what);
         }
-        if late > nanos(ORPHAN_AFTER) && !stint.judged {
-            stint.judged = true;
-            let (term, seat, pid) = (stint.term, stint.seat, line.pid);
+        if late > nanos(ORPHAN_AFTER) && !job_run.judged {
+            job_run.judged = true;
+            let (term, slot, pid) = (job_run.term, job_run.slot, line.pid);
             let late = late / 1_000_000;
             self.orphans
-                .push(format!("{} {pid} of term {term} of seat {seat} beat {late} ms after its right", line.role));
+                .push(format!("{} {pid} of term {term} of slot {slot} beat {late} ms after its right", line.role));
         }
     }
 
@@ -281,13 +282,13 @@ impl Ledger {
     fn compare(&mut self) {
         for (at, later) in self.open.iter().enumerate() {
             for earlier in &self.open[..at] {
-                let (a, b) = (&self.stints[*earlier], &self.stints[*later]);
+                let (a, b) = (&self.job_runs[*earlier], &self.job_runs[*later]);
                 if a.span.0 > b.span.1 || b.span.0 > a.span.1 {
                     continue;
                 }
                 let span = (a.span.0.max(b.span.0), a.span.1.min(b.span.1));
                 let excuse = self.law.excuse(a, b, span.1 - span.0);
-                let overlap = Overlap { terms: (a.term, b.term), seats: (a.seat, b.seat), span, excuse };
+                let overlap = Overlap { terms: (a.term, b.term), slots: (a.slot, b.slot), span, excuse };
                 self.overlaps.insert((*earlier, *later), overlap);
             }
         }
@@ -296,20 +297,21 @@ impl Ledger {
     /// Closes what is over: nothing of it may be left.
     pub(crate) fn close_what_is_over(&mut self) {
         let now = wait::now();
-        let over = |stint: &Stint| stint.span.1 > 0 && stint.span.1 + nanos(OVER_AFTER) < now;
-        let (closed, open): (Vec<usize>, Vec<usize>) = self.open.iter().partition(|index| over(&self.stints[**index]));
+        let over = |job_run: &JobRun| job_run.span.1 > 0 && job_run.span.1 + nanos(OVER_AFTER) < now;
+        let (closed, open): (Vec<usize>, Vec<usize>) =
+            self.open.iter().partition(|index| over(&self.job_runs[**index]));
         self.open = open;
         for index in closed {
             let left = self.processes_of(index);
-            let stint = &self.stints[index];
-            if !left.is_empty() && !stint.abandoned {
-                self.orphans.push(format!("{left:?} of term {} of seat {} are left", stint.term, stint.seat));
+            let job_run = &self.job_runs[index];
+            if !left.is_empty() && !job_run.abandoned {
+                self.orphans.push(format!("{left:?} of term {} of slot {} are left", job_run.term, job_run.slot));
             }
-            let stint = &mut self.stints[index];
-            stint.pids = BTreeSet::new();
-            let file = std::mem::take(&mut stint.file);
+            let job_run = &mut self.job_runs[index];
+            job_run.pids = BTreeSet::new();
+            let file = std::mem::take(&mut job_run.file);
             // Another run of it may have been closed just before.
-            let is_last = self.open.iter().all(|other| self.stints[*other].file != file);
+            let is_last = self.open.iter().all(|other| self.job_runs[*other].file != file);
             if is_last && self.tails.remove(&file).is_some() {
                 fs::remove_file(&file).expect("ours");
             }
@@ -317,8 +319,8 @@ impl Ledger {
     }
 
     /// The processes of a run that live.
-    pub(crate) fn processes_of(&self, stint: usize) -> Vec<Process> {
-        let Stint { pids, file, .. } = &self.stints[stint];
+    pub(crate) fn processes_of(&self, job_run: usize) -> Vec<Process> {
+        let JobRun { pids, file, .. } = &self.job_runs[job_run];
         let prefix = file.with_extension("");
         let prefix = format!("{}.", prefix.display());
         let is_ours = |process: &Process| {
@@ -336,11 +338,11 @@ impl Ledger {
     /// What is a violation by itself.
     pub(crate) fn violations(&self) -> Vec<String> {
         let overlaps = self.overlaps.values().filter(|overlap| overlap.excuse.is_none()).map(|overlap| {
-            let Overlap { terms, seats, span, .. } = overlap;
+            let Overlap { terms, slots, span, .. } = overlap;
             let micros = (span.1 - span.0) / 1000;
             format!(
-                "terms {} (seat {}) and {} (seat {}) ran together for {micros} us",
-                terms.0, seats.0, terms.1, seats.1
+                "terms {} (slot {}) and {} (slot {}) ran together for {micros} us",
+                terms.0, slots.0, terms.1, slots.1
             )
         });
         let disturbances = self.disturbances.iter().cloned();
@@ -356,7 +358,7 @@ impl Ledger {
     /// What has been counted so far.
     pub(crate) fn counts(&self) -> Counts {
         Counts {
-            leaderships: self.stints.len(),
+            leaderships: self.job_runs.len(),
             overlaps: self.overlaps.values().filter(|overlap| overlap.excuse.is_none()).count(),
             excused: self.overlaps.values().filter(|overlap| overlap.excuse.is_some()).count(),
             orphans: self.orphans.len(),
@@ -366,14 +368,14 @@ impl Ledger {
 
     /// How often another candidate led than before.
     pub(crate) fn changes(&self) -> usize {
-        let mut stints: Vec<&Stint> = self.stints.iter().filter(|stint| stint.span.1 > 0).collect();
-        stints.sort_by_key(|stint| stint.span.0);
-        stints.windows(2).filter(|pair| (pair[0].seat, pair[0].life) != (pair[1].seat, pair[1].life)).count()
+        let mut job_runs: Vec<&JobRun> = self.job_runs.iter().filter(|job_run| job_run.span.1 > 0).collect();
+        job_runs.sort_by_key(|job_run| job_run.span.0);
+        job_runs.windows(2).filter(|pair| (pair[0].slot, pair[0].life) != (pair[1].slot, pair[1].life)).count()
     }
 
     /// When no job ran, between the first and the last word of all.
     pub(crate) fn gaps(&self) -> Vec<(u64, u64)> {
-        let mut spans: Vec<_> = self.stints.iter().map(|stint| stint.span).filter(|span| span.1 > 0).collect();
+        let mut spans: Vec<_> = self.job_runs.iter().map(|job_run| job_run.span).filter(|span| span.1 > 0).collect();
         spans.sort_unstable();
         let mut gaps = Vec::new();
         let mut until = None;
