@@ -17,7 +17,7 @@ use crate::run::Run;
 use crate::slot::Slot;
 use crate::stranger::Action;
 
-/// The time within which shares are fair after the last change (docs/protocol.md, Many roles), if no role is withheld and no candidate is
+/// The time within which shares are fair after the last change (docs/protocol.md, Many roles in one process), if no role is withheld and no candidate is
 /// barred.
 pub(crate) const FAIR_WITHIN: Duration = Duration::from_secs(60);
 

@@ -85,7 +85,7 @@ impl Browser {
         }
     }
 
-    /// What the browser says next, within the time that `awaited` may take.
+    /// The next message of the browser; fails with the name of what is awaited if none comes.
     fn next(&self, awaited: &Value) -> Value {
         self.messages.recv_timeout(wait::PATIENCE).unwrap_or_else(|_| panic!("waited in vain: {awaited}"))
     }
