@@ -49,7 +49,7 @@ fn go_to(fixture: &mut Fixture, moment: Moment) {
     }
 }
 
-/// The page's words, in its order.
+/// The outcome according to the page.
 fn expected(causes: &[Cause], moment: Moment, manner: Manner, on_loss: OnLoss) -> Outcome {
     let any = |those: &[Cause]| causes.iter().any(|cause| those.contains(cause));
     if let (Moment::Pause, [first, second]) = (moment, causes)

@@ -20,7 +20,7 @@ pub(crate) fn a_start_beside_a_leader() -> Setup {
     }
 }
 
-/// L1: of two claims that know nothing of each other the first wins.
+/// L1: of two claims whose writers do not know of each other, the first takes effect.
 pub(crate) fn two_starts_at_once() -> Setup {
     Setup {
         faults: Faults { begins: 2, doubles: 1, delays: 1, ..NONE },
