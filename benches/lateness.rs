@@ -1,7 +1,8 @@
-//! How late after the guard's deadline the last process of a job is gone, on a machine whose processors are all taken; above all
-//! where the guard may not schedule in real time, which the kill margin there is chosen by. There is no Kafka in it.
+//! How late after the guard's deadline the last process of a job is gone, on a machine whose processors are all busy; mainly for a guard
+//! without real-time scheduling, whose kill margin was chosen by this. It needs no Kafka.
 //!
-//! `chrt -f 50 cargo bench --bench lateness`: in real time itself, or it would be late to see who is not; and on a machine that
+//! `chrt -f 50 cargo bench --bench lateness`: the bench itself needs real-time scheduling, or it would be late itself; and the machine
+//! must be idle otherwise.
 //! does nothing else.
 
 #![expect(clippy::expect_used, reason = "a program that gives up when it can't measure")]
@@ -29,16 +30,16 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 const ORDINARY: &str = "chrt --other --pid 0 $$";
 const DROP_RIGHT: &str = "exec setpriv --bounding-set=-sys_nice";
 
-/// Measures how late the guard is. Groups with a quota are made in `/sys/fs/cgroup/cpu`, where that can be.
+/// Measures how late the guard is. Groups with a quota are created in `/sys/fs/cgroup/cpu`, if that is possible.
 #[derive(Parser)]
 struct Arguments {
-    /// How many runs of each job.
+    /// The number of runs of each job.
     #[arg(short, default_value_t = 20)]
     n: i64,
-    /// One JSON object a row, as it is measured.
+    /// One JSON object per row, printed as soon as it is measured.
     #[arg(long)]
     json: bool,
-    /// What cargo says to every bench.
+    /// The argument that cargo passes to every bench.
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -54,15 +55,15 @@ fn main() {
     }
     for (quota_us, busy) in [(100_000, 8), (50_000, 2), (50_000, 8), (20_000, 8), (50_000, 64)] {
         let Some(group) = Quota::of(quota_us) else { continue };
-        // Nobody who is real-time may enter it.
+        // A process with real-time scheduling may not enter the group.
         let enter = format!("{ORDINARY}; echo $$ > {}/cgroup.procs || exit; {DROP_RIGHT}", group.0.display());
         measure(&format!("quota of {} %", quota_us / 1_000), &enter, busy);
     }
     figures.finish();
 }
 
-/// From the deadline to the end of a job of so many busy processes, whose guard was started behind these shell commands: to that
-/// of its main process, and of all.
+/// The time from the deadline to the end of a job of this many busy processes, whose guard was started behind these shell commands: for
+/// its main process and for all.
 fn measured(what: &str, commands: &str, busy: u32, n: i64) -> Vec<Row> {
     let directory = tempfile::tempdir().expect("a directory");
     let program = directory.path().join("guard");
@@ -134,7 +135,7 @@ fn await_readable(source: &impl AsFd) {
 struct Quota(PathBuf);
 
 impl Quota {
-    /// So many microseconds in each period of 100 ms; `None` where no such group can be made.
+    /// This many microseconds in each period of 100 ms; `None` if no such group can be created.
     fn of(quota_us: u64) -> Option<Self> {
         let group = Path::new("/sys/fs/cgroup/cpu").join(format!("lateness-{}", clock::now().as_nanos()));
         fs::create_dir(&group).ok()?;
@@ -146,7 +147,7 @@ impl Quota {
 
 impl Drop for Quota {
     fn drop(&mut self) {
-        // The guard ends a little later than its socket.
+        // The guard ends slightly later than its socket.
         harness::wait::until_true("an empty control group", || fs::remove_dir(&self.0).is_ok());
     }
 }

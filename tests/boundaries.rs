@@ -1,6 +1,5 @@
-//! What the compiler does not show of the layers, read from the source: dependencies between modules point down only, and what
-//! has effects does not decide. That `neli-proto` has no effects is shown by `no_std` and by its dependencies
-//! (tests/dependencies.rs).
+//! Rules about layers that the compiler does not check, read from the source: modules depend only on those below them, and code with
+//! effects does not decide. That `neli-proto` has no effects follows from `no_std` and its dependencies (tests/dependencies.rs).
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +10,7 @@ use layers::{LAYERED, Layered};
 #[path = "boundaries/layers.rs"]
 mod layers;
 
-/// The modules of `neli-proto` that decide. The others are types that both sides use.
+/// The modules of `neli-proto` that decide. The others define types that both sides use.
 const DECIDING: &[&str] = &[
     "neli_proto::candidate",
     "neli_proto::failed_runs",
@@ -33,7 +32,7 @@ const DECIDING: &[&str] = &[
     "neli_proto::supervisor",
 ];
 
-/// The files that may hold unsafe code: raw system calls, and librdkafka's C interface.
+/// The files that may contain unsafe code: raw system calls, and librdkafka's C interface.
 const UNSAFE: &[&str] = &[
     "crates/neli/src/kafka/librdkafka.rs",
     "crates/neli/src/kafka/librdkafka/describe.rs",
@@ -44,18 +43,18 @@ const UNSAFE: &[&str] = &[
     "src/process/system/pidfd.rs",
 ];
 
-/// The file that reads the clock.
+/// The only file that reads the clock.
 const CLOCK: &str = "crates/neli/src/clock.rs";
 
-/// What has effects: it is told what to do. (`supervise`, the subcommands and the library's threads pass events to what decides, and perform
-/// its actions.)
+/// Modules with effects, which perform what others decide. (`supervise`, the subcommands and the library's threads pass events to the
+/// deciding objects and perform their actions, so they may use both.)
 const EFFECTS: [&str; 3] = ["crates/neli/src/kafka", "src/guard", "src/process"];
 
-/// The crates that read the command line and describe it, and the modules that may use them: nothing depends on how the program
-/// was told what to do.
+/// The crates that parse and describe the command line, and the modules that may use them: the rest must not depend on how the program
+/// was configured.
 const COMMAND_LINE: (&[&str], &[&str]) = (&["clap", "clap_complete", "clap_mangen"], &["cli", "command"]);
 
-/// `extern crate std` would make `no_std` an empty word.
+/// `extern crate std` would defeat `no_std`.
 #[test]
 fn the_protocol_does_not_link_std() {
     let sources = sources("crates/neli-proto/src");
@@ -119,7 +118,7 @@ fn the_command_line_alone_depends_on_its_parser() {
     }
 }
 
-/// Each stands above what it uses, so there is no circle.
+/// Each module stands above those that it uses, so there is no cycle.
 #[test]
 fn the_layers_have_no_circle() {
     for Layered { layers, .. } in LAYERED {
@@ -151,7 +150,7 @@ fn the_walls_would_notice() {
     assert!(code_of(&root().join("src/supervise.rs")).iter().any(|line| line.code.contains("neli_proto::candidate")));
 }
 
-/// A line of a source file, without its comment.
+/// A line of a source file without its comment.
 struct Line {
     path: String,
     number: usize,
@@ -187,7 +186,7 @@ fn sources(folder: &str) -> Vec<PathBuf> {
     below(&root().join(folder))
 }
 
-/// The source files in a folder and in those below it.
+/// The source files in a folder and its subfolders.
 fn below(folder: &Path) -> Vec<PathBuf> {
     let mut sources = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -209,7 +208,7 @@ fn relative(file: &Path) -> String {
     file.strip_prefix(root()).unwrap().display().to_string()
 }
 
-/// The module of a crate that a source file in this folder belongs to.
+/// The module of a crate to which a source file in this folder belongs.
 fn module_of<'a>(path: &'a str, folder: &str) -> &'a str {
     path.trim_start_matches(folder).trim_start_matches('/').trim_end_matches(".rs").split('/').next().unwrap()
 }

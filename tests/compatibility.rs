@@ -1,6 +1,7 @@
-//! A candidate of an earlier version and one of this elect each other, by both electors: so a fleet is upgraded machine by machine.
+//! A candidate of an earlier version and one of this version elect each other, with both electors: so machines can be upgraded one at a
+//! time.
 //!
-//! The earlier version is built from the repository's own history, beside the real one:
+//! The earlier version is built from the repository's history into its own directory:
 //!
 //! ```text
 //! cargo test --test compatibility -- --ignored
@@ -21,11 +22,11 @@ use nix::sys::signal::Signal;
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 
-/// The last commit before the protocol became a crate of its own. Since then one word on the wire has changed: the release that says
-/// `claim-expired` said `stillborn`.
+/// The last commit before the protocol became a crate of its own. Since then one value in the records has changed: a release with
+/// `claim-expired` had `stillborn`.
 const EARLIER: &str = "e780ac7ec9bb1ea55d4a1a8e32660295aa9335f1";
 
-/// The earlier program's name: it stands beside the real one.
+/// The earlier program's name, different from the present one.
 const EARLIER_PROGRAM: &str = "neli-run-earlier";
 
 #[test]
@@ -62,7 +63,7 @@ fn elect_each_other(elector: Elector) {
     let mut leader = election.candidate_of(old).start();
     let mut term = leads(&mut leader);
     let mut ended = Vec::new();
-    // Each hands over to the other, and the guard of each releases for its dead supervisor.
+    // Each hands over to the other, and each one's guard releases the term of its dead supervisor.
     for (program, signal) in [
         (new, Signal::SIGTERM),
         (old, Signal::SIGTERM),
@@ -85,14 +86,14 @@ fn elect_each_other(elector: Elector) {
     election.close(ended.into_iter().chain([leader]));
 }
 
-/// The earlier program; none where its commit is not in this clone.
+/// The earlier program; `None` if its commit is not in this clone.
 static BUILT: LazyLock<Result<Option<PathBuf>, String>> = LazyLock::new(|| {
     let sources = Path::new(env!("CARGO_TARGET_TMPDIR")).join(EARLIER);
     let has_sources = check_out(&sources).map_err(|error| format!("{}: {error}", sources.display()))?;
     if has_sources { build(&sources).map(Some) } else { Ok(None) }
 });
 
-/// Writes the earlier sources, unless they are there; false where git does not know the commit.
+/// Writes the earlier sources, unless they exist; returns false if git does not know the commit.
 fn check_out(sources: &Path) -> io::Result<bool> {
     let marker = sources.join("complete");
     if marker.exists() {
@@ -110,8 +111,8 @@ fn check_out(sources: &Path) -> io::Result<bool> {
     let unpacked = Command::new("tar").arg("-xf").arg(&packed).current_dir(sources).status()?;
     fs::remove_file(&packed)?;
     assert!(unpacked.success(), "tar unpacks what git has packed");
-    // A name and a profile of its own: cargo tells packages apart by their place in the workspace and by their profile, and would
-    // overwrite the real ones.
+    // Another name and profile: cargo identifies packages by their path in the workspace and by their profile, and would overwrite the
+    // present ones.
     let manifest = sources.join("Cargo.toml");
     let text = fs::read_to_string(&manifest)?;
     let bin = format!(
@@ -128,7 +129,7 @@ fn build(sources: &Path) -> Result<PathBuf, String> {
     let target = sources.ancestors().nth(2).ok_or("the target directory is two above")?;
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--locked", "--bin", EARLIER_PROGRAM]);
-    // The dependencies are mostly those of the real build, and are there already.
+    // Most dependencies are those of the present build, and are fetched already.
     cargo.current_dir(sources).env("CARGO_TARGET_DIR", target).stdin(Stdio::null());
     let status = cargo.status().map_err(|error| format!("cargo: {error}"))?;
     if status.success() {

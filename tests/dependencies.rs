@@ -1,4 +1,4 @@
-//! Nobody else's terms, sources or second versions come in unnoticed: what `cargo deny check licenses sources bans` looks at.
+//! Licenses, sources and duplicate versions of dependencies, as `cargo deny check licenses sources bans` would check them.
 
 #![expect(clippy::expect_used, reason = "a test fails by a panic")]
 
@@ -7,13 +7,13 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Licenses that a program under MIT or Apache-2.0 may be built of without a word to its users but their notices.
+/// Licenses that allow use in a program under MIT or Apache-2.0 with nothing but their notices.
 const LICENSES: [&str; 7] = ["0BSD", "Apache-2.0", "BSD-3-Clause", "MIT", "Unicode-3.0", "Unlicense", "Zlib"];
 
-/// Crates that are here in two versions: `syn`, at build time alone, until the last derive has moved to its third.
+/// Crates that are present in two versions: `syn`, at build time only, until all derive macros use version 3.
 const TWICE: [&str; 1] = ["syn"];
 
-/// Every package that the program, its tests or its bench is built of on Linux.
+/// Every package of the program, its tests and its benches on Linux.
 fn packages() -> Vec<Value> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--format-version", "1", "--locked", "--filter-platform", "x86_64-unknown-linux-gnu"]);
@@ -26,7 +26,7 @@ fn packages() -> Vec<Value> {
     packages.iter().filter(|package| package["id"].as_str().is_some_and(|id| used.contains(id))).cloned().collect()
 }
 
-/// Whether a license expression can be met: one of what `OR` (or a slash) offers, all of what `AND` asks for.
+/// Whether a license expression can be met: one of the alternatives of `OR` (or a slash), and all parts of `AND`.
 fn is_met(expression: &str) -> bool {
     let expression = expression.replace(['(', ')'], " ").replace('/', " OR ").replace(" WITH LLVM-exception", "");
     expression.split(" AND ").all(|part| part.split(" OR ").any(|license| LICENSES.contains(&license.trim())))
@@ -53,7 +53,7 @@ fn sources() {
     }
 }
 
-/// A dependency could have a clock, do I/O or start a thread, which `no_std` does not show.
+/// A dependency could use a clock, do I/O or start a thread, which `no_std` would not show.
 #[test]
 fn the_protocol_needs_serde_alone() {
     let packages = packages();

@@ -1,6 +1,6 @@
-//! What is written down about the program is what the program says: the manual, the completions, the README's tables.
+//! Generated documentation must match the program: the manual, the completions, the tables of the README.
 //!
-//! `UPDATE=1 cargo test --test docs` writes them anew.
+//! `UPDATE=1 cargo test --test docs` writes it again.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -36,7 +36,7 @@ fn each_subcommand_has_a_page() {
     assert_eq!(kept, man::pages().count() + 1, "a page of a subcommand that there is not");
 }
 
-/// As bash asks for them: the word before the cursor, and those before it.
+/// Calls the completion as bash does, with the word before the cursor and those before it.
 #[test]
 fn bash_completes_the_options_of_subcommands() {
     let script = format!("{}\n{BASH_ASKS}", completions::script(Shell::Bash));
@@ -47,7 +47,7 @@ fn bash_completes_the_options_of_subcommands() {
         ("completions f", "fish"),
         ("stat", "status"),
         ("--elect l", "log"),
-        // What an option takes is no subcommand, whatever it is called. bash takes `=` and `:` for words.
+        // The value of an option is not taken for a subcommand. bash splits words at `=` and `:`.
         ("--group status --max-r", "--max-roles"),
         ("-g watch --max-r", "--max-roles"),
         ("-vg watch --max-r", "--max-roles"),
@@ -71,7 +71,7 @@ _neli_run_or_job neli-run "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD -
 echo "${COMPREPLY[@]}"
 "#;
 
-/// Where there is no fish it is not tried, and said so.
+/// Without fish it is not tested, which is printed.
 #[test]
 fn fish_completes_subcommands_and_their_options() {
     let script = completions::script(Shell::Fish);
@@ -91,7 +91,7 @@ fn fish_completes_subcommands_and_their_options() {
     }
 }
 
-/// The same of zsh, which completes at a terminal alone: its own pseudo-terminal is one.
+/// The same for zsh, which completes only on a terminal: its own pseudo-terminal serves.
 #[test]
 fn zsh_completes_subcommands_and_their_options() {
     let directory = tempfile::tempdir().unwrap();
@@ -111,7 +111,7 @@ fn zsh_completes_subcommands_and_their_options() {
     }
 }
 
-/// Types a line and a tab, and then a key that writes down what the line is by then.
+/// Types a line and a tab, and then a key that writes the completed line to a file.
 const ZSH_ASKS: &str = r#"
 zmodload zsh/zpty
 zpty shell zsh -f -i
@@ -121,7 +121,7 @@ zpty -w -n shell "neli-run $3"$'\t\x14'
 while zpty -r shell; do :; done > /dev/null
 "#;
 
-/// What a shell says; `None` where it is not here, which is said.
+/// A shell's output; `None` if it is not installed, which is printed.
 fn output_of(shell: &mut Command) -> Option<Output> {
     match shell.output() {
         Ok(output) => Some(output),
@@ -160,7 +160,7 @@ fn the_page_about_json_lists_every_event_of_the_log() {
     keep("docs/json.md", &with_block(&page, "log-events", &log_events::table()));
 }
 
-/// The pages name what shows a claim: a file, and then, in the same paragraph or row, tests that are in it.
+/// A page names the tests that show a claim: a file, and then, in the same paragraph or row, tests in that file.
 #[test]
 fn every_test_named_as_evidence_exists() {
     for (page, least) in
@@ -189,7 +189,7 @@ fn every_test_named_as_evidence_exists() {
     }
 }
 
-/// The code and the pages cite the protocol's rules by their numbers; each stands in the page that defines them.
+/// The code and the pages cite the protocol's rules by number; each must be defined in docs/protocol.md.
 #[test]
 fn every_cited_rule_is_defined() {
     let protocol = fs::read_to_string(root("docs/protocol.md")).unwrap();
@@ -212,7 +212,7 @@ fn every_cited_rule_is_defined() {
     }
 }
 
-/// Comments of the sources cite files of the repository by their names, and pages by their headings: each is there.
+/// Comments of the sources cite files of the repository by name, and pages by headings: each must exist.
 #[test]
 fn every_citation_in_a_comment_has_a_target() {
     let folders = ["benches", "crates", "docs", "examples", "fuzz", "man", "packaging", "src", "tests"];
@@ -244,13 +244,13 @@ fn a_citation_is_found_where_a_line_is_broken() {
     assert_eq!(found, [("docs/a.md", Some("Two words")), ("b.rs", None), ("e.md", None)]);
 }
 
-/// What a source says in lines that are comments, as one line.
+/// The comment lines of a source file, joined to one line.
 fn comments_of(source: &str) -> String {
     let comments = source.lines().filter_map(|line| line.trim_start().strip_prefix("//"));
     comments.map(|line| line.trim_start_matches(['/', '!']).trim()).collect::<Vec<_>>().join(" ")
 }
 
-/// The names of files in it, each with the heading that follows it, as in `(docs/protocol.md, Timing)`.
+/// The file names in comments, each with the heading that follows it, as in `(docs/protocol.md, Timing)`.
 fn citations(comments: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let is_of_a_path = |sign: char| sign.is_ascii_alphanumeric() || "._-/".contains(sign);
     let starts = comments.char_indices().map(|(at, _)| at);
@@ -268,18 +268,18 @@ fn citations(comments: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     })
 }
 
-/// The title of a heading of a page or of the manual.
+/// The title in a heading of a page or of the manual.
 fn title(line: &str) -> Option<&str> {
     let title = line.strip_prefix('#').map(|title| title.trim_start_matches('#'));
     title.or_else(|| line.strip_prefix(".SH")).map(str::trim)
 }
 
-/// `L1`, `R6` or `O3`: what a citation of a rule looks like.
+/// Whether a word looks like the citation of a rule: `L1`, `R6` or `O3`.
 fn is_rule(word: &str) -> bool {
     matches!(word.as_bytes(), [b'K' | b'L' | b'O' | b'R' | b'S', digit] if digit.is_ascii_digit())
 }
 
-/// The files of a folder and of those below it, or the one file that it is.
+/// The files below a folder, or the path itself if it is a file.
 fn files_below(path: &Path) -> Vec<PathBuf> {
     if !path.is_dir() {
         return vec![path.to_owned()];
@@ -301,7 +301,7 @@ fn every_option_says_what_it_does_in_a_line() {
     }
 }
 
-/// The file says `text`; or is made to, with `UPDATE=1`.
+/// Asserts that the file has this content, or writes it with `UPDATE=1`.
 fn keep(path: &str, text: &str) {
     let file = root(path);
     if std::env::var_os("UPDATE").is_some() {
@@ -325,7 +325,7 @@ fn first_difference<'a>(kept: &'a str, said: &'a str) -> Option<(usize, &'a str,
     Some(other.map_or((length, "(another end of line)", "(an end of line)"), |(at, (kept, said))| (at + 1, kept, said)))
 }
 
-/// The page with what stands between the block's two markers replaced.
+/// The page with the text between the block's two markers replaced.
 fn with_block(page: &str, name: &str, block: &str) -> String {
     let (open, close) = (format!("<!-- {name}: {MEND} -->\n"), format!("<!-- /{name} -->"));
     let (before, rest) = page.split_once(&open).unwrap_or_else(|| panic!("README.md has no line {open}"));

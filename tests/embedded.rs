@@ -1,4 +1,4 @@
-//! The embedded broker with real processes: found, shared, ended in order, killed, and found anew.
+//! The embedded broker with real processes: it is found, shared, ended in order, killed, and started again.
 #![expect(clippy::unwrap_used, reason = "a test fails where it can't go on")]
 
 use std::fs;
@@ -36,7 +36,7 @@ fn find(finder: &BrokerFinder) -> FoundBroker {
     finder.find_or_start().unwrap()
 }
 
-/// Whether an empty journal is vacancy already.
+/// Whether an empty journal proves a vacancy.
 fn is_sure(found: &FoundBroker) -> bool {
     found.connection.trusted_from() <= clock::now()
 }
@@ -50,7 +50,7 @@ fn terminate(process: &Child) {
     kill(Pid::from_raw(process.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
 }
 
-/// The next thing seen that `pick` makes something of.
+/// Waits for the next event that `pick` accepts.
 fn await_seen<T>(seen: &mut Receiver<KafkaEvent>, mut pick: impl FnMut(KafkaEvent) -> Option<T>) -> T {
     loop {
         if let Some(picked) = pick(seen.blocking_recv().unwrap()) {
@@ -118,7 +118,7 @@ fn a_killed_broker_is_followed_by_one_that_knows() {
     let moved = await_seen(&mut saw, |seen| if let KafkaEvent::Moved(found) = seen { Some(found) } else { None });
     assert!(!is_sure(&moved));
     assert_ne!(moved.connection.bootstrap(), before);
-    // Ended while somebody is connected, it does not know what became of that one's job.
+    // It ends while a client is connected, so it does not know whether that client's job still runs.
     drop(saw);
     let mut broker = only(moved.started);
     terminate(&broker);
@@ -126,8 +126,8 @@ fn a_killed_broker_is_followed_by_one_that_knows() {
     assert!(!is_sure(&find(&finder)));
 }
 
-/// The distrust is over a while after the start of the broker that follows, for whoever comes then; one that ends in order hands
-/// on what is left of it; and a reboot ends it at once.
+/// After a broker that was killed, an empty journal is doubted until some time after the next broker's start. A broker that ends in order
+/// passes the remaining time on to the next one, and a reboot ends it at once.
 #[test]
 fn a_killed_broker_is_not_doubted_for_ever() {
     let directory = tempfile::tempdir().unwrap();
@@ -141,7 +141,7 @@ fn a_killed_broker_is_not_doubted_for_ever() {
     let found = start_after_a_kill();
     assert!(!is_sure(&found));
     let trusted_from = found.connection.trusted_from();
-    // It ends in order: no candidate has been connected for the idle timeout, and the distrust is not over.
+    // It ends in order: there was no client for the idle timeout, and the time of doubt is not over.
     drop(found.connection);
     assert!(only(found.started).wait().unwrap().success());
     let next = find(&finder);
@@ -165,7 +165,7 @@ fn a_killed_broker_is_not_doubted_for_ever() {
 #[test]
 fn it_holds_nothing_that_its_starter_had() {
     let directory = tempfile::tempdir().unwrap();
-    // Not closed on exec, as a shell would hand it on.
+    // A descriptor without close-on-exec, as a shell would pass it on.
     let kept = nix::unistd::dup(fs::File::open("/dev/zero").unwrap()).unwrap();
     let found = find(&finder(directory.path(), 50));
     let mut broker = only(found.started);
@@ -246,7 +246,7 @@ fn in_the_foreground(directory: &Path) -> Command {
     command
 }
 
-/// Its process, and the address that it prints.
+/// Starts it; returns its process and the address that it prints.
 fn start_in_the_foreground(directory: &Path) -> (Child, String) {
     let mut broker = in_the_foreground(directory).spawn().unwrap();
     let mut address = String::new();
@@ -270,12 +270,12 @@ fn in_the_foreground_it_says_where_it_is_and_ends_on_request() {
     found.connection.create_topic("t", 1).unwrap();
     terminate(&broker);
     assert!(broker.wait().unwrap().success());
-    // Somebody was in: its job may still run, for all that the next broker knows.
+    // A client was connected, so for all that the next broker knows its job may still run.
     assert!(!is_sure(&find(&finder)));
 }
 
-/// Stopped at once, it has had no topic in which anybody could have led: the next broker does not doubt it. A topic may have been made by a
-/// client that came by the address, and connected to no socket.
+/// A broker that is stopped at once has had no topic in which anybody could have led, so the next one does not doubt its empty journal. A
+/// client that knows the address may have created a topic without connecting to the Unix socket.
 #[test]
 fn stopped_in_the_foreground_it_is_doubted_only_where_somebody_may_have_led() {
     for is_used in [false, true] {

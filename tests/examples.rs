@@ -1,4 +1,4 @@
-//! The examples hold: their options are the program's, and what is said beside them of durations is true.
+//! The examples are valid: their options are the program's, and the durations in their comments are right.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,7 +20,7 @@ const DEPLOYMENT: &str = include_str!("../examples/kubernetes.yaml");
 const COMPOSE: &str = include_str!("../examples/compose.yaml");
 const CRONTAB: &str = include_str!("../examples/crontab");
 
-/// What the program makes of a command line; the example's COMMAND is not on this machine, and `true` stands in for it.
+/// Parses and validates a command line; since the example's COMMAND is not installed here, `true` takes its place.
 fn prove(words: &[String], variables: &[(&str, &str)]) -> Config {
     let (options, command) = words.split_at(words.iter().position(|word| word == "--").unwrap());
     assert_eq!(command.len(), 2, "{words:?}");
@@ -34,7 +34,7 @@ fn prove(words: &[String], variables: &[(&str, &str)]) -> Config {
     config
 }
 
-/// Whoever stops us must leave us this long: the barrier, and the release's delivery.
+/// The longest time that a stop may take: the barrier, and the delivery of the release. A service manager must wait this long.
 fn longest_stop(config: &Config) -> Duration {
     config.stop_timeout + config.timings.lease()
 }
@@ -43,7 +43,7 @@ fn seconds(text: &str) -> Duration {
     Duration::from_secs(text.trim_end_matches('s').parse().unwrap())
 }
 
-/// What follows `name`, of the one line that begins so.
+/// The rest of the one line that begins with `name`.
 fn setting<'a>(text: &'a str, name: &str) -> &'a str {
     let mut lines = text.lines().filter_map(|line| line.trim_start().strip_prefix(name));
     let value = lines.next().unwrap_or_else(|| panic!("no {name}"));
@@ -66,7 +66,7 @@ fn the_unit_gives_us_what_we_need() {
         ("RestartSec=", "10s"),
         ("StartLimitIntervalSec=", "0"),
         ("RestartPreventExitStatus=", "125 126 127"),
-        // What the guard needs to be on time, for a user that is not root.
+        // Rights that the guard needs to kill in time for a user that is not root.
         ("LimitRTPRIO=", "2"),
         ("LimitMEMLOCK=", "infinity"),
     ] {
@@ -74,7 +74,7 @@ fn the_unit_gives_us_what_we_need() {
     }
 }
 
-/// The package's template is the example, but for what it is told by its file and its name.
+/// The package's template unit is the example, except for what depends on the instance name.
 #[test]
 fn the_template_is_the_example_but_for_its_line() {
     let settings = |unit: &'static str| -> Vec<&str> {
@@ -109,7 +109,7 @@ fn the_compose_file_gives_us_what_we_need() {
     assert!(grace.map(seconds).all(|grace| grace > longest_stop(&config)));
 }
 
-/// The settings below `environment:` of one service of the compose file.
+/// The settings below `environment:` of a service in the compose file.
 fn environment_of(service: &str) -> HashMap<&'static str, &'static str> {
     let indent = |line: &str| line.len() - line.trim_start().len();
     let service = format!("  {service}:");
@@ -118,14 +118,14 @@ fn environment_of(service: &str) -> HashMap<&'static str, &'static str> {
     lines.filter_map(|line| line.trim().split_once(": ").filter(|_| !line.trim().starts_with('#'))).collect()
 }
 
-/// A broker tells its clients where to find it: by a name that the other containers know. Without settings of our own the image says
-/// localhost, and with one of them it sets nothing else.
+/// A broker advertises a name that the other containers can resolve. The image's default is localhost, and setting one variable disables
+/// all its defaults.
 #[test]
 fn the_compose_files_kafka_advertises_its_service_name() {
     let (kafka, billing) = (environment_of("kafka"), environment_of("billing"));
     assert_eq!(kafka["KAFKA_ADVERTISED_LISTENERS"], format!("PLAINTEXT://{}", billing["NELI_RUN_BROKERS"]));
     assert_eq!(billing["NELI_RUN_BROKERS"], "kafka:9092");
-    // What a broker in KRaft mode refuses to start without, and what a single one can't have more of.
+    // Settings that a broker in KRaft mode requires, and that fit a single one.
     assert_eq!(kafka["KAFKA_CONTROLLER_QUORUM_VOTERS"], format!("{}@kafka:9093", kafka["KAFKA_NODE_ID"]));
     let listeners = format!("PLAINTEXT://:9092,{}://:9093", kafka["KAFKA_CONTROLLER_LISTENER_NAMES"]);
     assert_eq!(kafka["KAFKA_LISTENERS"], listeners);
@@ -138,12 +138,12 @@ fn the_compose_files_kafka_advertises_its_service_name() {
     assert_eq!(kafka["KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR"], "1");
 }
 
-/// systemd's own word. Where there is no systemd that is said, past libtest's capture.
+/// Checks the units by `systemd-analyze`. Without systemd a line past libtest's capture says so.
 #[test]
 fn systemd_takes_the_unit() {
     let directory = tempfile::tempdir().unwrap();
     let unit = directory.path().join("billing.service");
-    // systemd looks for the program, too.
+    // systemd checks that the program exists.
     let text = UNIT.replace("/usr/local/bin/neli-run", env!("CARGO_BIN_EXE_neli-run"));
     std::fs::write(&unit, &text).unwrap();
     let verify = |unit: &Path| Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(unit).output();
@@ -156,7 +156,7 @@ fn systemd_takes_the_unit() {
         answer => answer.unwrap(),
     };
     let said = format!("{}{}", String::from_utf8_lossy(&answer.stdout), String::from_utf8_lossy(&answer.stderr));
-    // It reads the machine's own units, too, and says what it thinks of them.
+    // It also reports on the machine's own units.
     let ours = |said: &str| said.lines().filter(|line| line.contains("billing")).map(str::to_owned).collect::<Vec<_>>();
     assert!(answer.status.success() && ours(&said).is_empty(), "{said}");
 

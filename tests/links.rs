@@ -1,4 +1,4 @@
-//! What the pages link to is there: files, and headings in them.
+//! Links in the pages lead to existing files and headings.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -26,13 +26,13 @@ fn every_link_of_the_docs_has_a_target() {
     assert!(count >= 50, "{count} links");
 }
 
-/// Each link's target that is no address of the web.
+/// The targets of the links that are not addresses of the web.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     targets.filter(|target| !target.contains("://"))
 }
 
-/// The headings as their anchors are called: small letters, blanks as dashes, and no other signs.
+/// The anchors of the headings: lower case, blanks as dashes, no other punctuation.
 fn headings(page: &PathBuf) -> Vec<String> {
     let text = std::fs::read_to_string(page).unwrap();
     let titles = text.lines().filter_map(|line| line.strip_prefix('#')).map(|line| line.trim_start_matches('#').trim());

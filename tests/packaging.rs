@@ -1,4 +1,4 @@
-//! The packages hold what they are for, made of the program that the tests have.
+//! The contents of the packages, which are made from the program that the tests use.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,12 +15,12 @@ fn root(path: &str) -> PathBuf {
 
 fn pack(script: &str, into: &Path) -> Output {
     let mut command = Command::new(root("packaging").join(script));
-    // What a package is compressed with is no matter of this test, and would take most of its time.
+    // Compression is not tested here, and would take most of the time.
     command.env("DPKG_DEB_COMPRESSOR_TYPE", "none").env_remove("OLDEST_GLIBC");
     command.arg(PROGRAM).arg(into).output().unwrap()
 }
 
-/// The package that the script made, as it says on its last line.
+/// The package that the script made: its last line of output.
 fn made(answer: &Output) -> String {
     assert!(answer.status.success(), "{answer:?}");
     String::from_utf8(answer.stdout.clone()).unwrap().trim().to_owned()
@@ -65,7 +65,7 @@ fn the_debian_package_has_all_that_belongs_to_the_program() {
     assert_eq!(of(&tree.join("usr/bin/neli-run")), of(Path::new(PROGRAM)));
     let depends = succeeds(Command::new("dpkg-deb").arg("--field").args([&package, "Depends"]));
     assert!(depends.contains("libc6 (>= "), "{depends}");
-    // Debian's own changelog, and the sums that dpkg --verify compares.
+    // Debian's changelog, and the checksums that `dpkg --verify` compares.
     let version = succeeds(Command::new("dpkg-deb").arg("--field").args([&package, "Version"]));
     let changelog = succeeds(Command::new("zcat").arg(tree.join("usr/share/doc/neli-run/changelog.Debian.gz")));
     assert!(
@@ -77,9 +77,9 @@ fn the_debian_package_has_all_that_belongs_to_the_program() {
     finds_no_error(&package);
 }
 
-/// What Debian's own checker calls an error. Where it is not here, that is said, past libtest's capture.
+/// Asserts that lintian finds no error. If it is not installed, a line past libtest's capture says so.
 fn finds_no_error(package: &str) {
-    // The test's package is not compressed, to save time. As root lintian wants to be asked twice.
+    // The test's package is not compressed, to save time. lintian needs an option to run as root.
     const SAVED: &str = "uses-no-compression-for-control-tarball,uses-no-compression-for-data-tarball";
     let arguments = ["--allow-root", "--fail-on", "error", "--suppress-tags", SAVED, package];
     match Command::new("lintian").args(arguments).output() {
@@ -90,7 +90,7 @@ fn finds_no_error(package: &str) {
     }
 }
 
-/// A tarball's program must run everywhere: one that needs more than glibc is refused.
+/// A tarball's program must run on every distribution: one that needs more than glibc is refused.
 #[test]
 fn a_tarball_needs_glibc_alone() {
     let directory = tempfile::tempdir().unwrap();
@@ -106,13 +106,13 @@ fn a_tarball_needs_glibc_alone() {
     }
 }
 
-/// What the README of a tarball links to is in the tarball, but for what is only in the sources.
+/// The links in a tarball's README lead into the tarball, except for those to files that only the sources have.
 #[test]
 fn a_tarball_has_the_pages_that_its_readme_links_to() {
     const SOURCES: [&str; 4] = [".github/", "CONTRIBUTING.md", "crates/", "examples/outbox/"];
     let directory = tempfile::tempdir().unwrap();
     let of = |name: &str| directory.path().join(name);
-    // packaging/tarball refuses the program of the tests, which needs more than glibc. This small program stands in for it.
+    // packaging/tarball refuses the program of the tests, which needs more than glibc. This small program takes its place.
     std::fs::write(of("stub.c"), "#include <stdio.h>\nint main(void) { puts(\"neli-run 0.0.0\"); return 0; }\n")
         .unwrap();
     succeeds(Command::new("cc").args(["-o".as_ref(), of("stub").as_os_str(), of("stub.c").as_os_str()]));
@@ -132,7 +132,7 @@ fn a_tarball_has_the_pages_that_its_readme_links_to() {
     assert!(files.contains(&"neli-run") && files.contains(&"docs/operating.md"), "{files:?}");
 }
 
-/// What hadolint asks of a Dockerfile, as far as it matters here.
+/// The part of hadolint's rules that matters here.
 #[test]
 fn the_dockerfile_keeps_to_the_usual_rules() {
     let joined = DOCKERFILE.replace("\\\n", " ");
@@ -177,7 +177,7 @@ fn the_image_is_built_of_what_a_build_needs() {
     }
 }
 
-/// A tag of an action can be moved to other code, which would then run with the release's rights.
+/// The tag of an action can be moved to other code, which would then run with the release's rights: so each is pinned by its commit.
 #[test]
 fn the_workflows_pin_each_action_by_its_commit() {
     let mut count = 0;

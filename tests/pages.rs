@@ -1,11 +1,11 @@
-//! What the pages for people say holds.
+//! Claims of the pages that can be checked.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What `prerequisites.sh` says on a machine that has nothing but a shell, or on this one.
+/// The output of `prerequisites.sh` on a machine with nothing but a shell, or on this one.
 fn prerequisites(words: &[&str], has_nothing: bool) -> Output {
     let mut shell = Command::new("/bin/sh");
     if has_nothing {
@@ -15,7 +15,7 @@ fn prerequisites(words: &[&str], has_nothing: bool) -> Output {
     shell.arg(root("prerequisites.sh")).args(words).output().unwrap()
 }
 
-/// The packages that it would have installed.
+/// The packages that it would install.
 fn packages(answer: &Output) -> String {
     let said = String::from_utf8(answer.stderr.clone()).unwrap();
     assert!(answer.status.code() == Some(1) && answer.stdout.is_empty(), "{said}");
@@ -34,7 +34,7 @@ fn missing_build_tools_are_named_at_once() {
     }
     let more = packages(&prerequisites(&["oidc", "gssapi"], true));
     assert!(more.ends_with("libssl-dev libsasl2-dev libcurl4-openssl-dev"), "{more}");
-    // Whoever runs this test has built.
+    // This machine can build, since it has built this test.
     let here = prerequisites(&[], false);
     assert!(here.status.success() && here.stderr.is_empty(), "{here:?}");
 }

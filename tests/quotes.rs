@@ -1,4 +1,4 @@
-//! What the pages quote of the program is what it says: messages, by the text of the sources; options, by the parser.
+//! The pages quote the program's own texts: messages are compared with the sources, options with the parser.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,9 +9,9 @@ use neli_run::cli;
 /// The pages that quote messages.
 const QUOTING: [&str; 2] = ["docs/operating.md", "docs/troubleshooting.md"];
 
-/// Calls that warn, as far as they begin with the message.
+/// Calls that log a warning, up to the message.
 const WARNS: [&str; 5] = [".warn(", " warning(", "warnings.push(", "Event::Warning {", "Event::Warning("];
-/// What a topic risks, which one warning names.
+/// The risks of a topic, which share one warning.
 const RISKS: &str = "crates/neli-proto/src/topic/risk.rs";
 
 #[test]
@@ -60,19 +60,19 @@ fn every_option_named_in_the_docs_exists() {
     }
 }
 
-/// All that the program can say, as it stands in the sources: `…` for what is put in.
+/// All texts of the program in the sources, with `…` for inserted values.
 fn said() -> String {
     let folders = ["src", "crates/neli/src", "crates/neli-proto/src"];
     let files = folders.iter().flat_map(|folder| sources(&root(folder)));
     files.map(|file| text_of(&file)).collect()
 }
 
-/// A source's text as it is compared.
+/// A source's text in the form for comparisons.
 fn text_of(file: &Path) -> String {
     with_ellipses(&joined(&std::fs::read_to_string(file).unwrap()))
 }
 
-/// The messages that these calls begin with.
+/// The messages at the beginning of these calls.
 fn messages<'a>(said: &'a str, call: &'a str) -> impl Iterator<Item = &'a str> {
     said.match_indices(call).filter_map(move |(at, _)| literal(&said[at + call.len()..]))
 }
@@ -85,7 +85,7 @@ fn sources(path: &Path) -> Vec<PathBuf> {
     entries.filter(|entry| !entry.ends_with("tests.rs")).flat_map(|entry| sources(&entry)).collect()
 }
 
-/// A text over several lines, as the one line that it is.
+/// A text that continues over several lines, as one line.
 fn joined(source: &str) -> String {
     let mut lines = source.split("\\\n");
     let first = lines.next().unwrap_or_default().to_owned();
@@ -112,7 +112,7 @@ fn with_ellipses(text: &str) -> String {
     (shown + rest).replace("\\\"…\\\"", "…").replace("\\\"", "'")
 }
 
-/// What the first column of the tables quotes, if it is a sentence and not a name.
+/// The quotes in the first column of the tables, except for names.
 fn quoted(page: &str) -> impl Iterator<Item = &str> {
     let rows = page.lines().filter(|line| line.starts_with("| "));
     let cells = rows.filter_map(|row| row.split(" | ").next());
@@ -120,12 +120,12 @@ fn quoted(page: &str) -> impl Iterator<Item = &str> {
     spans.filter(|span| span.split(' ').count() >= 4)
 }
 
-/// The parts of a quote that are the program's own words, in their order.
+/// The parts of a quote without inserted values, in order.
 fn fragments(quote: &str) -> Vec<&str> {
     quote.split('…').map(str::trim).filter(|part| part.len() >= 3).collect()
 }
 
-/// Whether they stand one after the other somewhere in the sources.
+/// Whether they occur one after the other in the sources.
 fn is_said(said: &str, fragments: &[&str]) -> bool {
     let Some((first, others)) = fragments.split_first() else { return false };
     said.match_indices(first).any(|(at, _)| {
@@ -138,13 +138,13 @@ fn is_said(said: &str, fragments: &[&str]) -> bool {
     })
 }
 
-/// The text that a call begins with: between them stands nothing but how it is made.
+/// The text at the beginning of a call; before it only functions that build it may stand.
 fn literal(call: &str) -> Option<&str> {
     let (before, rest) = call.split_once('"')?;
     let is_first =
         before.chars().all(|letter| letter.is_whitespace() || "!&():_".contains(letter) || letter.is_lowercase());
     let (text, _) = rest.split_once('"')?;
-    // One that is all put in is somebody else's, and stands there.
+    // A message that consists only of an inserted value has its text elsewhere.
     (is_first && fragments(text).iter().any(|part| part.len() >= 10 && part.contains(' '))).then_some(text)
 }
 

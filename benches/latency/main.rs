@@ -1,8 +1,8 @@
-//! How long each way to a lead takes, on a real Kafka on this machine, and what standing by costs.
+//! How long each way to a lead takes on a real Kafka on this machine, and what a standby costs.
 //!
-//! `cargo bench --bench latency` prints a table; with `-- --json`, one JSON object a row. It measures from outside: a witness
-//! (a static C program) writes the time of its first instruction and of its last, all on `CLOCK_BOOTTIME`.
-//! Every row is a distribution of `n` runs; nothing is left out, the first run neither.
+//! `cargo bench --bench latency` prints a table; with `-- --json`, one JSON object per row. It measures from outside: a witness (a static
+//! C program) writes the times of its first and last instruction, on `CLOCK_BOOTTIME`. Every row is a distribution of `n` runs, including
+//! the first.
 
 #![expect(clippy::expect_used, reason = "a program that gives up when it can't measure")]
 
@@ -18,22 +18,22 @@ use harness::kafka::Kafka;
 /// The program that is measured.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 
-/// Measures `neli-run` on a Kafka of its own (or on that of `KAFKA_BROKERS`).
+/// Measures `neli-run` on its own Kafka (or that of `KAFKA_BROKERS`).
 #[derive(Parser)]
 struct Arguments {
-    /// What to measure; all of it by default.
+    /// What to measure; everything by default.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
     /// The elector; both by default.
     #[arg(long, value_name = "group|log")]
     elect: Option<Elector>,
-    /// How many runs, in place of each part's own number.
+    /// The number of runs, in place of each part's default.
     #[arg(short)]
     n: Option<usize>,
-    /// One JSON object a row, as it is measured.
+    /// One JSON object per row, printed as soon as it is measured.
     #[arg(long)]
     json: bool,
-    /// What cargo says to every bench.
+    /// The argument that cargo passes to every bench.
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -43,21 +43,21 @@ struct Arguments {
 enum Part {
     /// From the process's start to the job's first instruction.
     Cold,
-    /// After TERM: from the old job's end to the new job's first instruction.
+    /// After SIGTERM: from the old job's end to the new job's first instruction.
     Handover,
     /// After SIGKILL of the supervisor: from the signal to the new job's first instruction.
     Kill,
     /// After SIGKILL of supervisor, guard and job: from the signal to the new job's first instruction.
     Machine,
-    /// A stopped supervisor on a busy machine: from the guard's deadline to a tree that is gone.
+    /// A stopped supervisor on a busy machine: from the guard's deadline until the whole tree is gone.
     Fence,
-    /// A job of a thousand processes on a busy machine: from the guard's deadline, and from the stop timeout, to all of it gone.
+    /// A job of a thousand processes on a busy machine: from the guard's deadline, and from the stop timeout, until all are gone.
     Crowd,
-    /// A job that is to succeed once: to its first instruction, and to the exit of those who do not run it.
+    /// A job that is to succeed once: to its first instruction, and to the exit of the candidates that do not run it.
     Once,
-    /// Standbys that join and leave: what the leader's job notices of it.
+    /// Standbys that join and leave: how the leader's job is affected.
     Standbys,
-    /// Memory, and the time of an idle leader.
+    /// Memory and processor time of an idle leader.
     Idle,
 }
 
@@ -75,7 +75,7 @@ fn main() {
     figures.finish();
 }
 
-/// The rows of a part; `n` in place of its own number of runs.
+/// The rows of a part; `n` replaces its default number of runs.
 fn measured(part: Part, election: &dyn Fn() -> TestElection, n: Option<usize>) -> Vec<Row> {
     match part {
         Part::Cold => measure::cold(election, n.unwrap_or(20)),

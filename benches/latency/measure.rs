@@ -1,4 +1,4 @@
-//! The measurements. Each is a story with two moments in it.
+//! The measurements. Each one is the time between two events.
 
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -12,10 +12,10 @@ use harness::wait;
 use nix::sys::signal::Signal;
 use nix::unistd::gettid;
 
-/// How long a candidate is left alone before it counts as settled: it has joined its group, and the group is at rest.
+/// How long a candidate is left alone before it counts as settled: it has joined its group, and the group is stable.
 const SETTLED: Duration = Duration::from_millis(1500);
 
-/// From the process's start to the job's first instruction: on a topic that must be made, and on one that is there.
+/// From the process's start to the job's first instruction: on a topic that must be created, and on an existing one.
 pub(crate) fn cold(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
     let mut fresh = Vec::new();
     let mut existing = Vec::new();
@@ -31,7 +31,7 @@ pub(crate) fn cold(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
     vec![Row::between("cold start, new topic", fresh), Row::between("cold start, existing topic", existing)]
 }
 
-/// After TERM: from the old job's last act to the new job's first.
+/// After SIGTERM: from the old job's last instruction to the new job's first.
 pub(crate) fn handover(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
     let election = election();
     let mut leader = settled_leader(&election, "5s");
@@ -50,7 +50,7 @@ pub(crate) fn handover(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row
     vec![Row::between("handover after TERM, old job's end to new job's start", samples)]
 }
 
-/// After SIGKILL of the supervisor, with a lease that is much longer than what is measured.
+/// After SIGKILL of the supervisor, with a lease that is much longer than the measured time.
 pub(crate) fn kill(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
     let mut samples = Vec::new();
     for _ in 0..n {
@@ -67,7 +67,7 @@ pub(crate) fn kill(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
     vec![Row::between("supervisor SIGKILLed, to the next job's start", samples)]
 }
 
-/// After SIGKILL of supervisor, guard and job, as when a machine's power is cut.
+/// After SIGKILL of supervisor, guard and job, as when the power fails.
 pub(crate) fn machine(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
     let mut rows = Vec::new();
     for lease in ["1s", "5s"] {
@@ -94,14 +94,14 @@ pub(crate) fn machine(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row>
     rows
 }
 
-/// A stopped supervisor while every core is busy twice over: when is the tree gone?
+/// The time until the tree is gone after a supervisor was stopped, while there are two busy processes per core.
 pub(crate) fn fence(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
     const MARGIN: u64 = 20_000_000;
     let _load = Load::start();
     let urgency = Urgency::new();
     let mut from_deadline = Vec::new();
     let mut from_end = Vec::new();
-    // Who is killed does nothing more, but takes a turn of a processor to be gone.
+    // A killed process does no more work, but needs processor time to end.
     let mut to_last = Vec::new();
     for _ in 0..n {
         let election = election();
@@ -130,7 +130,7 @@ pub(crate) fn fence(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
     ]
 }
 
-/// A job of a thousand processes while every core is busy twice over: when is all of it gone, fenced and at a stop timeout?
+/// The time until a job of a thousand processes is gone after a fence and after a stop timeout, with two busy processes per core.
 pub(crate) fn crowd(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
     const STOP_TIMEOUT: u64 = 200_000_000;
     const CROWD: &str = r#"i=0; while [ $i -lt 1000 ]; do sleep 1000 & i=$((i + 1)); done; exec "$@""#;
@@ -146,7 +146,7 @@ pub(crate) fn crowd(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
         let mut candidate = candidate.variable("CROWD", election.directory()).start();
         let term = candidate.await_lead();
         election.await_witness(term);
-        // What was forked is still the shell until it has executed.
+        // A forked process is still the shell until its exec.
         let tree = wait::until("a crowd", || {
             let mut tree = Process::with_variable("CROWD", election.directory());
             tree.retain(|process| process.name().is_some_and(|name| name == "sleep" || name == "witness"));
@@ -171,14 +171,14 @@ pub(crate) fn crowd(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
     ]
 }
 
-/// What a leader's job notices of standbys that join and leave.
+/// How a leader's job is affected by standbys that join and leave.
 pub(crate) fn standbys(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
     let election = election();
     let mut leader = settled_leader(&election, "5s");
     for _ in 0..n {
         let mut standby = election.candidate().start();
         standby.await_event("standby");
-        // Long enough to be in the group, and for the group to have come to rest.
+        // Long enough to join the group, and for the group to become stable.
         wait::pause(Duration::from_millis(300));
         standby.signal(Signal::SIGTERM);
         assert_eq!(standby.status(), 143, "{standby:?}");
@@ -191,13 +191,13 @@ pub(crate) fn standbys(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row
     vec![Row::new(format!("signals or restarts at the job in {n} joins and leaves"), "", vec![noticed])]
 }
 
-/// Memory, and the time of an idle leader.
+/// Memory and processor time of an idle leader.
 pub(crate) fn idle(election: &dyn Fn() -> TestElection) -> Vec<Row> {
     const WATCHED: Duration = Duration::from_secs(30);
     const PRIVATE: &[&str] = &["Private_Clean:", "Private_Dirty:"];
 
     let election = election();
-    // A job that costs nothing.
+    // A job that uses no processor time.
     let mut leader = election.candidate().job(["sleep", "1000"]).start();
     leader.await_lead();
     let standby = settled_standby(&election, "5s");
@@ -238,8 +238,8 @@ fn settled_standby(election: &TestElection, lease: &str) -> Running {
     standby
 }
 
-/// When the last of them was seen to be gone; looked at five times in a millisecond, or for half of the time: whoever looks
-/// comes before everybody else, and must not keep the dying from the processor.
+/// The time when the last of them was gone; checked five times per millisecond, or for half of the time: this thread has a higher
+/// priority, and must leave processor time to the processes that are ending.
 fn await_gone(tree: &[Process]) -> u64 {
     let end = wait::after(wait::PATIENCE);
     let mut left = tree.to_vec();
@@ -255,7 +255,8 @@ fn await_gone(tree: &[Process]) -> u64 {
     }
 }
 
-/// This thread before all ordinary ones, so that what it sees late was late. What it starts is ordinary.
+/// Gives this thread a higher priority than all ordinary ones, so that its own delay does not count. Processes that it starts are
+/// ordinary.
 struct Urgency {
     /// Whether it was allowed.
     granted: bool,
@@ -273,14 +274,14 @@ impl Drop for Urgency {
     }
 }
 
-/// Schedules this thread; whether that was allowed.
+/// Sets this thread's scheduling; returns whether that was allowed.
 fn schedule(how: &[&str]) -> bool {
     let mut chrt = Command::new("chrt");
     chrt.args(how).arg(gettid().to_string()).stderr(Stdio::null());
     chrt.status().is_ok_and(|status| status.success())
 }
 
-/// Two processes a core that do nothing but work.
+/// Two processes per core that are always busy.
 struct Load(Vec<Child>);
 
 impl Load {
@@ -298,7 +299,7 @@ impl Load {
 impl Drop for Load {
     fn drop(&mut self) {
         for worker in &mut self.0 {
-            // One that is gone already is what is wanted.
+            // The process may have ended already.
             let _ = worker.kill();
             let _ = worker.wait();
         }

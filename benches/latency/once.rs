@@ -1,11 +1,11 @@
-//! `--once`: what it adds to a first run, and how long those take who do not run the job.
+//! `--once`: what it adds to a first run, and how long the candidates take that do not run the job.
 
 use harness::candidate::{Candidate, Running};
 use harness::election::TestElection;
 use harness::figures::Row;
 use harness::wait;
 
-/// A first run on topics that must be made and on topics that are there, a start whose key is done, and one that waits for the runner.
+/// A first run on topics that must be created and on existing ones, a start whose key is done, and one that waits for the runner.
 pub(crate) fn once(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
     let (mut fresh, mut existing, mut done, mut runner, mut waiting) = (vec![], vec![], vec![], vec![], vec![]);
     for _ in 0..n {
@@ -21,7 +21,7 @@ pub(crate) fn once(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
         done.push((again.started_at, ended));
         assert_eq!(again.count("once_skipped"), 1, "{again:?}");
 
-        // Long enough for the other to stand by, and to be in the group.
+        // Long enough for the other to stand by and to be in the group.
         let mut first = candidate(&election, "v3", 3_000).start();
         let term = first.await_lead();
         let mut other = candidate(&election, "v3", 0).start();
@@ -41,12 +41,12 @@ pub(crate) fn once(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
     ]
 }
 
-/// One whose job ends by itself after so many milliseconds.
+/// A candidate whose job ends by itself after this many milliseconds.
 fn candidate(election: &TestElection, key: &str, job_ms: u64) -> Candidate {
     election.candidate().option("--once", key).job(election.witness().set("--end-ms", job_ms).command())
 }
 
-/// When each has ended, with status 0: seen within a millisecond.
+/// The time when each has ended with status 0, to the millisecond.
 fn ends_of<const N: usize>(mut running: [&mut Running; N]) -> [u64; N] {
     let mut ends = [None; N];
     wait::until_true("the ends", || {

@@ -1,4 +1,4 @@
-//! Records as candidates write them, by one producer and in great number.
+//! Records as candidates write them, in great number from one producer.
 
 use harness::kafka::Kafka;
 use harness::wait;
@@ -14,14 +14,14 @@ pub(crate) struct BulkWriter {
 }
 
 impl BulkWriter {
-    /// One whose records stand in the log as many candidates write them: each in a batch of its own.
+    /// A writer whose records look as if many candidates had written them: each in its own batch.
     pub(crate) fn of_many(kafka: &Kafka, topic: &str) -> Self {
         Self::new(kafka, topic, &[("batch.num.messages", "1"), ("linger.ms", "0")])
     }
 
-    /// One that writes as much as it can.
+    /// A writer with the highest throughput.
     pub(crate) fn of_history(kafka: &Kafka, topic: &str) -> Self {
-        // Offsets are told in advance: nothing may be lost, doubled or overtaken.
+        // Offsets are computed in advance, so no record may be lost, duplicated or reordered.
         let bulk = [("batch.size", "900000"), ("batch.num.messages", "5000"), ("linger.ms", "20")];
         Self::new(kafka, topic, &[&bulk[..], &[("enable.idempotence", "true")]].concat())
     }
@@ -34,7 +34,7 @@ impl BulkWriter {
         Self { producer: client.create().expect("a producer"), topic: topic.to_owned() }
     }
 
-    /// Hands a record over, waiting while the queue is full.
+    /// Passes a record to the producer, waiting while the queue is full.
     pub(crate) fn write(&self, key: &str, payload: &str) {
         let mut record = BaseRecord::to(&self.topic).partition(0).key(key).payload(payload);
         while let Err((error, back)) = self.producer.send(record) {
@@ -45,18 +45,18 @@ impl BulkWriter {
         }
     }
 
-    /// Takes in what became of records.
+    /// Handles delivery reports.
     pub(crate) fn poll(&self) {
         self.producer.poll(Duration::ZERO);
     }
 
-    /// Waits until all are there.
+    /// Waits until all records are stored.
     pub(crate) fn flush(&self) {
         self.producer.flush(wait::PATIENCE).expect("the broker takes it");
     }
 }
 
-/// Whoever writes: a candidate that has never been.
+/// The writer's identity: a candidate that does not exist.
 pub(crate) struct Author {
     member: String,
     name: String,

@@ -13,13 +13,13 @@ use nix::sys::signal::Signal;
 use crate::meter::{self, number};
 use crate::{Arguments, PROGRAM};
 
-/// So many start at once.
+/// How many candidates start at once.
 const AT_ONCE: usize = 10;
-/// How long all is left alone after somebody came or went.
+/// How long everything is left alone after a candidate joined or left.
 const SETTLED: Duration = Duration::from_secs(3);
-/// How often a crowd is looked at: what is measured is measured by the witness.
+/// The polling interval of this bench; the times themselves are measured by the witness.
 const LOOK: Duration = Duration::from_millis(20);
-/// What a crowd may take for what one does at once.
+/// The bound for what a single candidate does at once.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The rows of each size, as they are measured.
@@ -43,12 +43,12 @@ struct Crowd {
     election: TestElection,
     candidate: Candidate,
     members: Vec<Running>,
-    /// How many of the journal's records have been looked at.
+    /// How many records of the journal were counted already.
     shown: usize,
 }
 
 impl Crowd {
-    /// Until there are so many, each of whom stands by or leads.
+    /// Starts candidates until there are this many, each of which stands by or leads.
     fn grow(&mut self, to: usize) {
         while self.members.len() < to {
             let many = AT_ONCE.min(to - self.members.len());
@@ -60,7 +60,7 @@ impl Crowd {
         }
     }
 
-    /// The term of whoever leads in a term after `before`, once its job runs.
+    /// Waits for a leader in a term after `before` whose job runs; returns the term.
     fn await_lead(&self, before: Option<u64>) -> u64 {
         let mut found = None;
         await_true("a lead", || {
@@ -80,7 +80,7 @@ impl Crowd {
         self.members.iter().position(leads).expect("somebody leads")
     }
 
-    /// What it costs that so many stand by and nothing happens.
+    /// The cost of this many standbys while nothing happens.
     fn idle(&mut self, broker: &Broker, size: usize, seconds: u64) -> Vec<Row> {
         let families: Vec<Vec<Process>> =
             self.members.iter_mut().map(|member| vec![member.process(), member.guard()]).collect();
@@ -98,7 +98,7 @@ impl Crowd {
         rows
     }
 
-    /// The leader is told to go, and another joins.
+    /// The leader is stopped, and another candidate joins.
     fn handovers(&mut self, size: usize, n: usize, term: &mut u64) -> Vec<Row> {
         let mut samples = Vec::new();
         self.claims();
@@ -124,7 +124,7 @@ impl Crowd {
         ]
     }
 
-    /// How many claims there were for each term that began since this was asked last.
+    /// How many claims there were for each term since the last call.
     fn claims(&mut self) -> Vec<f64> {
         let verdicts = self.election.verdicts();
         let fresh = &verdicts[self.shown..];
@@ -144,7 +144,7 @@ impl Crowd {
     }
 }
 
-/// A candidate with a job that says seldom that it runs, and has no limit within the bench.
+/// A candidate whose job writes rarely, and does not end during the bench.
 fn candidate(election: &TestElection) -> Candidate {
     const HOUR_MS: u64 = 60 * 60 * 1000;
     election.candidate().job(election.witness().set("--every-us", 100_000).set("--limit-ms", HOUR_MS).command())

@@ -1,4 +1,4 @@
-//! Many elections in one topic: each candidate reads the records of all.
+//! Many elections in one topic: each candidate reads the records of all of them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -19,7 +19,7 @@ use crate::{Arguments, PROGRAM};
 /// How long a candidate is left alone before it counts as settled.
 const SETTLED: Duration = Duration::from_millis(1500);
 
-/// Those who write for the others.
+/// The number of producers that write the other elections' records.
 const CONNECTIONS: usize = 16;
 
 /// One election alone, and among many.
@@ -28,10 +28,10 @@ pub(crate) fn measure(broker: &Broker, arguments: &Arguments, tell: &mut dyn FnM
     tell(one_of(broker, arguments.elections, arguments));
 }
 
-/// One real election beside the beats of the others, one a second of each.
+/// One real election beside the beats of the others, one per second for each.
 fn one_of(broker: &Broker, elections: usize, arguments: &Arguments) -> Vec<Row> {
     let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
-    // As neli-run makes it.
+    // The settings that neli-run would use.
     let settings = [("retention.ms", "86400000"), ("message.timestamp.type", "LogAppendTime")];
     broker.kafka().create_topic(&election.topic(), &settings);
     let over = AtomicBool::new(false);
@@ -45,9 +45,9 @@ fn one_of(broker: &Broker, elections: usize, arguments: &Arguments) -> Vec<Row> 
     })
 }
 
-/// Writes the beats of so many leaders, each in its own second's time.
+/// Writes the beats of this many leaders, each at its own time within a second.
 fn beat_for(broker: &Broker, topic: &str, elections: usize, over: &AtomicBool) {
-    // A broker takes one request of a connection at a time: one would not carry a thousand appends a second.
+    // A broker handles one request of a connection at a time: one connection could not carry a thousand appends a second.
     let forges: Vec<BulkWriter> = (0..CONNECTIONS).map(|_| BulkWriter::of_many(&broker.kafka(), topic)).collect();
     let authors: Vec<(String, Author)> =
         (0..elections).map(|number| (format!("other-{number}/0"), Author::new(number))).collect();
@@ -63,7 +63,7 @@ fn beat_for(broker: &Broker, topic: &str, elections: usize, over: &AtomicBool) {
         let due = began + (count + 1) * between;
         wait::pause(Duration::from_nanos(due.saturating_sub(wait::now())));
     }
-    // What a busy broker has not taken by now is of no interest any more.
+    // Records that a busy broker has not accepted by now are no longer needed.
 }
 
 fn among(broker: &Broker, election: &TestElection, elections: usize, arguments: &Arguments) -> Vec<Row> {
@@ -89,7 +89,7 @@ fn among(broker: &Broker, election: &TestElection, elections: usize, arguments: 
         Row::between(format!("{when}: TERM, old job's end to new job's start"), samples),
     ];
 
-    // A job that costs nothing, for the rest.
+    // A job that uses no processor time.
     election.close([leader]);
     let mut leader = election.candidate().job(["sleep", "1000"]).start();
     leader.await_lead();

@@ -1,4 +1,4 @@
-//! One election: what it writes, and how often it is connected.
+//! One election: the records that it writes, and its connections.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use crate::{Arguments, PROGRAM};
 
 /// How long a candidate is left alone before it counts as settled.
 const SETTLED: Duration = Duration::from_secs(5);
-/// How long those are left alone whose connections are counted: one that only the start needs is closed by then, or stays.
+/// How long a candidate is left alone before its connections are counted: connections that only the start needs are closed by then.
 const AT_REST: Duration = Duration::from_secs(10);
 
-/// Records and bytes as they lie in the log's segment, by the day.
+/// Records and bytes in the log's segment, per day.
 pub(crate) fn bytes(broker: &Broker, elector: Elector, arguments: &Arguments) -> Vec<Row> {
     let election = TestElection::new(PROGRAM, &broker.kafka(), elector);
     let candidates = [settled(&election), settled(&election)];
-    // Whole intervals of hellos, so that none counts more than it should.
+    // A whole number of hello intervals, so that hellos are counted with the right weight.
     let seconds = arguments.seconds.next_multiple_of(30);
     let look = || (broker.segment_bytes(&election.topic()), journal::read(&broker.kafka(), &election.topic()));
     let (bytes_before, before) = look();
@@ -87,7 +87,7 @@ fn connected(kafka: &Kafka, elector: Elector, brokers: &str) -> Vec<Row> {
     rows
 }
 
-/// One that leads, or stands by, and has for a while.
+/// A candidate that has led or stood by for a while.
 fn settled(election: &TestElection) -> Running {
     let candidate = election.candidate().start();
     wait::until_true("a candidate that has come", || candidate.count("standby") + candidate.count("leading") > 0);

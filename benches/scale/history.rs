@@ -1,4 +1,4 @@
-//! A long journal: what a start, and a look at all of it, cost.
+//! A long journal: the cost of a start, and of reading all of it.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -15,12 +15,12 @@ use crate::bulk_writer::{Author, BulkWriter};
 use crate::meter::number;
 use crate::{Arguments, PROGRAM};
 
-/// How many of the records are the election's own: one in so many.
+/// One record in this many belongs to the election.
 const OWN: i64 = 10;
-/// A term has so many records: a claim, beats, a release.
+/// The records of a term: a claim, beats, a release.
 const TERM: i64 = 100;
 
-/// Starts on an empty topic, and on one with a history; then that history read from its start.
+/// Starts on an empty topic and on one with a history; then that history is read from its beginning.
 pub(crate) fn measure(broker: &Broker, arguments: &Arguments, tell: &mut dyn FnMut(Vec<Row>)) {
     let n = arguments.n;
     tell(starts(&election(broker), "no history", n));
@@ -38,7 +38,7 @@ pub(crate) fn measure(broker: &Broker, arguments: &Arguments, tell: &mut dyn FnM
     }
 }
 
-/// An election that is new in a topic of others: what it may look for lies anywhere, or nowhere.
+/// A new election in a topic of others: records that it looks for may be anywhere, or nowhere.
 fn newcomer(storied: &TestElection, history: &str) -> Row {
     const LONG: Duration = Duration::from_secs(600);
     let newcomer = storied.another();
@@ -63,7 +63,7 @@ fn election(broker: &Broker) -> TestElection {
     election
 }
 
-/// Writes the history of an election among others: terms, one after the other, that end in a release.
+/// Writes the history of an election among others: terms that each end with a release.
 fn write(broker: &Broker, election: &TestElection, records: i64) {
     let bulk_writer = BulkWriter::of_history(&broker.kafka(), &election.topic());
     let own = Author::new(0);
@@ -98,7 +98,7 @@ fn write(broker: &Broker, election: &TestElection, records: i64) {
     assert_eq!(harness::journal::end(&broker.kafka(), &election.topic()), records, "offsets are as they were told");
 }
 
-/// From a process's start to its job, and to standing by beside a leader.
+/// The time from a process's start to its job, and to standing by behind a leader.
 fn starts(election: &TestElection, history: &str, n: usize) -> Vec<Row> {
     let mut jobs = Vec::new();
     for _ in 0..n {
@@ -123,7 +123,7 @@ fn starts(election: &TestElection, history: &str, n: usize) -> Vec<Row> {
     ]
 }
 
-/// All of it, as `watch` reads it: how fast, and what memory it takes at the middle and at the most.
+/// Reads all of it by `watch`: its speed, and its median and largest memory.
 fn watch(broker: &Broker, election: &TestElection, records: i64, how: &[&str]) -> Vec<Row> {
     let mut watch = Command::new(PROGRAM);
     watch.args(["watch", "--group", &election.group, "--brokers", broker.kafka().address()]);

@@ -1,8 +1,8 @@
-//! What an election costs where there is much of something: candidates, elections in a topic, history; and what one costs at all.
+//! The cost of an election with many candidates, with many elections in a topic, with a long history; and of a single one.
 //!
-//! `cargo bench --bench scale` prints a table; with `-- --json`, one JSON object a row. It runs on a broker of its own, since
-//! that one's processor time, connections and disk are part of what is measured. The defaults are for a desk; each size has an
-//! option. `ss` (of iproute2) counts the broker's bytes.
+//! `cargo bench --bench scale` prints a table; with `-- --json`, one JSON object per row. It starts its own broker, because the broker's
+//! processor time, connections and disk are measured as well. The defaults are for a developer's machine; each size has an option. `ss`
+//! (of iproute2) counts the broker's bytes.
 
 #![expect(clippy::expect_used, reason = "a program that gives up when it can't measure")]
 
@@ -23,40 +23,40 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 /// The program that is measured.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 
-/// Measures what `neli-run` costs at scale, on a Kafka of its own.
+/// Measures the cost of `neli-run` at scale, on its own Kafka.
 #[derive(Parser)]
 struct Arguments {
-    /// What to measure; all of it by default.
+    /// What to measure; everything by default.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
-    /// The elector; both by default, where it matters.
+    /// The elector; by default both, where it matters.
     #[arg(long, value_name = "group|log")]
     elect: Option<Elector>,
-    /// How many handovers, or starts, for each row.
+    /// The number of handovers or starts for each row.
     #[arg(short, default_value_t = 5)]
     n: usize,
-    /// How many seconds an idle election is looked at: a hello of each candidate comes every 30.
+    /// How many seconds an idle election is observed: each candidate says hello every 30 seconds.
     #[arg(long, default_value_t = 30)]
     seconds: u64,
-    /// Of `crowd-of-standbys`: how many there are, in rising order.
+    /// For `crowd-of-standbys`: their numbers, in ascending order.
     #[arg(long, value_delimiter = ',', default_values_t = [0, 1, 10, 100])]
     standbys: Vec<usize>,
-    /// Of `elections`: how many share the topic.
+    /// For `elections`: how many share the topic.
     #[arg(long, default_value_t = 1000)]
     elections: usize,
-    /// Of `processes`: how many there are.
+    /// For `processes`: their number.
     #[arg(long, default_value_t = 20)]
     processes: usize,
-    /// Of `roles`: how many there are.
+    /// For `roles`: their number.
     #[arg(long, default_value_t = 100)]
     roles: usize,
-    /// Of `history`: how many records there are.
+    /// For `history`: the number of records.
     #[arg(long, default_value_t = 1_000_000)]
     records: i64,
-    /// One JSON object a row, as it is measured.
+    /// One JSON object per row, printed as soon as it is measured.
     #[arg(long)]
     json: bool,
-    /// What cargo says to every bench.
+    /// The argument that cargo passes to every bench.
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -66,15 +66,15 @@ struct Arguments {
 enum Part {
     /// One election: its records and their bytes in the log, and its connections.
     Footprint,
-    /// Many standbys in one election: handovers, claims, and what all of it costs the broker.
+    /// Many standbys in one election: handovers, claims, and the cost for the broker.
     CrowdOfStandbys,
-    /// Many elections in one topic: what the others' records cost the candidates of one.
+    /// Many elections in one topic: what the other elections' records cost the candidates of one.
     Elections,
-    /// A long journal: starts must not grow with it.
+    /// A long journal: the time of a start must not grow with it.
     History,
-    /// One role in each of many processes, each in an election of its own.
+    /// One role in each of many processes, each in its own election.
     Processes,
-    /// Many roles in each of three processes: what a role costs, and how soon those of a dead candidate are led again.
+    /// Many roles in each of three processes: the cost of a role, and how soon a dead candidate's roles are led again.
     Roles,
 }
 
@@ -82,13 +82,13 @@ fn main() {
     let arguments = Arguments::parse();
     let parts = if arguments.only.is_empty() { Part::value_variants() } else { &arguments.only[..] };
     let electors = arguments.elect.map_or(Elector::ALL.to_vec(), |elector| vec![elector]);
-    // A crowd has pipes.
+    // Many child processes need many pipes.
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("every process has limits");
     setrlimit(Resource::RLIMIT_NOFILE, most, most).expect("up to the hard limit");
 
     let mut figures = Figures::new(arguments.json);
     for part in parts {
-        // A fresh broker for each: what one leaves behind is no part of the next.
+        // A new broker for each, so that one measurement does not affect the next.
         let broker = Broker::own();
         match part {
             Part::CrowdOfStandbys => {

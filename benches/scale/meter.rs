@@ -1,4 +1,4 @@
-//! What a while costs: the broker's processor time and bytes, and the candidates' processor time.
+//! The cost of a period: the broker's processor time and bytes, and the candidates' processor time.
 
 use std::collections::HashMap;
 use std::process::Command;
@@ -9,17 +9,17 @@ use harness::kafka::Broker;
 use harness::process::Process;
 use harness::wait;
 
-/// What a while cost.
+/// The cost of a period.
 pub(crate) struct Cost {
-    /// The broker's, of one core, in percent.
+    /// The broker's processor time, in percent of one core.
     broker: f64,
-    /// From the broker and to it, in kilobytes a second.
+    /// Sent by the broker and received by it, in kilobytes a second.
     bytes: [f64; 2],
-    /// The mean of each group's processes, of one core, in percent.
+    /// The mean processor time of each group's processes, in percent of one core.
     groups: Vec<f64>,
 }
 
-/// Looks at the broker, and at groups of processes, for so many seconds.
+/// Observes the broker and groups of processes for this many seconds.
 pub(crate) fn cost(broker: &Broker, groups: &[&[Process]], seconds: u64) -> Cost {
     let used = |processes: &[Process]| -> Duration {
         processes.iter().map(|process| process.processor_time().expect("it runs")).sum()
@@ -32,7 +32,7 @@ pub(crate) fn cost(broker: &Broker, groups: &[&[Process]], seconds: u64) -> Cost
     let bytes_after = bytes(broker);
 
     let elapsed = number(ended - began) / 1e9;
-    // A thread that has ended meanwhile, of the broker's say, is counted no more.
+    // A thread that ends meanwhile is no longer counted, so the difference may be negative.
     let busy = |before: Duration, after: Duration| after.saturating_sub(before).as_secs_f64() / elapsed * 100.0;
     let grown = |which: usize| {
         let sum = |(socket, after): (&String, &[u64; 2])| {
@@ -49,7 +49,7 @@ pub(crate) fn cost(broker: &Broker, groups: &[&[Process]], seconds: u64) -> Cost
 }
 
 impl Cost {
-    /// Its rows; `names` for the groups.
+    /// Its rows; `names` are those of the groups.
     pub(crate) fn rows(&self, when: &str, names: &[&str]) -> Vec<Row> {
         let row = |what: &str, unit: &'static str, value: f64| Row::new(format!("{when}: {what}"), unit, vec![value]);
         let mut rows = vec![
@@ -64,7 +64,7 @@ impl Cost {
     }
 }
 
-/// What the broker has sent and received over each of its connections.
+/// The bytes that the broker has sent and received over each of its connections.
 fn bytes(broker: &Broker) -> HashMap<String, [u64; 2]> {
     let address = broker.address();
     let (_, port) = address.rsplit_once(':').expect("HOST:PORT");
@@ -83,7 +83,7 @@ fn bytes(broker: &Broker) -> HashMap<String, [u64; 2]> {
     text.lines().map(connection).collect()
 }
 
-/// A count as a figure.
+/// A count as a floating-point number.
 #[expect(clippy::cast_precision_loss, reason = "less than 2^53")]
 pub(crate) fn number(count: u64) -> f64 {
     count as f64

@@ -1,4 +1,4 @@
-//! Many roles on three candidates: what a role costs, and how soon those of a dead candidate are led again.
+//! Many roles on three candidates: the cost of a role, and how soon a dead candidate's roles are led again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use nix::sys::signal::Signal;
 use crate::meter::{self, number};
 use crate::{Arguments, PROGRAM};
 
-/// How many candidates share the roles.
+/// The number of candidates that share the roles.
 const CANDIDATES: usize = 3;
-/// So long that no lease ends on a busy machine before its time.
+/// Long enough that no lease ends early on a busy machine.
 const LEASE: Duration = Duration::from_secs(10);
-/// How long all is left alone before it counts as settled.
+/// How long everything is left alone before it counts as settled.
 const SETTLED: Duration = Duration::from_secs(5);
-/// What a thousand roles may take.
+/// The bound for a thousand roles.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// How often they are looked at.
+/// The polling interval.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The rows of so many roles.
+/// The rows for this many roles.
 pub(crate) fn measure(broker: &Broker, elector: Elector, arguments: &Arguments) -> Vec<Row> {
     let roles = arguments.roles;
     let election = TestElection::new(PROGRAM, &broker.kafka(), elector);
@@ -33,7 +33,7 @@ pub(crate) fn measure(broker: &Broker, elector: Elector, arguments: &Arguments) 
     let mut candidates = vec![Observed::of(candidate(&election, roles).start())];
     await_true("a lead of each role", || held(&mut candidates) == roles);
     let mut rows = vec![row(format!("{roles} roles, start to all led by one"), "ms", millis(began, wait::now()))];
-    // Before there are shares: it leads nothing, so that what it costs is what standing by costs.
+    // Started before there are shares: it leads nothing, so its cost is that of a standby.
     let standby = candidate(&election, roles).option("--max-roles", "1").start();
     rows.extend(standing_by(&election, &standby, roles));
     stop(standby);
@@ -45,7 +45,7 @@ pub(crate) fn measure(broker: &Broker, elector: Elector, arguments: &Arguments) 
     wait::pause(SETTLED);
     rows.extend(idle(broker, &candidates, roles, arguments.seconds));
 
-    // The supervisor is killed: its guards have its terms released.
+    // The supervisor is killed: its guards release its terms.
     let mut dead = candidates.swap_remove(0);
     let orphans = dead.led().len();
     dead.running.signal(Signal::SIGKILL);
@@ -53,7 +53,7 @@ pub(crate) fn measure(broker: &Broker, elector: Elector, arguments: &Arguments) 
     rows.extend(again(&mut candidates, roles, orphans, killed, "of a killed supervisor"));
     drop(dead);
 
-    // All of its processes are killed, as with its machine: the others know when its lease is over.
+    // All of its processes are killed, as with its machine: the others notice when the lease is over.
     candidates.push(Observed::of(candidate(&election, roles).start()));
     await_fair(&mut candidates, roles);
     wait::pause(SETTLED);
@@ -75,7 +75,7 @@ pub(crate) fn measure(broker: &Broker, elector: Elector, arguments: &Arguments) 
     rows
 }
 
-/// What a process costs that stands by for so many roles, beside one that stands by for one.
+/// The cost of a process that stands by for this many roles, compared with one that stands by for one.
 fn standing_by(election: &TestElection, standby: &Running, roles: usize) -> Vec<Row> {
     await_true("a standby in nearly all", || standby.count("standby") + 1 >= roles);
     let single = election.candidate().option("--lease", lease()).job(["sleep", "100000"]);
@@ -98,7 +98,7 @@ fn standing_by(election: &TestElection, standby: &Running, roles: usize) -> Vec<
     ]
 }
 
-/// What so many processes cost that lead one role each, in elections of their own: what many roles in one process are instead of.
+/// The cost of this many processes that lead one role each in their own elections: the alternative to many roles in one process.
 pub(crate) fn in_processes(broker: &Broker, elector: Elector, arguments: &Arguments) -> Vec<Row> {
     let count = arguments.processes;
     let stages: Vec<TestElection> = (0..count).map(|_| TestElection::new(PROGRAM, &broker.kafka(), elector)).collect();
@@ -122,7 +122,7 @@ fn private(process: Process) -> f64 {
     process.megabytes("smaps_rollup", &["Private_Clean:", "Private_Dirty:"]).expect("it runs")
 }
 
-/// What candidates cost that lead the same share of the roles each.
+/// The cost of candidates that lead the same share of the roles each.
 fn idle(broker: &Broker, candidates: &[Observed], roles: usize, seconds: u64) -> Vec<Row> {
     let supervisors: Vec<Process> = candidates.iter().map(|candidate| candidate.running.process()).collect();
     let is_guard = |process: &Process| process.name().as_deref() == Some("neli-guard");
@@ -145,7 +145,7 @@ fn idle(broker: &Broker, candidates: &[Observed], roles: usize, seconds: u64) ->
     rows
 }
 
-/// How long after `from` the last of the dead one's roles was led again, and its job started.
+/// The time from `from` until the last of the dead candidate's roles was led again, and until its job started.
 fn again(candidates: &mut [Observed], roles: usize, orphans: usize, from: u64, whose: &str) -> [Row; 2] {
     await_true("a lead of each role again", || held(candidates) == roles && with_job(candidates) == roles);
     let led = candidates.iter().map(|candidate| candidate.led_last).max().unwrap_or_default();
@@ -154,14 +154,14 @@ fn again(candidates: &mut [Observed], roles: usize, orphans: usize, from: u64, w
     [of("all led again", led), of("all jobs started again", started)]
 }
 
-/// A candidate, and what it has logged of its roles. Each event is read once: to read all of them at each look would cost more than what is
-/// measured.
+/// A candidate, and what it has logged about its roles. Each event is read once: reading all of them at each poll would cost more than
+/// what is measured.
 struct Observed {
     running: Running,
     read: usize,
     /// The terms of the roles that it leads.
     led: BTreeMap<u64, u64>,
-    /// The terms of which a job was started.
+    /// The terms in which a job was started.
     started: BTreeMap<u64, u64>,
     led_last: u64,
     started_last: u64,

@@ -1,4 +1,4 @@
-//! One election's life: two residents, a guest, and what happens to them.
+//! One election: two candidates that stay, one that comes and goes, and the changes.
 
 use harness::candidate::{Elector, Running};
 use harness::election::TestElection;
@@ -9,21 +9,21 @@ use nix::sys::signal::Signal;
 
 use crate::series::{Measure, Series};
 
-/// What happens, one after the other, over and over.
+/// The changes, in this order, repeated.
 const STORY: &[Change] = &[Change::Resign, Change::Term, Change::Resign, Change::Resign, Change::Kill, Change::Resign];
 
-/// Something ordinary.
+/// An ordinary change.
 #[derive(Clone, Copy)]
 enum Change {
-    /// The guest is killed, and another comes.
+    /// The third candidate is killed, and another starts.
     Kill,
     /// An operator asks the leader to resign.
     Resign,
-    /// The guest is told to go, and another comes.
+    /// The third candidate is stopped, and another starts.
     Term,
 }
 
-/// An election, those who stay, and one that comes and goes.
+/// An election, the candidates that stay, and the one that comes and goes.
 pub(crate) struct SoakElection {
     election: TestElection,
     pen: Pen,
@@ -59,7 +59,7 @@ impl SoakElection {
         election
     }
 
-    /// Lets the next thing happen, and waits until somebody leads again.
+    /// Makes the next change, and waits until there is a leader again.
     pub(crate) fn change(&mut self) {
         let change = STORY[self.turns % STORY.len()];
         self.turns += 1;
@@ -87,7 +87,7 @@ impl SoakElection {
         }
     }
 
-    /// Looks at those who stay.
+    /// Takes samples of the candidates that stay.
     pub(crate) fn sample(&mut self) {
         let mut series = self.series.iter_mut();
         for resident in &mut self.residents {
@@ -99,16 +99,16 @@ impl SoakElection {
         }
     }
 
-    /// All that was seen.
+    /// All samples.
     pub(crate) fn series(&self) -> &[Series] {
         &self.series
     }
 
-    /// Everybody goes, and no two jobs ever ran at once; what happened, in a line.
+    /// Stops all candidates, and checks that no two jobs ever ran at the same time; returns the numbers of changes, in a line.
     pub(crate) fn close(self) -> String {
         let Self { election, mut residents, guest, turns, resigned, leads, .. } = self;
         let of_residents: Vec<usize> = residents.iter().map(|resident| resident.count("leading")).collect();
-        // On a machine that is too busy a lease may be lost, and what that leaves behind is sampled, too: it is told.
+        // On a busy machine a lease may be lost, and its effects are sampled as well: so these events are counted.
         let odd = ["fenced", "guard_lost", "fence_warning", "broker_down", "error"].map(|name| {
             let count: usize = residents.iter().map(|resident| resident.count(name)).sum();
             format!("{name} {count}")
@@ -129,14 +129,14 @@ impl SoakElection {
         self.leads += 1;
     }
 
-    /// The latest term that anybody here has held.
+    /// The highest term of all candidates so far.
     fn latest(&self) -> Option<u64> {
         let everybody = self.residents.iter().chain([&self.guest]);
         everybody.filter_map(|candidate| Some(candidate.events("leading").last()?.number("term"))).max()
     }
 }
 
-/// A candidate with a job that says seldom that it runs, and has no limit within the soak.
+/// A candidate whose job writes rarely, and does not end during the soak.
 fn candidate(election: &TestElection) -> harness::candidate::Candidate {
     const DAY_MS: u64 = 24 * 60 * 60 * 1000;
     let job = election.witness().set("--every-us", 100_000).set("--limit-ms", DAY_MS);

@@ -1,11 +1,11 @@
-//! Half an hour of ordinary life on one broker: does anything grow?
+//! Half an hour of ordinary operation on one broker: does anything grow?
 //!
-//! `cargo bench --bench soak` lets two elections live, one of each elector, each with three candidates. Two of each stay for
-//! the whole time; the third comes and goes. Every few seconds something ordinary happens to one of the elections: an
-//! operator asks the leader to resign (so those who stay lead and stand by over and over), or the third is told to go, or is
-//! killed, and another comes. Of those who stay, supervisors and guards, it samples descriptors, threads and memory, and says at
-//! the end what the first quarter and the last had, and what grew: [`harness::trend`] says what that means. The exit status is 1
-//! when anything did, or when two jobs ran at once.
+//! `cargo bench --bench soak` runs two elections, one with each elector and each with three candidates. Two of each stay for the whole
+//! time; the third comes and goes. Every few seconds there is an ordinary change in one of the elections: an operator asks the leader to
+//! resign (so the candidates that stay lead and stand by again and again), or the third is stopped or killed, and another starts. The
+//! bench samples descriptors, threads and memory of the supervisors and guards that stay. At the end it prints the values of the first
+//! and last quarter, and what grew ([`harness::trend`] defines that). The exit status is 1 if anything did, or if two jobs ran at the
+//! same time.
 
 #![expect(
     clippy::print_stdout,
@@ -29,10 +29,10 @@ use election::SoakElection;
 /// The program that is watched.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 
-/// Lets two elections live for a while, and says what grew.
+/// Runs two elections for a while, and prints what grew.
 #[derive(Parser)]
 struct Arguments {
-    /// How long.
+    /// The duration in minutes.
     #[arg(long, default_value_t = 30.0)]
     minutes: f64,
     /// Seconds between two changes.
@@ -41,10 +41,10 @@ struct Arguments {
     /// Seconds between two samples.
     #[arg(long, default_value_t = 5.0)]
     sample: f64,
-    /// One JSON object a series, with every sample.
+    /// One JSON object per series, with every sample.
     #[arg(long)]
     json: bool,
-    /// What cargo says to every bench.
+    /// The argument that cargo passes to every bench.
     #[arg(long, hide = true)]
     bench: bool,
 }

@@ -1,10 +1,10 @@
-//! What is sampled of a process, and how it is told.
+//! The samples of a process, and how they are printed.
 
 use harness::process::Process;
 use harness::trend::Trend;
 use serde_json::json;
 
-/// What is looked at.
+/// A sampled quantity.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Measure {
     Descriptors,
@@ -29,7 +29,7 @@ impl Measure {
         }
     }
 
-    /// What it is now.
+    /// Its present value.
     pub(crate) fn of(self, process: Process) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a count")]
         let count = |count: usize| count as f64;
@@ -43,9 +43,9 @@ impl Measure {
         }
     }
 
-    /// How much the level may rise from the first quarter's end to the end, and how many jumps are forgiven: nothing and none,
-    /// where it is counted. An allocator goes on finding room for a while; and when the machine stands still for seconds, a
-    /// lease is lost and the journal read anew, by a second reader beside the first.
+    /// How much the level may rise from the end of the first quarter to the end, and how many jumps are ignored. Both are 0 for
+    /// quantities that are counted. An allocator keeps growing for a while; and if the machine stalls for seconds, a lease is lost and
+    /// the journal is read again by a second reader.
     fn allowed(self) -> (f64, usize) {
         match self {
             Self::Descriptors | Self::Threads => (0.5, 0),
@@ -54,7 +54,7 @@ impl Measure {
     }
 }
 
-/// One measure of one process over the whole time.
+/// One quantity of one process over the whole time.
 pub(crate) struct Series {
     elector: &'static str,
     resident: usize,
@@ -90,7 +90,7 @@ impl Series {
         )
     }
 
-    /// A line of JSON, with every sample.
+    /// One line of JSON with every sample.
     pub(crate) fn json(&self) -> String {
         let Trend { first, last, rise, order, grows } = self.trend();
         json!({
@@ -101,8 +101,8 @@ impl Series {
     }
 }
 
-/// What stands over the rows: medians of the first quarter and the last; how far the level rose from the first quarter's end
-/// to the end, and how sure its order is.
+/// The heading of the rows: medians of the first and the last quarter; how far the level rose from the end of the first quarter to the
+/// end, and the significance of its order.
 pub(crate) fn head() -> String {
     format!(
         "| {:<5} |   | {:<10} | {:<16} | {:>8} | {:>8} | {:>7} | {:>5} | {:<5} |\n|---|---|---|---|--:|--:|--:|--:|---|\n",

@@ -1,4 +1,4 @@
-//! A journal, read by the law as it is folded and by the law as it is written.
+//! A journal, read by both implementations of the law.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! A word between supervisor and guard.
+//! A message between supervisor and guard.
 
 #![no_main]
 

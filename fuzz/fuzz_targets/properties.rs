@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-/// One that nobody else may read.
+/// A private file.
 static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
     let file = std::env::temp_dir().join(format!("neli-run-fuzz-{}", std::process::id()));
     fs::write(&file, "").expect("a directory for what is temporary");

@@ -96,7 +96,7 @@ impl Answer {
     }
 }
 
-/// Inside a job nobody expects to be asked for what reading the journal takes.
+/// The message for a job without the descriptor, whose author does not expect a question for Kafka's address.
 fn without_descriptor(assert: &Assert, missing: &StartupError) -> StartupError {
     let Some(number) = assert.descriptor else { return StartupError::with(missing.status, missing) };
     StartupError::with(

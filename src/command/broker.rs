@@ -32,7 +32,7 @@ pub fn main() -> Result<ExitStatus, StartupError> {
     serve(broker, false)
 }
 
-/// `neli-run broker 0`: what a candidate starts that finds no broker. Nobody reads what it returns.
+/// `neli-run broker 0`: the broker that a candidate starts if it finds none. Its exit status is not used.
 ///
 /// # Errors
 ///

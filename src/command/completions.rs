@@ -46,13 +46,13 @@ pub fn script(shell: Shell) -> String {
     let script = generated(shell);
     match shell {
         Shell::Bash => {
-            // Where the program's name has a dash, clap calls what a subcommand offers otherwise than it looks for it.
+            // If the program's name has a dash, clap uses one name for a subcommand's function and looks for another.
             let script = script.replace("neli__subcmd__run__subcmd__", "neli__run__subcmd__");
             let script = script.replacen("    opts=\"\"\n", "    opts=\"\"\n    local is_value=\"\"\n", 1);
             let script = script.replacen(BASH_LOOKS, &(skipping_values() + BASH_LOOKS), 1);
             script.replace("complete -F _neli__run ", "complete -F _neli_run_or_job ") + BASH
         }
-        // An option that still lacks its value is no reason to know nothing.
+        // fish must offer completions even while an option still lacks its value.
         Shell::Fish => {
             let script = script.replacen("    or return\n", "    or return 0\n", 1);
             let lines = script.lines().map(|line| {
@@ -73,7 +73,7 @@ pub fn script(shell: Shell) -> String {
     }
 }
 
-/// What bash does with a word before it looks whether it is a subcommand: the value of an option is none, whatever it is called.
+/// Makes bash skip the value of an option before it looks for a subcommand: a value is never one, whatever it is.
 fn skipping_values() -> String {
     let definition = cli::without_command();
     let (mut patterns, mut flags, mut with_value) = (Vec::new(), String::new(), String::new());
@@ -93,7 +93,7 @@ fn skipping_values() -> String {
 }
 
 fn generated(shell: Shell) -> String {
-    // Without COMMAND, which zsh would take for the subcommand's place; and zsh ends a value's name at a colon.
+    // COMMAND is left out, because zsh would take it for the place of the subcommand; and zsh ends the name of a value at a colon.
     let mut definition = cli::without_command();
     definition = definition.mut_args(|arg| if arg.get_id() == "brokers" { arg.value_name("SERVERS") } else { arg });
     definition = definition.mut_subcommands(|subcommand| {
@@ -109,11 +109,11 @@ fn generated(shell: Shell) -> String {
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// Where the words before the cursor are searched for a subcommand.
+/// The place in bash's script where the words before the cursor are searched for a subcommand.
 const BASH_LOOKS: &str = r#"        case "${cmd},${i}" in
 "#;
 
-/// Bash has a word for each `=` and `:`, which stand before what is left of a value.
+/// bash splits words at `=` and `:`, so the rest of a value follows as a word of its own.
 const BASH_SKIPS: &str = r#"        if [[ "${i}" == [=:] ]]; then
             is_value=yes
             continue
@@ -166,7 +166,7 @@ _neli_run_groups() {
 }
 "#;
 
-/// Behind what fish knows of `--group`.
+/// Appended to fish's completion of `--group`.
 const FISH_GROUPS: &str = r#" -f -a "(__fish_neli_run_groups)""#;
 
 const FISH: &str = r#"

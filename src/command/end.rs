@@ -1,4 +1,4 @@
-//! `end`: an election is ended.
+//! `end`: ends an election.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -16,7 +16,7 @@ use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::timestamp;
 use crate::text::one_line;
 
-/// What has come of `end`: why nothing was ended, where that is so.
+/// The result of `end`, and why nothing was ended.
 struct Ending {
     election: ElectionId,
     outcome: &'static str,
@@ -38,8 +38,8 @@ struct EndLine<'a> {
 ///
 /// # Errors
 ///
-/// Kafka refuses for good, or has not answered in time (1); nobody has confirmed it (1); nobody leads or stands by (3); or stdout takes
-/// nothing more.
+/// Kafka refuses permanently or does not answer in time (1); the user has not confirmed (1); there is neither a leader nor a standby (3);
+/// or stdout can't be written.
 pub fn main(end: &End) -> Result<ExitStatus, StartupError> {
     let Ending { election, outcome, why, has_more_roles } = reading::run(ending(end))?;
     let status = match (outcome, &why) {
@@ -51,7 +51,7 @@ pub fn main(end: &End) -> Result<ExitStatus, StartupError> {
     let text = match why {
         why if end.look.json => {
             let (ts, group, role) = (timestamp(clock::wall_ms()), election.group.as_str(), election.label());
-            // Strings under string keys: nothing of that can fail.
+            // Strings under string keys always serialize.
             serde_json::to_string(&EndLine { ts, group, role, outcome, why }).unwrap_or_default()
         }
         Some(why) => return Err(StartupError::with(status, format!("{name} was not ended: {why}"))),
@@ -65,7 +65,7 @@ async fn ending(end: &End) -> Result<Ending, StartupError> {
     let End { look, is_confirmed, force, reason } = end;
     let access = reading::access(&look.client)?;
     let mut ending = Ending { election: look.election.clone(), outcome: "ended", why: None, has_more_roles: false };
-    // Read even where nobody is asked: a topic that does not exist has nothing to be ended in.
+    // Needed even with `--force`: if the topic does not exist, there is nothing to end.
     let SeenElection { place, seen, .. } = match see(&access, look).await {
         Ok(seen) => seen,
         Err(Unread::Refused(refusal)) => return Err(refusal),
@@ -85,10 +85,10 @@ async fn ending(end: &End) -> Result<Ending, StartupError> {
     })
 }
 
-/// An end binds those that lead or stand by: where nobody does, it would change nothing, and the name may be mistyped.
+/// An end affects leader and standbys: if there are none it would have no effect, and the name may be mistyped.
 const NOBODY_TO_END: &str = "nobody-stands";
 
-/// Why an end would bind nobody, where that is so.
+/// Why an end would have no effect, if so.
 fn nobody_to_end(election: &ElectionId, seen: &Seen) -> Option<String> {
     let at = read_at();
     let current = seen.observer.leadership(at);
@@ -99,7 +99,7 @@ fn nobody_to_end(election: &ElectionId, seen: &Seen) -> Option<String> {
     Some(format!("{why}; --force writes the request all the same"))
 }
 
-/// What an end has its candidates do.
+/// The consequence of an end for the candidates.
 const fn consequence(has_more_roles: bool) -> &'static str {
     if has_more_roles {
         "its candidates stop its job, and exit with 0 when no other role is left to them"
@@ -108,7 +108,7 @@ const fn consequence(has_more_roles: bool) -> &'static str {
     }
 }
 
-/// Asks at the terminal.
+/// Asks the user on the terminal.
 fn is_wanted(election: &ElectionId, seen: &Seen) -> bool {
     let at = read_at();
     let standbys = seen.observer.standbys(at).len();

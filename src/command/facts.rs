@@ -1,4 +1,4 @@
-//! The topic of facts, read by a subcommand.
+//! Reading the topic of facts, for subcommands.
 
 use neli::program::{Access, ElectionId, Elections, ReadRecord};
 use neli_proto::fact::TOPIC_SUFFIX;
@@ -14,21 +14,21 @@ pub(super) enum ReadEnd {
     Complete,
     /// The topic's history was cut meanwhile; the error says so.
     Cut(StartupError),
-    /// There was no time left.
+    /// The time limit was reached.
     Timeout,
 }
 
-/// The election's topic of facts, as an election on it. No election has this group, so every key is handed over.
+/// The election's topic of facts as an election. No election has this group, so records of all keys are delivered.
 pub(super) fn topic_of(election: &ElectionId) -> ElectionId {
     let topic = format!("{}{TOPIC_SUFFIX}", election.topic);
     ElectionId { group: String::new(), topic, partition: 0, role: 0, role_name: None }
 }
 
-/// Reads the topic from the offset that `from` chooses, given where the topic starts and ends, up to its present end.
+/// Reads the topic from the offset that `from` chooses (its arguments are the log's start and end) up to its present end.
 ///
 /// # Errors
 ///
-/// Kafka refuses for good.
+/// Kafka refuses permanently.
 pub(super) async fn read_to_end(
     access: &Access,
     topic: &ElectionId,

@@ -1,4 +1,4 @@
-//! `forget`: has a key, or the newest window, run again.
+//! `forget`: lets a key, or the newest window, run again.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -19,17 +19,17 @@ use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::{spoken, timestamp};
 use crate::text::one_line;
 
-/// How `forget` has ended.
+/// The result of `forget`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Outcome {
     Forgotten,
     NoAnswer,
     NotConfirmed,
-    /// The key runs now.
+    /// The key is running.
     Running,
-    /// Nothing keeps the key from running.
+    /// No fact keeps the key from running.
     NothingRecorded,
-    /// What is recorded can't be told.
+    /// The recorded facts could not be read.
     Unknown,
 }
 
@@ -56,11 +56,11 @@ impl Outcome {
     }
 }
 
-/// What has come of it.
+/// The answer to the user.
 struct Answer {
     election: ElectionId,
     outcome: Outcome,
-    /// The key that is forgotten, where it is known.
+    /// The forgotten key, if it is known.
     key: Option<String>,
     sentence: String,
 }
@@ -80,7 +80,7 @@ struct Line<'a> {
 ///
 /// # Errors
 ///
-/// Kafka refuses for good, or stdout takes nothing more; and whatever is not success, with its own status.
+/// Kafka refuses permanently, or stdout can't be written; and every unsuccessful result, with its own status.
 pub fn main(forget: &Forget) -> Result<ExitStatus, StartupError> {
     let Answer { election, outcome, key, sentence } = reading::run(answer(forget))?;
     let line = forget.look.json.then(|| Line {
@@ -148,7 +148,7 @@ async fn answer(forget: &Forget) -> Result<Answer, StartupError> {
         return Ok(answer);
     }
     let fact = FactsTopic::fact(key.as_deref(), recorded.fact(), &read, &seen);
-    // Where no window could be read there is none to be named.
+    // If no window could be read, there is none to name.
     let is_named = !fact.key.is_empty();
     answer.key = is_named.then(|| fact.key.to_string());
     if !is_confirmed && io::stdin().is_terminal() && !is_wanted(&answer.election, &fact, recorded.fact()) {
@@ -182,7 +182,7 @@ fn nothing_recorded(topic: &FactsTopic, key: Option<&str>) -> String {
     }
 }
 
-/// What a record that says that a key is forgotten has candidates do.
+/// The consequence of the record for the candidates.
 const fn consequence(fact: &Fact) -> &'static str {
     if fact.window.is_some() {
         "a candidate with --window that starts in this window runs the job again; with --schedule the next leader does, while the \
@@ -192,7 +192,7 @@ const fn consequence(fact: &Fact) -> &'static str {
     }
 }
 
-/// Asks at the terminal.
+/// Asks the user on the terminal.
 fn is_wanted(election: &ElectionId, fact: &Fact, recorded: Option<&Fact>) -> bool {
     let shown = recorded
         .map_or_else(|| format!("{}: nothing is recorded", fact.key), |fact| run::row(fact, clock::wall_ms()).1);
@@ -204,13 +204,13 @@ fn is_wanted(election: &ElectionId, fact: &Fact, recorded: Option<&Fact>) -> boo
     ))
 }
 
-/// What is recorded of the key, and is not forgotten.
+/// The fact about the key that still counts.
 #[derive(Clone, Copy)]
 enum Recorded<'a> {
     Nothing,
-    /// A run that is over, or whose runner is gone.
+    /// A run that has ended, or whose runner has ended.
     Over(&'a Fact),
-    /// The run that goes on.
+    /// A run in progress.
     Running(&'a Fact),
 }
 
@@ -222,7 +222,7 @@ impl<'a> Recorded<'a> {
         let attempt = facts.attempt.as_ref().filter(counts);
         let leads = |run: &Fact| match seen.observer.leadership(read_at()) {
             Leadership::Led { leader, .. } => leader.term == run.term,
-            // That it does not can't be told.
+            // It may lead.
             Leadership::Unknown => true,
             Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
                 false
@@ -247,9 +247,9 @@ impl<'a> Recorded<'a> {
     }
 }
 
-/// The topic with the facts, and the place of the key's.
+/// The topic of facts, and the key's place in it.
 struct FactsTopic {
-    /// The topic, as an election on it.
+    /// The topic as an election.
     election: ElectionId,
     /// The key of the election's records in the journal.
     of: String,
@@ -265,7 +265,7 @@ impl FactsTopic {
         record_key(&self.of, self.key.as_deref(), place)
     }
 
-    /// Reads what is recorded of the key; or why that can't be told.
+    /// Reads the key's facts, or returns why they are unknown.
     async fn read(&self, access: &Access, timeout: Duration) -> Result<Result<Facts, String>, StartupError> {
         let name = &self.election.topic;
         let is_there = {
@@ -304,7 +304,7 @@ impl FactsTopic {
         Ok(Ok(facts))
     }
 
-    /// Where something stands that keeps every candidate from running the job, since it is no fact of this key or of windows.
+    /// The places of records that keep every candidate from running the job, because they are not facts of this key or of windows.
     fn unreadable(&self, facts: &Facts) -> Vec<FactPlace> {
         let is_other = |fact: &Fact| self.key.is_none() && fact.window.is_none();
         let is_unreadable =
@@ -312,10 +312,10 @@ impl FactsTopic {
         FactPlace::ALL.into_iter().filter(is_unreadable).collect()
     }
 
-    /// The record: nothing counts of what was recorded of runs whose claims lie below the journal's end, as it was read.
+    /// The record: facts about runs whose claims are before the journal's present end no longer count.
     fn fact(key: Option<&str>, recorded: Option<&Fact>, facts: &Facts, seen: &Seen) -> Fact {
         let journal: Offset = seen.observer.journal().next() - 1;
-        // In a journal that was made anew terms are lower.
+        // In a journal that was created again, terms are lower.
         let known = [&facts.done, &facts.attempt].into_iter().flatten().map(|fact| fact.term);
         Fact {
             key: key.map_or_else(|| recorded.map_or_else(Box::default, |fact| fact.key.clone()), Box::from),

@@ -34,7 +34,7 @@ const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 ///
 /// # Errors
 ///
-/// Kafka refuses for good or does not answer, the log can't be read, or stdout or the file takes nothing more.
+/// Kafka refuses permanently or does not answer, the log can't be read, or stdout or the file can't be written.
 pub fn main(history: &HistoryOf) -> Result<ExitStatus, StartupError> {
     let HistoryOf { look, since, check, svg } = history;
     let now_ms = clock::wall_ms();
@@ -89,7 +89,7 @@ async fn read_to_end(
     from_ms: u64,
 ) -> Result<Read, StartupError> {
     let mut read: Option<(Read, Offset)> = None;
-    // A hello elsewhere may be read before it is known where the election's partition begins.
+    // A hello in another partition may be read before the start of the election's partition is known.
     let (mut caught_up, mut trouble, mut is_candidate_known) = (0, None, false);
     loop {
         // The journal may be long: only each answer has a time limit, not the whole reading.
@@ -313,7 +313,7 @@ mod tests {
 
     const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };
 
-    /// Two leaders, each of which was never heard again; the second one so many milliseconds ago.
+    /// A history of two leaders that both fell silent, the second one this many milliseconds ago.
     fn died(ago_ms: u64) -> History {
         let mut history = History::new(Journal::read_from(0, Origin::Beginning));
         let claim = |name: &str, after: i64| {

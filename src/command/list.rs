@@ -53,7 +53,7 @@ type Observers = BTreeMap<Name, Observer>;
 /// By the candidate's group and member id.
 type Hellos = BTreeMap<(String, MemberId), Hello>;
 
-/// What an election is called.
+/// What identifies an election in a partition.
 #[derive(Eq, Ord, PartialEq, PartialOrd)]
 struct Name {
     group: String,
@@ -87,7 +87,7 @@ struct Line<'a> {
 ///
 /// # Errors
 ///
-/// Kafka refuses for good or does not answer, a log can't be read, or stdout takes nothing more.
+/// Kafka refuses permanently or does not answer, a log can't be read, or stdout can't be written.
 pub fn main(list: &List) -> Result<ExitStatus, StartupError> {
     let (found, unread) = reading::run(find(list))?;
     let at = read_at();
@@ -150,7 +150,7 @@ async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
         };
         match read(reading, list, &topic, partition).await {
             Ok(elections) => found.push(elections),
-            // Of several, one that is just being deleted, say, or may not be read hides none of the others.
+            // A topic that is being deleted or may not be read does not hide the others.
             Err(why) if list.topic.is_none() => unread.push(format!("{topic} [{partition}]: {why}")),
             Err(why) => return Err(why),
         }
@@ -177,7 +177,7 @@ fn take_in(elections: &mut Observers, hellos: &mut Hellos, at: ReadAt, record: R
     }
     let name = Name { group: group.to_owned(), role: role.to_owned() };
     let observer = elections.entry(name).or_insert_with(|| Observer::new(Journal::read_from(begin.from, begin.origin)));
-    // What stands in between is other elections'.
+    // The records in between belong to other elections.
     observer.read_others_up_to(at.now, offset);
     let parsed = value.as_deref().and_then(Record::parse);
     if is_hello {

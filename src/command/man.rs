@@ -1,6 +1,6 @@
-//! `man`: the manual pages. The program's own stands in `man/neli-run.1.in`; what the program knows (options, subcommands,
-//! exit statuses) replaces `@OPTIONS@` and the like there, so that manual and program can't differ. Those of the subcommands are drawn
-//! from what the parser knows of them.
+//! `man`: the manual pages. The source of the program's page is `man/neli-run.1.in`; the options, subcommands and exit statuses that the
+//! program defines replace `@OPTIONS@` and similar marks there, so that manual and program can't differ. The subcommands' pages are
+//! generated from the parser.
 
 use std::io::Write;
 
@@ -21,7 +21,7 @@ const TEMPLATE: &str = include_str!("../../man/neli-run.1.in");
 ///
 /// # Errors
 ///
-/// There is no such subcommand; the page can't be drawn: never, as the tests say; or stdout does not take it.
+/// There is no such subcommand; the page can't be generated (tests show that this does not happen); or stdout can't be written.
 pub fn main(args: &ParsedArgs) -> Result<ExitStatus, StartupError> {
     let page = if let Some(name) = args.words("SUBCOMMAND").pop() {
         let Some(subcommand) = pages().find(|subcommand| name == subcommand.get_name()) else {
@@ -40,7 +40,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus, StartupError> {
 ///
 /// # Errors
 ///
-/// None but what writing to memory may give.
+/// Only those of writing to memory.
 pub fn page() -> std::io::Result<String> {
     let mut definition = cli::definition();
     definition.build();
@@ -63,7 +63,7 @@ pub fn pages() -> impl Iterator<Item = Command> {
 ///
 /// # Errors
 ///
-/// None but what writing to memory may give.
+/// Only those of writing to memory.
 pub fn page_of(subcommand: &Command) -> std::io::Result<String> {
     let man = Man::new(subcommand.clone());
     let mut sections = Vec::new();
@@ -72,7 +72,7 @@ pub fn page_of(subcommand: &Command) -> std::io::Result<String> {
     man.render_description_section(&mut sections)?;
     man.render_options_section(&mut sections)?;
     let (name, version) = (subcommand.get_name().to_uppercase(), env!("CARGO_PKG_VERSION"));
-    // Each section begins with it; once is enough.
+    // Every section begins with this definition, which is needed once.
     let sections = String::from_utf8_lossy(&sections).replace(APOSTROPHE, "");
     let mut see_also = Roff::new();
     see_also.control("SH", ["SEE ALSO"]);
@@ -81,7 +81,7 @@ pub fn page_of(subcommand: &Command) -> std::io::Result<String> {
     Ok(format!(".TH NELI-RUN-{name} 1 \"\" \"neli-run {version}\" \"User Commands\"\n{APOSTROPHE}{sections}{see_also}"))
 }
 
-/// What has roff print an apostrophe as it is.
+/// The definition that makes roff print an apostrophe unchanged.
 const APOSTROPHE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 
 fn options(command: Command) -> std::io::Result<String> {
@@ -90,7 +90,7 @@ fn options(command: Command) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&options).into_owned())
 }
 
-/// Each with the options that are its own; those of the election stand once, above.
+/// The subcommands with their own options; the options of the election are listed before.
 fn subcommands(definition: &Command) -> std::io::Result<String> {
     let mut sections = String::new();
     for subcommand in definition.get_subcommands() {

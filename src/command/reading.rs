@@ -136,7 +136,7 @@ impl Reading {
         Self::start(access, &place.elections, place.election.partition)
     }
 
-    /// The same with the hellos of its candidates, from whichever partition.
+    /// The same with the hellos of its candidates, in whichever partition they are.
     ///
     /// # Errors
     ///
@@ -194,7 +194,7 @@ impl Reading {
         self.partitions
     }
 
-    /// Whether what there was of hellos elsewhere when the reading began has been read.
+    /// Whether the hellos in another partition have been read up to their end at the start of the reading.
     pub(super) fn has_read_hellos(&self) -> bool {
         self.hellos.as_ref().is_none_or(HellosElsewhere::are_read)
     }
@@ -211,7 +211,7 @@ impl Reading {
     ///
     /// # Errors
     ///
-    /// Kafka refuses for good, or the log can't be read.
+    /// Kafka refuses permanently, or the log can't be read.
     pub(super) async fn next(&mut self, due: Option<Time>) -> Result<Input, StartupError> {
         loop {
             if let Some(input) = self.try_next()? {

@@ -37,7 +37,7 @@ pub(super) fn answered(
     Ok(status)
 }
 
-/// An election that was found and read to its end.
+/// The reading, which continues.
 pub(super) struct SeenElection {
     pub(super) place: Place,
     /// It goes on.
@@ -53,7 +53,7 @@ pub(super) async fn see(access: &Access, look: &Look) -> Result<SeenElection, Un
     Ok(SeenElection { place, reading, seen })
 }
 
-/// Whether the answer at the terminal is yes.
+/// Whether the user answers yes on the terminal.
 pub(super) fn is_answered_yes(question: &str) -> bool {
     let mut answer = String::new();
     let is_asked = io::stderr().write_all(question.as_bytes()).is_ok();
@@ -62,16 +62,16 @@ pub(super) fn is_answered_yes(question: &str) -> bool {
         && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
-/// A request of this operator as it stands in the journal.
+/// The journal record of this operator's request.
 pub(super) fn record(election: &ElectionId, body: Body) -> KeyedRecord {
     let record = Record { member: None, name: Some(operator()), seq: None, body };
     KeyedRecord { key: election.key(), value: Some(record.to_bytes()) }
 }
 
-/// A record as Kafka gets it.
+/// A record with its Kafka key.
 pub(super) struct KeyedRecord {
     pub(super) key: String,
-    /// None deletes what stands under the key.
+    /// `None` is a tombstone, which deletes the key's record.
     pub(super) value: Option<Vec<u8>>,
 }
 
@@ -81,7 +81,7 @@ pub(super) enum Appended {
     No { why: String },
 }
 
-/// Appends a record, given by its Kafka key and its line, to the partition of this election.
+/// Appends a record to the partition of this election.
 pub(super) async fn append(
     access: &Access,
     election: &ElectionId,
@@ -116,7 +116,7 @@ pub(super) async fn append(
     }
 }
 
-/// Who asks: `ann@db1`.
+/// The name of the operator: `ann@db1`.
 pub(super) fn operator() -> Box<str> {
     let uid = getuid();
     let name = User::from_uid(uid).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name);

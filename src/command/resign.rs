@@ -1,4 +1,4 @@
-//! `resign`: the leader is asked to stand down.
+//! `resign`: asks the leader to stand down.
 
 use std::time::Duration;
 
@@ -16,18 +16,18 @@ use crate::config::Resign;
 use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::{spoken, timestamp};
 
-/// How a request has ended.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Outcome {
-    /// Another leads.
+    /// Another candidate leads.
     Resigned,
-    /// Nobody else leads in time, or Kafka took no request.
+    /// No other candidate leads in time, or Kafka accepted no request.
     TimedOut,
-    /// Nobody stands by, so that nobody would lead.
+    /// There is no standby, so nobody would lead.
     NobodyStandsBy,
-    /// Nobody leads.
+    /// There is no leader.
     Vacant,
-    /// Who leads can't be told.
+    /// The leader is unknown.
     Unknown,
 }
 
@@ -66,7 +66,7 @@ impl Party {
     }
 }
 
-/// What has come of `resign`.
+/// The result of `resign`.
 struct Handover {
     election: ElectionId,
     outcome: Outcome,
@@ -89,11 +89,11 @@ struct Line<'a> {
     gap_ms: Option<u64>,
 }
 
-/// Asks the leader to stand down, and waits until another leads.
+/// Asks the leader to stand down, and waits until another candidate leads.
 ///
 /// # Errors
 ///
-/// Kafka refuses for good, the log can't be read, or stdout takes nothing more; and whatever is not success, with its own status.
+/// Kafka refuses permanently, the log can't be read, or stdout can't be written; and every unsuccessful result, with its own status.
 pub fn main(resign: &Resign) -> Result<ExitStatus, StartupError> {
     let Handover { election, outcome, sentence, from, to, gap } = reading::run(hand_over(resign))?;
     let line = resign.look.json.then(|| Line {
@@ -154,12 +154,12 @@ async fn hand_over(resign: &Resign) -> Result<Handover, StartupError> {
 struct Asked<'a> {
     election: &'a ElectionId,
     from: Party,
-    /// For how long another is waited for, and until when.
+    /// How long to wait for another leader, and until when.
     timeout: Duration,
     until: Time,
 }
 
-/// Waits until another leads, and measures for how long nobody did.
+/// Waits for another leader, and measures the time without a leader.
 async fn successor(reading: &mut Reading, seen: &mut Seen, asked: Asked<'_>) -> Result<Handover, StartupError> {
     let Asked { election, from, timeout, until } = asked;
     let mut released = None;

@@ -42,7 +42,7 @@ pub fn main(status: &StatusOf) -> Result<ExitStatus, StartupError> {
     shown(&status.look, if status.is_repeated { How::Again } else { How::Once })
 }
 
-/// How often the election is shown, and with what.
+/// How often and in which form the election is shown.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum How {
     /// Each second.

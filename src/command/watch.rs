@@ -26,7 +26,7 @@ mod account;
 
 /// Kafka does not answer in time.
 const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
-/// Where hellos stand that are in another partition than the election.
+/// The partition of hellos that are not in the election's own.
 const HELLOS_ELSEWHERE: i32 = 0;
 /// How far before the first shown record the reading begins.
 const RUN_UP: Offset = 10_000;
@@ -189,7 +189,7 @@ impl Show<'_> {
         Ok(Step::On)
     }
 
-    /// The log held these offsets when that was `asked`.
+    /// The log had these offsets when it was `asked`.
     fn begin(&mut self, reading: &Reading, asked: Time, log: Range<Offset>) -> Result<Step, StartupError> {
         let Range { start, end } = log;
         let first = match self.watch.from.unwrap_or(WatchFrom::End) {
@@ -236,7 +236,7 @@ impl Show<'_> {
     }
 }
 
-/// That Kafka has not answered in time at the start.
+/// The error that Kafka has not answered in time at the start.
 fn unknown(why: &str) -> StartupError {
     StartupError::with(UNKNOWN, format!("can't tell who leads: {why}"))
 }

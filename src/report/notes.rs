@@ -3,24 +3,26 @@
 use std::io;
 use std::time::Duration;
 
-use neli_proto::candidate::{self, JobReport, Loss, Milestone, Position, StandingFor, Timings, Waiting};
+use neli_proto::candidate::{self, Loss, Milestone, StandingFor, Timings, Waiting};
 use neli_proto::command::CommandEnd;
-use neli_proto::guard::Named;
 use neli_proto::health::Failure;
-use neli_proto::node::{Awaited, Awaits, Note, Refusal, Status};
-use neli_proto::record::{JobState, Offset, Why};
+use neli_proto::node::{Awaited, Awaits, Note, Refusal};
+use neli_proto::record::{Offset, Why};
 use neli_proto::supervisor::{self, JobStatus};
 use neli_proto::time::{Time, millis};
 
 use crate::config::Config;
 use crate::exit::ExitStatus;
-use crate::report::log::{Due, Event, because, spoken, timestamp, to_the_second};
+use crate::report::log::{Due, Event, spoken, to_the_second};
 use crate::text::{reason, signal_name};
 
 pub(crate) use once::of_next_window;
+pub(crate) use processes::of_left_behind;
+pub(crate) use service_status::{Trouble, of_roles, of_status, of_trouble};
 
 mod once;
 mod processes;
+mod service_status;
 
 /// When something is noted, and what the node waited for then.
 #[derive(Clone, Copy, Debug)]
@@ -281,78 +283,8 @@ pub(crate) fn of_refused_append(topic: &str, error: &str) -> String {
     )
 }
 
-/// A trouble with Kafka that lasts.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Trouble {
-    /// No broker answers.
-    NoBroker(String),
-    /// Brokers answer, but append nothing of ours.
-    Refused(String),
-}
-
-/// The log's event for what a job has left behind when its main process ended.
-pub(crate) fn of_left_behind(processes: &[Named], count: usize, killed: bool) -> Event {
-    let named: Vec<String> = processes.iter().map(Named::to_string).collect();
-    let others = if count > named.len() { format!(" and {} more", count - named.len()) } else { String::new() };
-    let noun = if count == 1 { "process" } else { "processes" };
-    let what = if killed { "still there at the stop timeout, and killed" } else { "asked to stop" };
-    warning(&format!(
-        "the job's main process has ended and left {count} {noun} behind, {what}: {}{others}",
-        named.join(", ")
-    ))
-}
-
 fn warning(message: &str) -> Event {
     Event::Warning { message: message.to_owned(), dropped: None }
-}
-
-/// What the node does, as a text for the service manager.
-pub(crate) fn of_status(status: &Status) -> String {
-    match &status.position {
-        Position::AwaitingJudgement { .. } | Position::Claiming => "claiming the lead".to_owned(),
-        Position::Departed => "leaving the election".to_owned(),
-        Position::Fenced { term } => format!("fenced: the job is being killed (term {term})"),
-        Position::Leading { term, .. } if status.awaits.is_some_and(|awaits| awaits.what == Awaited::Window) => {
-            format!("leading, term {term}")
-        }
-        Position::Leading { term, job, stopping } => format!("leading, term {term}, {}", of_job(job, *stopping)),
-        Position::Listening => "reading the journal".to_owned(),
-        Position::Overlapped { term } => format!("another leads, and the job of term {term} is being stopped"),
-        Position::Releasing { term } => format!("releasing term {term}"),
-        Position::Standby(standby) => of_standby(standby.clone(), None).sentence(),
-        Position::Suspended => "suspended".to_owned(),
-    }
-}
-
-/// The status for the service manager with several roles: `led` are the names of those held here.
-pub(crate) fn of_roles(led: &[String], count: usize) -> String {
-    /// More are counted, not named.
-    const NAMED: usize = 8;
-    let names = if led.is_empty() || led.len() > NAMED { String::new() } else { format!(" ({})", led.join(", ")) };
-    format!("leading {} of {count} roles{names}", led.len())
-}
-
-/// What keeps Kafka from its work, and for how long it has done so; by this wall clock. It follows what the node does.
-pub(crate) fn of_trouble(lasted: Duration, trouble: &Trouble, wall_ms: u64) -> String {
-    let lasted = millis(lasted);
-    let since = timestamp(wall_ms.saturating_sub(lasted));
-    match trouble {
-        Trouble::NoBroker(error) => format!("; no broker reached since {since}: {error}"),
-        Trouble::Refused(error) => format!("; Kafka refuses its records since {since}: {error}"),
-    }
-}
-
-fn of_job(job: &JobReport, stopping: Option<Why>) -> String {
-    let pid = job.pid.map_or_else(String::new, |pid| format!(" {pid}"));
-    let attempt = if job.attempt > 1 { format!(" (attempt {})", job.attempt) } else { String::new() };
-    match (job.state, stopping) {
-        (JobState::Restarting, _) => format!("job to be started again{attempt}"),
-        (JobState::Running, None) => format!("job{pid} running{attempt}"),
-        (JobState::Running, Some(_)) => format!("job{pid} running until another has claimed{attempt}"),
-        (JobState::Starting, _) => format!("job starting{attempt}"),
-        (JobState::Stopping, Some(why)) => format!("job{pid} stopping: {}", because(why.as_str())),
-        (JobState::Stopping, None) => "job ended, what it left is stopping".to_owned(),
-    }
 }
 
 /// `claim`: when it claims, if that is known and worth reporting.
@@ -382,7 +314,6 @@ fn text(text: Option<Box<str>>) -> String {
 #[cfg(test)]
 mod tests {
     use neli_proto::candidate::{Durations, Elector};
-    use neli_proto::node::Counts;
 
     use super::*;
 
@@ -409,54 +340,5 @@ mod tests {
         }
         assert_eq!(shown(Why::Fenced, 8_000, 4_000), (ms(3_900), true));
         assert_eq!(sigkill_in(Why::Fenced, ms(8_000), None, &timings), (ms(8_000), false));
-    }
-
-    #[test]
-    fn the_status_says_what_the_node_does() {
-        let job = |state, pid, attempt| JobReport { state, pid, attempt, since: Time::ZERO };
-        let leading = |job, stopping| Position::Leading { term: 42, job, stopping };
-        let leader = Some("db2:77".into());
-        let down = Trouble::NoBroker("kafka:9092: refused".to_owned());
-        let refused = Trouble::Refused("Not enough in-sync replicas".to_owned());
-        let at = |position| Status {
-            leader: None,
-            vacancy: None,
-            position,
-            lease_end: None,
-            awaits: None,
-            departs_at: None,
-            standbys: Vec::new(),
-            counts: Counts::default(),
-            is_leaving: false,
-        };
-        let shown = [
-            (Position::Claiming, Some((Duration::from_secs(2), &refused))),
-            (Position::Listening, None),
-            (Position::Standby(Some(StandingFor { leader, term: Some(42), why: Some(Waiting::Led) })), None),
-            (leading(job(JobState::Starting, None, 1), None), None),
-            (leading(job(JobState::Running, Some(4711), 1), None), None),
-            (leading(job(JobState::Running, Some(4712), 2), None), Some((Duration::from_secs(1), &down))),
-            (leading(job(JobState::Stopping, Some(4712), 2), Some(Why::Stopped)), None),
-            (leading(job(JobState::Stopping, None, 1), None), None),
-            (Position::Releasing { term: 42 }, None),
-        ];
-        assert_eq!(
-            shown.map(|(position, trouble)| {
-                let trouble = trouble.map(|(lasted, trouble)| of_trouble(lasted, trouble, 1_769_860_801_123));
-                of_status(&at(position)) + &trouble.unwrap_or_default()
-            }),
-            [
-                "claiming the lead; Kafka refuses its records since 2026-01-31T11:59:59.123Z: Not enough in-sync replicas",
-                "reading the journal",
-                "standing by: db2:77 leads (term 42)",
-                "leading, term 42, job starting",
-                "leading, term 42, job 4711 running",
-                "leading, term 42, job 4712 running (attempt 2); no broker reached since 2026-01-31T12:00:00.123Z: \
-                 kafka:9092: refused",
-                "leading, term 42, job 4712 stopping: a signal to neli-run",
-                "leading, term 42, job ended, what it left is stopping",
-                "releasing term 42",
-            ]
-        );
     }
 }

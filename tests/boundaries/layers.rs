@@ -1,16 +1,16 @@
-//! Which module may use which. Each stands above what it uses.
+//! Which module may use which. Each stands above those that it uses.
 
-/// Modules that stand in layers.
+/// A directory whose modules are layered.
 pub(crate) struct Layered {
-    /// Their folder.
+    /// The directory.
     pub(crate) folder: &'static str,
-    /// What stands before a module's name where another one uses it.
+    /// The path before a module's name where another module uses it.
     pub(crate) prefix: &'static str,
     /// The modules, each with those that it may use.
     pub(crate) layers: &'static Layers,
 }
 
-/// All that stand in layers.
+/// All directories whose modules are layered.
 pub(crate) const LAYERED: [Layered; 6] = [
     Layered { folder: "src", prefix: "crate::", layers: &PROGRAM },
     Layered { folder: "src/process", prefix: "crate::process::", layers: &PROCESS },
@@ -20,10 +20,10 @@ pub(crate) const LAYERED: [Layered; 6] = [
     Layered { folder: "crates/neli/src/kafka", prefix: "crate::kafka::", layers: &KAFKA },
 ];
 
-/// Modules of a crate, each with those that it may use.
+/// The modules of a directory, each with those that it may use.
 pub(crate) type Layers = [(&'static str, &'static [&'static str])];
 
-/// Each module of `neli-run`, and those that it may use.
+/// The modules of `neli-run`.
 const PROGRAM: [(&str, &[&str]); 13] = [
     ("calendar", &[]),
     ("text", &[]),
@@ -40,7 +40,7 @@ const PROGRAM: [(&str, &[&str]); 13] = [
     ("command", &["cli", "config", "exit", "http", "process", "report", "text"]),
 ];
 
-/// The same of what it has for processes.
+/// The modules of `src/process`.
 const PROCESS: [(&str, &[&str]); 28] = [
     ("descriptors", &[]),
     ("image", &[]),
@@ -72,11 +72,11 @@ const PROCESS: [(&str, &[&str]); 28] = [
     ("shell", &["attributes", "image", "reap", "scheduling", "signal_set", "spawn", "spawn_spec", "system"]),
 ];
 
-/// The same of its reports.
+/// The modules of `src/report`.
 const REPORT: [(&str, &[&str]); 5] =
     [("level", &[]), ("notify", &[]), ("journald", &["level"]), ("log", &["journald", "level"]), ("notes", &["log"])];
 
-/// The same of `neli-proto`.
+/// The modules of `neli-proto`.
 const PROTOCOL: [(&str, &[&str]); 34] = [
     ("command", &[]),
     ("random", &[]),
@@ -177,7 +177,7 @@ const PROTOCOL: [(&str, &[&str]); 34] = [
     ),
 ];
 
-/// The same of `neli`.
+/// The modules of `neli`.
 const LIBRARY: [(&str, &[&str]); 30] = [
     ("alarm", &[]),
     ("clock", &[]),
@@ -267,7 +267,7 @@ const LIBRARY: [(&str, &[&str]); 30] = [
     ),
 ];
 
-/// The same of what `neli` has for Kafka's clients.
+/// The modules of `crates/neli/src/kafka`.
 const KAFKA: [(&str, &[&str]); 23] = [
     ("answer_limit", &[]),
     ("embedded", &[]),

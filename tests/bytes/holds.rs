@@ -1,4 +1,4 @@
-//! What holds of any bytes whatever; the fuzz targets ask the same.
+//! Properties that must hold for arbitrary bytes; the fuzz targets check them as well.
 
 #![allow(clippy::expect_used, reason = "a test fails by panicking; so does a fuzz target")]
 
@@ -11,11 +11,11 @@ use neli_run::cli::parsed_args::Environment;
 use neli_run::cli::{self, Request, validate};
 use neli_run::guard::{Answer, Order};
 
-/// What stands for a secret.
+/// A text that stands for a secret.
 #[allow(dead_code, reason = "a fuzz target asks for one of these at a time")]
 pub(crate) const SECRET: &str = "hunter2";
 
-/// A record in the topic: what was odd or unknown is gone; what was understood is written, and read, as it was understood.
+/// A record in the topic: what decodes is encoded again and decodes to the same.
 #[allow(dead_code, reason = "a fuzz target asks for one of these at a time")]
 pub(crate) fn of_a_record(bytes: &[u8]) {
     let Some(record) = Record::parse(bytes) else { return };
@@ -29,7 +29,7 @@ pub(crate) fn of_a_record(bytes: &[u8]) {
     }
 }
 
-/// A word between supervisor and guard.
+/// A message between supervisor and guard.
 #[allow(dead_code, reason = "a fuzz target asks for one of these at a time")]
 pub(crate) fn of_a_message(bytes: &[u8]) {
     if let Ok(order) = serde_json::from_slice::<Order>(bytes) {
@@ -42,7 +42,7 @@ pub(crate) fn of_a_message(bytes: &[u8]) {
     }
 }
 
-/// A file of properties, that is written to `file`: ours, and nobody else's to read.
+/// A file of properties, written to `file`, which belongs to us and is private.
 #[allow(dead_code, reason = "a fuzz target asks for one of these at a time")]
 pub(crate) fn of_a_file_of_properties(bytes: &[u8], file: &Path) {
     fs::write(file, bytes).expect("ours");
@@ -56,7 +56,7 @@ pub(crate) fn of_a_file_of_properties(bytes: &[u8], file: &Path) {
         Ok(config) => config.warnings,
         Err(refusal) => vec![refusal.to_string()],
     };
-    // A property is called by its name.
+    // The name of a property may be shown, its value may not.
     let text = String::from_utf8_lossy(bytes);
     let names_it = text.lines().filter_map(|line| line.split_once('=')).any(|(name, _)| name.contains(SECRET));
     for line in said {

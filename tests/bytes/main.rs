@@ -1,5 +1,5 @@
-//! Whatever bytes come from outside, in the topic, in a file, or from the other side of the guard's socket: they are
-//! understood or refused, never more, and nothing is shown that may be a secret.
+//! Arbitrary bytes from outside, in the topic, in a file, or from the other end of the guard's socket, are decoded or refused without any
+//! other effect, and no message shows what may be a secret.
 
 #![expect(clippy::expect_used, reason = "a test")]
 
@@ -15,7 +15,7 @@ use proptest::test_runner::{Config as Bounds, TestRng, TestRunner};
 
 use neli_proto::record::Record;
 
-/// Lines as they stand in a topic.
+/// Valid records of a topic.
 const RECORDS: &[&str] = &[
     r#"{"v":1,"kind":"claim","member":"m","name":"a:1","seq":1,"after":41,"lease_ms":5000}"#,
     r#"{"v":1,"kind":"beat","member":"m","seq":2,"term":42,"seen":57,"lease_ms":5000,"state":"running","pid":7,"attempt":1,"since_ms":90}"#,
@@ -24,7 +24,7 @@ const RECORDS: &[&str] = &[
     r#"{"v":1,"kind":"hello","member":"m","seq":1,"host":"a","pid":1,"version":"0.1.0","elector":"log"}"#,
 ];
 
-/// Words between supervisor and guard.
+/// Messages between supervisor and guard.
 const MESSAGES: &[&str] = &[
     r#"{"order":"spawn","term":42,"seen":57,"next_seq":9,"until":1000,"attempt":1}"#,
     r#"{"order":"lease","term":42,"seen":57,"next_seq":9,"until":1000}"#,
@@ -34,7 +34,7 @@ const MESSAGES: &[&str] = &[
     r#"{"answer":"stuck","pids":[1,2]}"#,
 ];
 
-/// Lines as they stand in a file of properties.
+/// Lines of a properties file.
 const PROPERTIES: &[&str] = &[
     "# a comment",
     "",
@@ -48,7 +48,7 @@ const PROPERTIES: &[&str] = &[
     "=hunter2",
 ];
 
-/// The same cases each time: what was found is found again.
+/// Runs the same cases each time, so that a failure is reproducible.
 fn check<S: Strategy>(cases: u32, inputs: &S, property: impl Fn(S::Value) -> Result<(), TestCaseError>)
 where
     S::Value: Debug,
@@ -60,7 +60,7 @@ where
     }
 }
 
-/// Bytes that are shown as text.
+/// Bytes that are printed as text.
 #[derive(Clone)]
 struct Bytes(Vec<u8>);
 
@@ -70,12 +70,12 @@ impl Debug for Bytes {
     }
 }
 
-/// Any bytes, fewer than this.
+/// Arbitrary bytes, fewer than this.
 fn anything(fewer_than: usize) -> impl Strategy<Value = Bytes> {
     prop::collection::vec(any::<u8>(), 0..fewer_than).prop_map(Bytes)
 }
 
-/// One of these texts, in which pieces were replaced, doubled, cut out, or swapped for pieces of another.
+/// One of these texts with pieces replaced, doubled, removed, or swapped with pieces of another.
 fn damaged(texts: &'static [&'static str]) -> impl Strategy<Value = Bytes> {
     let piece = prop_oneof![
         prop::collection::vec(any::<u8>(), 0..4),
@@ -143,7 +143,7 @@ fn files_of_properties() {
     });
 }
 
-/// What fuzzing has found worth keeping (`fuzz/`).
+/// Inputs that fuzzing has found (`fuzz/`).
 #[test]
 fn the_corpora_of_the_fuzz_targets() {
     let (_directory, file) = file_of_properties();
@@ -166,7 +166,7 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
     found
 }
 
-/// An empty one that nobody else may read, and the directory that it is in.
+/// An empty private file, and its directory.
 fn file_of_properties() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("a directory for what is temporary");
     let file = directory.path().join("properties");

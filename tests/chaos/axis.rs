@@ -1,35 +1,35 @@
-//! One time axis for all that happened, and the times on it that were disturbed.
+//! A timeline of everything that happened, and the periods in which something was broken.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use harness::wait;
 
-/// Nanoseconds.
+/// A duration in nanoseconds.
 pub(crate) fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).expect("centuries are not measured")
 }
 
-/// What we did and saw, each with its time on `CLOCK_BOOTTIME`.
+/// The entries of a run, each with its time on `CLOCK_BOOTTIME`.
 #[derive(Default)]
 pub(crate) struct Axis {
     entries: Vec<(u64, String, String)>,
-    /// When something was broken: outside of these times somebody is to lead.
+    /// The periods in which something was broken: at all other times there must be a leader.
     disturbed: Vec<(u64, u64)>,
 }
 
 impl Axis {
-    /// Takes down what happens now.
+    /// Adds an entry with the present time.
     pub(crate) fn note(&mut self, who: &str, what: impl Into<String>) {
         self.note_at(wait::now(), who, what);
     }
 
-    /// Takes down what happened.
+    /// Adds an entry with this time.
     pub(crate) fn note_at(&mut self, at: u64, who: &str, what: impl Into<String>) {
         self.entries.push((at, who.to_owned(), what.into()));
     }
 
-    /// What is older than so many entries is not needed any more.
+    /// Keeps only the last `most` entries.
     pub(crate) fn forget_all_but(&mut self, most: usize) {
         if self.entries.len() > 2 * most {
             self.entries.sort_by_key(|(at, _, _)| *at);
@@ -37,12 +37,12 @@ impl Axis {
         }
     }
 
-    /// Something was broken from then until then.
+    /// Marks a period in which something was broken.
     pub(crate) fn disturb(&mut self, from: u64, until: u64) {
         self.disturbed.push((from, until));
     }
 
-    /// The longest undisturbed piece of these spans: its length, and where it is.
+    /// The longest undisturbed part of these spans: its length and position.
     pub(crate) fn longest_undisturbed(&self, spans: &[(u64, u64)]) -> (Duration, (u64, u64)) {
         let mut disturbed = self.disturbed.clone();
         disturbed.sort_unstable();
@@ -62,7 +62,7 @@ impl Axis {
         (Duration::from_nanos(longest.1 - longest.0), longest)
     }
 
-    /// All of it, in the order of time; times in milliseconds from `origin`.
+    /// All entries in order of time, with times in milliseconds from `origin`.
     pub(crate) fn print(&mut self, origin: u64) -> String {
         self.entries.sort_by_key(|(at, _, _)| *at);
         let mut text = String::new();

@@ -1,36 +1,36 @@
-//! What can be broken, and the plan that a seed makes of it.
+//! The faults, and the plan that a seed makes of them.
 
 use std::time::Duration;
 
 use clap::ValueEnum;
 use neli_proto::random::Random;
 
-/// What is broken on purpose.
+/// A fault.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, ValueEnum)]
 pub(crate) enum Fault {
-    /// Supervisor and guard are killed at once, the job left behind (outside the guarantee: assumption 3).
+    /// Supervisor and guard are killed at once, and the job is left behind (outside the guarantee: assumption 3).
     AbandonJob,
-    /// Bytes don't come through, in one direction or both: they are held, or lost with their connection.
+    /// Bytes are held, or lost with their connection, in one direction or both.
     Cut,
-    /// Nothing gets through to the broker that coordinates the group; the others can be reached.
+    /// The broker that coordinates the group can't be reached; the others can.
     CutCoordinator,
     /// Records older than two minutes are deleted.
     CutHead,
-    /// Nothing gets through to the broker that leads the partition; the others can be reached.
+    /// The broker that leads the partition can't be reached; the others can.
     CutLeader,
-    /// Each byte comes late.
+    /// Each byte is delayed.
     Delay,
-    /// Answers come late, and then nothing gets through.
+    /// Answers are delayed, and then nothing is delivered.
     Fade,
-    /// A broker's disk is full, and has room again.
+    /// A broker's disk becomes full, and later has space again.
     FillDisk,
-    /// A broker is stopped, and goes on.
+    /// A broker is stopped (SIGSTOP) and continued.
     FreezeBroker,
-    /// A stranger writes what makes no sense.
+    /// Undecodable records are written.
     Garbage,
-    /// Every processor is busy.
+    /// All processors are busy.
     Hog,
-    /// A broker is killed, and comes back.
+    /// A broker is killed and restarted.
     KillBroker,
     /// SIGKILL to the guard.
     KillGuard,
@@ -40,55 +40,55 @@ pub(crate) enum Fault {
     KillMachine,
     /// SIGKILL to the supervisor.
     KillSupervisor,
-    /// A stranger writes what makes sense and is not so.
+    /// Decodable records with false content are written.
     Lie,
-    /// Another broker leads the partition.
+    /// The partition's leadership moves to another broker.
     MoveLeader,
-    /// Connections are refused, and those that are there are reset.
+    /// Connections are refused, and existing ones are reset.
     Refuse,
-    /// The topic is deleted and made anew (outside the guarantee: assumption 4).
+    /// The topic is deleted and created again (outside the guarantee: assumption 4).
     RemakeTopic,
-    /// The topic is deleted and made anew, and is longer than it was when its leader, which heard nothing meanwhile, reads on
+    /// The topic is deleted and created again while its leader is cut off, and has become longer than before when the leader reads on
     /// (outside the guarantee for two leases: assumption 4).
     RemakeUnnoticed,
     /// Connections are reset.
     Reset,
-    /// A stranger asks the leader to resign; where candidates have many roles, the program's `resign` asks the leader of one.
+    /// A request to resign is written; with many roles the program's `resign` asks the leader of one.
     Resign,
-    /// Every candidate is ended by TERM and started again, one after another.
+    /// Every candidate is stopped by SIGTERM and started again, one after another.
     Roll,
-    /// A broker is shut down in order, and comes back.
+    /// A broker is shut down in order and restarted.
     ShutDownBroker,
-    /// The wall clock of one candidate leaps, forwards or back.
+    /// The wall clock of one candidate is set forward or back.
     StepClock,
     /// SIGSTOP to the guard.
     StopGuard,
-    /// SIGSTOP to the supervisor, and SIGCONT after a while.
+    /// SIGSTOP to the supervisor, and SIGCONT later.
     StopSupervisor,
-    /// SIGTERM to the leader, and a stranger's records under the election's key among the claims that follow.
+    /// SIGTERM to the leader, and other programs' records under the election's key among the claims that follow.
     Strays,
     /// SIGTERM to a candidate.
     Term,
-    /// SIGTERM to whoever leads next, at once.
+    /// SIGTERM to the next leader as soon as it leads.
     TermAtLead,
-    /// Bytes come slowly.
+    /// Bytes are delivered slowly.
     Trickle,
 }
 
 impl Fault {
-    /// How often it comes, beside the others; what is outside the guarantee, or lasts long, comes seldom.
+    /// How often the fault is chosen, relative to the others. Faults that are outside the guarantee or take long are rare.
     fn weight(self, conditions: Conditions) -> u32 {
         let Conditions { brokers, long, shared, fills_disk, changes, pause: _, roles } = conditions;
         let is_shared = [Self::FillDisk, Self::FreezeBroker, Self::Hog, Self::KillBroker, Self::ShutDownBroker];
         if is_shared.contains(&self) && !shared {
             return 0;
         }
-        // Where leaders are to change often, what makes them do so at once comes many times as often as the rest.
+        // If leaders are to change often, the faults that change them at once are many times as frequent as the others.
         let often = if !changes {
-            // What moves one role of many is what shares become fair after.
+            // Shares of roles become unfair when a single role moves.
             if self == Self::Resign && roles > 1 { 6 } else { 1 }
         } else if self == Self::Resign {
-            // No process has to be started for it.
+            // No process has to be started for these.
             60
         } else if [Self::KillSupervisor, Self::Term].contains(&self) {
             7
@@ -142,45 +142,45 @@ impl Fault {
     }
 }
 
-/// What a plan depends on besides its seed.
+/// The inputs of a plan beside its seed.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that nothing ties to each other")]
 pub(crate) struct Conditions {
     pub(crate) brokers: usize,
-    /// Whether there is time for what takes minutes.
+    /// Whether the run is long enough for faults that take minutes.
     pub(crate) long: bool,
-    /// Whether what all elections have may be struck, too.
+    /// Whether faults may affect what all elections share.
     pub(crate) shared: bool,
-    /// Whether a broker has a small disk of its own.
+    /// Whether a broker has a small disk.
     pub(crate) fills_disk: bool,
-    /// Mostly what changes the leader, and at a higher pace.
+    /// Mostly faults that change the leader, at a higher rate.
     pub(crate) changes: bool,
-    /// The shortest and the longest pause between two faults, where the run has one of its own.
+    /// The shortest and the longest pause between two faults, if the run sets them.
     pub(crate) pause: Option<(Duration, Duration)>,
-    /// How many roles each candidate stands for.
+    /// The number of roles of each candidate.
     pub(crate) roles: usize,
 }
 
-/// One fault: all that chance decides of it.
+/// One fault with all its random parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strike {
     pub(crate) fault: Fault,
-    /// From the strike before.
+    /// The time since the previous strike.
     pub(crate) after: Duration,
-    /// The role that is struck, or whose leader is.
+    /// The role that is affected, or whose leader is.
     pub(crate) role: usize,
-    /// Whoever leads is struck, if anybody does; else that slot.
+    /// The leader is affected if there is one; otherwise that slot.
     pub(crate) at_leader: bool,
     pub(crate) slot: usize,
-    /// The broker; or all of a candidate's wires.
+    /// The broker; `None` means all of a candidate's wires.
     pub(crate) broker: Option<usize>,
-    /// How long it lasts.
+    /// The duration.
     pub(crate) lasts: Duration,
-    /// From 0 to 1: how bad it is, or which kind of it.
+    /// From 0 to 1: the severity or the variant of the fault.
     pub(crate) degree: f64,
 }
 
-/// Strikes without end; the same for the same seed.
+/// An endless series of strikes, determined by the seed.
 pub(crate) struct Plan {
     dice: Dice,
     faults: Vec<(Fault, u32)>,
@@ -190,14 +190,14 @@ pub(crate) struct Plan {
     count: u32,
     /// The shortest and the longest pause between two strikes.
     pause: (Duration, Duration),
-    /// There is peace after so many strikes.
+    /// After this number of strikes there is a quiet period.
     peace_every: u32,
     next_remake: u32,
     remakes_every: u32,
     remakes: bool,
 }
 
-/// Chance.
+/// A random number generator.
 pub(crate) struct Dice(Random);
 
 impl Dice {
@@ -205,7 +205,7 @@ impl Dice {
         Self(Random::from_seed(seed))
     }
 
-    /// From 0 to 1.
+    /// A number from 0 to 1.
     pub(crate) fn fraction(&mut self) -> f64 {
         self.0.up_to(Duration::from_secs(1)).as_secs_f64()
     }
@@ -225,7 +225,7 @@ impl Dice {
 }
 
 impl Plan {
-    /// Of all faults, or of these alone.
+    /// A plan of all faults, or only of these.
     pub(crate) fn new(seed: u64, only: &[Fault], slots: usize, conditions: Conditions) -> Self {
         let all = Fault::value_variants().iter().copied();
         let weighed = |fault: Fault| match only {
@@ -251,7 +251,7 @@ impl Plan {
         }
     }
 
-    /// The next fault, where there is any.
+    /// The next fault, if there is any.
     pub(crate) fn strike(&mut self) -> Option<Strike> {
         let (dice, faults) = (&mut self.dice, &self.faults);
         self.count += 1;
@@ -267,12 +267,12 @@ impl Plan {
         });
         let mut fault = chosen.expect("less than the total").0;
         if self.remakes && self.count >= self.next_remake {
-            // By turns, noticed and not.
+            // Every other one is of the unnoticed kind.
             let unnoticed = (self.count / self.remakes_every).is_multiple_of(2);
             fault = if unnoticed { Fault::RemakeUnnoticed } else { Fault::RemakeTopic };
             self.next_remake = self.count + self.remakes_every;
         }
-        // Now and then there is peace for long enough to see that somebody leads.
+        // Sometimes nothing is broken for long enough to see that there is a leader.
         let peace =
             if self.count.is_multiple_of(self.peace_every) { Duration::from_millis(5500) } else { Duration::ZERO };
         Some(Strike {
@@ -283,7 +283,7 @@ impl Plan {
             broker: Some(dice.below(2 * self.brokers)).filter(|broker| *broker < self.brokers),
             lasts: dice.between(Duration::from_millis(200), Duration::from_millis(3500)),
             degree: dice.fraction(),
-            // Drawn last, and only where there are many: the plans of one role stay as they are.
+            // Drawn last and only with many roles, so that plans with one role do not change.
             role: if self.roles > 1 { dice.below(self.roles) } else { 0 },
         })
     }

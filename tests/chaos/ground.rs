@@ -1,4 +1,4 @@
-//! What all elections of a run have in common: the brokers, the machine, and how far they have come.
+//! What all elections of a run share: the brokers, the machine, and the progress.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use crate::job_run::Counts;
 use crate::named::Named;
 use crate::run::Orders;
 
-/// What all elections share. The first of them breaks and mends it; what that disturbs, disturbs all.
+/// What all elections share. Only the first election breaks and repairs it; such a fault disturbs all.
 pub(crate) struct Ground {
     cluster: RwLock<Cluster>,
     disturbed: Mutex<Vec<(u64, u64)>>,
@@ -21,7 +21,7 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    /// Brokers that have a wire for every candidate of so many elections.
+    /// Brokers that have a wire for every candidate of all elections.
     pub(crate) fn new(cluster: Cluster, elections: usize) -> Self {
         Self {
             cluster: RwLock::new(cluster),
@@ -31,7 +31,7 @@ impl Ground {
         }
     }
 
-    /// As if nothing had happened yet.
+    /// Resets the counters for the next run.
     pub(crate) fn begin_anew(&self) {
         self.disturbed.lock().expect("no panic while it was locked").clear();
         self.given_up.store(false, Ordering::Relaxed);
@@ -45,12 +45,12 @@ impl Ground {
         self.cluster.write().expect("no panic while it was locked")
     }
 
-    /// Does something to the wire of one of an election's slots to a broker.
+    /// Changes the wire from one of an election's slots to a broker.
     pub(crate) fn wire(&self, orders: &Orders, slot: usize, broker: usize, change: impl FnOnce(&Wire)) {
         change(self.cluster().wire(candidate(orders, slot), broker));
     }
 
-    /// The Kafka that the brokers are to one of an election's slots.
+    /// The Kafka as one of an election's slots reaches it.
     pub(crate) fn kafka_of(&self, orders: &Orders, slot: usize) -> Kafka {
         self.cluster().kafka_of(candidate(orders, slot))
     }
@@ -60,7 +60,7 @@ impl Ground {
         self.leader(&format!("{group}.neli"), i32::try_from(role).expect("a few"))
     }
 
-    /// Whether every broker has all that an election needs, so that any of them can be done without.
+    /// Whether all replicas that an election needs are in sync, so that any broker can fail.
     pub(crate) fn is_whole(&self, group: &str) -> bool {
         let cluster = self.cluster();
         [&format!("{group}.neli"), "__consumer_offsets"].iter().all(|topic| cluster.is_in_sync(topic))
@@ -72,22 +72,22 @@ impl Ground {
     }
 
     fn leader(&self, topic: &str, partition: i32) -> Option<usize> {
-        // Nobody is to wait for the answer but we.
+        // The lock is released first, so that nobody else waits for the answer.
         let kafka = self.cluster().kafka();
         leader_of(&kafka, topic, partition)
     }
 
-    /// Something that all have was broken from then until then.
+    /// Marks a period in which something shared was broken.
     pub(crate) fn disturb(&self, from: u64, until: u64) {
         self.disturbed.lock().expect("no panic while it was locked").push((from, until));
     }
 
-    /// When what all have was broken.
+    /// The periods in which something shared was broken.
     pub(crate) fn disturbed(&self) -> Vec<(u64, u64)> {
         self.disturbed.lock().expect("no panic while it was locked").clone()
     }
 
-    /// One election has shown a violation: the others need not go on.
+    /// One election has shown a violation: the others can stop.
     pub(crate) fn give_up(&self) {
         self.given_up.store(true, Ordering::Relaxed);
     }
@@ -96,12 +96,12 @@ impl Ground {
         self.given_up.load(Ordering::Relaxed)
     }
 
-    /// How far an election has come.
+    /// Records an election's progress.
     pub(crate) fn has_come_to(&self, election: usize, counts: Counts) {
         self.counts.lock().expect("no panic while it was locked")[election] = counts;
     }
 
-    /// How far all have come, in a line.
+    /// The progress of all, in one line.
     pub(crate) fn progress(&self) -> String {
         let counts = self.counts.lock().expect("no panic while it was locked").clone();
         let all = counts.iter().fold(Counts::default(), Counts::and);

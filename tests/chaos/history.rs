@@ -1,7 +1,7 @@
-//! What the jobs say of themselves, taken down while they run: who ran when, and whether two ever did at one time.
+//! The jobs' own records, read while the jobs run: which job ran when, and whether two ran at the same time.
 //!
-//! Each run of a job writes a file of its own, which is read as it grows and removed when it is over, so that a day of it
-//! needs no more room than a minute.
+//! Each run of a job writes to its own file, which is read as it grows and removed after its end, so that a day of chaos needs no more
+//! space than a minute.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
@@ -18,38 +18,38 @@ use crate::job_run::{Counts, End, JobRun, Latest, Overlap};
 use crate::overlaps;
 use crate::slot::life_of;
 
-/// A process of a job that is there for so long after its right was over is an orphan.
+/// A process of a job that is alive this long after its term's end is an orphan.
 const ORPHAN_AFTER: Duration = Duration::from_secs(1);
 
-/// A run that has said nothing for so long is over.
+/// A run that has written nothing for this long is over.
 const OVER_AFTER: Duration = Duration::from_secs(3);
 
-/// So long after it was asked for, a topic has been made anew, or is not going to be.
+/// Within this time after the request a topic has been created again, or is not going to be.
 const REMADE_WITHIN: Duration = Duration::from_secs(60);
 
-/// A file of a run, as far as it was read.
+/// A run's file, and how much of it was read.
 struct Tail {
     file: File,
-    /// A line that is half written.
+    /// An incomplete line.
     rest: Vec<u8>,
-    /// The run whose lines come now.
+    /// The run to which the next lines belong.
     job_run: usize,
 }
 
-/// What is demanded of jobs besides.
+/// The conditions that jobs must meet beside the basic ones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Law {
     /// The lease of each slot.
     pub(crate) leases: Vec<Duration>,
-    /// From a deadline to the lease's end, where nobody may speak later.
+    /// The time from a deadline to the lease's end. A beat after that is a violation, if this is set.
     pub(crate) kill_margin: Option<Duration>,
-    /// No job may be told to stop.
+    /// No job may get a stop signal.
     pub(crate) undisturbed: bool,
-    /// Two may run at one time, while the work changes hands (`--overlap`).
+    /// Two jobs may run at the same time during a handover (`--overlap`).
     pub(crate) overlap: Option<Duration>,
-    /// A job that has ended is run again under its term.
+    /// A job that ends is run again in the same term.
     pub(crate) runs_again: bool,
-    /// Where memory is scarce, a line may be half written, and the next one begin in the middle of it.
+    /// At a memory limit a line may be written in part, and the next one may begin in the middle of it.
     pub(crate) lines_may_break: bool,
 }
 
@@ -59,28 +59,29 @@ pub(crate) struct History {
     directory: PathBuf,
     tails: HashMap<PathBuf, Tail>,
     pub(crate) job_runs: Vec<JobRun>,
-    /// Runs that may still speak.
+    /// Runs whose processes may still write.
     open: Vec<usize>,
     pub(crate) overlaps: BTreeMap<(usize, usize), Overlap>,
-    /// What outlived its right.
+    /// Processes that outlived their term.
     pub(crate) orphans: Vec<String>,
-    /// Terms that did not grow.
+    /// Terms that were not higher than the ones before.
     pub(crate) shrunk: Vec<String>,
-    /// What had no reason to be.
+    /// Stop signals that no job should have got.
     disturbances: Vec<String>,
     /// The latest beat after its deadline.
     pub(crate) after_deadline: Latest,
-    /// The latest beat after its right: after its deadline, or after its guard has ended the term before that, which is no danger.
+    /// The latest beat after the end of its lease: after its deadline, or after its guard has ended the term before that, which is not
+    /// dangerous.
     pub(crate) after_right: Latest,
-    /// When it was asked that the topic be made anew.
+    /// The times when the topic was requested to be created again.
     remakes: Vec<u64>,
-    /// Candidates whose two halves were killed at once.
+    /// Candidates whose supervisor and guard were killed at once.
     abandoned: BTreeSet<(usize, u64)>,
     highest: Option<(u32, u64)>,
 }
 
 impl History {
-    /// Of the runs that write into this directory.
+    /// The history of runs that write into this directory.
     pub(crate) fn new(directory: &Path, law: Law) -> Self {
         Self {
             law,
@@ -100,18 +101,17 @@ impl History {
         }
     }
 
-    /// Where the witnesses of a slot's `life`th candidate write: the term is appended.
+    /// The file of the witnesses of a slot's `life`th candidate; the term is appended to it.
     pub(crate) fn prefix(&self, slot: usize, life: usize) -> PathBuf {
         self.directory.join(life_of(slot, life))
     }
 
-    /// The topic is about to be made anew: terms begin at 0 again.
+    /// The topic is about to be created again: terms begin at 0.
     pub(crate) fn topic_was_remade(&mut self, at: u64) {
         self.remakes.push(at);
     }
 
-    /// Supervisor and guard of this candidate are about to be killed at once: whatever its jobs do from now on is outside the
-    /// guarantee.
+    /// Supervisor and guard of this candidate are about to be killed at once: from now on its jobs are outside the guarantee.
     pub(crate) fn abandon(&mut self, slot: usize, life: usize) {
         let life = u64::try_from(life).expect("not that many");
         self.abandoned.insert((slot, life));
@@ -120,13 +120,13 @@ impl History {
         }
     }
 
-    /// The run that spoke last, if it did so within a tenth of a second.
+    /// The run that wrote last, if that was within a tenth of a second.
     pub(crate) fn current(&self) -> Option<usize> {
         let latest = self.open.iter().copied().max_by_key(|job_run| self.job_runs[*job_run].span.1)?;
         (self.job_runs[latest].span.1 + nanos(Duration::from_millis(100)) >= wait::now()).then_some(latest)
     }
 
-    /// Reads what was written since, and judges it.
+    /// Reads and judges all new lines.
     pub(crate) fn read(&mut self) {
         self.look_for_files();
         let now = wait::now();
@@ -143,7 +143,7 @@ impl History {
                     continue;
                 }
                 let line = parsed.unwrap_or_else(|| panic!("no line of a witness: {line:?}"));
-                // The same term again, in the same lead or in a topic that was made anew: another run.
+                // The same term again, in the same lead or in a topic that was created again: another run.
                 let again = matches!(line.event, Event::Start(_)) && self.job_runs[tail.job_run].main != line.pid;
                 if again && self.job_runs[tail.job_run].main != 0 {
                     let before = &self.job_runs[tail.job_run];
@@ -154,7 +154,7 @@ impl History {
                     tail.job_run = self.job_runs.len() - 1;
                     self.open.push(tail.job_run);
                 }
-                // What the run before has left speaks for that one.
+                // Processes that an earlier run left behind belong to that run.
                 let is_earlier = |job_run: &&usize| {
                     let job_run = &self.job_runs[**job_run];
                     job_run.file == *file && job_run.pids.contains(&line.pid)
@@ -163,7 +163,7 @@ impl History {
                 lines.push((earlier.copied().unwrap_or(tail.job_run), line));
             }
         }
-        // In the order of time, so that terms can be seen to grow.
+        // In order of time, so that the growth of terms can be checked.
         lines.sort_by_key(|(_, line)| line.at);
         for (job_run, line) in &lines {
             self.take(*job_run, line);
@@ -182,7 +182,7 @@ impl History {
             let (Some(slot), Some(life), Some(term)) = (parts.next(), parts.next(), parts.next()) else {
                 panic!("{name} is no run")
             };
-            // It may have been removed in between by nobody but us.
+            // Only this process removes files.
             let file = File::open(&path).expect("a file that is there");
             let slot = usize::try_from(slot).expect("a few");
             self.job_runs.push(JobRun {
@@ -207,8 +207,8 @@ impl History {
         }
     }
 
-    /// In the how many-th topic the term of a run was won that started then. The old one is led in until its deletion has got through:
-    /// until that is certain, it is the first in which the term is higher than all before.
+    /// Which generation of the topic a run belongs to that started at this time in this term. The old topic may have a leader until its
+    /// deletion has propagated; until that is certain, it is the first generation in which the term is higher than all before.
     fn generation_of(&self, term: u64, at: u64) -> u32 {
         let remade_before = |at: u64| {
             let remakes = self.remakes.iter().filter(|remade| **remade < at).count();
@@ -247,7 +247,7 @@ impl History {
         if job_run.abandoned || job_run.deadline == 0 {
             return;
         }
-        // A deadline may be put off between the reading of the clock and that of the lease, never brought forward.
+        // The deadline may be moved forward between the reading of the clock and that of the lease, never back.
         let late = line.at.saturating_sub(job_run.term_over.unwrap_or(u64::MAX).min(job_run.deadline));
         let beyond = line.at.saturating_sub(job_run.deadline);
         for (latest, by) in [(&mut self.after_right, late), (&mut self.after_deadline, beyond)] {
@@ -278,7 +278,7 @@ impl History {
         }
     }
 
-    /// Looks for two at one time among those that may still speak.
+    /// Looks for two runs at the same time among those that may still write.
     fn compare(&mut self) {
         for (at, later) in self.open.iter().enumerate() {
             for earlier in &self.open[..at] {
@@ -294,7 +294,7 @@ impl History {
         }
     }
 
-    /// Closes what is over: nothing of it may be left.
+    /// Closes the runs that are over, and checks that no process of them is left.
     pub(crate) fn close_what_is_over(&mut self) {
         let now = wait::now();
         let over = |job_run: &JobRun| job_run.span.1 > 0 && job_run.span.1 + nanos(OVER_AFTER) < now;
@@ -310,7 +310,7 @@ impl History {
             let job_run = &mut self.job_runs[index];
             job_run.pids = BTreeSet::new();
             let file = std::mem::take(&mut job_run.file);
-            // Another run of it may have been closed just before.
+            // Another run in the same file may have been closed just before.
             let is_last = self.open.iter().all(|other| self.job_runs[*other].file != file);
             if is_last && self.tails.remove(&file).is_some() {
                 fs::remove_file(&file).expect("ours");
@@ -318,7 +318,7 @@ impl History {
         }
     }
 
-    /// The processes of a run that live.
+    /// The living processes of a run.
     pub(crate) fn processes_of(&self, job_run: usize) -> Vec<Process> {
         let JobRun { pids, file, .. } = &self.job_runs[job_run];
         let prefix = file.with_extension("");
@@ -330,12 +330,12 @@ impl History {
         pids.iter().filter_map(|pid| Process::find(*pid)).filter(is_ours).collect()
     }
 
-    /// The runs that may still speak.
+    /// The runs whose processes may still write.
     pub(crate) fn open(&self) -> &[usize] {
         &self.open
     }
 
-    /// What is a violation by itself.
+    /// Violations that the history shows by itself.
     pub(crate) fn violations(&self) -> Vec<String> {
         let overlaps = self.overlaps.values().filter(|overlap| overlap.excuse.is_none()).map(|overlap| {
             let Overlap { terms, slots, span, .. } = overlap;
@@ -350,12 +350,12 @@ impl History {
         overlaps.chain(self.orphans.iter().cloned()).chain(self.shrunk.iter().cloned()).chain(disturbances).collect()
     }
 
-    /// From now on whoever is told to stop has been told so by us.
+    /// From now on the test itself stops candidates, so stop signals are expected.
     pub(crate) fn expect_signals(&mut self) {
         self.law.undisturbed = false;
     }
 
-    /// What has been counted so far.
+    /// The numbers so far.
     pub(crate) fn counts(&self) -> Counts {
         Counts {
             leaderships: self.job_runs.len(),
@@ -366,14 +366,14 @@ impl History {
         }
     }
 
-    /// How often another candidate led than before.
+    /// How often the leader changed to another candidate.
     pub(crate) fn changes(&self) -> usize {
         let mut job_runs: Vec<&JobRun> = self.job_runs.iter().filter(|job_run| job_run.span.1 > 0).collect();
         job_runs.sort_by_key(|job_run| job_run.span.0);
         job_runs.windows(2).filter(|pair| (pair[0].slot, pair[0].life) != (pair[1].slot, pair[1].life)).count()
     }
 
-    /// When no job ran, between the first and the last word of all.
+    /// The periods without a running job, between the first and the last line of all.
     pub(crate) fn gaps(&self) -> Vec<(u64, u64)> {
         let mut spans: Vec<_> = self.job_runs.iter().map(|job_run| job_run.span).filter(|span| span.1 > 0).collect();
         spans.sort_unstable();
@@ -389,7 +389,7 @@ impl History {
     }
 }
 
-/// Whether its numbers can be: of the past, and of a lease.
+/// Whether the numbers of a line are plausible: a time in the past, and a deadline within a lease.
 fn makes_sense(line: &Line, now: u64) -> bool {
     const LONGEST_LEASE: Duration = Duration::from_secs(60);
     let is_near = now.saturating_sub(line.at) < nanos(LONGEST_LEASE);

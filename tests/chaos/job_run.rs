@@ -1,4 +1,4 @@
-//! What the history knows of each run of a job, and what all of them come to.
+//! The data that the history keeps of each run of a job, and their sums.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,37 +7,37 @@ use std::time::Duration;
 
 use harness::witness::{Event, Line};
 
-/// One run of a job: a term's, by one candidate.
+/// One run of a job in a term of one candidate.
 #[derive(Clone, Debug)]
 pub(crate) struct JobRun {
-    /// Whose.
+    /// The candidate's slot.
     pub(crate) slot: usize,
-    /// Which of the candidates that there have been.
+    /// The number of the candidate in its slot.
     pub(crate) life: u64,
     /// `NELI_EPOCH`.
     pub(crate) term: u64,
-    /// It follows another run of its term, in the same lead.
+    /// It follows another run of the same term in the same lead.
     pub(crate) is_again: bool,
-    /// How often the topic had been made anew when it began.
+    /// How often the topic had been created again when it began.
     pub(crate) generation: u32,
-    /// The first and the last word of any of its processes.
+    /// The first and the last line of all its processes.
     pub(crate) span: (u64, u64),
-    /// Its main process.
+    /// Its main process's pid.
     pub(crate) main: i32,
     pub(crate) end: End,
-    /// Supervisor and guard were killed at once: what the job had started is outside the guarantee (assumption 3).
+    /// Supervisor and guard were killed at once: the job's processes are outside the guarantee (assumption 3).
     pub(crate) abandoned: bool,
     pub(crate) file: PathBuf,
     pub(crate) pids: BTreeSet<i32>,
     /// The latest deadline that the lease descriptor showed.
     pub(crate) deadline: u64,
-    /// When it first showed none any more.
+    /// When it first showed no deadline any more.
     pub(crate) term_over: Option<u64>,
     pub(crate) judged: bool,
 }
 
 impl JobRun {
-    /// Takes down what a line says of its end.
+    /// Takes the end of the run from a line.
     pub(crate) fn says(&mut self, line: &Line) {
         if self.end == End::Unsaid {
             self.end = match line.event {
@@ -49,30 +49,30 @@ impl JobRun {
     }
 }
 
-/// How a run has ended, as far as it has said so.
+/// How a run has ended, according to its own lines.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum End {
-    /// It has said nothing of it.
+    /// Not recorded.
     #[default]
     Unsaid,
-    /// A process of it was told to end.
+    /// A process of it got a stop signal.
     Stopped,
-    /// Its main process has ended by itself with status 0.
+    /// Its main process ended by itself with status 0.
     Success,
 }
 
-/// Two runs at one time.
+/// Two runs at the same time.
 #[derive(Clone, Debug)]
 pub(crate) struct Overlap {
     pub(crate) terms: (u64, u64),
     pub(crate) slots: (usize, usize),
-    /// From when, until when.
+    /// Begin and end.
     pub(crate) span: (u64, u64),
-    /// Why it is outside the guarantee, where it is.
+    /// Why it is outside the guarantee, if it is.
     pub(crate) excuse: Option<&'static str>,
 }
 
-/// What a run comes to.
+/// Counters of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) leaderships: usize,
@@ -83,7 +83,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// This and another together.
+    /// The sum of two counters.
     pub(crate) fn and(self, other: &Self) -> Self {
         Self {
             leaderships: self.leaderships + other.leaderships,
@@ -106,12 +106,12 @@ impl fmt::Display for Counts {
     }
 }
 
-/// The beat of a job that came latest.
+/// The job's beat that was latest.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Latest {
-    /// By how much it was late, in nanoseconds.
+    /// The lateness in nanoseconds.
     pub(crate) by: u64,
-    /// Whose it was.
+    /// The run that it belongs to.
     pub(crate) of: String,
 }
 

@@ -1,7 +1,8 @@
-//! Candidates that run their job once for a key (`--once`): each key is done in the end, and no job runs for a key that is known to be done.
+//! Candidates that run their job once per key (`--once`): each key is done in the end, and no job runs for a key that is known to be
+//! done.
 //!
-//! Each slot goes through the same keys, one after the other: it takes the next one when its candidate has exited with 0. What the jobs say
-//! of their own ends is held against the journal and the topic of facts.
+//! Each slot goes through the same keys in order: it takes the next one when its candidate has exited with 0. The ends that the jobs have
+//! recorded are compared with the journal and the topic of facts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,43 +16,43 @@ use crate::job_run::{End, JobRun};
 use crate::report::journal as records_of;
 use crate::run::Run;
 
-/// How many runs of a key may fail; more than there will be.
+/// How many runs of a key may fail; more than there will be in a test.
 pub(crate) const RETRIES: &str = "10000";
 
-/// What a job that fails ends with.
+/// The exit status of a job that fails.
 pub(crate) const FAILURE: i32 = 3;
 
-/// A broker's times are whole milliseconds.
+/// A broker's times are in whole milliseconds.
 const TICK_MS: u64 = 2;
 
-/// Which candidate is to do what.
+/// Which key each candidate runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keys {
-    /// The number of the key that each slot's candidate runs.
+    /// The number of the present key of each slot's candidate.
     present: Vec<usize>,
-    /// The same of each candidate that there has been: by its slot, and by which of the candidates there it is.
+    /// The key of every candidate so far, by its slot and its number there.
     of_candidate: BTreeMap<(usize, u64), usize>,
-    /// What became of them, once that is judged.
+    /// A summary of the results, once they are judged.
     pub(crate) shown: String,
 }
 
-/// How one candidate is to do it.
+/// The parameters of one candidate.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyedJob {
     pub(crate) key: String,
-    /// The job ends by itself after so long, with this status.
+    /// The job ends by itself after this time with this status.
     pub(crate) ends_after_ms: u64,
     pub(crate) status: i32,
 }
 
-/// What the records say of a term.
+/// The records of a term.
 #[derive(Debug, Default)]
 struct Recorded {
     /// When its claim was appended, by the broker's clock.
     claimed_ms: Option<u64>,
-    /// When the fact was appended that its run has succeeded.
+    /// When the fact was appended that its run succeeded.
     done_ms: Option<u64>,
-    /// Where its effective release is, and what that says.
+    /// The offset and the content of its effective release.
     release: Option<(u64, Value)>,
 }
 
@@ -64,7 +65,7 @@ impl Keys {
         Self { present: vec![0; slots], ..Self::default() }
     }
 
-    /// What the next candidate of a slot is to do.
+    /// The parameters of a slot's next candidate.
     pub(crate) fn next(&mut self, slot: usize, life: usize, dice: &mut Dice) -> KeyedJob {
         let life = u64::try_from(life).expect("not that many");
         self.of_candidate.insert((slot, life), self.present[slot]);
@@ -83,7 +84,7 @@ impl Keys {
 }
 
 impl Run<'_> {
-    /// Looks around until each slot has seen one more key done.
+    /// Runs the loop until each slot has seen one more key done.
     pub(crate) fn await_keys(&mut self, patience: Duration) {
         let Some(keys) = &self.keys else { return };
         let last = keys.present.iter().copied().max().unwrap_or_default();
@@ -103,7 +104,7 @@ impl Run<'_> {
         }
     }
 
-    /// Holds what the jobs have said of their ends against what is recorded. Gives what must not be.
+    /// Compares the ends that the jobs recorded with the facts. Returns the violations.
     pub(crate) fn judge_keys(&mut self) -> Vec<String> {
         let Some(mut keys) = self.keys.take() else { return Vec::new() };
         let recorded = self.recorded();

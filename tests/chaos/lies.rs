@@ -1,5 +1,5 @@
-//! What a stranger writes: nonsense, and what makes sense and is not so. Never a word of a leader's: whoever forges that
-//! can do anything (assumption 5).
+//! Records of other programs: undecodable ones, and decodable ones with false content. None is a forged beat or release of a leader,
+//! since whoever can forge those can do anything (assumption 5).
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use serde_json::json;
 
 use crate::fault::Dice;
 
-/// Records: a key, and what is said.
+/// Records: key and payload.
 pub(crate) type Records = Vec<(Option<String>, Option<Vec<u8>>)>;
 
-/// The lease of a false claim: no shorter than that of any leader that it may end, or it would be a second job's right.
+/// The lease of a forged claim: no shorter than that of any leader whose term it may end, or it could cause a second job.
 pub(crate) const LEASE_MS: u64 = 2000;
 
 fn key(group: &str, role: usize) -> String {
     format!("{group}/{role}")
 }
 
-/// What makes no sense.
+/// Undecodable records.
 pub(crate) fn garbage(group: &str, role: usize, degree: f64, dice: &mut Dice) -> Records {
     let ours = || Some(key(group, role));
     let noise: Vec<u8> = (0..300).map(|_| u8::try_from(dice.below(256)).expect("a byte")).collect();
@@ -34,7 +34,8 @@ pub(crate) fn garbage(group: &str, role: usize, degree: f64, dice: &mut Dice) ->
     pick(kinds, degree)
 }
 
-/// What makes sense where it stands, or could, and is not so. The liar's election is of their kind: candidates stand in no other.
+/// Records that are decodable and plausible but false. They have the election's own configuration, because candidates ignore other
+/// elections.
 pub(crate) fn lie(
     (group, overlap): (&str, Option<Duration>),
     role: usize,
@@ -65,12 +66,12 @@ pub(crate) fn lie(
     pick(kinds, degree)
 }
 
-/// What makes no sense, and voids a claim that it comes before.
+/// An undecodable record, which voids a claim that follows it.
 pub(crate) fn stray(group: &str, role: usize) -> Records {
     vec![(Some(key(group, role)), Some(b"{}".to_vec()))]
 }
 
-/// A person asks for another leader.
+/// An operator's request to resign.
 pub(crate) fn resign(group: &str, term: u64) -> Records {
     let record =
         json!({"v": 1, "kind": "request", "member": "person", "seq": 1, "what": "resign", "term": term, "by": "chaos"});

@@ -1,7 +1,7 @@
-//! Breaks everything around an election, at random, and shows that no two jobs ever ran at one time.
+//! Breaks everything around an election at random, and checks that no two jobs ever run at the same time.
 //!
-//! `cargo test` runs it for half a minute under each elector, and for half as long with `--keys`, always with the same plan. By hand, with
-//! any plan:
+//! `cargo test` runs it for half a minute with each elector, and for half as long with `--keys`, always with the same plan. By hand it
+//! runs with any plan:
 //!
 //! ```text
 //! cargo test --test chaos -- --seed 0 --duration 10m --candidates 5 --brokers 3 [--elect log] [--only cut,delay]
@@ -12,32 +12,31 @@
 //! cargo test --test chaos -- --keys --duration 2m [--elect log] [--changes]
 //! ```
 //!
-//! With `--roles` every candidate stands for many roles, each with witnesses and a judgement of its own; `resign` is the program's, for
-//! one role. What must be besides, once nothing is broken any more: fair shares, a minute after the last change, later by what may be
-//! kept from somebody, or somebody be barred from, by then (`roles.rs`).
+//! With `--roles` every candidate stands for many roles, each with its own witnesses and checks; `resign` is the program's, for one role.
+//! It also checks that the shares are fair at the end: within a minute after the last change, or later by the time for which a role may
+//! be withheld from a candidate (`roles.rs`).
 //!
-//! With `--overlap` a leader that is to stop keeps its job running beside its successor's: two jobs may run at one time then, for a lease at
-//! most, and never three (`overlaps.rs`).
+//! With `--overlap` a leader that stops keeps its job running beside its successor's: then two jobs may run at the same time for at most
+//! a lease, and never three (`overlaps.rs`).
 //!
-//! With `--keys` each candidate runs its job once for a key (`--once`), and the slot's next one for the next key. What must not be besides: a
-//! run of a key that was known to be done before its term's claim, a key that is taken for done and is not, and one that is not done in
-//! the end (`keys.rs`).
+//! With `--keys` each candidate runs its job once for a key (`--once`), and the slot's next one runs the next key. It also checks that no
+//! key runs that was known to be done before its term's claim, that no key counts as done without a successful run, and that every key is
+//! done in the end (`keys.rs`).
 //!
-//! `--run` names a run whose candidates, faults and judgement are its own (`named.rs`; root's rights are needed for limits):
+//! `--run` selects a run with its own candidates, faults and checks (`named.rs`; limits need root):
 //!
-//! | | what is broken | what must not be, besides what must never be |
+//! | | faults | violations beside the basic ones |
 //! |---|---|---|
-//! | `broker-deaths` | three brokers with Kafka's own session, one killed every half minute; the default lease | a job that is sent a signal, another lead |
+//! | `broker-deaths` | three brokers with Kafka's default session, one killed every half minute; the default lease | a job that gets a signal, another lead |
 //! | `cpu-quota` | half a processor for each candidate whose job wants two, without real-time scheduling | a job that is alive at its lease's end |
 //! | `memory-limit` | each candidate at its memory limit, by what its job leaks in sessions of its own | the same |
-//! | `remakes` | the topic made anew so fast that its leader does not notice; candidates live long | two jobs for longer than two leases |
-//! | `slow-crowd` | 40 standbys, 100 ms from the broker and back; strange records among the claims after each release | |
+//! | `remakes` | the topic is created again so fast that its leader does not notice; candidates run for long | two jobs for longer than two leases |
+//! | `slow-crowd` | 40 standbys with a round trip of 100 ms; other programs' records among the claims after each release | |
 //!
-//! Candidates reach the brokers through a network that can be broken, each by wires of its own; their jobs are trees of
-//! witnesses. What must never be: two jobs at one time, an orphan, a term that did not grow, nobody who leads for longer than
-//! a lease and three seconds when nothing is broken; of each role, where there are many. The same seed plans the same faults;
-//! what becomes of them the machine decides, so a failed run leaves everything that happened on one axis of time, and the
-//! journals with the law's verdicts.
+//! Candidates reach the brokers through a network that can be broken, each by its own wires; their jobs are trees of witnesses. The basic
+//! violations: two jobs at the same time, an orphan, a term that is not higher than the one before, and no leader for longer than a lease
+//! and three seconds while nothing is broken (each checked per role). The same seed gives the same plan of faults, but their effects
+//! depend on the machine. So a failed run leaves a timeline of everything that happened, and the journals with the law's verdicts.
 
 #![expect(
     clippy::print_stdout,
@@ -81,58 +80,59 @@ use named::Named;
 use run::Orders;
 use slot::LEASES_MS;
 
-/// The program that is put to the proof.
+/// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 
-/// Breaks things around an election, and shows that it holds.
+/// Breaks things around an election, and checks its guarantees.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// The plan of faults; 0 is any one. By default it is always the same, so that a test that fails is about the program.
+    /// The seed of the plan; 0 chooses one at random. The default is fixed, so that a failure of the test is caused by the program.
     #[arg(long, default_value_t = 7)]
     seed: u64,
-    /// How long things are broken, under each elector.
+    /// How long faults are injected, for each elector.
     #[arg(long, default_value = "30s", value_parser = humantime::parse_duration)]
     duration: Duration,
-    /// How many candidates there are.
+    /// The number of candidates.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u8).range(2..=5))]
     candidates: u8,
-    /// How many brokers there are; of three, two must have a record.
+    /// The number of brokers; of three, two must store a record.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
     brokers: u8,
-    /// The elector; both, one after the other, by default.
+    /// The elector; by default both, one after the other.
     #[arg(long, value_name = "group|log")]
     elect: Option<Elector>,
-    /// How many elections there are side by side, each with as many candidates; with both electors by turns, unless one is named.
+    /// The number of elections that run in parallel, each with its own candidates. The electors alternate, unless one is given.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=20))]
     elections: u8,
-    /// How many roles each candidate stands for, with a job of its own for each. At the end they must be spread fairly.
+    /// The number of roles of each candidate, with a job for each. At the end they must be spread fairly.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=20))]
     roles: u8,
-    /// A leader that is to stop keeps its job running for so long beside its successor's: two may run at one time then, and never three.
+    /// A leader that stops keeps its job running for this long beside its successor's: two jobs may run at the same time then, and never
+    /// three.
     #[arg(long, value_parser = humantime::parse_duration, conflicts_with = "roles")]
     overlap: Option<Duration>,
-    /// Each candidate runs its job once for a key (`--once`), and the next one for the next key.
+    /// Each candidate runs its job once for a key (`--once`), and the next one runs the next key.
     #[arg(long, conflicts_with_all = ["overlap", "roles"])]
     keys: bool,
-    /// Mostly what changes the leader, and at a higher pace.
+    /// Mostly faults that change the leader, at a higher rate.
     #[arg(long)]
     changes: bool,
-    /// Writes there every minute how far it has come.
+    /// The file to which the progress is written every minute.
     #[arg(long)]
     progress: Option<PathBuf>,
-    /// A run with candidates, faults and a judgement of its own.
+    /// A run with its own candidates, faults and checks.
     #[arg(long, value_enum, conflicts_with_all = ["changes", "elections", "keys", "mutants", "overlap", "roles"])]
     run: Option<Named>,
-    /// These faults alone.
+    /// Only these faults.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Fault>,
-    /// Another program than the one that was built beside this.
+    /// Another program than the one that was built with this test.
     #[arg(long, default_value = PROGRAM)]
     program: PathBuf,
-    /// The mutant that is on in the program; it is that of `tests/mutants`.
+    /// The active mutant of the program, which must be that of `tests/mutants`.
     #[arg(long, requires = "program")]
     mutant: Option<String>,
-    /// Shows that each of these mutants of the program is noticed, within a minute of its faults (`tests/mutants` does that).
+    /// Checks that each of these mutants of the program is noticed within a minute of its faults (for `tests/mutants`).
     #[arg(
         long,
         value_name = "NAME=FAULT+FAULT",
@@ -141,7 +141,7 @@ struct Arguments {
         conflicts_with = "roles"
     )]
     mutants: Vec<Mutant>,
-    /// What `cargo test` was told for all tests: a name to look for.
+    /// The name filter that `cargo test` passes to all tests.
     #[arg(hide = true)]
     filters: Vec<String>,
     #[command(flatten)]
@@ -149,7 +149,7 @@ struct Arguments {
 }
 
 impl Arguments {
-    /// Whether they say nothing of the run.
+    /// Whether the filter and flags exclude this test.
     fn choose_nothing(&self) -> bool {
         let plain = Self::parse_from(["chaos"]);
         let numbers = |of: &Self| (of.seed, of.duration, of.candidates, of.brokers, of.elections, of.roles);
@@ -159,7 +159,7 @@ impl Arguments {
     }
 }
 
-/// What `cargo test` says to every test.
+/// The options that `cargo test` passes to every test.
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line that is not ours")]
 #[derive(Debug, clap::Args)]
 struct CargoTestOptions {
@@ -206,7 +206,7 @@ fn main() -> ExitCode {
     let ground = Ground::new(cluster, elections);
     let orders = Orders {
         program: arguments.program,
-        // The clock of a machine that has run for a while is as good as dice.
+        // The nanoseconds of the uptime are random enough.
         seed: if arguments.seed == 0 { wait::now() % 1_000_000_000 } else { arguments.seed },
         election: 0,
         elections,

@@ -1,4 +1,4 @@
-//! Several elections side by side, and their sum.
+//! Several elections in parallel, and their sum.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,10 +16,10 @@ use crate::job_run::Counts;
 use crate::report::Outcome;
 use crate::run::{self, Orders};
 
-/// From one line about how far it has come to the next.
+/// The interval between two lines of progress.
 const TELLS_EVERY: Duration = Duration::from_secs(60);
 
-/// Whether all of them hold.
+/// Whether all elections pass.
 pub(crate) fn hold(elections: &[Orders], ground: &Ground, progress: Option<&Path>) -> bool {
     let mut progress = progress.map(|path| File::create(path).expect("a file that can be written"));
     let began = wait::now();
@@ -78,9 +78,9 @@ pub(crate) fn hold(elections: &[Orders], ground: &Ground, progress: Option<&Path
     all_is_well
 }
 
-/// One of them; one that can't be measured ends all.
+/// One of them; if it can't be checked, all stop.
 fn one(orders: &Orders, ground: &Ground) -> Outcome {
-    /// Gives up for all when a panic passes by.
+    /// Makes all stop if this thread panics.
     struct Alarm<'a>(&'a Ground);
     impl Drop for Alarm<'_> {
         fn drop(&mut self) {

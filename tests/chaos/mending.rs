@@ -1,4 +1,4 @@
-//! What was broken is mended, and at the end everybody goes.
+//! Repairs what was broken, and stops all candidates at the end.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl Run<'_> {
             Task::EmptyDisk(index) => self.empty_disk(index),
             Task::EndHog(hogs) => {
                 for mut hog in hogs {
-                    // It may have been killed by somebody else.
+                    // Something else may have killed it already.
                     let _ = hog.kill().and_then(|()| hog.wait());
                 }
             }
@@ -99,7 +99,7 @@ impl Run<'_> {
         self.axis.note("chaos", format!("broker {index} has room again; it lived: {lives}"));
     }
 
-    /// What is left of a job without supervisor and guard; its main process is none of it.
+    /// Kills the rest of a job that has neither supervisor nor guard; the main process is not part of it.
     fn kill_abandoned(&mut self, role: usize, job_run: usize) {
         let left = self.histories[role].processes_of(job_run);
         let main = self.histories[role].job_runs[job_run].main;
@@ -111,7 +111,7 @@ impl Run<'_> {
         }
     }
 
-    /// A broker that has ended by itself is started again; one that was broken is looked at.
+    /// Restarts a broker that has ended by itself, and checks those that were broken.
     pub(crate) fn look_at_brokers(&mut self) {
         for index in 0..self.orders.brokers {
             let has_ended = {
@@ -126,25 +126,25 @@ impl Run<'_> {
                 broker.launch();
             }
         }
-        // One that came back is in order when the topic has taken something since.
+        // A broker that was restarted is in order once the topic has stored a record since.
         let stranger = &self.stranger;
         self.broken.retain(|_, since| since.is_none_or(|since| !stranger.was_taken_after(since)));
     }
 
-    /// All that is broken is mended, at once.
+    /// Repairs everything that is broken, at once.
     pub(crate) fn clear_up(&mut self) {
         self.term_at_lead = false;
         let tasks = std::mem::take(&mut self.tasks);
         self.agenda.clear();
         for (_, task) in tasks {
-            // What was still to be broken is not.
+            // Faults that were still to come are cancelled.
             if !matches!(task, Task::Lose(..) | Task::Stray(..)) {
                 self.perform(task);
             }
         }
     }
 
-    /// Everybody goes, and leaves nothing behind.
+    /// Stops all candidates, and checks that nothing is left.
     pub(crate) fn part(&mut self) {
         self.over = true;
         self.histories.iter_mut().for_each(History::expect_signals);

@@ -1,5 +1,5 @@
-//! A check that can't fail is none: the program of `tests/mutants` with one rule broken after the other, each of which must be
-//! noticed, and none when nothing is broken.
+//! Checks the checks: the program of `tests/mutants` with one rule broken after the other, each of which must be noticed; without a
+//! mutant nothing may be noticed.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -15,16 +15,16 @@ use crate::fault::Fault;
 use crate::ground::Ground;
 use crate::run::{self, Orders};
 
-/// Within this a mutant must have been noticed.
+/// A mutant must be noticed within this time.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// For so long the program must hold with no mutant on.
+/// Without a mutant the program must pass for this time.
 const HOLDS_FOR: Duration = Duration::from_secs(20);
 
-/// How many are looked for at one time, each in an election of its own.
+/// The number of mutants that are run at the same time, each in its own election.
 pub(crate) const AT_ONCE: usize = 4;
 
-/// A mutant of the program, and the faults that bring it to light: `NAME=FAULT+FAULT`.
+/// A mutant of the program, and the faults that reveal it: `NAME=FAULT+FAULT`.
 #[derive(Clone, Debug)]
 pub(crate) struct Mutant {
     name: String,
@@ -41,7 +41,7 @@ impl FromStr for Mutant {
     }
 }
 
-/// Whether each of them is caught in time. Those that take longest are to come first.
+/// Whether each of them is noticed in time. Those that take longest should come first.
 pub(crate) fn are_caught(orders: &Orders, mutants: &[Mutant], ground: &Ground) -> bool {
     let all_faults: BTreeSet<Fault> = mutants.iter().flat_map(|mutant| mutant.faults.iter().copied()).collect();
     let trials = mutants.iter().map(|mutant| (Some(mutant.name.as_str()), mutant.faults.clone()));
@@ -56,7 +56,7 @@ pub(crate) fn are_caught(orders: &Orders, mutants: &[Mutant], ground: &Ground) -
                     let orders = Orders {
                         election,
                         mutant: mutant.map(str::to_owned),
-                        // What shows only at the very end of a lease is not to end before.
+                        // A job must not end before the end of its lease if the mutant shows only there.
                         stubborn: mutant.is_some() && faults.contains(&Fault::Fade),
                         duration: if mutant.is_some() { WITHIN } else { HOLDS_FOR },
                         only: faults,
@@ -75,7 +75,7 @@ pub(crate) fn are_caught(orders: &Orders, mutants: &[Mutant], ground: &Ground) -
     found.into_iter().all(|all| all)
 }
 
-/// Whether a mutant is noticed, or nothing where none is on; it is said.
+/// Whether a mutant is noticed, or nothing if there is none; prints the result.
 fn is_as_it_must_be(orders: &Orders, ground: &Ground) -> bool {
     let outcome = run::run(orders, ground);
     let took = outcome.took.as_secs_f64();

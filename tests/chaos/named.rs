@@ -1,5 +1,4 @@
-//! Runs of their own: what the mixture of faults can't show, since it needs candidates that live long, that are limited, or that
-//! are many.
+//! Runs for what the mixture of faults can't show, since it needs candidates that live long, that have limits, or that are many.
 
 use std::time::Duration;
 
@@ -8,34 +7,34 @@ use harness::network::{Flow, Weather};
 
 use crate::fault::Fault;
 
-/// A run with faults, candidates and a judgement of its own.
+/// A run with its own faults, candidates and checks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Named {
-    /// Three brokers with Kafka's own session, one killed every half minute; candidates with the default lease, none of whose jobs
-    /// may be sent a signal.
+    /// Three brokers with Kafka's default session, one killed every half minute; candidates with the default lease, none of whose jobs
+    /// may get a signal.
     BrokerDeaths,
-    /// Each candidate may use half a processor, its job wants two, and it has no right to real-time scheduling: no job may be late.
+    /// Each candidate may use half a processor, its job wants two, and it may not use real-time scheduling: no job may be late.
     CpuQuota,
-    /// Each candidate is at its memory limit by what its job leaks: no job may be late.
+    /// The job's leaks keep each candidate at its memory limit: no job may be late.
     MemoryLimit,
-    /// The topic is deleted and made anew so fast that its leader does not notice, while candidates live long: at most two leases of
-    /// two jobs.
+    /// The topic is deleted and created again so fast that its leader does not notice, while candidates live long: two jobs may run for
+    /// at most two leases.
     Remakes,
-    /// Forty standbys, 100 ms from the broker and back, and a stranger's records among their claims.
+    /// Forty standbys with a round trip of 100 ms, and other programs' records among their claims.
     SlowCrowd,
 }
 
-/// What each candidate may have.
+/// The limits of each candidate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Limits {
     /// Bytes of memory.
     pub(crate) memory: Option<u64>,
-    /// Of one processor's time, without the right to real-time scheduling.
+    /// The share of one processor, without the right to real-time scheduling.
     pub(crate) processor: Option<f64>,
 }
 
 impl Named {
-    /// Its faults, unless others are asked for.
+    /// Its faults, unless others are given.
     pub(crate) fn faults(self) -> &'static [Fault] {
         match self {
             Self::BrokerDeaths => &[Fault::KillBroker],
@@ -47,7 +46,7 @@ impl Named {
         }
     }
 
-    /// How many candidates it takes, where it is not as many as are asked for.
+    /// The number of candidates, if the run sets it.
     pub(crate) fn candidates(self) -> Option<usize> {
         match self {
             Self::SlowCrowd => Some(41),
@@ -55,7 +54,7 @@ impl Named {
         }
     }
 
-    /// How many brokers it takes, where it is not as many as are asked for.
+    /// The number of brokers, if the run sets it.
     pub(crate) fn brokers(self) -> Option<usize> {
         (self == Self::BrokerDeaths).then_some(3)
     }
@@ -66,7 +65,7 @@ impl Named {
             Self::BrokerDeaths => Duration::from_secs(20),
             Self::CpuQuota | Self::SlowCrowd => Duration::from_secs(3),
             Self::MemoryLimit => Duration::from_secs(1),
-            // Its leader is not to be fenced before another leads.
+            // Its leader must not be fenced before another leads.
             Self::Remakes => Duration::from_secs(5),
         }
     }
@@ -81,32 +80,32 @@ impl Named {
         }
     }
 
-    /// No job ends by itself, and no candidate is struck for its own sake: they lead for long.
+    /// No job ends by itself, and no candidate is stopped without another reason: so they lead for long.
     pub(crate) fn lives_long(self) -> bool {
         self.pause().is_some()
     }
 
-    /// A job that is told to stop is a violation.
+    /// A job that gets a stop signal is a violation.
     pub(crate) fn is_undisturbed(self) -> bool {
         self == Self::BrokerDeaths
     }
 
-    /// From the guard's deadline to the lease's end: a job that speaks later than that is a violation.
+    /// The time from the guard's deadline to the lease's end: a beat of a job after that is a violation.
     pub(crate) fn kill_margin(self) -> Option<Duration> {
         match self {
-            // What the protocol says of a guard that may be throttled.
+            // The protocol's kill margin for a guard that may be throttled.
             Self::CpuQuota => Some(Duration::from_millis(300)),
             Self::MemoryLimit => Some(Duration::from_millis(20)),
             Self::BrokerDeaths | Self::Remakes | Self::SlowCrowd => None,
         }
     }
 
-    /// How long a fault lasts at least: where the guard's kill is what is looked at, the lease is to run out each time.
+    /// The shortest duration of a fault: when the guard's kill is tested, the lease must run out each time.
     pub(crate) fn lasts(self) -> Duration {
         self.kill_margin().map_or(Duration::ZERO, |_| self.lease() * 3 / 2)
     }
 
-    /// What each candidate may have.
+    /// The limits of each candidate.
     pub(crate) fn limits(self) -> Limits {
         match self {
             Self::CpuQuota => Limits { processor: Some(0.5), ..Limits::default() },
@@ -115,7 +114,7 @@ impl Named {
         }
     }
 
-    /// What runs beside each job's main process, as a shell's commands.
+    /// Shell commands that run beside each job's main process.
     pub(crate) fn beside_the_job(self) -> &'static str {
         match self {
             Self::CpuQuota => "for i in 1 2; do sh -c 'while :; do :; done' & done;",
@@ -123,12 +122,12 @@ impl Named {
         }
     }
 
-    /// So many processes of the job, each in a session of its own, take memory until they are killed for it, and begin again.
+    /// The number of the job's processes that allocate memory until they are killed, and start again; each has its own session.
     pub(crate) fn leakers(self) -> usize {
         if self == Self::MemoryLimit { 3 } else { 0 }
     }
 
-    /// What all candidates share, instead of a way of its own for each: this weather.
+    /// The state of one network that all candidates share, instead of one for each.
     pub(crate) fn shared_weather(self) -> Option<Weather> {
         let late = Flow::Late(Duration::from_millis(50));
         (self == Self::SlowCrowd).then_some(Weather { there: late, back: late, ..Weather::default() })

@@ -1,4 +1,4 @@
-//! What a run is to be.
+//! The parameters of a run.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,33 +9,33 @@ use crate::fault::Fault;
 use crate::named::Named;
 use crate::slot::lease_ms;
 
-/// What a run is to be.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Orders {
     pub(crate) program: PathBuf,
     pub(crate) seed: u64,
-    /// Which of the elections it is, and of how many; the first has the brokers and the machine in its hands.
+    /// Index and number of the elections; only the first one affects the brokers and the machine.
     pub(crate) election: usize,
     pub(crate) elections: usize,
     pub(crate) duration: Duration,
     pub(crate) candidates: usize,
     pub(crate) brokers: usize,
     pub(crate) elector: Elector,
-    /// How many roles each candidate stands for.
+    /// The number of roles of each candidate.
     pub(crate) roles: usize,
-    /// For how long a leader that is to stop keeps its job running beside its successor's.
+    /// How long a leader that stops keeps its job running beside its successor's.
     pub(crate) overlap: Option<Duration>,
-    /// Each candidate runs its job once for a key, and the next one for the next key.
+    /// Each candidate runs its job once for a key, and the next one runs the next key.
     pub(crate) keys: bool,
-    /// These faults alone; all of them when there is none.
+    /// Only these faults; all of them if empty.
     pub(crate) only: Vec<Fault>,
-    /// The run, where it has a name.
+    /// The run, if it has a name.
     pub(crate) named: Option<Named>,
-    /// Mostly what changes the leader, and at a higher pace.
+    /// Mostly faults that change the leader, at a higher rate.
     pub(crate) changes: bool,
-    /// No job ends by itself, nor when it is asked to: each uses its right to the end.
+    /// No job ends by itself, nor at a stop signal: each uses its whole lease.
     pub(crate) stubborn: bool,
-    /// The mutant that is on in the program.
+    /// The program's active mutant.
     pub(crate) mutant: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl Orders {
         Duration::from_millis(longest.unwrap_or_default())
     }
 
-    /// Whether this election's faults may strike what all have: the brokers, the machine.
+    /// Whether this election's faults may affect what all share: the brokers, the machine.
     pub(crate) fn strikes_what_is_shared(&self) -> bool {
         self.election == 0
     }

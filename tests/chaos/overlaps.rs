@@ -1,4 +1,4 @@
-//! Which jobs may run at one time: none, but for what is outside the guarantee; and with `--overlap` two, for a while.
+//! Which jobs may run at the same time: none within the guarantee, and with `--overlap` two for a limited time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,31 +7,31 @@ use crate::axis::nanos;
 use crate::history::Law;
 use crate::job_run::{JobRun, Overlap};
 
-/// Why two ran at one time with `--overlap`.
+/// The reason for two jobs at the same time with `--overlap`.
 const BESIDE_ITS_SUCCESSOR: &str = "a job beside its successor's";
 
-/// By so much a busy machine may be late with the end of a job.
+/// How late a busy machine may be with the end of a job.
 const LATE: Duration = Duration::from_millis(100);
 
 impl Law {
-    /// Why these two may have run at one time for so many nanoseconds, if they may.
+    /// The reason why these two may have run at the same time for this many nanoseconds, if there is one.
     pub(crate) fn excuse(&self, a: &JobRun, b: &JobRun, together: u64) -> Option<&'static str> {
         let lease = |job_run: &JobRun| self.leases.get(job_run.slot).map_or(0, |lease| nanos(*lease));
         let earlier = if (a.generation, a.term) < (b.generation, b.term) { a } else { b };
         if a.abandoned || b.abandoned {
             Some("an abandoned job")
         } else if a.generation != b.generation {
-            // Whoever leads learns of it within two leases (assumption 4).
+            // The old leader learns of it within two leases (assumption 4).
             (together <= 2 * lease(earlier)).then_some("a topic that was made anew")
         } else {
-            // Where its supervisor reads nothing, the guard's deadline is the bound.
+            // If its supervisor reads nothing, the guard's deadline is the bound.
             let bound = lease(earlier) + nanos(LATE);
             (self.overlap.is_some() && a.term != b.term && together <= bound).then_some(BESIDE_ITS_SUCCESSOR)
         }
     }
 }
 
-/// Three that ran at one time, as what is wrong.
+/// The violations with three jobs at the same time.
 pub(crate) fn of_three(overlaps: &BTreeMap<(usize, usize), Overlap>) -> Vec<String> {
     let found = |pair| overlaps.get(&pair).filter(|overlap| overlap.excuse == Some(BESIDE_ITS_SUCCESSOR));
     let mut three = Vec::new();

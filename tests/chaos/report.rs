@@ -1,4 +1,4 @@
-//! What a run has shown, and what there is to read when it failed.
+//! The result of a run, and the files that are written after a failure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -16,21 +16,21 @@ use crate::job_run::{Counts, Overlap};
 use crate::roles::{FAIR_WITHIN, Shares};
 use crate::run::{Orders, Run};
 
-/// What may pass beside a lease until somebody leads.
+/// How long there may be no leader, beside a lease.
 const BESIDE_THE_LEASE: Duration = Duration::from_secs(3);
 
-/// What became of a run.
+/// The result of a run.
 pub(crate) struct Outcome {
-    /// Lines for a person.
+    /// Lines for the terminal.
     pub(crate) text: String,
-    /// What must not be; empty where all is well.
+    /// The violations; empty if there are none.
     pub(crate) violations: Vec<String>,
     /// From the first lead to the end, or to the first violation.
     pub(crate) took: Duration,
-    /// Where the axis and the journal are, if there is anything to look at.
+    /// The directory of the timeline and the journal, if there are any.
     pub(crate) directory: Option<PathBuf>,
     pub(crate) counts: Counts,
-    /// How often another candidate led than before.
+    /// How often the leader changed to another candidate.
     pub(crate) changes: usize,
     /// The longest time without a leader while nothing was broken.
     pub(crate) leaderless: Duration,
@@ -38,11 +38,11 @@ pub(crate) struct Outcome {
     pub(crate) latest: u64,
 }
 
-/// What the journal shows by itself.
+/// The verdicts in the journal.
 #[derive(Default)]
 struct Verdicts {
     lines: String,
-    /// Each claim's offset, and whether the law says that it took effect.
+    /// Each claim's offset, and whether it took effect under the law.
     claims: BTreeMap<u64, bool>,
     effective: usize,
 }
@@ -100,7 +100,7 @@ pub(crate) fn command_line(orders: &Orders) -> String {
     text
 }
 
-/// Judges a run that is over.
+/// Judges a finished run.
 pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
     let now = wait::now();
     let took = Duration::from_nanos(now - run.began);
@@ -134,7 +134,7 @@ pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
     for (role, history) in run.histories.iter().enumerate() {
         let gaps: Vec<_> = history.gaps().into_iter().filter(|gap| gap.0 >= run.began).collect();
         let (longest, at) = run.axis.longest_undisturbed(&gaps);
-        // Between two keys nobody leads.
+        // Between two keys there is no leader.
         if longest > bound.mul_f64(tolerance) && !broke_early && run.keys.is_none() {
             let (called, from) = (run.called(role), (at.0 - run.began) / 1_000_000);
             violations.push(format!("{called}nobody led for {longest:?} from {from} ms on, though nothing was broken"));
@@ -143,7 +143,7 @@ pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
     }
 
     let text = summary(&run, &verdicts, &violations, (leaderless, bound, load, tolerance), took);
-    // What the load alone excuses is worth a look, too.
+    // Fair shares that came late are logged even if the load explains it.
     let is_slow = run.shares.as_ref().is_some_and(|shares| shares.after > FAIR_WITHIN);
     let is_remarkable = !violations.is_empty() || leaderless > bound || is_slow;
     let directory = is_remarkable.then(|| write_down(&mut run, &verdicts, &text));
@@ -233,7 +233,7 @@ fn summary(
     text
 }
 
-/// Every record of a role's election with the law's verdict, by `neli-run watch`, which breaks no rule; and what went wrong with that.
+/// Every record of a role's election with the law's verdict, by `neli-run watch` without a mutant; and the error of that command.
 pub(crate) fn journal(run: &Run<'_>, role: usize) -> (Vec<Value>, String) {
     let kafka = run.ground.cluster().kafka();
     let mut watch = Command::new(&run.orders.program);
@@ -253,13 +253,13 @@ pub(crate) fn journal(run: &Run<'_>, role: usize) -> (Vec<Value>, String) {
     let answer = watch.output().expect("the program is there");
     let lines = String::from_utf8_lossy(&answer.stdout);
     let lines = lines.lines().map(|line| serde_json::from_str(line).expect("a line of JSON"));
-    // A silence is reported by a line that is no record.
+    // A silence is reported by a line without a record.
     let lines = lines.filter(|line: &Value| line["event"] == "record").collect();
     let error = String::from_utf8_lossy(&answer.stderr).into_owned();
     (lines, if answer.status.success() { String::new() } else { error })
 }
 
-/// What they say of claims.
+/// The verdicts on the claims.
 fn verdicts(run: &Run<'_>, role: usize) -> Verdicts {
     let (lines, error) = journal(run, role);
     let mut verdicts = Verdicts::default();
@@ -283,7 +283,7 @@ fn verdicts(run: &Run<'_>, role: usize) -> Verdicts {
     verdicts
 }
 
-/// Everything that happened on one axis, and the journal; where they are.
+/// Writes the timeline and the journals, and returns their directory.
 fn write_down(run: &mut Run<'_>, verdicts: &[Verdicts], text: &str) -> PathBuf {
     for slot in &mut run.slots {
         slot.note(&mut run.axis);
@@ -321,13 +321,13 @@ fn write_down(run: &mut Run<'_>, verdicts: &[Verdicts], text: &str) -> PathBuf {
     directory
 }
 
-/// The machine's load, averaged over a minute.
+/// The machine's load average over a minute.
 pub(crate) fn load() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").expect("/proc is mounted");
     text.split(' ').next().and_then(|first| first.parse().ok()).expect("a number")
 }
 
-/// By how much longer than on a machine that is not busy things may take.
+/// The factor by which things may take longer on a machine with this load.
 pub(crate) fn tolerance(load: f64) -> f64 {
     let cores = std::thread::available_parallelism();
     (load / cores.map_or(1.0, |cores| f64::from(u32::try_from(cores.get()).unwrap_or(1)))).max(1.0)

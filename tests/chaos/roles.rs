@@ -1,4 +1,4 @@
-//! Candidates with many roles: each role has a history of its own, and at the end all roles must be spread fairly.
+//! Candidates with many roles: each role has its own history, and at the end all roles must be spread fairly.
 
 use std::collections::HashMap;
 use std::process::{Child, Command, Stdio};
@@ -17,32 +17,33 @@ use crate::run::Run;
 use crate::slot::Slot;
 use crate::stranger::Action;
 
-/// Shares are fair so long after the last change (the protocol, "Many roles"), where nothing is kept and nobody is barred.
+/// The time within which shares are fair after the last change (docs/protocol.md, Many roles in one process), if no role is withheld and no candidate is
+/// barred.
 pub(crate) const FAIR_WITHIN: Duration = Duration::from_secs(60);
 
-/// Shares that are fair for so long stay so.
+/// Shares that were fair for this time count as stable.
 const STAYS_FAIR: Duration = Duration::from_secs(2);
 
-/// Who did not take what it was handed is given nothing for so long by whoever handed it, twice as long each time in a row.
+/// A candidate that did not take a role gets none from the one that handed it over for this time, doubled at each repetition.
 const BARRED: Duration = Duration::from_secs(60);
 
-/// What the group's choice did not take is kept from it for so long, twice as long each time in a row, and no longer than the other.
+/// A role that the group's member did not take is withheld from it for this time, doubled at each repetition, up to the bound above.
 const KEPT: Duration = Duration::from_secs(30);
 const KEPT_AT_MOST: Duration = Duration::from_secs(600);
 
-/// What was resigned is handed over only when nothing else has changed for so long, one role after the other.
+/// A role that was resigned is handed over only when nothing else has changed for this time, one role after the other.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// What became of the shares.
+/// The result of the check for fair shares.
 #[derive(Clone, Debug)]
 pub(crate) struct Shares {
-    /// How many roles each slot leads.
+    /// The number of roles that each slot leads.
     pub(crate) held: Vec<usize>,
-    /// How long after all roles were led again.
+    /// The time since all roles had leaders again.
     pub(crate) after: Duration,
-    /// How long it was allowed to take.
+    /// The allowed time.
     pub(crate) bound: Duration,
-    /// How many roles were handed over meanwhile.
+    /// The number of roles that were handed over meanwhile.
     pub(crate) moves: usize,
 }
 
@@ -57,17 +58,17 @@ impl Run<'_> {
         self.histories.iter().all(|history| history.current().is_some())
     }
 
-    /// How a role is called in what is said, where there are many.
+    /// The name of a role in messages, if there are many.
     pub(crate) fn called(&self, role: usize) -> String {
         if self.has_many_roles() { format!("role {role}: ") } else { String::new() }
     }
 
-    /// What all histories have counted so far.
+    /// The counters of all histories.
     pub(crate) fn counts(&self) -> Counts {
         self.histories.iter().fold(Counts::default(), |counts, history| counts.and(&history.counts()))
     }
 
-    /// How often another candidate led a role than before.
+    /// How often the leader of a role changed to another candidate.
     pub(crate) fn changes(&self) -> usize {
         self.histories.iter().map(History::changes).sum()
     }
@@ -84,7 +85,7 @@ impl Run<'_> {
         self.slots.iter().map(|slot| slot.handed_over).sum()
     }
 
-    /// How many roles each slot leads.
+    /// The number of roles that each slot leads.
     fn held(&self) -> Vec<usize> {
         let mut held = vec![0; self.slots.len()];
         for history in &self.histories {
@@ -95,10 +96,10 @@ impl Run<'_> {
         held
     }
 
-    /// Asks a role's leader to resign; where there are many roles, as a person would: with the program, for which nobody waits.
+    /// Asks a role's leader to resign; with many roles by the program, as an operator would, without waiting for it.
     pub(crate) fn ask_to_resign(&mut self, role: usize, leader: usize) {
         let JobRun { term, slot, .. } = self.histories[role].job_runs[leader];
-        // Whoever resigned cools off for two leases, and may be alone.
+        // A leader that resigned backs off for two leases, and may be the only candidate.
         if !self.slots.iter().any(|other| other.index != slot && other.is_able()) {
             self.disturb_for(2 * self.orders.longest_lease());
         }
@@ -112,7 +113,7 @@ impl Run<'_> {
         self.askers.push((role, resign.spawn().expect("the program is there")));
     }
 
-    /// Takes note of those who have asked, and have their answer.
+    /// Notes the requests that have been answered.
     pub(crate) fn look_at_askers(&mut self) {
         let axis = &mut self.axis;
         self.askers.retain_mut(|(role, asker): &mut (usize, Child)| {
@@ -124,7 +125,7 @@ impl Run<'_> {
         });
     }
 
-    /// Looks around until the shares are fair and stay so, for as long as that may take.
+    /// Runs the loop until the shares are fair and stay so, for at most the allowed time.
     pub(crate) fn await_fair(&mut self) {
         let from = wait::now();
         let handed_over_before = self.handed_over();
@@ -148,7 +149,7 @@ impl Run<'_> {
                 continue;
             }
             fair_since = None;
-            // A lead that is lost begins it anew: to a machine that is too busy, not for ever.
+            // A lost lead restarts the time, because a busy machine loses some; but not for ever.
             let loss = self.slots.iter().map(|slot| slot.lost_at).max().unwrap_or_default();
             let begins = loss.max(from).min(from + nanos(bound.mul_f64(tolerance(load()) - 1.0)));
             if now <= begins + nanos(bound) {
@@ -165,8 +166,8 @@ impl Run<'_> {
         }
     }
 
-    /// For how long after `from` a role may be kept from the one that is to have it, or somebody be given none: by what the journals
-    /// say of those that are there.
+    /// How long after `from` a role may be withheld from a candidate, or a candidate may get none, according to the journals of the
+    /// present candidates.
     fn excuse(&self, from: u64) -> Duration {
         let names: Vec<String> = self.slots.iter().map(Slot::name).collect();
         let mut bars: HashMap<(String, String), (u32, u64)> = HashMap::new();
@@ -218,7 +219,7 @@ impl Run<'_> {
     }
 }
 
-/// Doubled so many times.
+/// A duration doubled this many times.
 fn twice(span: Duration, times: u32) -> Duration {
     span.saturating_mul(1 << times.min(6))
 }

@@ -1,4 +1,4 @@
-//! One run: candidates, faults at random times, and the judgement.
+//! One run: candidates, faults at random times, and the checks.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -24,30 +24,30 @@ use crate::roles::Shares;
 use crate::slot::{Slot, Terms, lease_ms};
 use crate::stranger::Stranger;
 
-/// How many of the last entries of the axis are kept.
+/// The number of entries of the timeline that are kept.
 const MOST_ENTRIES: usize = 50_000;
 
-/// What was begun and is to be ended, or is to be looked at again.
+/// A task that is due later.
 #[derive(Debug)]
 pub(crate) enum Task {
-    /// A broker that was killed comes back.
+    /// Restarts a broker that was killed.
     BeginBroker(usize),
-    /// What this weather did to a slot's wires is over; what another has done to them since is not.
+    /// Removes this state from a slot's wires, unless another fault has changed it since.
     Clear(usize, Option<usize>, Weather),
     Continue(usize, Process),
     EmptyDisk(usize),
     EndHog(Vec<Child>),
-    /// What an abandoned job of a role had started is ours to kill.
+    /// Kills what an abandoned job of a role had started.
     KillAbandoned(usize, usize),
-    /// Nothing of a slot gets through to any broker from now on.
+    /// Cuts a slot off from all brokers.
     Lose(usize, Duration),
     Start(usize),
-    /// So many strange records of a role are still to come, one after another.
+    /// Writes the remaining number of strange records of a role, one after another.
     Stray(usize, u32),
     Strike(Strike),
     Term(usize),
     Thaw(usize),
-    /// A broker that was asked to go: whether it has.
+    /// Checks whether a broker that was asked to shut down has ended.
     Undertake(usize),
 }
 
@@ -57,11 +57,11 @@ pub(crate) struct Run<'a> {
     pub(crate) ground: &'a Ground,
     pub(crate) group: String,
     pub(crate) slots: Vec<Slot>,
-    /// One for each role.
+    /// One history per role.
     pub(crate) histories: Vec<History>,
     pub(crate) axis: Axis,
     pub(crate) stranger: Stranger,
-    /// What chance decides while it runs, apart from the plan.
+    /// Random decisions beside the plan.
     pub(crate) dice: Dice,
     pub(crate) agenda: BinaryHeap<(Reverse<u64>, u64)>,
     pub(crate) tasks: BTreeMap<u64, Task>,
@@ -69,28 +69,28 @@ pub(crate) struct Run<'a> {
     pub(crate) strikes: BTreeMap<Fault, u32>,
     /// Brokers that were struck, and since when they are in order again.
     pub(crate) broken: BTreeMap<usize, Option<u64>>,
-    /// The program, asking a role's leader to resign.
+    /// Processes of the program that ask a role's leader to resign.
     pub(crate) askers: Vec<(usize, Child)>,
-    /// Which key each slot's candidate runs, where they run their jobs for keys.
+    /// Which key each slot's candidate runs, with `--keys`.
     pub(crate) keys: Option<Keys>,
-    /// What became of the roles, where there are many.
+    /// The result of the check for fair shares, with many roles.
     pub(crate) shares: Option<Shares>,
-    /// Whoever leads next is ended at once.
+    /// The next leader is stopped as soon as it leads.
     pub(crate) term_at_lead: bool,
     pub(crate) violations: Vec<String>,
     pub(crate) began: u64,
     pub(crate) over: bool,
-    /// How much longer than it was to be the longest pause of this loop was: what the machine's load costs.
+    /// By how much the longest pause of this loop was too long: the cost of the machine's load.
     pub(crate) overslept: u64,
     pub(crate) lonely_since: Option<u64>,
-    /// What the wall clock of one slot is set by.
+    /// The file that sets the wall clock of one slot.
     pub(crate) clock: PathBuf,
-    /// Where the witnesses write.
+    /// The directory of the witnesses' files.
     runs: PathBuf,
     _directory: tempfile::TempDir,
 }
 
-/// Breaks things for as long as `orders` say, and judges what became of it.
+/// Injects faults according to `orders`, and judges the result.
 pub(crate) fn run(orders: &Orders, ground: &Ground) -> Outcome {
     let directory = install::scratch();
     let runs = directory.path().join("runs");
@@ -163,7 +163,7 @@ impl Run<'_> {
         for slot in 0..self.slots.len() {
             self.start(slot);
         }
-        // Many that begin at once keep each other waiting.
+        // Many elections that start at once slow each other down.
         let elections = u32::try_from(self.orders.elections).expect("a few");
         self.await_leader("nobody leads at the start", wait::PATIENCE * elections);
         self.began = wait::now();
@@ -188,7 +188,7 @@ impl Run<'_> {
         }
         self.axis.note("chaos", "no more faults");
         self.clear_up();
-        // A topic that was made anew is waited out in silence.
+        // After a topic was created again, candidates wait for a long silence.
         let patience = Duration::from_secs(62) + wait::PATIENCE;
         if self.await_leader("nobody has found back to lead", patience) {
             if self.has_many_roles() {
@@ -201,9 +201,9 @@ impl Run<'_> {
         }
     }
 
-    /// Whether there is time for what takes minutes, or it was asked for.
+    /// Whether faults that take minutes are allowed, by the run's length or by request.
     fn is_long(&self) -> bool {
-        // Terms tell runs of a key apart: the topic is not made anew.
+        // Runs of a key are told apart by their terms, so the topic is not created again.
         !self.orders.keys && (self.orders.duration >= Duration::from_secs(300) || !self.orders.only.is_empty())
     }
 
@@ -228,7 +228,7 @@ impl Run<'_> {
         self.tasks.remove(&number)
     }
 
-    /// Lets a little time pass, and looks around.
+    /// Waits a moment, and handles everything that has happened.
     pub(crate) fn look(&mut self) {
         const PAUSE: Duration = Duration::from_millis(2);
         let before = wait::now();
@@ -274,7 +274,7 @@ impl Run<'_> {
             let slot = &mut self.slots[index];
             slot.note(&mut self.axis);
             let Some(status) = slot.ended(&mut self.axis) else { continue };
-            // The job's own, which was about to fail when its candidate was told to go.
+            // The status of a job that was about to fail when its candidate was stopped.
             let is_jobs_own = self.orders.keys && status == keys::FAILURE;
             if !matches!(status, 0 | 137 | 143) && !is_jobs_own && self.orders.mutant.is_none() {
                 self.violations.push(format!("{} ended with {status}", self.slots[index].name()));
@@ -322,7 +322,7 @@ impl Run<'_> {
         self.axis.note(&slot.name(), "started");
     }
 
-    /// Looks around until somebody leads, each role where there are many; whether somebody does.
+    /// Runs the loop until there is a leader, for each role; returns whether there is one.
     fn await_leader(&mut self, otherwise: &str, patience: Duration) -> bool {
         let end = wait::after(patience);
         while !self.is_led() && self.violations.is_empty() && !self.ground.is_given_up() {

@@ -1,4 +1,4 @@
-//! A place that always has a candidate: when one is gone, another comes.
+//! A slot always has a candidate: when one ends, another is started.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -17,33 +17,33 @@ use crate::fault::Dice;
 use crate::keys::{KeyedJob, RETRIES};
 use crate::named::{Limits, Named};
 
-/// What every candidate is told.
+/// The parameters of every candidate.
 pub(crate) struct Terms<'a> {
     pub(crate) program: &'a Path,
     pub(crate) group: &'a str,
     pub(crate) elector: Elector,
-    /// The mutant that is on in it.
+    /// Its active mutant.
     pub(crate) mutant: Option<&'a str>,
-    /// The file that sets the wall clock of the candidate that has one of its own.
+    /// The file that sets the wall clock of the candidate that has its own.
     pub(crate) clock: &'a Path,
-    /// Jobs end of their own accord sooner.
+    /// Jobs end by themselves sooner.
     pub(crate) changes: bool,
-    /// No job ends by itself, nor when it is asked to.
+    /// No job ends by itself, nor at a stop signal.
     pub(crate) stubborn: bool,
-    /// The run, where it has a name.
+    /// The run, if it has a name.
     pub(crate) named: Option<Named>,
-    /// For how long a leader that is to stop keeps its job running beside its successor's.
+    /// How long a leader that stops keeps its job running beside its successor's.
     pub(crate) overlap: Option<Duration>,
-    /// The key for which the job is run once.
+    /// The key for which the job runs once.
     pub(crate) once: Option<KeyedJob>,
-    /// Where the witnesses of each role write, one directory each.
+    /// The witnesses' directories, one per role.
     pub(crate) runs: &'a Path,
 }
 
-/// The slot whose wall clock is its own.
+/// The slot that has its own wall clock.
 pub(crate) const SLOT_WITH_A_CLOCK: usize = 1;
 
-/// The leases of the slots: mostly a second, and one that waits for others as long as they lead, not as long as it would.
+/// The leases of the slots: mostly a second. One is longer, to show that a candidate waits for the leader's lease and not for its own.
 pub(crate) const LEASES_MS: [u64; 5] = [1000, 2000, 1000, 1000, 1000];
 
 /// The lease of a slot's candidates.
@@ -51,14 +51,14 @@ pub(crate) fn lease_ms(named: Option<Named>, slot: usize) -> u64 {
     named.map_or_else(|| LEASES_MS[slot], |named| u64::try_from(named.lease().as_millis()).expect("seconds"))
 }
 
-/// The witness as the job's main process, where one of many roles is told apart by its directory.
+/// The witness as the job's main process, in its role's directory.
 fn job_of_a_role(witness: &Witness, runs: &Path) -> Vec<OsString> {
     const BECOME: &str = r#"witness=$1 file=$0/$NELI_ROLE/$2; shift 2; exec "$witness" "$file" "$@""#;
     let beside = ["sh", "-c", BECOME].map(OsString::from).into_iter().chain([runs.into()]);
     beside.chain(witness.command()).collect()
 }
 
-/// The witness as the job's main process, with what runs beside it.
+/// The witness as the job's main process, with the commands that run beside it.
 fn job(witness: &Witness, beside: &str) -> Vec<OsString> {
     if beside.is_empty() {
         return witness.command();
@@ -67,16 +67,16 @@ fn job(witness: &Witness, beside: &str) -> Vec<OsString> {
     beside.into_iter().map(OsString::from).chain(witness.command()).collect()
 }
 
-/// How long either half of a candidate is let alone when the other was struck: by then it has made good for it.
+/// How long one of a candidate's two processes is spared after the other was struck: by then that one has been replaced.
 const HEALS_WITHIN: Duration = Duration::from_secs(1);
 
-/// The same where it has many guards, whose absence does not tell.
+/// The same for a candidate with many guards, whose replacement can't be observed.
 const MANY_HEAL_WITHIN: Duration = Duration::from_secs(3);
 
-/// A candidate that came so long ago can be expected to lead.
+/// A candidate that is at least this old can be expected to lead.
 const GROWN_UP: Duration = Duration::from_millis(1500);
 
-/// The halves of a candidate, of which one at a time may be out of action (assumption 3).
+/// The two processes of a candidate, of which only one at a time may be out of action (assumption 3).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Half {
     Guard,
@@ -86,35 +86,35 @@ pub(crate) enum Half {
 /// One of the slots.
 pub(crate) struct Slot {
     pub(crate) index: usize,
-    /// How many roles its candidates stand for.
+    /// The number of roles of its candidates.
     roles: usize,
     pub(crate) running: Option<Running>,
-    /// What dies as one, where that can be had.
+    /// The control group whose processes die together, if it can be had.
     machine: Option<Machine>,
-    /// How many candidates there have been.
+    /// The number of candidates so far.
     pub(crate) lives: usize,
-    /// When the present one came, or the last one went.
+    /// When the present candidate was started, or the last one ended.
     pub(crate) since: u64,
     /// SIGSTOP was sent to its supervisor.
     pub(crate) is_stopped: bool,
-    /// Which half was struck last, and when.
+    /// Which process was struck last, and when.
     struck: Option<(Half, u64)>,
-    /// How often it had led when that was last looked at.
+    /// How often it had led at the last look.
     pub(crate) leads: usize,
-    /// When a lead of its candidates was last over for another reason than that shares are to be fair.
+    /// When a lead of its candidates last ended for another reason than fair shares.
     pub(crate) lost_at: u64,
     /// How many roles its candidates have handed over for fair shares.
     pub(crate) handed_over: usize,
-    /// How many of its events are on the axis already.
+    /// How many of its events are in the timeline already.
     noted: usize,
 }
 
-/// What the file of a run is called, before its term: by its slot, and by which of the candidates there it is.
+/// The name of a run's file without the term: the slot, and the candidate's number in it.
 pub(crate) fn life_of(slot: usize, life: usize) -> String {
     format!("{slot}.{life}.")
 }
 
-/// The process that a message of the log is about, by its `(pid N)`.
+/// The pid in a log message with `(pid N)`.
 fn pid_in(message: &str) -> Option<i32> {
     let (_, rest) = message.split_once("(pid ")?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
@@ -155,7 +155,7 @@ impl Slot {
             witness = witness.with("--ignore-stop");
         }
         let lives_long = terms.named.is_some_and(Named::lives_long);
-        // One in three ends by itself, and leaves the rest of its tree behind.
+        // A third of the jobs end by themselves and leave their processes behind.
         if let Some(once) = &terms.once {
             witness =
                 witness.set("--end-ms", once.ends_after_ms).set("--status", u64::from(once.status.unsigned_abs()));
@@ -170,13 +170,13 @@ impl Slot {
             .option("--name", format!("c{}.{}", self.index, self.lives))
             .option("--stop-timeout", "300ms");
         candidate = if self.roles > 1 {
-            // A job that has ended is none that nobody runs.
+            // A job that is restarted at once leaves no period without a job.
             let at_once = candidate.option("--restart-delay", "0s").option("--restart-limit", "none");
             at_once.option("--roles", self.roles.to_string()).job(job_of_a_role(&witness, terms.runs))
         } else {
             candidate.job(job(&witness, terms.named.map_or("", Named::beside_the_job)))
         };
-        // That the default is long enough is shown with the default.
+        // This run tests that the default lease is long enough.
         if !terms.named.is_some_and(Named::is_undisturbed) {
             candidate = candidate.lease(&format!("{}ms", lease_ms(terms.named, self.index)));
         }
@@ -193,13 +193,13 @@ impl Slot {
             let library = install::stepped_clock();
             candidate = candidate.variable("LD_PRELOAD", library).variable("STEPPED_CLOCK", terms.clock);
         }
-        // One whose connections are closed by itself whenever they are idle for a moment, and by the clients' own impatience. The group
-        // takes one that holds a partition for dead every 6 s then, and what it assigns would never be at rest.
+        // One candidate whose idle connections are closed after a moment, by itself and by the clients' timeouts. With the group elector
+        // such a member would count as dead every 6 s while it holds a partition, so that roles would never come to rest.
         let keeps_its_place = self.roles > 1 && terms.elector == Elector::Group;
         if dice.chance(0.2) && !lives_long && !keeps_its_place {
             candidate = candidate.property("connections.max.idle.ms", "150").property("socket.max.fails", "1");
         }
-        // Before the next is made: it has the same name.
+        // Dropped before the next is created, which has the same name.
         self.machine = None;
         self.machine = Machine::make(&format!("{}.{}.{}", terms.group, self.index, self.lives));
         let mut enter = Vec::new();
@@ -218,7 +218,7 @@ impl Slot {
         }
         enter.extend(self.machine.iter().flat_map(Machine::enter));
         if processor.is_some() {
-            // Inherited by all: no right to real-time scheduling, whoever is root.
+            // Inherited by all processes: no right to real-time scheduling, even as root.
             enter.extend(["setpriv", "--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice"].map(str::to_owned));
         }
         let enter: Vec<&str> = enter.iter().map(String::as_str).collect();
@@ -232,7 +232,7 @@ impl Slot {
         self.running.is_some() && !self.is_stopped && self.since + nanos(GROWN_UP) < wait::now()
     }
 
-    /// Whether one half may be struck: not while the other is out of action, or may be.
+    /// Whether one process may be struck: not while the other is or may be out of action.
     pub(crate) fn can_lose(&self, half: Half) -> bool {
         let heals_within = if self.roles > 1 { MANY_HEAL_WITHIN } else { HEALS_WITHIN };
         let other_heals =
@@ -240,7 +240,7 @@ impl Slot {
         let guards = self.guards();
         let other_is_out = match half {
             Half::Guard => self.is_stopped,
-            // One that was killed has been made good for when there is another.
+            // A killed process has been replaced once there is another.
             Half::Supervisor => {
                 let has_none = self.roles == 1 && guards.is_empty();
                 self.struck.is_some() && (has_none || guards.into_iter().any(Process::is_stopped))
@@ -249,12 +249,12 @@ impl Slot {
         !(other_heals || other_is_out)
     }
 
-    /// One half is struck, or goes on only now.
+    /// Notes that a process was struck, or is continued only now.
     pub(crate) fn was_struck(&mut self, half: Half) {
         self.struck = Some((half, wait::now()));
     }
 
-    /// Takes down what it has said since.
+    /// Adds its new log lines to the timeline.
     pub(crate) fn note(&mut self, axis: &mut Axis) {
         let Some(running) = &self.running else { return };
         for event in running.history_from(self.noted) {
@@ -270,7 +270,7 @@ impl Slot {
                 fields.as_object_mut().map(|fields| fields.remove(known));
             }
             axis.note_at(event.at, &self.name(), format!("{} {fields}", event.name()));
-            // A guard that does not answer, or does not die, may be held by the kernel: where, only this moment tells.
+            // A guard that does not answer or die may be blocked in the kernel: where, can be seen only now.
             let message = event.fields.get("message").and_then(|message| message.as_str()).unwrap_or_default();
             if let Some(pid) = pid_in(message) {
                 axis.note(&self.name(), format!("{pid}: {}", waits_of(pid)));
@@ -278,7 +278,7 @@ impl Slot {
         }
     }
 
-    /// Its status, when it has ended since.
+    /// Its exit status, if it has ended.
     pub(crate) fn ended(&mut self, axis: &mut Axis) -> Option<i32> {
         let status = self.running.as_mut()?.ended()?;
         self.note(axis);
@@ -292,37 +292,37 @@ impl Slot {
         Some(status)
     }
 
-    /// How the axis calls it.
+    /// Its name in the timeline.
     pub(crate) fn name(&self) -> String {
         format!("c{}.{}", self.index, self.lives.saturating_sub(1))
     }
 
-    /// The supervisor, while there is one.
+    /// The supervisor, if it is alive.
     pub(crate) fn supervisor(&self) -> Option<Process> {
         self.running.as_ref().map(Running::process).filter(|process| process.lives())
     }
 
-    /// The guards, while there are any: one, or one for each role that is led.
+    /// The living guards: one, or one for each role that is led.
     pub(crate) fn guards(&self) -> Vec<Process> {
         let children = self.supervisor().map(Process::children).unwrap_or_default();
         children.into_iter().filter(|child| child.name().as_deref() == Some("neli-guard")).collect()
     }
 
-    /// The guard of the job whose main process is this, or any, while there is one.
+    /// The guard of the job with this main process, or any guard, if it is alive.
     pub(crate) fn guard(&self, main: Option<i32>) -> Option<Process> {
         let parent = main.and_then(Process::find).and_then(Process::parent);
         let guards = self.guards();
         guards.iter().find(|guard| Some(guard.pid) == parent).or(guards.first()).copied()
     }
 
-    /// Whether it has led anew since this was last asked.
+    /// Whether it has begun to lead since the last call.
     pub(crate) fn leads_anew(&mut self) -> bool {
         let leads = self.running.as_ref().map_or(0, |running| running.count("leading"));
         std::mem::replace(&mut self.leads, leads) < leads
     }
 
-    /// What a power cut does: all of it, at once. Where there is no control group, the job is stopped first, while both halves can still put an end to it, so
-    /// that it says nothing any more however long the rest takes here: only together may they be out of action.
+    /// Kills everything at once, as a power cut would. Without a control group the job is stopped first, while supervisor and guard could
+    /// still kill it, so that it writes nothing however long the rest takes: supervisor and guard may be out of action only together.
     pub(crate) fn kill_machine(&self) {
         let Some(supervisor) = self.supervisor() else { return };
         if let Some(machine) = &self.machine {

@@ -1,4 +1,4 @@
-//! Whoever else is at the topic: one who asks all the time whether it takes records, and one who writes what he likes.
+//! Other clients of the topic: one that keeps testing whether it stores records, and one that writes records and changes the topic.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -19,46 +19,46 @@ use rdkafka::{ClientConfig, ClientContext, Offset, TopicPartitionList};
 
 use crate::axis::nanos;
 
-/// From one question to the next.
+/// The interval between two test records.
 const ASKS_EVERY: Duration = Duration::from_millis(200);
 
-/// A topic that has taken nothing for so long was out of order.
+/// A topic that has stored nothing for this long was out of order.
 const OUTAGE: Duration = Duration::from_millis(1500);
 
-/// What is younger may not be deleted (assumption 4), and a little more, since our clock is not the broker's.
+/// Younger records may not be deleted (assumption 4); a little more, since our clock is not the broker's.
 const MAY_BE_DELETED_AFTER: Duration = Duration::from_secs(130);
 
 /// How long an action is waited for.
 const IN_THE_MEANTIME: Duration = Duration::from_secs(5);
 
-/// What a stranger can be asked to do.
+/// The actions.
 pub(crate) enum Action {
-    /// Deletes what is older than two minutes.
+    /// Deletes records older than two minutes.
     CutHead,
-    /// Writes records until there are so many; says when there are.
+    /// Writes records until the log has this length; then sends a message.
     Fill(i64, Sender<()>),
-    /// Makes this broker lead the partition.
+    /// Makes this broker the partition's leader.
     MoveLeader(usize),
-    /// Deletes the topic and makes it anew.
+    /// Deletes the topic and creates it again.
     RemakeTopic,
-    /// Deletes the topic and makes it anew, a little shorter than it was; says how long it is to be to hide that.
+    /// Deletes the topic and creates it again, slightly shorter; sends the length at which that can't be noticed.
     RemakeShorter(Sender<i64>),
-    /// Writes records into a partition, each with its key and what it says; no key, and nothing said, are possible.
+    /// Writes records into a partition, each with an optional key and payload.
     Write(usize, Vec<(Option<String>, Option<Vec<u8>>)>),
 }
 
-/// What the asking has shown of a partition.
+/// The results of the test records of a partition.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
-    /// When a record was sent that was then taken, last.
+    /// When the last record was sent that was then stored.
     last_good: Option<u64>,
-    /// Where, and when it was sent; the last few minutes.
+    /// The offsets of the last few minutes, with the times of sending.
     offsets: VecDeque<(u64, i64)>,
-    /// When the topic took nothing.
+    /// The periods in which the topic stored nothing.
     outages: Vec<(u64, u64)>,
 }
 
-/// The stranger's two threads. They end when it is dropped.
+/// The two threads. They end when this is dropped.
 pub(crate) struct Stranger {
     actions: Option<Sender<Action>>,
     said: Receiver<String>,
@@ -67,7 +67,7 @@ pub(crate) struct Stranger {
 }
 
 impl Stranger {
-    /// Begins to ask.
+    /// Starts both.
     pub(crate) fn start(kafka: &Kafka, addresses: Vec<String>, topic: &str, partitions: usize) -> Self {
         let answers = Arc::new(Mutex::new((0..partitions).map(|_| Answers::default()).collect()));
         let (actions, orders) = mpsc::channel();
@@ -78,55 +78,55 @@ impl Stranger {
         let hand =
             Hand { client: self::client(kafka), addresses, topic: topic.to_owned(), answers: Arc::clone(&answers) };
         let doer = thread::spawn(move || {
-            // Dropped with this thread: whoever asks ends after it.
+            // Dropped with this thread: the other thread ends after it.
             let _over = over;
             while let Ok(action) = orders.recv() {
                 let word = hand.perform(action).unwrap_or_else(|error| error);
-                // At the end nobody listens any more.
+                // At the end the receiver may be gone.
                 let _ = say.send(word);
             }
         });
         Self { actions: Some(actions), said, answers, threads: vec![asker, doer] }
     }
 
-    /// Asks for an action; what came of it is said later.
+    /// Requests an action; the result is reported later.
     pub(crate) fn ask(&self, action: Action) {
         let actions = self.actions.as_ref().expect("there until it is dropped");
         actions.send(action).expect("the thread listens until then");
     }
 
-    /// Has the topic deleted and made anew, a little shorter than it was, and waits for that, not for ever: how long it is to be so
-    /// that whoever heard nothing meanwhile does not notice.
+    /// Deletes the topic and creates it again, slightly shorter, and waits for that for a limited time. Returns the length at which a
+    /// candidate that was cut off meanwhile can't notice it.
     pub(crate) fn remake_shorter(&self) -> Option<i64> {
         let (done, awaited) = mpsc::channel();
         self.ask(Action::RemakeShorter(done));
         awaited.recv_timeout(IN_THE_MEANTIME).ok()
     }
 
-    /// Has records written until there are so many, and waits for that, not for ever.
+    /// Writes records until the log has this length, and waits for that for a limited time.
     pub(crate) fn fill(&self, end: i64) {
         let (done, awaited) = mpsc::channel();
         self.ask(Action::Fill(end, done));
-        // What came of it is said.
+        // The result is reported.
         let _ = awaited.recv_timeout(IN_THE_MEANTIME);
     }
 
-    /// What has come of actions since.
+    /// The results of actions since the last call.
     pub(crate) fn said(&self) -> Vec<String> {
         self.said.try_iter().collect()
     }
 
-    /// The last offset of a partition that is known to be there.
+    /// The last known offset of a partition.
     pub(crate) fn end(&self, partition: usize) -> i64 {
         self.answers()[partition].offsets.back().map_or(0, |(_, offset)| *offset)
     }
 
-    /// Whether each partition has taken a record that was sent after `since`.
+    /// Whether each partition has stored a record that was sent after `since`.
     pub(crate) fn was_taken_after(&self, since: u64) -> bool {
         self.answers().iter().all(|answers| answers.last_good.is_some_and(|good| good > since))
     }
 
-    /// When a partition took nothing, up to now.
+    /// The periods up to now in which a partition stored nothing.
     pub(crate) fn outages(&self) -> Vec<(u64, u64)> {
         let now = wait::now();
         let of_one = |answers: &Answers| {
@@ -146,7 +146,7 @@ impl Drop for Stranger {
     fn drop(&mut self) {
         self.actions = None;
         for thread in self.threads.drain(..) {
-            // One that panicked has said so.
+            // A panic has been printed.
             let _ = thread.join();
         }
     }
@@ -160,12 +160,12 @@ fn client(kafka: &Kafka) -> ClientConfig {
     client
 }
 
-/// Takes down what became of each question.
+/// Records the delivery of each test record.
 struct DeliveryContext(Arc<Mutex<Vec<Answers>>>);
 
 impl ClientContext for DeliveryContext {
     fn log(&self, _: rdkafka::config::RDKafkaLogLevel, _: &str, _: &str) {
-        // That brokers go away is what all of this is about.
+        // Disconnected brokers are expected here.
     }
 
     fn error(&self, _: rdkafka::error::KafkaError, _: &str) {}
@@ -186,7 +186,7 @@ impl ProducerContext for DeliveryContext {
         }
         answers.last_good = answers.last_good.max(Some(*sent));
         if answers.offsets.back().is_some_and(|(_, last)| *last > message.offset()) {
-            // The topic was made anew.
+            // The topic was created again.
             answers.offsets.clear();
         }
         answers.offsets.push_back((*sent, message.offset()));
@@ -196,7 +196,7 @@ impl ProducerContext for DeliveryContext {
     }
 }
 
-/// Writes a record into each partition under a key of its own, again and again.
+/// Writes a record with its own key into each partition, again and again.
 fn ask(client: &ClientConfig, topic: &str, answers: Arc<Mutex<Vec<Answers>>>, over: &Receiver<()>) {
     let partitions = answers.lock().expect("no panic while it was locked").len();
     let producer: ThreadedProducer<DeliveryContext> =
@@ -204,13 +204,13 @@ fn ask(client: &ClientConfig, topic: &str, answers: Arc<Mutex<Vec<Answers>>>, ov
     while over.recv_timeout(ASKS_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
         for partition in 0..partitions {
             let record = BaseRecord::with_opaque_to(topic, Box::new(wait::now())).partition(number(partition));
-            // A full queue is an outage, too.
+            // A full queue counts as an outage as well.
             let _ = producer.send(record.key("probe").payload(""));
         }
     }
 }
 
-/// Does what the stranger is asked for.
+/// Performs the actions.
 struct Hand {
     client: ClientConfig,
     addresses: Vec<String>,
@@ -218,7 +218,7 @@ struct Hand {
     answers: Arc<Mutex<Vec<Answers>>>,
 }
 
-/// A partition, as Kafka counts.
+/// A partition's number in Kafka's type.
 fn number(partition: usize) -> i32 {
     i32::try_from(partition).expect("a few")
 }
@@ -234,7 +234,7 @@ impl Hand {
             Action::RemakeShorter(done) => self.remake_shorter(&done),
             Action::Fill(end, done) => {
                 let word = self.fill(end);
-                // Whoever waits no longer does not listen.
+                // The receiver may have stopped waiting.
                 let _ = done.send(());
                 word
             }
@@ -250,7 +250,7 @@ impl Hand {
             let mut record = BaseRecord::with_opaque_to(&self.topic, Box::new(0)).partition(number(partition));
             record.key = key.as_deref();
             record.payload = payload.as_deref();
-            // What can't be sent now is not missed.
+            // A record that can't be sent now is dropped.
             let _ = producer.send(record);
             let payload = payload.as_deref().map(|bytes| String::from_utf8_lossy(&bytes[..bytes.len().min(200)]));
             let _ = write!(text, " {key:?}: {payload:?}");
@@ -289,7 +289,7 @@ impl Hand {
         Ok(format!("{made}; {filled}"))
     }
 
-    /// Records under a key of their own, so that the log is so long.
+    /// Writes records with their own key until the log has this length.
     fn fill(&self, to: i64) -> Result<String, String> {
         let kafka = Kafka::at(&self.addresses.join(","));
         let missing = to - harness::journal::end(&kafka, &self.topic);
@@ -308,14 +308,14 @@ impl Hand {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let deleted = runtime.block_on(self.admin().delete_topics(&[&self.topic], &AdminOptions::new()));
         deleted.map_err(|error| format!("deleted no topic: {error}"))?;
-        // The deletion is decided: if there is a topic of that name now, a candidate has made it, and may have done so at once.
+        // The deletion has been decided: if there is a topic of that name now, a candidate has created it, possibly at once.
         let replicas = self.addresses.len().min(3);
         let in_sync = if replicas == 3 { "2" } else { "1" };
         let settings = [("min.insync.replicas", in_sync), ("message.timestamp.type", "LogAppendTime")];
         let partitions = number(self.answers.lock().expect("no panic while it was locked").len());
         match kafka.try_create_replicated_topic(&self.topic, partitions, number(replicas), &settings) {
             Ok(()) => Ok("made the topic anew".to_owned()),
-            // Candidates make a topic that is missing.
+            // Candidates create a missing topic.
             Err(RDKafkaErrorCode::TopicAlreadyExists) => {
                 Ok("deleted the topic, which a candidate has made anew".to_owned())
             }

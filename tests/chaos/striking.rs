@@ -1,4 +1,4 @@
-//! How each fault is brought about.
+//! How each fault is injected.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -39,7 +39,7 @@ impl Run<'_> {
         self.bring_about(&strike, index, leader);
     }
 
-    /// Brings the fault about, at this slot; `leader` is the run of the role's leader.
+    /// Injects the fault at this slot; `leader` is the run of the role's leader.
     fn bring_about(&mut self, strike: &Strike, index: usize, leader: Option<usize>) {
         let Strike { fault, lasts, broker, degree, role, .. } = *strike;
         let main = leader.map(|job_run| self.histories[role].job_runs[job_run].main);
@@ -76,7 +76,7 @@ impl Run<'_> {
             Fault::MoveLeader => broker.into_iter().for_each(|broker| self.stranger.ask(Action::MoveLeader(broker))),
             Fault::Refuse => self.change_weather(index, broker, Weather { refuses: true, ..Weather::default() }, lasts),
             Fault::RemakeTopic => self.remake_topic(),
-            // All partitions at once would have to be as long as they were.
+            // With many roles all partitions would need their old length.
             Fault::RemakeUnnoticed if self.has_many_roles() => self.remake_topic(),
             Fault::RemakeUnnoticed => self.remake_unnoticed(),
             Fault::Reset => self.wires(broker).into_iter().for_each(|broker| {
@@ -91,7 +91,7 @@ impl Run<'_> {
             Fault::ShutDownBroker => self.shut_down_broker(strike),
             Fault::StepClock => self.step_clock(degree),
             Fault::Strays => self.stray(role, index),
-            // Its supervisor makes it go on at once.
+            // Its supervisor continues it at once.
             Fault::StopGuard => send(slot.guard(main), Signal::SIGSTOP),
             Fault::StopSupervisor => {
                 if let Some(supervisor) = slot.supervisor() {
@@ -103,7 +103,7 @@ impl Run<'_> {
             Fault::Term => self.perform(Task::Term(index)),
             Fault::TermAtLead => {
                 for slot in &mut self.slots {
-                    // What it led so far is no news.
+                    // Resets the counter, so that only new leads count.
                     let _ = slot.leads_anew();
                 }
                 self.term_at_lead = true;
@@ -113,7 +113,7 @@ impl Run<'_> {
         }
     }
 
-    /// Nothing of it is left, and if that took a moment in which the job went on without either half, it counts as abandoned.
+    /// Kills a whole candidate. If the job went on for a moment without supervisor and guard, the run counts as abandoned.
     fn kill_machine(&mut self, index: usize) {
         self.slots[index].kill_machine();
         let life = self.slots[index].lives.saturating_sub(1);
@@ -134,13 +134,13 @@ impl Run<'_> {
         }
     }
 
-    /// Supervisor and guards at once; whatever they leave is outside the guarantee, but for the main process.
+    /// Kills supervisor and guards at once; the job's processes except the main process are then outside the guarantee.
     fn abandon_job(&mut self, index: usize) {
         let slot = &self.slots[index];
         let Some(supervisor) = slot.supervisor().filter(|_| !slot.guards().is_empty()) else { return };
         let life = slot.lives.saturating_sub(1);
         self.histories.iter_mut().for_each(|history| history.abandon(index, life));
-        // Stopped first, the supervisor before the guards, whom it would make go on: neither sees the other die.
+        // The supervisor is stopped first, because it would continue the guards: so none sees the other die.
         supervisor.signal(Signal::SIGSTOP);
         let guards = slot.guards();
         for guard in &guards {
@@ -160,9 +160,9 @@ impl Run<'_> {
         }
     }
 
-    // ---- the network ----------------------------------------------------------------------------------------------
+    // ---- network --------------------------------------------------------------------------------------------------
 
-    /// Where a direction is spared, it stays as bad as it is.
+    /// Changes the state of a slot's wires. A direction that this fault does not affect keeps its state.
     pub(crate) fn change_weather(&mut self, slot: usize, broker: Option<usize>, weather: Weather, lasts: Duration) {
         let worse = |flow, before| if flow == Flow::Open { before } else { flow };
         for broker in self.wires(broker) {
@@ -180,16 +180,16 @@ impl Run<'_> {
         self.after(lasts, Task::Clear(slot, broker, weather));
     }
 
-    /// From one broker alone, whichever is the one that matters.
+    /// Cuts the slot off from one broker.
     fn cut_off(&mut self, slot: usize, broker: Option<usize>, strike: &Strike) {
         if let Some(broker) = broker.filter(|broker| *broker < self.orders.brokers) {
             self.change_weather(slot, Some(broker), cut(strike.degree), strike.lasts);
         }
     }
 
-    /// Answers come late, but in time, and then nothing gets through any more: the hour of whoever counts from the answer.
+    /// Delays answers within the lease, and then cuts the connection: reveals a lease that is counted from the answer.
     fn fade(&mut self, slot: usize, strike: &Strike) {
-        // An answer may wait for the one before: twice that, and half a beat's time, is still less than a lease.
+        // An answer may wait for the one before: even twice this delay plus half a heartbeat interval is less than a lease.
         let late = Flow::Late(Duration::from_millis(250) + Duration::from_millis(150).mul_f64(strike.degree));
         let (before, lasts) = (Duration::from_secs(1), strike.lasts.max(Duration::from_millis(2500)));
         self.change_weather(slot, None, Weather { back: late, ..Weather::default() }, before + lasts);
@@ -202,8 +202,8 @@ impl Run<'_> {
 
     // ---- brokers --------------------------------------------------------------------------------------------------
 
-    /// The broker that is struck, unless it is broken, or another is: two at a time only now and then, since most of the
-    /// time the cluster is to be able to go on.
+    /// The broker to strike, unless it or another one is broken: two at a time only rarely, since the cluster must be able to continue
+    /// most of the time.
     fn broker_to_break(&mut self, strike: &Strike) -> Option<usize> {
         let index = strike.broker.unwrap_or(strike.slot % self.orders.brokers);
         let spared = self.broken.contains_key(&index) || (!self.broken.is_empty() && strike.degree < 0.9);
@@ -236,7 +236,7 @@ impl Run<'_> {
             if !self.ground.is_whole(&self.group) {
                 return self.axis.note("chaos", "no broker is killed: not every replica is in sync");
             }
-            // Longer than the others wait for it.
+            // Longer than the other brokers wait for it.
             let strike = Strike { lasts: Duration::from_secs(16), ..*strike };
             return self.kill_broker_for(&strike);
         }
@@ -246,7 +246,7 @@ impl Run<'_> {
     fn kill_broker_for(&mut self, strike: &Strike) {
         if let Some(index) = self.broker_to_break(strike) {
             self.ground.cluster_to_change().broker(index).end();
-            // A single one takes the whole Kafka with it.
+            // A single broker takes the whole Kafka down.
             let alone = self.orders.brokers == 1;
             let pause = if alone { strike.lasts / 10 } else { strike.lasts };
             self.disturb_all_for(pause);
@@ -261,31 +261,31 @@ impl Run<'_> {
         }
     }
 
-    // ---- strangers ------------------------------------------------------------------------------------------------
+    // ---- other clients ----------------------------------------------------------------------------------------------
 
     fn lie(&mut self, strike: &Strike) {
-        // None that could still be current: a word on that would be forged.
+        // A record about the current term would be a forged beat or release, which is out of scope.
         let role = strike.role;
         let earlier = self.histories[role].job_runs.iter().rev().nth(3).map(|job_run| job_run.term);
         let lie = lies::lie((&self.group, self.orders.overlap), role, strike.degree, self.stranger.end(role), earlier);
-        // A claim that takes effect stops the election for its lease, and leads to nothing (assumption 5).
+        // A forged claim that takes effect blocks the election for its lease (assumption 5).
         self.disturb_for(Duration::from_millis(lies::LEASE_MS));
         self.stranger.ask(Action::Write(role, lie));
     }
 
     fn remake_topic(&mut self) {
-        // Everybody waits out the longest lease that there may be.
+        // All candidates wait for the longest possible lease.
         self.disturb_for(Duration::from_secs(66));
         self.histories.iter_mut().for_each(|history| history.topic_was_remade(wait::now()));
         self.stranger.ask(Action::RemakeTopic);
     }
 
-    /// The leader hears nothing until a candidate that never knew the old topic leads in the new one, and that is longer than the old
-    /// one was: to the leader's offsets, nothing has happened.
+    /// Cuts the leader off until a new candidate, which never knew the old topic, leads in the new one, and that is longer than the old
+    /// one was: then the leader's offsets seem to continue.
     fn remake_unnoticed(&mut self) {
         let Some(job_run) = self.histories[0].current() else { return };
         let leader = self.histories[0].job_runs[job_run].slot;
-        // What is noticed all the same is waited out as ever.
+        // If it is noticed all the same, all candidates wait for the longest possible lease.
         self.disturb_for(Duration::from_secs(66));
         for broker in 0..self.orders.brokers {
             self.ground.wire(self.orders, leader, broker, |wire| wire.set(both(Flow::Held)));
@@ -295,7 +295,7 @@ impl Run<'_> {
         self.histories[0].topic_was_remade(wait::now());
         if let Some(longer) = self.stranger.remake_shorter() {
             let end = wait::after(self.orders.longest_lease() / 2);
-            // Started again by itself it might come too late.
+            // If the loop started it, it might come too late.
             while self.slots[newcomer].running.is_some() && wait::now() < end {
                 self.look();
             }
@@ -320,14 +320,14 @@ impl Run<'_> {
         self.perform(Task::Stray(role, RECORDS));
     }
 
-    // ---- the machine ----------------------------------------------------------------------------------------------
+    // ---- machine ----------------------------------------------------------------------------------------------------
 
     fn hog(&mut self, strike: &Strike) {
         self.disturb_all_for(strike.lasts);
         self.after(strike.lasts, Task::EndHog((0..4).map(|_| burn()).collect()));
     }
 
-    /// Days forwards and back, and now and then what is right.
+    /// Sets the clock days forward or back, and sometimes to the right time.
     fn step_clock(&mut self, degree: f64) {
         const SECONDS: [i32; 6] = [3_600, -3_600, 864_000, -86_400, 7, 0];
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "one of six")]
@@ -336,7 +336,7 @@ impl Run<'_> {
         self.axis.note("chaos", format!("the wall clock of slot {SLOT_WITH_A_CLOCK} is {by:+} s"));
     }
 
-    /// As [`Self::disturb_for`], where every election feels it.
+    /// Like [`Self::disturb_for`], for all elections.
     fn disturb_all_for(&mut self, span: Duration) {
         let now = wait::now();
         self.ground.disturb(now, now + nanos(span));
@@ -348,7 +348,7 @@ impl Run<'_> {
     }
 }
 
-/// The half of a candidate that a fault puts out of action, where it lets the other alone.
+/// The process of a candidate that a fault puts out of action while it spares the other.
 fn half_of(fault: Fault) -> Option<Half> {
     if [Fault::KillGuard, Fault::StopGuard].contains(&fault) {
         Some(Half::Guard)
@@ -363,7 +363,7 @@ fn send(process: Option<Process>, signal: Signal) {
     }
 }
 
-/// Keeps a processor busy until it is killed.
+/// A process that keeps a processor busy until it is killed.
 fn burn() -> Child {
     let mut hog = Command::new("setpriv");
     hog.args(["--pdeathsig", "KILL", "--", "sh", "-c", "while :; do :; done"]);
@@ -374,7 +374,7 @@ fn both(flow: Flow) -> Weather {
     Weather { there: flow, back: flow, ..Weather::default() }
 }
 
-/// In one direction or both; what was on its way comes late, or never.
+/// A cut of one direction or both; bytes in transit arrive late or never.
 fn cut(degree: f64) -> Weather {
     let flow = if degree * 10.0 % 1.0 < 0.6 { Flow::Held } else { Flow::Lost };
     match degree {

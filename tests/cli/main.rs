@@ -1,4 +1,4 @@
-//! Bad input: each is refused before anything is joined, with one line that names the option, the value and the bound.
+//! Invalid command lines: each is refused before the group is joined, with one line that names the option, the value and the bound.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,7 +9,7 @@ mod process;
 mod properties;
 mod values;
 
-/// What a run needs, so that the case alone is wrong.
+/// The arguments that a run needs, so that only the tested one is wrong.
 const WHOLE: &[&str] = &["--group", "g", "--brokers", "localhost:9092", "--", "true"];
 
 #[test]
@@ -71,7 +71,7 @@ fn a_misplaced_argument_gets_a_hint() {
         "man nothing",
         "nothing: must be one of status, list, watch, history, resign, end, forget, assert, doctor, broker, completions, man",
     );
-    // Later options are not accepted before they do something.
+    // An option is not accepted before it is implemented.
     refused("-g g --rolls 2 -- true", "--rolls: no such option; did you mean --roles?");
 }
 
@@ -109,7 +109,8 @@ fn a_variable_is_named_when_it_is_wrong_and_loses_against_its_option() {
     );
     let log = "NELI_RUN_LOG_FILE=/no/such/log: can't be opened: no such file or directory";
     refused(&[("NELI_RUN_LOG_FILE", "/no/such/log")], WHOLE, log);
-    // An empty one is not set, and the command line wins: over its own variable, and over its rival's.
+    // An empty variable counts as unset. The command line takes precedence over an option's own variable, and over that of a conflicting
+    // option.
     refused(&[("NELI_RUN_LEASE", "")], &whole(&["--wait", "x"]), WAIT);
     refused(&[("NELI_RUN_LEASE", "1ms")], &whole(&["--lease", "5s", "--wait", "x"]), WAIT);
     refused(&[("NELI_RUN_EMBEDDED", "1")], &whole(&["--wait", "x"]), WAIT);
@@ -127,7 +128,7 @@ fn help_is_an_option_and_no_subcommand() {
     }
 }
 
-/// The modes in which `neli-run` starts itself take a sealed file in memory, which nobody can type.
+/// The modes in which `neli-run` starts itself read a sealed file in memory, which can't be given by a user.
 #[test]
 fn a_hidden_mode_cannot_be_typed() {
     let directory = tempfile::tempdir().unwrap();
@@ -152,7 +153,7 @@ fn a_hidden_mode_cannot_be_typed() {
     assert!(!Path::new(place).exists());
 }
 
-/// As coreutils do: what can't be written is an error; a reader that has gone is none.
+/// As with coreutils, a write error is an error, but a reader that has gone is not.
 #[test]
 fn a_full_stdout_is_an_error() {
     for arguments in [
@@ -197,7 +198,7 @@ fn help_and_version_are_printed_to_be_read() {
     }
 }
 
-/// What a subcommand does not do is not in its help, and what it needs is.
+/// A subcommand's help has exactly the options that it uses.
 #[test]
 fn the_short_help_of_each_subcommand_is_its_own() {
     let help = |words: &[&str]| String::from_utf8(run(&[words, &["-h"]].concat()).stdout).unwrap();
@@ -216,7 +217,7 @@ fn the_short_help_of_each_subcommand_is_its_own() {
     assert!(!help(&["list"]).contains("(required)") && !help(&["doctor"]).contains("(required)"));
 }
 
-/// The line, split at spaces, is refused with that line and 125.
+/// Asserts that the arguments (split at spaces) are refused with this line and status 125.
 fn refused(arguments: &str, line: &str) {
     let arguments: Vec<&str> = arguments.split(' ').filter(|argument| !argument.is_empty()).collect();
     let output = run(&arguments);
@@ -224,7 +225,7 @@ fn refused(arguments: &str, line: &str) {
     assert_eq!(output.status.code(), Some(125), "{arguments:?}");
 }
 
-/// The option's value is refused, and nothing else is wrong.
+/// Asserts that the option's value is refused, while everything else is right.
 fn refused_value(option: &str, value: &str, why: &str) {
     let output = run(&whole(&[&format!("--{option}={value}")]));
     let line = one_line(&output);
@@ -232,8 +233,8 @@ fn refused_value(option: &str, value: &str, why: &str) {
     assert_eq!(output.status.code(), Some(125));
 }
 
-/// The line that lacks nothing, with these arguments before it; one that is given twice counts as it stands last, so that
-/// `--group` and `--brokers` of the case take the place of those.
+/// A complete command line with these arguments in front. If an option is given twice, the last one counts, so that `--group` and
+/// `--brokers` of the case take precedence.
 fn whole<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     let given = |option: &str| arguments.iter().any(|argument| argument.starts_with(option));
     let mut whole = arguments.to_vec();
@@ -260,7 +261,7 @@ fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// What was said, which is one line on stderr, and nothing on stdout.
+/// The output, which must be one line on stderr and nothing on stdout.
 fn one_line(output: &Output) -> String {
     let text = String::from_utf8(output.stderr.clone()).unwrap();
     assert!(output.stdout.is_empty(), "{text}");

@@ -1,4 +1,4 @@
-//! What the process is refused for: a command that can't be run, a limit that is too low.
+//! Refusals for reasons of the process: a command that can't be executed, a limit that is too low.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
@@ -36,7 +36,7 @@ fn a_command_that_is_not_found_is_quoted_as_written() {
     refused(&["FOO=hunter2", "env"], "FOO=..: not found; to set a variable for the job: -- env FOO=.. env");
 }
 
-/// All at once, a line each, where the start tells the first alone.
+/// `doctor` reports all of them in one run, one line each, while a start reports only the first.
 #[test]
 fn a_doctor_tells_all_that_fails() {
     let words = ["doctor", "-b", "127.0.0.1:1", "-g", "g", "--timeout", "300ms", "--", "no-such-command"];
@@ -62,7 +62,7 @@ fn a_doctor_tells_all_that_fails() {
 
 const LIMIT: &str = "open-files     32 open files are too few (ulimit -n): neli-run needs at least 64";
 
-/// Where no broker tells how many there are.
+/// No broker tells the number of partitions here.
 #[test]
 fn a_doctor_prints_how_a_topic_is_made() {
     let output = run(&["doctor", "--print-topic", "-g", "g", "-b", "127.0.0.1:1", "--timeout", "300ms"]);
@@ -89,13 +89,13 @@ fn a_limit_of_the_process_that_is_too_low_is_named() {
     }
 }
 
-/// Processes are counted a user, and root's not at all: so it takes a user who has no others.
+/// The limit counts a user's processes, and does not apply to root: so the test needs a user without other processes.
 #[test]
 fn a_limit_of_the_user_that_is_too_low_is_named() {
     let stranger = if nix::unistd::geteuid().is_root() {
         "setpriv --reuid=65534 --regid=65534 --clear-groups"
     } else {
-        // In a user namespace the count begins anew, from Linux 5.14 on.
+        // In a user namespace the count starts at 0, from Linux 5.14 on.
         "unshare --user --map-current-user"
     };
     let is_possible = Command::new("sh").args(["-c", &format!("exec {stranger} true")]).output();
@@ -108,7 +108,7 @@ fn a_limit_of_the_user_that_is_too_low_is_named() {
     }
 }
 
-/// Runs a command line behind a shell's `limit`.
+/// Runs a command line behind a shell's `ulimit`.
 fn run_behind(limit: &str, words: &[&str]) -> Output {
     let script = format!(r#"{limit}; exec "$@""#);
     let mut limited = Command::new("sh");

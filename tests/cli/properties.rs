@@ -1,4 +1,4 @@
-//! librdkafka's properties: which are refused, and that none shows a secret.
+//! librdkafka's properties: invalid ones are refused, and no message shows a secret.
 
 use crate::{WHOLE, command, one_line, refused, refused_value, run, whole};
 
@@ -61,7 +61,7 @@ fn a_property_is_one_that_librdkafka_takes() {
     );
 }
 
-/// What librdkafka was built without is asked for by the name of the feature.
+/// A property that this build of librdkafka lacks is refused with the name of the feature.
 #[test]
 fn a_property_that_needs_another_build_says_which() {
     let features = [neli_run::features::GSSAPI, neli_run::features::OIDC, neli_run::features::SSL];

@@ -1,4 +1,4 @@
-//! Values of options, each with its bounds.
+//! Values of options and their bounds.
 
 use crate::{one_line, refused, refused_value, run, whole};
 

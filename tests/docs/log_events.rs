@@ -1,11 +1,11 @@
-//! The log's events as a table: drawn from the comments and attributes of `src/report/log/event.rs`, so that no event or field is missing.
+//! The table of log events, made from the comments and attributes of `src/report/log/event.rs`, so that no event or field is missing.
 
 use std::fmt::Write;
 use std::fs;
 
 use super::root;
 
-/// A field, or an event, as far as its lines were read.
+/// A field or an event while its lines are being read.
 #[derive(Default)]
 struct Item {
     comment: String,
@@ -17,7 +17,7 @@ impl Item {
         self.attributes.contains("#[serde(skip)]")
     }
 
-    /// Its name in JSON.
+    /// Its name in the JSON.
     fn name<'a>(&'a self, name: &'a str) -> &'a str {
         let renamed = self.attributes.split_once("rename = \"").and_then(|(_, rest)| rest.split('"').next());
         renamed.unwrap_or(name)
@@ -28,7 +28,7 @@ impl Item {
     }
 }
 
-/// The rows: an event, and below it its fields.
+/// The rows: an event, and its fields below it.
 pub(super) fn table() -> String {
     let source = fs::read_to_string(root("src/report/log/event.rs")).unwrap();
     let (_, body) = source.split_once("pub enum Event {\n").unwrap();
@@ -66,7 +66,7 @@ fn meaning(comment: &str) -> String {
     comment.trim_end_matches('.').replace('|', "\\|")
 }
 
-/// `JobExited` as the log says it.
+/// `JobExited` in snake case, as in the log.
 fn snake(name: &str) -> String {
     let mut snake = String::new();
     for c in name.chars() {
@@ -78,7 +78,7 @@ fn snake(name: &str) -> String {
     snake
 }
 
-/// What a type is as JSON.
+/// The JSON type of a Rust type.
 fn json(kind: &str) -> &'static str {
     match kind {
         "bool" => "flag",

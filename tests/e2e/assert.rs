@@ -1,4 +1,4 @@
-//! `assert`: whether a job may act still, inside it by its lease, outside it by the journal.
+//! `assert`: whether a job may still act. Inside the job it reads the lease descriptor, elsewhere the journal.
 
 use std::fs;
 use std::process::Command;
@@ -12,11 +12,11 @@ use nix::sys::signal::Signal;
 
 use crate::{PROGRAM, election};
 
-/// What a job's shell says, a line for each of these commands, and then waits for its end.
+/// The lines that a job's shell prints for these commands; it then runs until the test ends it.
 fn job(election: &TestElection, script: &str) -> Vec<String> {
     let file = election.directory().join("told");
     let script = format!("{{ {script}; echo end; }} > {} 2>&1; exec sleep 1000", file.display());
-    // As variables the job has them, too.
+    // The job gets them as environment variables as well.
     let candidate = election.candidate().lease("10s").variable("NELI_RUN_GROUP", &election.group);
     let candidate = candidate.variable("NELI_RUN_BROKERS", Kafka::shared().address());
     let mut run = candidate.job(["bash", "-c", &script]).start();
@@ -27,7 +27,7 @@ fn job(election: &TestElection, script: &str) -> Vec<String> {
     fs::read_to_string(&file).expect("it is there").lines().map(str::to_owned).collect()
 }
 
-/// No Kafka is asked: the one that its variables name does not exist.
+/// Inside the job no Kafka is asked: the one that the variables name does not exist.
 #[test]
 fn inside_a_job_its_lease_tells() {
     let election = election(Elector::Log);
@@ -48,7 +48,8 @@ fn inside_a_job_its_lease_tells() {
     assert!(object["left_ms"].as_u64().is_some_and(|left| (1..=10_000).contains(&left)), "{object}");
 }
 
-/// Some languages close what they did not open in their children; and a number may have become another file's.
+/// Some languages close inherited descriptors in their child processes, and the number of the lease descriptor may then belong to another
+/// file.
 #[test]
 fn where_the_descriptor_is_not_the_lease_the_journal_tells() {
     let election = election(Elector::Log);
@@ -61,7 +62,7 @@ fn where_the_descriptor_is_not_the_lease_the_journal_tells() {
     }
 }
 
-/// Options of a command line are no variables: the job's children do not have them.
+/// Options of a command line are not environment variables: the job's children do not have them.
 #[test]
 fn without_the_descriptor_and_the_variables_it_says_what_was_closed() {
     let election = election(Elector::Log);
@@ -76,7 +77,7 @@ fn without_the_descriptor_and_the_variables_it_says_what_was_closed() {
     assert!(printed[0].contains("--group is required") && printed[1] == "125", "{printed:?}");
 }
 
-/// A job of an older term, or one that outlived its supervisor's right, is told so.
+/// `assert` fails in a job of an older term, and in a job that outlived its lease.
 #[test]
 fn outside_a_job_the_journal_tells_of_each_term() {
     let election = election(Elector::Log);

@@ -1,4 +1,4 @@
-//! A candidate whose runs fail leaves a vacancy to the others for longer and longer.
+//! A candidate whose runs fail leaves a vacancy to the others for longer and longer times.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use crate::{election, with_both_electors};
 
 with_both_electors! {
-    /// Whose runs failed does not lead again as long as somebody else stands by, whomever the group would choose.
+    /// A candidate whose runs failed does not lead again while another stands by, whichever member the group chooses.
     fn the_others_lead_first(elector) {
         let election = election(elector);
         let mut failing = failing(&election).start();
@@ -25,7 +25,7 @@ with_both_electors! {
         resign(&election, term);
         let (first, next) = crate::await_leader(&mut others);
         election.await_witness(next);
-        // Its cool-off is over now: another leads.
+        // Its back-off is over now, but the other candidate leads.
         resign(&election, next);
         let second = &mut others[1 - first];
         election.await_witness(second.await_lead());
@@ -33,7 +33,7 @@ with_both_electors! {
         election.close(others.into_iter().chain([failing]));
     }
 
-    /// Alone it leads again after the back-off: 500 ms, doubled by each failed run, and not much more.
+    /// A lone candidate leads again after its back-off (500 ms, doubled by each failed run), and not much later.
     fn alone_it_waits_no_longer_than_that(elector) {
         let election = election(elector);
         let mut failing = failing(&election).lease("1s").start();
@@ -45,14 +45,14 @@ with_both_electors! {
         let next = failing.await_event("leading");
         let waited = Duration::from_nanos(next.at - released.at);
         let back_off = Duration::from_millis(500) * 2_u32.pow(u32::try_from(failed).expect("a few") - 1);
-        // A line of the log comes to us a little after the event.
+        // The test reads a log line slightly after the event.
         assert!(waited + Duration::from_millis(500) > back_off, "{waited:?} after {failed} failed runs");
         assert!(waited < back_off + Duration::from_secs(10), "{waited:?} after {failed} failed runs");
         election.close([failing]);
     }
 }
 
-/// A candidate each of whose runs ends with 1, the later ones after longer and longer delays.
+/// A candidate whose runs all end with 1, each after a longer delay than the one before.
 fn failing(election: &TestElection) -> Candidate {
     let candidate = election.candidate().job(["sh", "-c", "exit 1"]).option("--restart", "always");
     candidate.option("--restart-delay", "100ms").option("--restart-limit", "none")

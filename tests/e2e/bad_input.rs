@@ -1,4 +1,4 @@
-//! What Kafka refuses for good, and what we refuse of Kafka: status 125, one line, and nothing joined.
+//! Errors of Kafka that are final, and topics that a candidate refuses: status 125, one line, and no group is joined.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use nix::sys::signal::Signal;
 
 use crate::{PROGRAM, bare, election, with_both_electors};
 
-/// The Kafka that asks who one is: the shared one, or, where that is not ours, a broker for this test.
+/// A Kafka with a listener that requires a login: the shared one or, if that is not ours, a broker for this test.
 pub(crate) struct Guarded {
     /// An election on it.
     pub(crate) election: TestElection,
-    /// Where whoever comes may do everything.
+    /// The listener where every client may do everything.
     pub(crate) plain: Kafka,
-    /// Where one must log in.
+    /// The listener that requires a login.
     pub(crate) address: String,
     _broker: Option<Broker>,
 }
@@ -38,7 +38,7 @@ impl Guarded {
         Self { election: TestElection::new(PROGRAM, &plain, elector), plain, address, _broker: Some(broker) }
     }
 
-    /// On a broker for this test, to which candidates come by this wire.
+    /// A broker for this test, which candidates reach through a wire.
     pub(crate) fn behind_a_wire(elector: Elector, network: &Network) -> (Self, Wire) {
         let (broker, wire, address) = Broker::behind_a_wire(network);
         let plain = broker.kafka();
@@ -47,7 +47,7 @@ impl Guarded {
         (guarded, wire)
     }
 
-    /// A candidate that logs in; the last `--brokers` wins.
+    /// A candidate that logs in. (If `--brokers` is given twice, the last one counts.)
     pub(crate) fn candidate(&self, elector: Elector, properties: &[(String, String)]) -> Candidate {
         let candidate = bare().option("--group", &self.election.group).option("--brokers", &self.address);
         let candidate = candidate.option("--elect", elector.name()).job(self.election.witness().command());
@@ -59,7 +59,7 @@ impl Guarded {
     }
 }
 
-/// Refused: 125, and one line that says why, in these words among others.
+/// Asserts that the candidate was refused: status 125, and one line that contains these words.
 pub(crate) fn assert_refused(mut run: Running, words: &[&str]) {
     assert_eq!(run.status(), 125, "{run:?}");
     let errors = run.events("error");
@@ -80,7 +80,7 @@ with_both_electors! {
         assert_refused(run, &["authentication"]);
     }
 
-    /// Without a login, where one is expected: the broker closes the connection, and says nothing.
+    /// A client that does not log in where a login is required: the broker closes the connection without an answer.
     fn no_credentials(elector) {
         let guarded = Guarded::new(elector);
         let mut run = guarded.candidate(elector, &[]).start();
@@ -120,7 +120,7 @@ with_both_electors! {
         assert!(!Kafka::shared().has_topic(&election.topic()));
     }
 
-    /// Who has the rights that the manual asks for leads.
+    /// A candidate with exactly the rights that the manual asks for leads.
     fn the_rights_that_are_asked_for_are_enough(elector) {
         let guarded = Guarded::new(elector);
         let mut run = guarded.candidate(elector, &Account::Operator.properties()).start();
@@ -130,7 +130,7 @@ with_both_electors! {
     }
 }
 
-/// Who may not create a topic needs not to, where it is there.
+/// The right to create a topic is not needed if the topic exists.
 #[test]
 fn a_topic_that_is_there_need_not_be_created() {
     let guarded = Guarded::new(Elector::Log);
@@ -140,7 +140,7 @@ fn a_topic_that_is_there_need_not_be_created() {
     guarded.election.close([run]);
 }
 
-/// A group that may not be joined: the elector that needs it is refused, the other does not care.
+/// A group that the account may not join: only the elector that uses the group is refused.
 #[test]
 fn a_group_that_may_not_be_joined() {
     let guarded = Guarded::new(Elector::Group);
@@ -154,7 +154,7 @@ fn a_group_that_may_not_be_joined() {
     guarded.election.close([run]);
 }
 
-/// A topic whose settings may not be read is believed, with a warning.
+/// A topic whose configuration may not be read is accepted with a warning.
 #[test]
 fn a_configuration_that_may_not_be_read() {
     let guarded = Guarded::new(Elector::Log);
@@ -165,7 +165,7 @@ fn a_configuration_that_may_not_be_read() {
     guarded.election.close([run]);
 }
 
-/// R0: a log that does not keep.
+/// R0: a topic that does not keep its records is refused.
 #[test]
 fn a_topic_that_does_not_keep() {
     for (settings, word) in [
@@ -177,7 +177,7 @@ fn a_topic_that_does_not_keep() {
         let election = election(Elector::Log);
         Kafka::shared().create_topic(&election.topic(), settings);
         assert_refused(election.candidate().start(), &[word]);
-        // The topic is judged beside the reading: a claim may have been made meanwhile, and is released; nothing else is written.
+        // The topic is examined while it is being read: a claim may have been made meanwhile, and is released. Nothing else is written.
         let written: Vec<_> =
             journal::read(Kafka::shared(), &election.topic()).into_iter().filter_map(|raw| raw.payload).collect();
         let says = |at: usize, kind: &str| String::from_utf8_lossy(&written[at]).contains(kind);
@@ -187,7 +187,7 @@ fn a_topic_that_does_not_keep() {
     }
 }
 
-/// A topic that takes no record: Kafka's words are said, and not again for each record.
+/// A topic that accepts no record: Kafka's error is logged once, not for each record.
 #[test]
 fn a_topic_that_appends_nothing() {
     let election = election(Elector::Log);
@@ -196,7 +196,7 @@ fn a_topic_that_appends_nothing() {
     let mut run = election.candidate().lease("1s").start();
     run.await_event("claiming");
     wait::until_true("a line that says why", || !run.warnings_with("Message size too large").is_empty());
-    // Claims that are given up, and others after them, which are refused as well: time in which nothing else is said.
+    // Meanwhile claims are given up and repeated, and each is refused as well; none of that is logged.
     wait::pause(Duration::from_secs(3));
     let lines = run.warnings_with("");
     assert!(lines.len() == 1 && lines[0].contains("max.message.bytes must be"), "{lines:?}");
@@ -205,7 +205,7 @@ fn a_topic_that_appends_nothing() {
     assert_eq!(run.status(), 143);
 }
 
-/// The line about a topic that is made says with how many replicas: for good.
+/// The line about a new topic says how many replicas it has, since that does not change later.
 #[test]
 fn a_created_topic_is_reported_with_its_replicas() {
     let election = election(Elector::Log);
@@ -217,7 +217,7 @@ fn a_created_topic_is_reported_with_its_replicas() {
     assert_eq!((created[0].number("replicas"), created[0].number("brokers")), (1, 1));
 }
 
-/// R0: what keeps for long enough will do, and what is doubtful gets one warning that names it.
+/// R0: a topic that keeps its records long enough is accepted, and a doubtful setting gets one warning that names it.
 #[test]
 fn a_topic_that_will_do() {
     for (settings, warning) in [
@@ -244,7 +244,7 @@ fn a_topic_that_will_do() {
     }
 }
 
-/// A topic that we make keeps.
+/// A topic that a candidate creates keeps its records.
 #[test]
 fn a_topic_of_our_own() {
     let election = election(Elector::Log);

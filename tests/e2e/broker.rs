@@ -1,4 +1,4 @@
-//! Brokers that go, come back, freeze, or never were there.
+//! Brokers that stop, restart, freeze, or were never there.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use nix::sys::signal::Signal;
 use crate::{PROGRAM, bare, with_both_electors};
 
 with_both_electors! {
-    /// No broker, no lease: the job is gone at its end. When the broker is back, somebody leads again.
+    /// Without a broker the lease ends, and the job has ended before. Once the broker is back, a candidate leads again.
     fn stopped_and_started(elector) {
         let mut broker = Broker::own();
         let election = TestElection::new(PROGRAM, &broker.kafka(), elector);
@@ -23,7 +23,7 @@ with_both_electors! {
 
         broker.end();
         candidates[leader].await_event("broker_down");
-        // The witness heeds the warning: it is gone before it would be killed.
+        // The witness stops at the warning, before it would be killed.
         candidates[leader].await_event("fence_warning");
         let released = candidates[leader].await_release();
         assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("fenced", Some(false)));
@@ -35,7 +35,7 @@ with_both_electors! {
     }
 }
 
-/// A broker that takes records and does not answer: the job is warned, and killed when the lease is over.
+/// The broker stores records and does not answer: the job is warned, and killed at the end of the lease.
 #[test]
 fn frozen() {
     let broker = Broker::own();
@@ -63,7 +63,7 @@ fn frozen() {
     election.assert_never_two();
 }
 
-/// A pause of the broker that is shorter than the lease disturbs nobody.
+/// A pause of the broker that is shorter than the lease affects no candidate.
 #[test]
 fn frozen_for_less_than_a_lease() {
     let broker = Broker::own();
@@ -82,7 +82,7 @@ fn frozen_for_less_than_a_lease() {
     election.close([candidate]);
 }
 
-/// A broker that can't be reached is waited for: said at once, and no error.
+/// A broker that can't be reached is waited for; this is logged at once, and is no error.
 #[test]
 fn that_never_existed_are_waited_for() {
     let silent = SilentBroker::start();
@@ -95,7 +95,7 @@ fn that_never_existed_are_waited_for() {
     }
 }
 
-/// The one case in which it is given up: `--wait`.
+/// Only `--wait` limits that time.
 #[test]
 fn that_never_existed_are_waited_for_no_longer_than_the_limit() {
     let silent = SilentBroker::start();
@@ -111,14 +111,14 @@ fn that_never_existed_are_waited_for_no_longer_than_the_limit() {
     }
 }
 
-/// A port where nobody listens.
+/// The address of a port on which nothing listens.
 fn closed_port() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("bound").to_string()
 }
 
-/// A topic that was made while one broker was known has one replica for good: where there are more, that is told, with what
-/// fixes it. And where too few replicas are in sync to append anything, that is told, though librdkafka tries on.
+/// A topic that was created while only one broker was known keeps one replica. If there are more brokers, a warning says so and gives the
+/// fix. If too few replicas are in sync to append anything, the log says that too, although librdkafka keeps trying.
 #[test]
 fn too_few_replicas() {
     let mut cluster = Cluster::start(3, 0);
@@ -138,7 +138,7 @@ fn too_few_replicas() {
     let strict = single.another();
     cluster.kafka().create_replicated_topic(&strict.topic(), 3, &[("min.insync.replicas", "3"), settings[0]]);
     let leader = wait::until("a leader of the partition", || cluster.leader_of(&strict.topic(), 0));
-    // The first that the candidate asks how the topic is set: it is still listed, and never answers.
+    // The first broker that the candidate asks for the topic's configuration: it is still listed, but does not answer.
     cluster.broker(usize::from(leader == 0)).end();
     let mut candidate = strict.candidate().start();
     let words = "Not enough in-sync replicas";
@@ -151,7 +151,7 @@ fn too_few_replicas() {
     assert_eq!(candidate.warnings_with("can't be read"), Vec::<String>::new(), "the claim is in nobody's way");
 }
 
-/// `DescribeConfigs` that is never answered holds nobody up: it counts as what may not be read.
+/// A `DescribeConfigs` that is never answered delays nothing: it counts as a configuration that may not be read.
 #[test]
 fn that_does_not_answer_how_the_topic_is_set() {
     const DESCRIBE_CONFIGS: i16 = 32;

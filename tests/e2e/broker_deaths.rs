@@ -1,7 +1,7 @@
-//! What the default lease is for: the unclean death of a broker, whatever it was to the cluster, disturbs no job.
+//! The default lease is long enough that the unclean death of any one broker does not affect a job.
 //!
-//! Nothing that is written becomes readable until the controller has given the dead broker up, 9 s after its last heartbeat
-//! with Kafka's own settings, and later where the controller has died with it. A lease that is shorter ends the job.
+//! A record becomes readable only after the controller has declared the dead broker dead: 9 s after the broker's last heartbeat with
+//! Kafka's defaults, and later if the controller died as well. A lease that is shorter ends the job.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use harness::wait;
 
 use crate::PROGRAM;
 
-/// What a broker is to the cluster and to the elections on it.
+/// A broker's part in the cluster and in its elections.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Controller,
@@ -22,13 +22,13 @@ enum Part {
     Leader,
 }
 
-/// One election, with its leader and one standby, that were told nothing of time.
+/// An election with a leader and a standby, with the default timings.
 struct Setup {
     election: TestElection,
     candidates: [Running; 2],
     leader: usize,
     term: u64,
-    /// From a beat's sending to the deadline that it gives the guard: the lease less the kill margin.
+    /// The time from the sending of a beat to the guard's deadline that it gives: the lease minus the kill margin.
     deadline_after: Duration,
 }
 
@@ -45,25 +45,25 @@ impl Setup {
         Self { election, candidates, leader, term, deadline_after: lease * 49 / 50 }
     }
 
-    /// The latest deadline that the job was given.
+    /// The latest deadline that the job has seen.
     fn deadline(&self) -> u64 {
         self.election.testimony().of(self.term).next_back().map_or(0, |line| line.deadline)
     }
 
-    /// The shortest right to run that the job had left since then.
+    /// The shortest time to the deadline since then.
     fn least_left(&self, since: u64) -> Duration {
         let testimony = self.election.testimony();
         let lines = testimony.of(self.term).filter(|line| line.at > since);
         Duration::from_nanos(lines.map(|line| line.deadline.saturating_sub(line.at)).min().expect("it ran"))
     }
 
-    /// Waits until a beat that was sent after `at` has come back.
+    /// Waits until a beat that was sent after `at` has been read back.
     fn await_beat_sent_after(&self, at: u64) {
         let renewed = at + u64::try_from(self.deadline_after.as_nanos()).expect("seconds");
         wait::until_true("a lease that is renewed", || self.deadline() > renewed);
     }
 
-    /// Nobody was told to stop, nor that it might have to be.
+    /// Asserts that no job was stopped, or warned that it might have to stop.
     fn assert_undisturbed(&self, what: &str) {
         let testimony = self.election.testimony();
         assert_eq!(testimony.signals().count(), 0, "{what}: signals at the job");
@@ -75,7 +75,7 @@ impl Setup {
     }
 }
 
-/// The broker that plays a part, and is to die.
+/// The broker with this part, which is going to be killed.
 fn broker_of(part: Part, cluster: &Cluster, topic: &str, group: &str) -> usize {
     let leader = wait::until("a leader of the partition", || cluster.leader_of(topic, 0));
     let controller = wait::until("an active controller", || cluster.controller());
@@ -92,14 +92,14 @@ fn broker_of(part: Part, cluster: &Cluster, topic: &str, group: &str) -> usize {
     }
 }
 
-/// Whether this candidate was warned of a lease that is too short for a broker's death, and what it was told.
+/// The warning that the lease is too short for a broker's death, if this candidate gave it.
 fn warned_of_the_lease(run: &Running) -> Option<String> {
     let warnings = run.events("warning");
     let message = warnings.iter().map(|warning| warning.text("message"));
     message.filter(|message| message.contains("broker.session.timeout.ms")).map(str::to_owned).next()
 }
 
-/// Whoever chooses a lease that a broker's death ends is told so.
+/// Asserts that a candidate with such a lease gets the warning.
 fn is_warned_of_a_short_lease(cluster: &Cluster) {
     let election = TestElection::new(PROGRAM, &cluster.kafka(), Elector::Log);
     let run = election.candidate().lease("5s").start();
@@ -109,7 +109,7 @@ fn is_warned_of_a_short_lease(cluster: &Cluster) {
     election.close([run]);
 }
 
-/// Each of them in turn is killed by SIGKILL, and comes back.
+/// A broker of each part is killed by SIGKILL and restarted, one after the other.
 #[test]
 fn whatever_it_was_no_job_is_disturbed_at_the_defaults() {
     let mut cluster = Cluster::with_default_sessions(3, 0);
@@ -119,12 +119,12 @@ fn whatever_it_was_no_job_is_disturbed_at_the_defaults() {
     let group = setups.iter().find(|setup| setup.election.elector() == Elector::Group).expect("one of all");
     let group = group.election.group.clone();
     for part in [Part::Follower, Part::Leader, Part::Coordinator, Part::Controller] {
-        // A member's session with the coordinator is by itself no matter of these deaths.
+        // A group member's session with its coordinator is not affected by these deaths.
         for topic in [topic, "__consumer_offsets"] {
             wait::until_true("replicas in sync", || cluster.is_in_sync(topic));
         }
         if matches!(part, Part::Leader) {
-            // The leader alone: what it is besides is another death's.
+            // The broker is only the leader: the controller's death is a case of its own.
             let controller = wait::until("an active controller", || cluster.controller());
             let other = (controller + 1) % cluster.brokers().len();
             move_leader(&cluster.addresses(), topic, other).expect("a broker answers");
@@ -148,7 +148,7 @@ fn whatever_it_was_no_job_is_disturbed_at_the_defaults() {
     }
 }
 
-/// A partition that lies on one broker alone has no leader while that broker restarts. The topic is the same all the while.
+/// A partition with a single replica has no leader while its broker restarts. The topic still counts as the same.
 #[test]
 fn a_partition_without_a_leader_for_seconds_disturbs_no_job() {
     let mut cluster = Cluster::start(3, 0);
@@ -161,7 +161,7 @@ fn a_partition_without_a_leader_for_seconds_disturbs_no_job() {
     wait::until_true("a broker that has shut down", || !broker.lives());
     broker.end();
     wait::until_true("a partition without a leader", || cluster.leader_of(topic, 0).is_none());
-    // Longer than a topic may be unknown before it counts as deleted.
+    // Longer than the time after which an unknown topic counts as deleted.
     wait::pause(Duration::from_secs(7));
     cluster.broker(leader).begin();
     let begun = wait::now();

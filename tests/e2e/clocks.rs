@@ -1,5 +1,5 @@
-//! Clocks: a machine that slept, a wall clock that was set, a boot time of another's. The machine's own clock is let alone: it
-//! is simulated, a process at a time.
+//! Clocks: a suspended machine, a wall clock that is set, a different boot time. The machine's own clock is not touched: a preloaded
+//! library changes it for single processes.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -19,15 +19,15 @@ use nix::unistd::{Uid, mkfifo};
 
 use crate::{AS_USER, PROGRAM, election};
 
-/// Waits until the term's deadline has moved on by more than a lease, of five seconds or less.
+/// Waits until the term's deadline has moved by more than a lease (of at most five seconds).
 fn await_renewals(election: &TestElection, term: u64) {
     let deadline = || election.testimony().of(term).next_back().map_or(0, |line| line.deadline);
     let before = deadline();
     wait::until_true("a lease that is renewed", || deadline() > before + 5_500_000_000);
 }
 
-/// All of a leader stands still for longer than its lease, as a machine does that sleeps: it wakes up to a dead job. (For some
-/// milliseconds both may run: there only the fencing token protects.)
+/// All processes of a leader stop for longer than its lease, as on a machine that is suspended: when they continue, the job is killed.
+/// (For some milliseconds both jobs may run; only the fencing token protects then.)
 #[test]
 fn a_machine_that_slept_wakes_up_to_a_dead_job() {
     let election = election(Elector::Log);
@@ -37,7 +37,7 @@ fn a_machine_that_slept_wakes_up_to_a_dead_job() {
     wait::until_true("a daemon", || election.testimony().of(term).any(|line| line.role == "daemon"));
     let mut other = election.candidate().lease("3s").start();
     other.await_event("standby");
-    // The supervisor first: it would let its guard go on.
+    // The supervisor is stopped first, since it would continue its guard.
     let tree = election.testimony().alive(Some(term));
     let all: Vec<_> = [sleeper.process(), sleeper.guard()].into_iter().chain(tree).collect();
     for process in &all {
@@ -59,7 +59,7 @@ fn a_machine_that_slept_wakes_up_to_a_dead_job() {
     assert!(election.testimony().alive(None).is_empty());
 }
 
-/// A wall clock that is stepped by an hour, either way, changes nothing but the times in the log.
+/// A wall clock that is set by an hour, forward or back, changes only the times in the log.
 #[test]
 fn a_wall_clock_that_is_stepped_changes_nothing() {
     let election = election(Elector::Group);
@@ -81,15 +81,15 @@ fn a_wall_clock_that_is_stepped_changes_nothing() {
     fs::write(&step, "360000000").expect("our own directory");
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 0);
-    // Eleven years: the clock that it reads was ours indeed.
+    // A shift of eleven years proves that the process read the preloaded clock.
     let year = |text: &str| text[..4].parse::<u32>().expect("a year");
     let [started, ended] = ["started", "exiting"].map(|name| year(leader.await_event(name).text("ts")));
     assert!(ended >= started + 11, "{started} {ended}");
     election.close([leader]);
 }
 
-/// With `CreateTime` the timestamps are by the candidates' clocks: an operator's machine with a fast clock listens before it takes a
-/// living leader for a silent one.
+/// With `CreateTime` a record's time is by its writer's clock: an operator's machine with a fast clock must listen before it calls a
+/// living leader silent.
 #[test]
 fn a_fast_clock_takes_no_living_leader_for_a_silent_one() {
     let election = election(Elector::Log);
@@ -106,7 +106,7 @@ fn a_fast_clock_takes_no_living_leader_for_a_silent_one() {
     election.close([leader]);
 }
 
-/// In a container's time namespace the boot was at another time: nobody takes another clock for it.
+/// In a container with a time namespace `CLOCK_BOOTTIME` has another zero: the deadline is not misread there.
 #[test]
 fn in_a_time_namespace_all_is_as_ever() {
     let mut unshare = vec!["unshare", "--time", "--boottime", "1000000", "--fork", "--kill-child"];
@@ -129,7 +129,7 @@ fn in_a_time_namespace_all_is_as_ever() {
     assert!(run.events("fence_warning").is_empty());
 }
 
-/// A stderr that takes nothing holds up neither the lease nor the fence.
+/// A stderr that is not read delays neither the lease nor the kill at its end.
 #[test]
 fn a_full_stderr_holds_up_nothing() {
     let election = election(Elector::Log);
@@ -146,7 +146,7 @@ fn a_full_stderr_holds_up_nothing() {
     run.signal(Signal::SIGSTOP);
     election.await_gone(term);
     let testimony = election.testimony();
-    // Who is not root waits for a processor like everybody else, and so does what is to die.
+    // Without root the guard has no real-time priority and waits for a processor, and so does the process that is to be killed.
     let margin = if Uid::effective().is_root() { 20_000_000 } else { 500_000_000 };
     let late = testimony.of(term).filter(|line| line.deadline > 0 && line.at > line.deadline + margin).count();
     assert_eq!(late, 0, "beats after the lease's end");

@@ -1,4 +1,4 @@
-//! `--group <Tab>`: the shells offer the groups of the elections that are there.
+//! `--group <Tab>`: the shells offer the groups of the existing elections.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -14,7 +14,7 @@ use neli_run::command::completions::{self, Shell};
 
 use crate::{PROGRAM, election};
 
-/// A topic with an election of this group alone, and one whose name would have to be quoted.
+/// Creates a topic with an election of this group, and one whose name would need quoting.
 fn written(election: &TestElection, group: &str) {
     Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
     let pen = Pen::new(Kafka::shared(), &election.topic(), &[]);
@@ -23,12 +23,12 @@ fn written(election: &TestElection, group: &str) {
     pen.write("$(touch x)/0", &[claim]);
 }
 
-/// A line that tells how Kafka is reached, up to the value of `--group`.
+/// A command line with the options to reach Kafka, up to the value of `--group`.
 fn line(election: &TestElection) -> String {
     format!("neli-run status --brokers {} --topic {} --group bill", Kafka::shared().address(), election.topic())
 }
 
-/// What a shell says, which finds the program; `None` where the shell is not here.
+/// The output of a shell that has the program in its PATH; `None` if the shell is not installed.
 fn output_of(shell: &mut Command) -> Option<Output> {
     let directory = Path::new(PROGRAM).parent().expect("it is in a directory");
     let path = format!("{}:{}", directory.display(), std::env::var("PATH").unwrap_or_default());
@@ -42,10 +42,10 @@ fn output_of(shell: &mut Command) -> Option<Output> {
     }
 }
 
-/// Whether the group was offered, and nothing else. A busy Kafka may not answer in time: then nothing is offered, and the shell is asked again.
+/// Whether exactly this group was offered. A busy Kafka may not answer in time: then nothing is offered, and the shell is asked again.
 fn offered(output: &[u8]) -> bool {
     let told = String::from_utf8_lossy(output).into_owned();
-    // Behind a tab fish says what the option is.
+    // fish appends a tab and the option's description.
     let groups: Vec<&str> =
         told.lines().filter_map(|line| line.split('\t').next()).filter(|group| !group.is_empty()).collect();
     assert!(groups.is_empty() || groups == ["billing"], "{told}");
@@ -64,7 +64,7 @@ fn bash_offers_the_groups_of_the_elections() {
             offered(&bash.expect("bash is there").stdout)
         });
     }
-    // Where the line does not tell how Kafka is reached nothing is offered, and nothing is said.
+    // If the line lacks the options to reach Kafka, nothing is offered and nothing is printed.
     let words = ["-c", &script, "bash", "neli-run", "status", "--group", "b"];
     let output = output_of(Command::new("bash").args(["--norc", "--noprofile"]).args(words)).expect("bash is there");
     assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (&b"\n"[..], &b""[..]));
@@ -105,7 +105,7 @@ fn zsh_offers_the_groups_of_the_elections() {
     });
 }
 
-/// Types a line and a tab, and then a key that writes down what the line is by then.
+/// Types a line and a tab, and then a key that writes the completed line to a file.
 const ZSH_ASKS: &str = r#"
 zmodload zsh/zpty
 zpty shell zsh -f -i

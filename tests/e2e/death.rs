@@ -1,4 +1,4 @@
-//! SIGKILL, SIGSTOP and hangs: of the supervisor, of the guard, of both, of a whole machine.
+//! SIGKILL, SIGSTOP and hangs of the supervisor, of the guard, of both, and of a whole machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,20 +15,20 @@ use nix::unistd::Uid;
 
 use crate::{election, with_both_electors};
 
-/// Where a lease of this length is no help, nobody waited for it.
+/// With a lease of this length a takeover within [`SOON`] shows that the standby did not wait for the lease's end.
 const LONG_LEASE: &str = "50s";
 
 /// Far less than [`LONG_LEASE`], and more than a busy machine needs.
 const SOON: Duration = Duration::from_secs(15);
 
-/// The worst tree there is: everything in it ignores the stop signal, and most of it has left its group.
+/// A witness with the worst tree of processes: all ignore the stop signal, and most have left the process group.
 fn wild(witness: Witness) -> Witness {
     ["--ignore-stop", "--child", "--group", "--session", "--daemon", "--runner"]
         .into_iter()
         .fold(witness, Witness::with)
 }
 
-/// A candidate of a wild job, which is not asked for long.
+/// A candidate with such a job and a short stop timeout.
 fn wild_candidate(election: &TestElection, lease: &str) -> Candidate {
     election.candidate().lease(lease).job(wild(election.witness()).command()).option("--stop-timeout", "200ms")
 }
@@ -36,7 +36,7 @@ fn wild_candidate(election: &TestElection, lease: &str) -> Candidate {
 /// The roles of [`wild`]'s processes.
 const WILD_ROLES: [&str; 6] = ["main", "child", "group", "session", "daemon", "runner"];
 
-/// Waits until each of them beats.
+/// Waits until each of these processes beats.
 fn await_wild(election: &TestElection, term: u64) {
     wait::until_true("a wild tree", || {
         let testimony = election.testimony();
@@ -44,11 +44,11 @@ fn await_wild(election: &TestElection, term: u64) {
     });
 }
 
-/// What a power cut does: supervisor, guard and job, at once.
+/// Kills supervisor, guard and job together, as a power cut would.
 pub(crate) fn machine(candidate: &mut Running, job: &[Process]) {
     let guard = candidate.guard();
     let supervisor = candidate.process();
-    // Stopped first, so that none of them sees another one die.
+    // All are stopped first, so that none of them sees another die.
     let all: Vec<Process> = [supervisor, guard].into_iter().chain(job.iter().copied()).collect();
     for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
         for process in &all {
@@ -59,7 +59,7 @@ pub(crate) fn machine(candidate: &mut Running, job: &[Process]) {
 }
 
 with_both_electors! {
-    /// The guard kills the whole tree at the end of file, and releases for the dead: another leads long before the lease's end.
+    /// The guard sees the end of file, kills the whole tree and releases the term: another candidate leads long before the lease's end.
     fn of_the_supervisor(elector) {
         let election = election(elector);
         let mut first = wild_candidate(&election, LONG_LEASE).start();
@@ -77,8 +77,8 @@ with_both_electors! {
         election.close([second]);
     }
 
-    /// A supervisor that is stopped can't renew its lease: its guard kills at the deadline, and another leads when it has been
-    /// silent. When it goes on, it finds itself fenced, and stands by.
+    /// A stopped supervisor can't renew its lease: the guard kills the job at the deadline, and another candidate leads after the
+    /// silence. When the supervisor continues, it notices that it was fenced, and stands by.
     fn of_a_supervisor_that_is_stopped(elector) {
         let election = election(elector);
         let mut first = wild_candidate(&election, "3s").start();
@@ -107,7 +107,7 @@ with_both_electors! {
         election.close([first, second]);
     }
 
-    /// The supervisor kills what its guard leaves behind, releases, and stands again with a new guard.
+    /// The supervisor kills what its dead guard leaves behind, releases the term, and stands by with a new guard.
     fn of_the_guard(elector) {
         let election = election(elector);
         let mut first = wild_candidate(&election, LONG_LEASE).start();
@@ -131,7 +131,7 @@ with_both_electors! {
         election.close([first, second]);
     }
 
-    /// Supervisor, guard and job at once: silence decides.
+    /// Supervisor, guard and job die together: only the silence tells the standbys.
     fn of_a_whole_machine(elector) {
         let election = election(elector);
         let mut first = election.candidate().lease("1s").start();
@@ -147,7 +147,7 @@ with_both_electors! {
     }
 }
 
-/// Supervisor and guard at once: the kernel ends the job's main process with its parent (assumption 3).
+/// Supervisor and guard die together: the kernel kills the job's main process with its parent (assumption 3).
 #[test]
 fn of_supervisor_and_guard_at_once() {
     let election = election(Elector::Log);
@@ -163,13 +163,13 @@ fn of_supervisor_and_guard_at_once() {
     election.close([second]);
 }
 
-/// A job that changed its uid has lost the kernel's parent-death signal, and is gone all the same when one of the two dies.
+/// A job that changed its uid loses the kernel's parent-death signal, and is killed all the same if one of the two dies.
 #[test]
 fn with_a_job_of_another_uid() {
     for victim in ["supervisor", "guard"] {
         let election = election(Elector::Log);
         let mut job = election.witness().with("--ignore-stop").with("--daemon");
-        // Who is not root can't change; then this is the plain case once more.
+        // Without root a job can't change its uid; then this is the same as the case above.
         if Uid::effective().is_root() {
             job = job.set("--uid", 65534);
         }
@@ -190,7 +190,7 @@ fn with_a_job_of_another_uid() {
     }
 }
 
-/// Guards that die one after the other are not started one after the other as fast as can be: of a standby, and of a leader.
+/// Guards that die one after the other are restarted after growing delays, for a standby and for a leader.
 #[test]
 fn of_guards_again_and_again() {
     let election = election(Elector::Log);
@@ -202,8 +202,8 @@ fn of_guards_again_and_again() {
         run.guard().signal(Signal::SIGKILL);
         lost.push(run.await_event("guard_lost").at);
     }
-    // The second follows at once; 100, 200 and 400 ms are waited before the third, the fourth and the fifth. A line of the log comes to us
-    // a little after the event.
+    // The second starts at once, and the third, fourth and fifth start after 100, 200 and 400 ms. The test reads a log line slightly
+    // after the event.
     let took = Duration::from_nanos(lost[4] - lost[0]);
     assert!(took + Duration::from_millis(200) >= Duration::from_millis(700), "{took:?}");
     let next = election.await_witness_after(term);
@@ -211,7 +211,7 @@ fn of_guards_again_and_again() {
     election.close([run]);
 }
 
-/// A guard that somebody stops is told to go on at once: nothing is lost.
+/// A guard that is stopped by SIGSTOP is continued at once, so that nothing is lost.
 #[test]
 fn of_a_guard_that_is_stopped() {
     let election = election(Elector::Log);
@@ -223,7 +223,7 @@ fn of_a_guard_that_is_stopped() {
         guard.signal(Signal::SIGSTOP);
         wait::until_true("a guard that goes on", || !guard.is_stopped());
     }
-    // A lease later it would be too late.
+    // If it were continued a lease later, the deadline would have passed.
     let deadline =
         |testimony: &harness::witness::Testimony| testimony.of(term).next_back().map_or(0, |line| line.deadline);
     let before = deadline(&election.testimony());
@@ -233,56 +233,7 @@ fn of_a_guard_that_is_stopped() {
     election.close([leader]);
 }
 
-/// A leader whose supervisor and guard are both stopped until half a second after the lease's end, its guard, and its term.
-fn stopped_beyond_its_lease(election: &TestElection) -> (Running, Process, u64) {
-    let mut leader = election.candidate().lease("1s").start();
-    let term = leader.await_lead();
-    election.await_witness(term);
-    let guard = leader.guard();
-    leader.signal(Signal::SIGSTOP);
-    guard.signal(Signal::SIGSTOP);
-    wait::until_true("a job that outlives its lease", || {
-        let testimony = election.testimony();
-        testimony.of(term).any(|line| line.deadline > 0 && line.at > line.deadline + 500_000_000)
-    });
-    (leader, guard, term)
-}
-
-/// Supervisor and guard are both held up beyond the lease's end: what was too late is said to have been, and how late.
-#[test]
-fn of_no_process_but_the_kill_is_late() {
-    let election = election(Elector::Log);
-    let (mut first, guard, term) = stopped_beyond_its_lease(&election);
-    guard.signal(Signal::SIGCONT);
-    election.await_gone(term);
-    first.signal(Signal::SIGCONT);
-    let fenced = first.await_event("fenced");
-    assert_eq!((fenced.number("left_ms"), fenced.text("level")), (0, "error"));
-    assert!((400..60_000).contains(&fenced.number("late_ms")), "{fenced:?}");
-    let released = first.await_release();
-    assert_eq!(released.text("why"), "fenced");
-    let verdicts = election.verdicts();
-    let release = verdicts.iter().find(|line| line["record"]["kind"] == "release").expect("a release");
-    assert_eq!(release["record"]["late_ms"].as_u64(), Some(fenced.number("late_ms")));
-    election.close([first]);
-}
-
-/// The same, and the supervisor dies: the release that its guard writes says how late, too.
-#[test]
-fn of_a_supervisor_after_a_late_kill() {
-    let election = election(Elector::Log);
-    let (first, _, _) = stopped_beyond_its_lease(&election);
-    // The kernel continues the guard, whose parent died.
-    first.signal(Signal::SIGKILL);
-    let release = || election.verdicts().into_iter().find(|line| line["record"]["kind"] == "release");
-    wait::until_true("a release", || release().is_some());
-    let release = release().expect("a release");
-    assert_eq!(release["record"]["why"], "supervisor-died");
-    let late = release["record"]["late_ms"].as_u64();
-    assert!(late.is_some_and(|late| (400..60_000).contains(&late)), "{release}");
-}
-
-/// A guard that hangs, in a way that nothing reports, is found out within the lease, and the supervisor does its work.
+/// A guard that hangs without any report is detected within the lease, and the supervisor kills the job.
 #[test]
 fn of_a_guard_that_hangs() {
     let election = election(Elector::Log);
@@ -302,7 +253,7 @@ fn of_a_guard_that_hangs() {
     election.close([first, second]);
 }
 
-/// A guard that gets no processor, not even to die: its control group of the old hierarchy is frozen.
+/// A control group of cgroup v1 that freezes a guard: it gets no processor time, not even to die.
 struct Frozen(PathBuf);
 
 impl Frozen {
@@ -325,8 +276,8 @@ impl Drop for Frozen {
     }
 }
 
-/// The supervisor kills the job beside a guard that does not die, in time; it releases only when the guard is dead, and ends,
-/// naming it, when that takes more than a lease.
+/// The supervisor kills the job in time although the guard does not die. It releases the term only when the guard is dead; if that takes
+/// more than a lease, it exits with a message that names the guard.
 #[test]
 fn of_a_guard_that_is_frozen() {
     for thaws in [true, false] {
@@ -340,7 +291,8 @@ fn of_a_guard_that_is_frozen() {
         };
         election.await_gone(term);
         let testimony = election.testimony();
-        // Its clock runs on while the supervisor gets no processor: much less than the seconds for which it would live on.
+        // The job's clock runs on while the supervisor gets no processor time: far less than the seconds for which an unkilled job would
+        // live on.
         let late = testimony.of(term).filter(|line| line.deadline > 0 && line.at > line.deadline + 500_000_000).count();
         assert_eq!(late, 0, "beats after the deadline");
         wait::until_true("word of it", || {
@@ -362,7 +314,7 @@ fn of_a_guard_that_is_frozen() {
     }
 }
 
-/// A guard that hangs before its first answer: the claim is effective, and no job ever runs under it.
+/// A guard that hangs before its first answer: the claim is effective, but no job runs in that term.
 #[test]
 fn of_a_guard_that_hangs_before_its_first_answer() {
     let election = election(Elector::Log);
@@ -379,14 +331,14 @@ fn of_a_guard_that_hangs_before_its_first_answer() {
     drop(hold);
     second.await_event("guard_lost");
     let next = election.await_witness_after(term);
-    // Its job may write before its log is read.
+    // The job may write before the test reads the log.
     wait::until_true("word of that lead", || second.events("leading").iter().any(|event| event.number("term") == next));
     let claimed = second.events("claiming").len();
     assert!(claimed > 1, "the first claim's term had no job");
     election.close([first, second]);
 }
 
-/// A standby that dies takes nothing with it.
+/// A standby's death affects no other candidate.
 #[test]
 fn of_a_standby() {
     let election = election(Elector::Group);

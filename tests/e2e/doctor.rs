@@ -1,4 +1,5 @@
-//! `doctor`: all that keeps a candidate from its work, at once, with what fixes it; at a Kafka that asks who one is, and beside others that
+//! `doctor`: everything that keeps a candidate from its work in one report, with the fixes; on a Kafka that requires a login, and beside
+//! candidates that are configured differently. It writes nothing.
 //! differ. It writes nothing.
 
 use std::process::Command;
@@ -17,7 +18,7 @@ use serde_json::Value;
 use crate::bad_input::Guarded;
 use crate::{PROGRAM, election};
 
-/// What was found, as docs/json.md says, and the exit status.
+/// The findings, checked against docs/json.md, and the exit status.
 #[derive(Debug)]
 pub(crate) struct Found {
     findings: Vec<Value>,
@@ -25,7 +26,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Asks with these words, behind a command that makes the machine smaller.
+    /// Runs `doctor` with these arguments, behind a command that limits it.
     pub(crate) fn behind(prefix: &[&str], words: &[&str]) -> Self {
         let all: Vec<&str> =
             prefix.iter().copied().chain([PROGRAM, "doctor", "--json"]).chain(words.iter().copied()).collect();
@@ -45,7 +46,7 @@ impl Found {
         Self::behind(&[], words)
     }
 
-    /// What was found of this, in this outcome: what it says, and what fixes it.
+    /// Message and fix of the findings of this check with this outcome.
     pub(crate) fn texts(&self, check: &str, outcome: &str) -> Vec<String> {
         let is_it = |finding: &&Value| finding["check"] == check && finding["outcome"] == outcome;
         let texts = |finding: &Value| {
@@ -54,7 +55,7 @@ impl Found {
         self.findings.iter().filter(is_it).map(texts).collect()
     }
 
-    /// The one finding of this in this outcome says all these words.
+    /// Asserts that the one finding of this check with this outcome contains all these words.
     pub(crate) fn assert_finding(&self, check: &str, outcome: &str, words: &[&str]) {
         let texts = self.texts(check, outcome);
         assert!(
@@ -63,14 +64,14 @@ impl Found {
         );
     }
 
-    /// What fails.
+    /// The checks that failed.
     fn failures(&self) -> Vec<&str> {
         let failures = self.findings.iter().filter(|finding| finding["outcome"] == "fail");
         failures.filter_map(|finding| finding["check"].as_str()).collect()
     }
 }
 
-/// Somebody who may do next to nothing, and what `doctor` says to that.
+/// An account with almost no rights, and what `doctor` says about it.
 struct Tenancy {
     guarded: Guarded,
     topic: String,
@@ -148,7 +149,7 @@ fn every_missing_right_is_reported_with_the_command_that_grants_it() {
     found.assert_finding("command", "fail", &["no-such-command: not found in PATH"]);
     assert_eq!(journal::end(&tenancy.guarded.plain, topic), 0, "nothing was written");
 
-    // As one would with a mistyped --topic on one machine.
+    // As with a mistyped --topic on one machine.
     let elsewhere = format!("{group}-2.neli");
     tenancy.guarded.plain.create_topic(&elsewhere, &[("message.timestamp.type", "LogAppendTime")]);
     tenancy.allow(Resource::Topic(&elsewhere), &[Reads]);
@@ -239,14 +240,14 @@ fn beside_a_leader_nothing_fails_and_its_heartbeat_shows_the_brokers_clock() {
     let mut leader = election.candidate().start();
     let term = leader.await_lead();
     election.await_witness(term);
-    // Who is alone leads before the group has taken it in.
+    // A lone candidate leads before the group has assigned it a partition.
     leader.await_event("assigned");
     let words = ["--group", &election.group, "--brokers", Kafka::shared().address()];
     let found = Found::of(&words);
     assert_eq!(found.failures(), [""; 0], "{found:?}");
     found.assert_finding("candidates", "ok", &["1 found, none of which differs"]);
     found.assert_finding("group", "ok", &["1 member"]);
-    // A machine that is ten times slower has read no heartbeat in time.
+    // On a machine that is ten times slower no heartbeat was read in time.
     assert!(found.findings.iter().any(|finding| finding["check"] == "clock"), "{found:?}");
 
     let answer = election.ask("doctor", &[]);
@@ -277,7 +278,7 @@ fn the_command_that_makes_the_topics_is_one_that_makes_them() {
     assert!(!Kafka::shared().has_topic(&topic));
 }
 
-/// Leases rest on rates within 1 % of each other. The machine's own clock is let alone: another is preloaded.
+/// Leases need clock rates within 1 % of each other. A preloaded library changes the rate; the machine's own clock is not touched.
 #[test]
 fn a_clock_that_runs_too_fast_or_too_slowly_is_reported() {
     let library = format!("LD_PRELOAD={}", install::stepped_clock().display());
@@ -292,7 +293,7 @@ fn a_clock_that_runs_too_fast_or_too_slowly_is_reported() {
     ask("0").assert_finding("clock-rate", "ok", &[" its hardware counts"]);
 }
 
-/// Without a group the machine and the brokers are looked at.
+/// Without a group it checks the machine and the brokers.
 #[test]
 fn without_a_group() {
     let found = Found::of(&["--brokers", Kafka::shared().address()]);

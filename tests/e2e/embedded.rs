@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 
 use crate::{PROGRAM, bare};
 
-/// A machine of its own: candidates find each other's broker through the user's runtime directory alone.
+/// A directory in place of the user's runtime directory, through which alone candidates find each other's broker.
 pub(crate) struct Machine {
     runtime: tempfile::TempDir,
     election: TestElection,
@@ -33,13 +33,13 @@ impl Machine {
         candidate.variable("XDG_RUNTIME_DIR", self.runtime.path()).job(self.election.witness().command())
     }
 
-    /// The broker's process: it is nobody's child, and known by its environment.
+    /// The broker's process: it is no child of a candidate, and is found by its environment.
     pub(crate) fn broker(&self) -> Option<Process> {
         Process::with_variable("XDG_RUNTIME_DIR", self.runtime.path()).into_iter().find(|process| is_broker(*process))
     }
 }
 
-/// Whether it is the broker and no candidate, guard or job.
+/// Whether a process is the broker, and not a candidate, guard or job.
 fn is_broker(process: Process) -> bool {
     let words = std::fs::read(Path::new("/proc").join(process.pid.to_string()).join("cmdline")).unwrap_or_default();
     words.split(|byte| *byte == 0).nth(1).is_some_and(|word| word == b"broker")
@@ -53,7 +53,8 @@ impl Drop for Machine {
     }
 }
 
-/// The first starts a broker, the second finds it, the job passes on, and the broker goes with the last.
+/// The first candidate starts a broker and the second one finds it; the job moves from one to the other, and the broker ends with the
+/// last candidate.
 #[test]
 fn two_terminals() {
     let machine = Machine::new();
@@ -63,7 +64,7 @@ fn two_terminals() {
     let mut second = machine.candidate().start();
     second.await_event("standby");
     for candidate in [&first, &second] {
-        // Without root there is another, of setuid programs.
+        // Without root there is another warning, about setuid programs.
         let mut warnings = candidate.events("warning");
         warnings.retain(|event| event.text("message").starts_with("--embedded"));
         assert_eq!(warnings.len(), 1, "one line says that this is for one machine only: {warnings:?}");
@@ -80,12 +81,12 @@ fn two_terminals() {
     wait::until_true("a broker that ends with the last candidate", || !broker.lives());
     machine.election.assert_never_two();
 
-    // It ended in order: what comes next finds a vacancy. (Terms begin anew, so this one is no witness.)
+    // The broker ended in order, so the next one's empty journal is a vacancy. (Terms begin anew, so this job is not a witness.)
     let mut third = machine.candidate().job(["true"]).start();
     assert_eq!(third.status(), 0);
 }
 
-/// A broker that was killed took the journal with it: the next one's empty journal is no vacancy.
+/// A broker that was killed has lost its journal: the empty journal of the next one does not prove a vacancy.
 #[test]
 fn a_broker_that_died_leaves_silence_to_decide() {
     let machine = Machine::new();
@@ -108,7 +109,7 @@ fn a_broker_that_died_leaves_silence_to_decide() {
     assert_eq!(second.status(), 143);
     machine.election.assert_never_two();
 
-    // Whoever comes later waits for no longer than that, and whoever comes afterwards not at all.
+    // Candidates that start later wait until the same time, and those that start after it do not wait.
     let elsewhere = |name: &str| machine.candidate().option("--group", name).job(["true"]).start();
     first.await_event("standby");
     let mut late = elsewhere("late");
@@ -121,8 +122,8 @@ fn a_broker_that_died_leaves_silence_to_decide() {
     machine.election.close([first]);
 }
 
-/// A guard that dies just after the broker leaves a job to kill, and the new broker, which the loop does not know yet, is none
-/// of it.
+/// A guard that dies just after the broker leaves a job to be killed. The new broker, which the loop does not know yet, is not part of
+/// that job.
 #[test]
 fn a_new_broker_outlives_a_guard_that_dies_meanwhile() {
     let machine = Machine::new();
@@ -132,7 +133,7 @@ fn a_new_broker_outlives_a_guard_that_dies_meanwhile() {
     let (guard, old) = (run.guard(), machine.broker().expect("a broker"));
     old.signal(Signal::SIGKILL);
     let new = wait::until("another broker", || machine.broker().filter(|broker| *broker != old));
-    // Where the loop was the faster, there is a new guard already, and nothing is tried.
+    // If the loop was faster there is a new guard already, and the case is not tested.
     guard.signal(Signal::SIGKILL);
     run.await_event("standby");
     assert!(new.lives());
@@ -140,8 +141,8 @@ fn a_new_broker_outlives_a_guard_that_dies_meanwhile() {
     assert_eq!(run.status(), 143);
 }
 
-/// librdkafka's mock waits for a member whose process died before its join was answered, and keeps the others waiting for as long as a
-/// session. Whoever connects anew meanwhile and asks again ends it by an assertion.
+/// librdkafka's mock broker waits for a member whose process died before the answer to its join, and makes the other members wait for a
+/// session. A client that reconnects meanwhile and joins again makes the mock end by a failed assertion.
 #[test]
 fn a_member_that_dies_while_it_joins_does_not_end_the_broker() {
     let machine = Machine::new();
@@ -159,7 +160,7 @@ fn a_member_that_dies_while_it_joins_does_not_end_the_broker() {
     assert_eq!(second.status(), 0);
 }
 
-/// Many that start at once make one broker.
+/// Many candidates that start at once start only one broker.
 #[test]
 fn many_at_once_find_one_broker() {
     let machine = Machine::new();
@@ -176,7 +177,7 @@ fn many_at_once_find_one_broker() {
     machine.election.close(candidates);
 }
 
-/// `x=$(neli-run --embedded ...)` ends with the job: the broker lives on, and holds nothing of the shell's pipe.
+/// `x=$(neli-run --embedded ...)` returns when the job ends: the broker lives on, but holds no end of the shell's pipe.
 #[test]
 fn a_shell_that_takes_the_output_does_not_wait_for_the_broker() {
     let machine = Machine::new();

@@ -1,4 +1,4 @@
-//! `forget`: a key that is done, or has failed, runs again, and no key that runs now.
+//! `forget`: a key that is done or has failed can run again, but not a key that is running.
 
 use harness::candidate::Elector;
 use harness::election::TestElection;
@@ -12,7 +12,7 @@ use crate::once::{KEY, await_run, once, runs, tell, until_go_file};
 use crate::window::{WallClock, key, start};
 use crate::{PROGRAM, election};
 
-/// What `forget` prints as JSON; it is as docs/json.md says.
+/// The JSON that `forget` prints, checked against docs/json.md, and the exit status.
 fn forget(election: &TestElection, arguments: &[&str]) -> (Value, i32) {
     let answer = election.ask("forget", &[&["--json"], arguments].concat());
     let object = answer.json();
@@ -85,12 +85,12 @@ fn the_newest_window_runs_again_and_not_those_before_it() {
     assert_eq!(late.status(), 0, "the window before is over: {late:?}");
 }
 
-/// Such a record was written by another program, or by a newer version.
+/// A record that this version can't decode: it was written by another program or a newer version.
 #[test]
 fn a_record_that_can_not_be_read_is_deleted_with_force() {
     for place in ["", "%attempt", "%forgotten"] {
         let election = election(Elector::Log);
-        // It makes the topic of facts.
+        // This creates the topic of facts.
         assert_eq!(election.candidate().option("--once", "another").job(["true"]).start().status(), 0);
         let pen = Pen::new(Kafka::shared(), &format!("{}.once", election.topic()), &[]);
         pen.write(&format!("{}/{KEY}{place}", election.key()), &[b"nonsense"]);
@@ -110,14 +110,14 @@ fn a_record_that_can_not_be_read_is_deleted_with_force() {
     }
 }
 
-/// Else no window would ever be run again.
+/// Otherwise no window would ever run again.
 #[test]
 fn a_record_of_windows_that_can_not_be_read_is_deleted_with_force() {
     let election = election(Elector::Log);
     let clock = WallClock::new(&election, "a", 24 * 60 * 60 + 5);
     assert_eq!(start(&election, ("a", &clock), "true").status(), 0);
     let pen = Pen::new(Kafka::shared(), &format!("{}.once", election.topic()), &[]);
-    // Of no window, though readable.
+    // It can be decoded, but is not about a window.
     let of_a_key = br#"{"v":1,"key":"k","outcome":"done","term":0,"attempt":1}"#;
     for written in [&b"nonsense"[..], of_a_key] {
         pen.write(&election.key(), &[written]);
@@ -128,7 +128,7 @@ fn a_record_of_windows_that_can_not_be_read_is_deleted_with_force() {
     }
 }
 
-/// At a terminal it is asked for: nothing is written before somebody says yes.
+/// On a terminal `forget` asks, and writes nothing before the user confirms.
 #[test]
 fn at_a_terminal_it_is_confirmed() {
     let election = election(Elector::Log);

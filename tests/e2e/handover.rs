@@ -1,4 +1,4 @@
-//! Who leads, and how the lead passes on when nobody dies.
+//! Which candidate leads, and how the lead is handed over without a death.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use crate::{PROGRAM, await_leader, election, with_both_electors};
 
 with_both_electors! {
-    /// The others stand by, and know whom they stand behind.
+    /// The others stand by, and their log names the leader.
     fn one_leads_of_three(elector) {
         let election = election(elector);
         let mut candidates = [election.candidate().start(), election.candidate().start(), election.candidate().start()];
@@ -30,7 +30,7 @@ with_both_electors! {
         election.close(candidates);
     }
 
-    /// The successor's job begins when the last of the old one is gone, however long that takes.
+    /// The successor's job starts when the last process of the old one is gone, however long that takes.
     fn term_hands_over(elector) {
         let election = election(elector);
         let mut first = election.candidate().job(election.witness().set("--linger-ms", 400).set("--status", 7).command()).start();
@@ -56,7 +56,7 @@ with_both_electors! {
         election.close([first, second]);
     }
 
-    /// A child in a session of its own outlives the main process: it is asked as well, and costs no stop timeout.
+    /// A child in its own session outlives the main process: it gets the stop signal too, so the stop timeout is not used up.
     fn processes_that_the_job_leaves_get_the_stop_signal_too(elector) {
         let election = election(elector);
         let job = election.witness().with("--session").command();
@@ -71,7 +71,7 @@ with_both_electors! {
         election.close([first]);
     }
 
-    /// The job's end is the lead's end: another candidate runs it then.
+    /// The end of the job ends the lead: then another candidate runs it.
     fn a_job_that_ends_hands_over(elector) {
         let election = election(elector);
         let job = election.witness().set("--end-ms", 300).set("--status", 3);
@@ -84,7 +84,7 @@ with_both_electors! {
         election.close([first, second]);
     }
 
-    /// What anybody can read in the journal afterwards: each term's claim, its beats, its release, all by the law.
+    /// The journal shows each term's claim, beats and release, all valid under the law.
     fn the_journal_shows_the_handover(elector) {
         let election = election(elector);
         let mut first = election.candidate().start();
@@ -111,7 +111,7 @@ with_both_electors! {
         assert!(verdicts.iter().all(|line| line["verdict"] != "nonsense"));
     }
 
-    /// `--wait 0` leads what is vacant, and goes when somebody else is heard to lead.
+    /// `--wait 0` leads if there is a vacancy, and exits as soon as another candidate's beat is read.
     fn nobody_waits_with_wait_0(elector) {
         let election = election(elector);
         let mut first = election.candidate().option("--wait", "0").start();
@@ -123,7 +123,7 @@ with_both_electors! {
         election.close([first, second]);
     }
 
-    /// A leader that died without a word is not one that is heard: `--wait` does not give up on its silence.
+    /// A leader that died without a release sends no beats: `--wait` does not give up during its silence.
     fn wait_waits_a_dead_leader_out(elector) {
         let election = election(elector);
         let mut first = election.candidate().lease("2s").start();
@@ -137,7 +137,7 @@ with_both_electors! {
     }
 }
 
-/// `--patience never` is NELI as published: only the member with the partition claims.
+/// `--patience never` is NELI as published: only the member that has the partition claims.
 #[test]
 fn with_patience_never_the_group_alone_decides() {
     let election = election(Elector::Group);
@@ -154,7 +154,7 @@ fn with_patience_never_the_group_alone_decides() {
     election.close([first, second]);
 }
 
-/// `--claim-delay`: the machine that should lead only when no other can.
+/// `--claim-delay` is for the machine that should lead only when no other can.
 #[test]
 fn a_claim_delay_lets_the_others_go_first() {
     let election = election(Elector::Log);
@@ -172,7 +172,7 @@ fn a_claim_delay_lets_the_others_go_first() {
     election.close([first, second, reserve]);
 }
 
-/// A stop while a claim is under way: nothing is started, and what comes back effective is released.
+/// A stop while a claim is on its way: no job starts, and the claim is released if it becomes effective.
 #[test]
 fn a_stop_while_claiming_starts_nothing() {
     let broker = Broker::own();
@@ -182,7 +182,7 @@ fn a_stop_while_claiming_starts_nothing() {
     first.signal(Signal::SIGTERM);
     first.status();
 
-    // The delay is the time in which to freeze the broker: the claim is then sent, and not answered.
+    // During the delay the broker is frozen: the claim is then sent but not answered.
     let mut second = election.candidate().lease("30s").option("--claim-delay", "1s").start();
     second.await_event("standby");
     broker.freeze();
@@ -201,7 +201,7 @@ fn a_stop_while_claiming_starts_nothing() {
     });
 }
 
-/// Joins and leaves of standbys leave no trace at the job.
+/// Standbys that join or leave do not affect the job.
 #[test]
 fn standbys_come_and_go_unnoticed() {
     let election = election(Elector::Group);
@@ -220,8 +220,8 @@ fn standbys_come_and_go_unnoticed() {
     election.close([leader]);
 }
 
-/// Where the topic has partitions that no role uses, the group moves partition 0 from member to member as others join: the
-/// leader is told once, and its job is told nothing.
+/// If the topic has partitions that no role uses, the group moves partition 0 between members as others join. The leader logs that once,
+/// and its job is not affected.
 #[test]
 fn standbys_join_unnoticed_beside_unused_partitions() {
     for partitions in [2, 3, 12] {
@@ -248,8 +248,8 @@ fn standbys_join_unnoticed_beside_unused_partitions() {
     }
 }
 
-/// Whoever stands by knows whom the group will choose when the leader leaves it: that one claims as soon as it reads the release,
-/// and nobody else does; and the group then chooses it, too.
+/// Each standby knows which member the group will choose when the leader leaves. That one claims as soon as it reads the release, the
+/// others do not, and the group then chooses it.
 #[test]
 fn a_crowd_foresees_the_groups_choice() {
     const HANDOVERS: usize = 8;
@@ -286,7 +286,7 @@ fn a_crowd_foresees_the_groups_choice() {
     assert!(claims <= HANDOVERS + 2, "{claims} claims for {} terms", HANDOVERS + 1);
 }
 
-/// How many candidates have said by which id their group knows them.
+/// How many candidates have sent a hello with their group member id.
 fn named(election: &TestElection) -> usize {
     let key = format!("{}/hello", election.key()).into_bytes();
     let records = harness::journal::read(Kafka::shared(), &election.topic());

@@ -1,4 +1,4 @@
-//! What the other tests stand on holds.
+//! Tests of the harness itself.
 
 use std::env;
 use std::process::Command;
@@ -36,7 +36,7 @@ fn a_broker_that_was_stopped_and_started_still_has_it() {
     assert_eq!(journal::read(&kafka, "kept").len(), 1);
 }
 
-/// Where Java or Maven is missing one line says what to install, and the whole program ends: no failure a test.
+/// If Java or Maven is missing, one line says what to install and the whole test program ends, instead of one failure per test.
 #[test]
 fn without_java_one_line_says_what_to_install() {
     let mut program = Command::new(env::current_exe().expect("a running program has a path"));
@@ -53,7 +53,7 @@ fn without_java_one_line_says_what_to_install() {
     assert!(!results.contains("FAILED") && !results.contains("panicked"), "{results}");
 }
 
-/// Three brokers: any two of them take a record, and the lead goes where it is told to.
+/// Three brokers: any two of them accept a record, and the partition's leadership can be moved.
 #[test]
 fn a_cluster_does_without_one_of_three() {
     let mut cluster = Cluster::start(3, 1);
@@ -77,7 +77,7 @@ fn a_cluster_does_without_one_of_three() {
     assert_eq!(payloads, [b"one", b"two"]);
 }
 
-/// Who has no right to read is told so, and who has a wrong password is not let in: else a test of refusals proves nothing.
+/// An account without the right to read is refused, and a wrong password fails the login: otherwise the tests of refusals prove nothing.
 #[test]
 fn accounts_are_what_they_are_called() {
     let guarded = Guarded::new(Elector::Log);

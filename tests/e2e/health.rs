@@ -1,4 +1,4 @@
-//! Health commands: a job that is unhealthy is another machine's to try, and one that is healthy is left alone.
+//! Health commands: an unhealthy job is handed to another machine, and a healthy one is left alone.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -16,7 +16,7 @@ use nix::unistd::mkfifo;
 
 use crate::{election, with_both_electors};
 
-/// A candidate whose health command is looked at often.
+/// A candidate with a health command at short intervals.
 fn looked_after(election: &TestElection, command: &str) -> Candidate {
     election
         .candidate()
@@ -25,7 +25,7 @@ fn looked_after(election: &TestElection, command: &str) -> Candidate {
         .option("--health-timeout", "1m")
 }
 
-/// What a health command writes each time it runs, and how often it has.
+/// The number of runs of a health command, each of which writes a line.
 fn count(file: &Path) -> usize {
     fs::read_to_string(file).unwrap_or_default().lines().count()
 }
@@ -35,7 +35,8 @@ fn counted(election: &TestElection) -> PathBuf {
 }
 
 with_both_electors! {
-    /// Stopped in order, released, and the other's; whoever had the unhealthy job lets the other lead first, and stands by.
+    /// An unhealthy job is stopped in order, the term is released, and the other candidate leads. The first one stands by and lets others
+    /// claim before it.
     fn a_job_that_is_ill_is_handed_over(elector) {
         let election = election(elector);
         let unhealthy = election.directory().join("unhealthy");
@@ -65,7 +66,7 @@ with_both_electors! {
     }
 }
 
-/// What it says is on stderr, even where the log is not.
+/// A health command's output goes to stderr, even if the log goes elsewhere.
 #[test]
 fn the_output_of_a_command_goes_to_stderr() {
     let election = election(Elector::Log);
@@ -78,7 +79,7 @@ fn the_output_of_a_command_goes_to_stderr() {
     assert!(fs::read_to_string(log).expect("a log").contains(r#""line":"two""#));
 }
 
-/// A stderr that takes nothing holds up neither the health command, however much it says, nor the lease.
+/// A stderr that is not read delays neither the health command, however much it writes, nor the lease.
 #[test]
 fn a_full_stderr_makes_no_job_unhealthy() {
     let election = election(Elector::Log);
@@ -88,7 +89,7 @@ fn a_full_stderr_makes_no_job_unhealthy() {
     let mut pipe = File::options().read(true).write(true).custom_flags(O_NONBLOCK).open(&full).expect("our own pipe");
     while pipe.write(&[b'\n'; 4096]).is_ok() {}
     let onto = format!(r#"exec "$@" 2<>{}"#, full.display());
-    // More than two pipes hold.
+    // More than two pipes can hold.
     let command = format!("head -c 200000 /dev/zero | tr '\\0' x; yes | head -n 2000; echo >> {}", counted.display());
     let run = looked_after(&election, &command).option("--log-file", &log).option("--health-failures", "1");
     let mut run = run.start_behind(&["sh", "-c", &onto, "sh"]);
@@ -101,7 +102,7 @@ fn a_full_stderr_makes_no_job_unhealthy() {
     election.close([]);
 }
 
-/// With nobody else to try, it is tried here again after the cool-off.
+/// With no other candidate, the same one runs the job again after the back-off.
 #[test]
 fn a_candidate_alone_tries_again() {
     let election = election(Elector::Log);
@@ -122,7 +123,7 @@ fn with_on_loss_exit_an_unhealthy_job_ends_the_candidate() {
     election.close([run]);
 }
 
-/// Never twice in a row: no harm is done, however long it goes on.
+/// The failures are never consecutive, so the job is never stopped.
 #[test]
 fn a_flapping_health_check_ends_no_lead() {
     let election = election(Elector::Log);
@@ -139,16 +140,16 @@ fn a_flapping_health_check_ends_no_lead() {
     election.close([run]);
 }
 
-/// It is killed with its group, counts as a failure, and the job is not touched by it.
+/// A health command that times out is killed with its process group and counts as a failure; the job is not affected.
 #[test]
 fn a_health_command_that_takes_too_long_has_failed() {
     let election = election(Elector::Log);
-    // One file for each term: another command may run as soon as this candidate leads again.
+    // One file per term, because another command may run as soon as this candidate leads again.
     let tells = |term: &str| election.directory().join(format!("pids.{term}"));
     let command =
         format!("sleep 600 & {{ echo $!; echo $$; }} > {}; echo waiting; wait", tells("$NELI_EPOCH").display());
-    // Long enough for a shell to start on a busy machine. One failure: a second command would count as one, too, where the first
-    // has not died an interval after its kill.
+    // Long enough for a shell to start on a busy machine. One failure is the limit, because a second command would also count if the
+    // first one takes an interval to die.
     let run = looked_after(&election, &command).option("--health-timeout", "2s").option("--health-failures", "1");
     let mut run = run.start();
     let term = run.await_lead();
@@ -167,7 +168,7 @@ fn a_health_command_that_takes_too_long_has_failed() {
     election.close([run]);
 }
 
-/// A job that needs long to warm up is not chased from machine to machine; once it was healthy, failures count.
+/// A job with a long warm-up is not handed over; after its first success, failures count.
 #[test]
 fn a_job_that_warms_up_is_not_chased_from_machine_to_machine() {
     let election = election(Elector::Log);
@@ -190,7 +191,7 @@ fn a_job_that_warms_up_is_not_chased_from_machine_to_machine() {
     election.close([first, second]);
 }
 
-/// The job's end is the lead's end, whatever the health command is still waiting for.
+/// The end of the job ends the lead, even while a health command runs.
 #[test]
 fn a_job_that_ends_is_not_kept_by_its_health_command() {
     let election = election(Elector::Log);
@@ -208,8 +209,8 @@ fn a_job_that_ends_is_not_kept_by_its_health_command() {
     assert!(!format!("{run:?}").contains("health command") && run.events("unhealthy").is_empty(), "{run:?}");
 }
 
-/// What gets away from a health command is the tree's all the same, gone before the release; and before another leads,
-/// when the supervisor is killed.
+/// A process that escapes from a health command belongs to the job's tree: it is gone before the release, and before another candidate
+/// leads if the supervisor is killed.
 #[test]
 fn processes_that_leave_a_health_command_are_gone_before_the_release() {
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
@@ -217,7 +218,7 @@ fn processes_that_leave_a_health_command_are_gone_before_the_release() {
         let daemon = election.witness().with("--ignore-stop").with("--daemon").command();
         let words: Vec<_> = daemon.iter().map(|word| word.to_string_lossy()).collect();
         let once = election.directory().join("once");
-        // It ends once the other has got away from its group.
+        // The command ends once the other process has left its group.
         let away = format!("until grep -q daemon {}; do sleep 0.01; done", words[1]);
         let command = format!("test -e {0} || {{ touch {0}; setsid {1} & {away}; }}", once.display(), words.join(" "));
         let mut run = looked_after(&election, &command).option("--stop-timeout", "300ms").start();

@@ -1,4 +1,4 @@
-//! `history`: the terms that the topic keeps, and what is odd about them.
+//! `history`: the terms that the topic still holds, and anomalies in them.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ use crate::election;
 
 const PAGE: &str = include_str!("../../docs/json.md");
 
-/// Each line that is printed as JSON; they are as docs/json.md says.
+/// Each line of JSON, checked against docs/json.md, and the exit status.
 fn json(election: &TestElection, arguments: &[&str]) -> (Vec<Value>, i32) {
     let answer = election.ask("history", &[&["--json"], arguments].concat());
     assert_eq!(answer.errors, "", "{answer:?}");
@@ -64,7 +64,7 @@ fn each_term_with_its_end_and_the_gap_to_the_next() {
     let answer = election.ask("history", &["--check"]);
     assert!(answer.text.starts_with("2 terms: no two overlapped\n"), "{answer:?}");
     assert_eq!(answer.status, 0);
-    // What was over before is left out; what goes on is not.
+    // `--since` leaves out terms that had ended by then, and not the current one.
     wait::until_true("a first term that is over for so long", || json(&election, &["--since", "1ms"]).0.len() == 1);
 
     let drawing = election.directory().join("history.svg");
@@ -76,7 +76,7 @@ fn each_term_with_its_end_and_the_gap_to_the_next() {
     election.close([first, second]);
 }
 
-/// The journal of a leader whose successor did not wait for its lease to end.
+/// The journal of a leader whose successor did not wait for the lease's end.
 #[test]
 fn check_finds_two_leaders_at_once() {
     let election = election(Elector::Log);
@@ -116,7 +116,7 @@ fn of_an_election_that_nobody_has_led() {
     assert_eq!(answer.status, 125);
 }
 
-/// Of a role that nobody has led there may be hellos alone, under the key of another role; garbage among them changes nothing.
+/// A role that had no leader may have only hellos, under another role's key; undecodable records among them change nothing.
 #[test]
 fn of_a_role_of_which_there_are_only_hellos() {
     let election = election(Elector::Log);

@@ -1,4 +1,4 @@
-//! Hooks: each at its event, with what it needs to know, and in nobody's way.
+//! Hooks: each runs at its event with its environment, and delays nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use nix::sys::signal::Signal;
 
 use crate::{election, with_both_electors};
 
-/// A candidate each of whose hooks writes down what it was told, into a file of its own.
+/// A candidate whose hooks write their environment to a file per event.
 struct Noted {
     candidate: Candidate,
     directory: PathBuf,
@@ -23,7 +23,7 @@ impl Noted {
     fn new(election: &TestElection, name: &str) -> Self {
         let directory = election.directory().join(name);
         fs::create_dir(&directory).expect("ours");
-        // Whole or not at all; one after the other, each with a number.
+        // Each hook writes its line in one step with a number, so that lines are whole and ordered.
         let line = format!(
             "cd {}; env -0 > part.$$; n=1; until ln part.$$ $NELI_EVENT.$n 2>/dev/null; do n=$((n+1)); done",
             directory.display()
@@ -35,7 +35,7 @@ impl Noted {
         Self { candidate, directory }
     }
 
-    /// What the nth hook of this event was told.
+    /// The environment of the nth hook of this event.
     fn await_hook(&self, event: &str, nth: usize) -> BTreeMap<String, String> {
         let file = self.directory.join(format!("{event}.{nth}"));
         let text = wait::until(&format!("hook {event} {nth}"), || fs::read_to_string(&file).ok());
@@ -52,7 +52,7 @@ impl Noted {
 }
 
 with_both_electors! {
-    /// The lead, what follows it, and what stands by meanwhile.
+    /// The hooks of a lead, of its end, and of standing by.
     fn each_runs_at_its_event(elector) {
         let election = election(elector);
         let first_hooks = Noted::new(&election, "first");
@@ -92,7 +92,7 @@ with_both_electors! {
     }
 }
 
-/// A lead that is lost: the fence, then standing by; and the next lead is told again.
+/// A lead that is lost: the hook for the fence runs, then that for standing by, and the hook of the next lead.
 #[test]
 fn a_fence_runs_its_hook_and_then_the_standby_hook() {
     let election = election(Elector::Log);
@@ -112,8 +112,8 @@ fn a_fence_runs_its_hook_and_then_the_standby_hook() {
     election.close([run]);
 }
 
-/// One that hangs is in nobody's way: not of the lead, not of the fence or what follows it, not of a barrier; and it has
-/// ten seconds. One that runs beside a dead guard's job is not taken for what the job left.
+/// A hook that hangs delays neither the lead, nor the fence and what follows it, nor a barrier, and is killed after ten seconds. A hook
+/// that runs while a dead guard's job is killed does not count as part of that job.
 #[test]
 fn a_hook_that_hangs_delays_nothing() {
     let election = election(Elector::Log);
@@ -134,8 +134,8 @@ fn a_hook_that_hangs_delays_nothing() {
     let next = second.await_lead();
     election.await_witness(next);
 
-    // The supervisor ends those of both times of standing by, the guard that of the lead: each by a clock of its own, so that
-    // on a busy machine either may be told first.
+    // The supervisor ends the hooks of both times of standing by, and the guard that of the lead. Each uses its own timer, so on a busy
+    // machine the order of the reports varies.
     let mut failed: Vec<_> = (0..3).map(|_| second.await_event("hook_failed")).collect();
     failed.sort_by_key(|event| event.text("hook").to_owned());
     for (event, hook) in failed.iter().zip(["lead", "standby", "standby"]) {
@@ -146,7 +146,7 @@ fn a_hook_that_hangs_delays_nothing() {
     second.signal(Signal::SIGTERM);
     assert_eq!(second.await_release().text("why"), "stopped");
     election.assert_gone(next);
-    // The one at exit: who stops twice does not want to wait.
+    // The hook at exit: after a second stop it is not waited for.
     wait::until_true("the last hook", || {
         fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n') && text != before)
     });
@@ -156,7 +156,7 @@ fn a_hook_that_hangs_delays_nothing() {
     election.close([first, second]);
 }
 
-/// A barrier takes a hook that still runs along, and so does the job's own end.
+/// A barrier kills a hook that is still running, and so does the end of the job.
 #[test]
 fn the_jobs_end_is_the_end_of_its_hook() {
     for ends_itself in [false, true] {
@@ -187,7 +187,7 @@ fn processes_that_leave_the_leads_hook_are_gone_before_the_release() {
     let election = election(Elector::Log);
     let daemon = election.witness().with("--ignore-stop").with("--daemon").command();
     let words: Vec<_> = daemon.iter().map(|word| word.to_string_lossy()).collect();
-    // It ends once the other has got away from its group.
+    // The hook ends once the other process has left its group.
     let hook = format!("setsid {} & until grep -q daemon {}; do sleep 0.01; done", words.join(" "), words[1]);
     let mut run = election.candidate().option("--on-lead", &hook).option("--stop-timeout", "300ms").start();
     let term = run.await_lead();

@@ -1,4 +1,4 @@
-//! What the job gets, what is left of it, and its status.
+//! The job's environment, what is left of the job, and its exit status.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,11 +12,11 @@ use crate::{bare, election};
 
 #[test]
 fn its_status_is_ours() {
-    // A sample, each with an election: that every other is seen as it is, `restart::every_way_to_end` shows in one.
+    // A sample with an election each; `restart::every_way_to_end` covers all statuses in one election.
     let statuses = [0, 1, 2, 7, 75, 80, 81, 82, 83, 84, 85, 125, 126, 127, 128, 143, 254, 255];
     let exits = statuses.map(|status| (format!("exit {status}"), status));
     let kills = [1, 2, 3, 6, 9, 10, 11, 13, 15, 31, 34, 64].map(|signal| {
-        // Whoever runs the tests may ignore some.
+        // The shell that runs the tests may ignore some signals.
         (format!("ulimit -c 0; kill -{signal} $$; sleep 1000"), 128 + signal)
     });
     let cases: Vec<(String, i32)> = exits.into_iter().chain(kills).collect();
@@ -52,7 +52,7 @@ fn a_command_that_cannot_run_is_reported_before_anything_is_joined() {
         let mut run = election.candidate().job([word]).start();
         assert_eq!(run.status(), status, "{word:?}");
         assert!(run.events("standby").is_empty());
-        // Before there is a log: one line, as of any program.
+        // These errors come before there is a log: one line on stderr.
         let lines = run.strange_lines();
         assert!(matches!(&lines[..], [line] if line.contains(&*word.to_string_lossy())), "{run:?}");
     }
@@ -77,7 +77,7 @@ fn stdin_and_stdout_are_its_own() {
     assert!(run.output() == input, "what came out is what went in");
 }
 
-/// `x=$(neli-run ...)` ends when the job does, in every case: nobody else holds stdout.
+/// `x=$(neli-run ...)` returns when the job ends, in all cases: no other process keeps stdout open.
 #[test]
 fn the_end_of_stdout_does_not_wait_for_us() {
     let election = election(Elector::Log);
@@ -156,11 +156,12 @@ fn its_environment_is_ours_and_a_little_more() {
     assert_eq!(got.get("PATH"), Some(&path.as_str()));
 }
 
-/// Whatever descriptors we had inherited, and nothing that we opened but the lease's.
+/// The job has the descriptors that `neli-run` inherited, and of the program's own only the lease descriptor.
 #[test]
 fn its_descriptors_are_ours_and_the_lease() {
     let election = election(Elector::Log);
-    // Not all libraries of this process keep theirs to themselves: bash closes what it got. `ls` itself opens the directory, as 3.
+    // Some libraries leak descriptors into this test process, so bash closes those that it inherited. `ls` itself opens the directory as
+    // 3.
     let prefix = r#"
         for path in /proc/$$/fd/*; do
             number=${path##*/}
@@ -177,7 +178,7 @@ fn its_descriptors_are_ours_and_the_lease() {
     assert_eq!(numbers, BTreeSet::from(["0", "1", "2", "3", "7", "10", "11"]));
 }
 
-/// The lease descriptor holds the term's deadline, ahead of every beat, and moves on with the lease.
+/// The lease descriptor holds the term's deadline, which is later than every beat and is moved by each renewal.
 #[test]
 fn its_lease_descriptor_runs_ahead_of_it() {
     let election = election(Elector::Log);
@@ -193,11 +194,11 @@ fn its_lease_descriptor_runs_ahead_of_it() {
     }
 }
 
-/// What was ignored stays ignored, SIGPIPE too; all else has its default, and nothing is blocked.
+/// Ignored signals stay ignored, SIGPIPE too; all others have their default action, and none is blocked.
 #[test]
 fn its_signals_are_as_ours_were() {
     const USR1_AND_PIPE: u64 = 1 << (10 - 1) | 1 << (13 - 1);
-    // Two that it has for itself: it ignores them in what it spawns, and takes them when a thread is made.
+    // Two signals that the C library reserves: it ignores them in children that it spawns, and handles them when a thread is created.
     const THE_C_LIBRARYS: u64 = 1 << (32 - 1) | 1 << (33 - 1);
     let election = election(Elector::Log);
     let job = ["grep", "^Sig[BI]", "/proc/self/status"];
@@ -206,7 +207,7 @@ fn its_signals_are_as_ours_were() {
         let sets = text.split_whitespace().skip(1).step_by(2);
         sets.map(|set| u64::from_str_radix(set, 16).expect("a set") & !THE_C_LIBRARYS).collect()
     };
-    // What whoever runs the tests ignores.
+    // The signals that the shell of the test run ignores.
     let plain = Command::new(job[0]).args(&job[1..]).output().expect("every Linux has grep");
     let [_, ignored] = sets(plain.stdout)[..] else { panic!("two sets of signals") };
     let with = |prefix: &[&str]| {
@@ -240,7 +241,7 @@ fn its_directory_is_ours() {
     );
 }
 
-/// A stop takes the whole tree with it, whatever it did to get away, before it is released.
+/// A stop ends the whole tree, including processes that tried to escape, before the release.
 #[test]
 fn a_stop_leaves_nothing_of_a_wild_tree() {
     let election = election(Elector::Log);
@@ -259,8 +260,8 @@ fn a_stop_leaves_nothing_of_a_wild_tree() {
     election.close([run]);
 }
 
-/// A daemon that the job left behind is running work: asked, then killed, and only then is the lead given up. The status is
-/// the main process's.
+/// A daemon that the job left behind still does work: it is asked to stop, then killed, and only then is the term released. The exit
+/// status is that of the main process.
 #[test]
 fn processes_that_a_command_leaves_are_ended_too() {
     let election = election(Elector::Log);
@@ -279,7 +280,7 @@ fn processes_that_a_command_leaves_are_ended_too() {
     election.close([run]);
 }
 
-/// Nobody who adopts our children has the guard to wait for: it has ended before us, and was waited for.
+/// The process that adopts our children does not have to wait for the guard: it has ended before us, and was waited for.
 #[test]
 fn its_guard_is_waited_for() {
     for stop in [true, false] {
@@ -296,7 +297,7 @@ fn its_guard_is_waited_for() {
     }
 }
 
-/// A job that ends before the group has answered: its member can't leave, and nothing waits for that.
+/// A job that ends before the group has answered the join: the member can't leave then, and nothing waits for that.
 #[test]
 fn a_short_job_is_not_held_up_by_the_group() {
     let election = election(Elector::Group);
@@ -309,7 +310,7 @@ fn a_short_job_is_not_held_up_by_the_group() {
         assert!(run.events("assigned").is_empty(), "an empty group's first assignment takes 3 s");
         exiting - released
     };
-    // A busy machine may be slow now and then; leaving in vain took half a second each time.
+    // A busy machine may be slow sometimes; a useless attempt to leave would take half a second each time.
     let mut took: Vec<u64> = (0..5).map(|_| from_release_to_end()).collect();
     took.sort_unstable();
     assert!(took[2] < 100_000_000, "{took:?} ns");
@@ -323,13 +324,12 @@ fn without_kafka_at_all_the_command_line_is_judged() {
     assert!(message.contains("--brokers") && message.contains("--embedded"), "both ways are said: {message}");
 }
 
-/// What is closed at the start stays nobody's: neither we nor the job get somebody else's descriptor as 0, 1 or 2.
+/// Descriptors 0, 1 and 2 that are closed at the start are not reused: neither `neli-run` nor the job gets another file there.
 #[test]
 fn closed_standard_streams_are_not_reused() {
     let election = election(Elector::Log);
     let message = election.directory().join("told");
-    // Of the job itself, of the guard, and of the supervisor.
-    // (A redirection would be the shell's own for a moment.)
+    // For the job, the guard and the supervisor. (A redirection would belong to the shell itself for a moment.)
     let script = format!(
         r#"for pid in $$ $PPID $NELI_RUN_PID; do
                for number in 0 1 2; do all="$all$(readlink /proc/$pid/fd/$number)

@@ -1,4 +1,4 @@
-//! `list`: which elections there are.
+//! `list`: the elections that exist.
 
 use std::process::Command;
 
@@ -17,10 +17,10 @@ fn list(arguments: &[&str]) -> Answer {
     Answer::of(command)
 }
 
-/// Each election; as docs/json.md says.
+/// Each election, checked against docs/json.md.
 fn json(arguments: &[&str]) -> Vec<Value> {
     let answer = list(&[&["--json"], arguments].concat());
-    // The broker is everybody's: another test may be deleting a topic of its own.
+    // The broker is shared: another test may be deleting its topic.
     let is_one_topic = arguments.contains(&"--topic");
     assert!((answer.errors.is_empty() && answer.status == 0) || !is_one_topic, "{answer:?}");
     let schema = Schema::read(include_str!("../../docs/json.md"), "list");
@@ -76,7 +76,7 @@ fn a_topic_that_does_not_exist_and_a_broker_that_is_away() {
     assert!(answer.errors.starts_with("neli-run: 127.0.0.1:1") && answer.errors.lines().count() == 1, "{answer:?}");
 }
 
-/// A candidate with many roles says one hello, in partition 0, for elections in all partitions.
+/// A candidate with many roles says one hello in partition 0, for elections in all partitions.
 #[test]
 fn a_role_of_which_there_are_only_hellos_is_listed() {
     let election = election(Elector::Log);

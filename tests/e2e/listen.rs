@@ -1,4 +1,4 @@
-//! `--listen`: HTTP, of a leader, of a standby, and under clients that would exhaust it.
+//! `--listen`: the HTTP server of a leader and of a standby, also with clients that try to exhaust it.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use crate::{PROGRAM, election, roles};
 
-/// So many connections are open at once.
+/// The limit of open connections.
 const CONNECTIONS: usize = 64;
-/// So many follow the status at once.
+/// The limit of connections that follow the status.
 const FOLLOWERS: usize = 16;
 
-/// Listens at an address of its own.
+/// Starts a candidate that listens, and returns it with its address.
 fn listening(candidate: &Candidate) -> (Running, String) {
     let mut run = candidate.clone().option("--listen", "127.0.0.1:0").start();
     let address = run.await_event("listening").text("address").to_owned();
@@ -32,12 +32,12 @@ fn connect(address: &str) -> TcpStream {
 
 fn send(address: &str, request: &[u8]) -> TcpStream {
     let mut connection = connect(address);
-    // Whoever sends too much is told so before it has sent all.
+    // A client that sends too much gets its answer before it has sent everything, so the write may fail.
     let _ = connection.write_all(request);
     connection
 }
 
-/// What is read until the connection is closed, or reset.
+/// Reads until the connection is closed or reset.
 fn rest(mut connection: TcpStream) -> String {
     let mut bytes = Vec::new();
     if let Err(error) = connection.read_to_end(&mut bytes) {
@@ -46,7 +46,7 @@ fn rest(mut connection: TcpStream) -> String {
     String::from_utf8(bytes).expect("UTF-8")
 }
 
-/// The status, and the body.
+/// The status code and the body.
 fn get(address: &str, path: &str) -> (u16, String) {
     let answer = rest(send(address, format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()));
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{path}: {answer:?}"));
@@ -54,7 +54,7 @@ fn get(address: &str, path: &str) -> (u16, String) {
     (status.unwrap_or_else(|| panic!("{path}: {head}")), body.to_owned())
 }
 
-/// What `/status` says of its first role; it is as docs/http.md says.
+/// The body of `/status` and its first role, checked against docs/http.md.
 fn status(address: &str) -> (Value, Value) {
     let (status, body) = get(address, "/status");
     assert_eq!(status, 200);
@@ -64,7 +64,7 @@ fn status(address: &str) -> (Value, Value) {
     (object, role)
 }
 
-/// The value of a metric of role 0, or of this one.
+/// The value of a metric of role 0, or of the given role.
 fn metric(address: &str, name: &str) -> f64 {
     let (status, body) = get(address, "/metrics");
     assert_eq!(status, 200);
@@ -100,7 +100,7 @@ fn a_leader_and_a_standby_that_follows_it() {
     assert!(metric(&one, "neli_lease_remaining_seconds") > 0.0);
     assert!(metric(&one, "neli_echo_seconds_count group=") >= 1.0);
 
-    // All who are asked say the same.
+    // Both candidates and the subcommand report the same.
     let asked = election.ask("status", &["--json"]).json();
     for (address, name) in [(&one, "first"), (&two, "<b>second")] {
         let (object, role) = status(address);
@@ -116,7 +116,7 @@ fn a_leader_and_a_standby_that_follows_it() {
         assert_eq!(role["standbys"][0]["name"], "<b>second");
     }
 
-    // Who follows sees the handover.
+    // A client that follows the status sees the handover.
     let mut follower = send(&two, b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
     first.signal(nix::sys::signal::Signal::SIGTERM);
     first.status();
@@ -134,7 +134,7 @@ fn a_leader_and_a_standby_that_follows_it() {
     election.close([second]);
 }
 
-/// Idle ones, halves of requests, garbage, requests without end, and readers who never read: the lease is none of their business.
+/// Idle connections, incomplete requests, garbage, endless requests, and clients that never read: the lease is not affected.
 #[test]
 fn hostile_clients_do_not_touch_the_lease() {
     let election = election(Elector::Log);
@@ -153,12 +153,12 @@ fn hostile_clients_do_not_touch_the_lease() {
         &endless,
         &many,
     ];
-    // More than may be open at once: none is read from, and the oldest are closed for the new ones.
+    // More than the limit: none is read from, and the oldest are closed in favour of the new ones.
     let open: Vec<TcpStream> = (0..2 * CONNECTIONS).map(|at| send(&address, requests[at % requests.len()])).collect();
     for path in ["/healthz", "/leader"] {
         assert_eq!(get(&address, path).0, 200, "{path}");
     }
-    // Each is answered or closed in the end; what is no request is told so.
+    // Each is answered or closed in the end, and an invalid request gets an error.
     let answers: Vec<String> = open.into_iter().skip(CONNECTIONS).map(rest).collect();
     for (at, expected) in [(5, "HTTP/1.1 400 "), (6, "HTTP/1.1 431 "), (7, "HTTP/1.1 431 "), (4, "HTTP/1.1 405 ")] {
         let answers: Vec<&String> = answers.iter().skip(at).step_by(requests.len()).collect();
@@ -171,7 +171,7 @@ fn hostile_clients_do_not_touch_the_lease() {
     election.close([run]);
 }
 
-/// One that follows and hangs up leaves its place to another.
+/// A client that follows the status and disconnects frees its place.
 #[test]
 fn so_many_follow_the_status() {
     let election = election(Elector::Log);

@@ -1,4 +1,4 @@
-//! The log: it never waits and never garbles, and whatever takes its lines or does not, the job runs on.
+//! The log never waits and never mixes lines; the job runs on, whether or not its lines are read.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::election;
 
-/// stderr is `path` for it and all that it starts.
+/// Sets stderr of the candidate and its descendants to `path`.
 const ERRORS_TO: [&str; 4] = ["sh", "-c", r#"path=$1; shift; exec "$@" 2>"$path""#, "sh"];
 
 fn start_with_errors_to(candidate: &Candidate, path: &Path) -> Running {
@@ -27,12 +27,12 @@ fn start_with_errors_to(candidate: &Candidate, path: &Path) -> Running {
     candidate.start_behind(&[&ERRORS_TO[..], &[path]].concat())
 }
 
-/// A candidate that says far more than is kept.
+/// A candidate that logs far more than the buffer holds.
 fn chatterbox(election: &TestElection) -> Candidate {
     election.candidate().option("--heartbeat-interval", "500ms").flag("-v").property("debug", "all")
 }
 
-/// A named pipe, with nobody but us at its other end.
+/// A named pipe whose other end only the test has open.
 struct Fifo {
     path: PathBuf,
     end: File,
@@ -42,12 +42,12 @@ impl Fifo {
     fn new(election: &TestElection) -> Self {
         let path = election.directory().join("fifo");
         unistd::mkfifo(&path, Mode::S_IRWXU).expect("a named pipe");
-        // For both, so that opening it waits for nobody.
+        // Opened for both directions, so that opening does not block.
         let end = File::options().read(true).write(true).open(&path).expect("ours");
         Self { path, end }
     }
 
-    /// Fills it: it takes not a byte more.
+    /// Fills it, so that a write of one byte would block.
     fn filled(election: &TestElection) -> Self {
         let mut fifo = Self::new(election);
         fcntl(&fifo.end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("ours");
@@ -57,7 +57,7 @@ impl Fifo {
     }
 }
 
-/// Waits for a job, where there is no log to tell of it; its term.
+/// Waits for a job by its witness, since there is no log to read; returns its term.
 fn await_term(election: &TestElection) -> u64 {
     wait::until("a job that runs", || {
         let beat = election.testimony().lines.into_iter().find(|line| line.event == Event::Beat);
@@ -65,31 +65,31 @@ fn await_term(election: &TestElection) -> u64 {
     })
 }
 
-/// The lease is renewed, again and again, and the job runs on.
+/// Asserts that the lease is renewed repeatedly and that the job runs on.
 fn assert_it_leads_on(election: &TestElection, term: u64) {
     let deadlines =
         || election.testimony().of(term).map(|line| line.deadline).collect::<std::collections::BTreeSet<_>>().len();
     let before = deadlines();
-    // More beats than a lease has.
+    // More beats than fit into a lease.
     wait::until_true("a lease that is renewed", || deadlines() >= before + 12);
     let testimony = election.testimony();
     assert!(testimony.lines.iter().all(|line| line.epoch == Some(term)), "it never led anew");
     assert_eq!(testimony.signals().count(), 0);
 }
 
-/// Stopped, it ends as ever, and is not held up by a log that nobody takes.
+/// Asserts that a stop ends it as usual, not delayed by a log that is not read.
 fn assert_it_ends_well(election: &TestElection, mut leader: Running) {
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 0);
     election.close([leader]);
 }
 
-/// Every line of a log is whole.
+/// The lines of a log, each of which must be whole.
 fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("garbled: {line}"))).collect()
 }
 
-/// A pipe that was full before the first line: what was not kept is counted where it is missing.
+/// A pipe that is full before the first line: the number of dropped lines is logged where they are missing.
 #[test]
 fn a_full_pipe() {
     let election = election(Elector::Log);
@@ -98,7 +98,7 @@ fn a_full_pipe() {
     let term = await_term(&election);
     assert_it_leads_on(&election, term);
 
-    // Somebody reads after all.
+    // Now the pipe is read.
     let mut text = String::new();
     let mut bytes = [0; 4_096];
     wait::until_true("a word about what is missing", || {
@@ -109,16 +109,16 @@ fn a_full_pipe() {
     let lines = lines(text.trim_start());
     let missing = lines.iter().position(|line| line["dropped"].is_u64()).expect("it was found");
     assert_eq!(lines[missing]["event"], "warning");
-    // Half of the room is for what librdkafka says, and one line was in the writer's hands.
+    // Half of the buffer is reserved for librdkafka's lines, and the writer holds one more line.
     assert!(missing >= 500, "{missing}");
     for event in ["started", "leading", "job_started"] {
         assert!(lines.iter().any(|line| line["event"] == event), "{event} is kept");
     }
-    // Full again, it holds up no end.
+    // Full again, it must not delay the end.
     assert_it_ends_well(&election, leader);
 }
 
-/// A pipe whose reader has gone: SIGPIPE kills nobody.
+/// A pipe whose reader has gone: SIGPIPE ends no process.
 #[test]
 fn a_closed_pipe() {
     let election = election(Elector::Log);
@@ -146,16 +146,16 @@ fn a_full_disk() {
     assert_it_ends_well(&election, leader);
 }
 
-/// A disk that is full in the middle of a line, and has room again later: at most that line is cut, and it is said again.
+/// A disk that is full in the middle of a line and has room again later: at most that line is cut, and it is written again.
 #[test]
 fn a_disk_that_is_full_for_a_while() {
     let election = election(Elector::Log);
     let file = election.directory().join("log");
-    // A file that may not grow is a full disk without the rights to make one.
+    // A limit on the file's size acts like a full disk, and needs no rights.
     let mut leader = chatterbox(&election).option("--log-file", &file).start_behind(&["prlimit", "--fsize=100000:"]);
     let size = || fs::metadata(&file).map_or(0, |found| found.len());
     wait::until_true("a full file", || size() == 100_000);
-    // A cut line is what it is about; where the limit falls between two, there is none.
+    // This test is about a cut line; if the limit falls between two lines, there is none.
     let pid = leader.process().pid.to_string();
     let raised = Command::new("prlimit").args(["--pid", &pid, "--fsize=unlimited:"]).status();
     assert!(raised.expect("prlimit is part of util-linux").success());
@@ -174,7 +174,7 @@ fn a_disk_that_is_full_for_a_while() {
     }
 }
 
-/// systemd's journal takes a line's priority from its beginning; whatever else stderr is gets the line alone.
+/// systemd's journal takes a line's priority from its prefix; any other stderr gets the line without a prefix.
 #[test]
 fn systemds_journal_gets_the_priority_of_each_line() {
     let election = election(Elector::Log);
@@ -203,7 +203,7 @@ fn systemds_journal_gets_the_priority_of_each_line() {
     assert!(text.starts_with("20") && !text.contains("<4>"), "{text}");
 }
 
-/// A terminal on which somebody has pressed Ctrl-S.
+/// A terminal whose output is suspended by Ctrl-S.
 #[test]
 fn a_stopped_terminal() {
     let election = election(Elector::Log);
@@ -223,12 +223,12 @@ fn a_stopped_terminal() {
         screen.push_str(&String::from_utf8_lossy(&bytes[..length]));
         screen.contains(r#""event":"leading""#)
     });
-    // And nobody looks at it again, either.
+    // Nobody resumes the output until the end.
     assert_it_ends_well(&election, leader);
     drop::<OwnedFd>(terminal.slave);
 }
 
-/// Several candidates append to one file, each of its lines whole; who said it stands in it.
+/// Several candidates append to one file: each line is whole, and names its writer.
 #[test]
 fn one_file_for_several() {
     let election = election(Elector::Log);
@@ -260,7 +260,7 @@ fn one_file_for_several() {
     election.close(candidates);
 }
 
-/// The job shares the three: what we would set on them is set for it, and for whoever started us.
+/// The job and the parent share the three descriptors: `neli-run` must not change their file status flags.
 #[test]
 fn the_three_descriptors_are_left_as_they_were() {
     const O_NONBLOCK: u32 = 0o4000;
@@ -278,7 +278,7 @@ fn the_three_descriptors_are_left_as_they_were() {
     election.close([leader]);
 }
 
-/// `-q` is for whoever wants to be woken, `-v` for whoever looks for a fault.
+/// `-q` logs only what needs attention, `-v` logs details for finding a fault.
 #[test]
 fn quiet_and_verbose() {
     let election = election(Elector::Log);

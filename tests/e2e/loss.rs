@@ -1,4 +1,4 @@
-//! Losing the lead: `--on-loss`, and the two stages of a fence.
+//! Loss of the lead: `--on-loss`, and the two stages of a fence.
 
 use harness::candidate::{Candidate, Elector, Running};
 use harness::election::TestElection;
@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 
 use crate::{PROGRAM, election};
 
-/// How a lead may be lost on a Kafka that is well.
+/// A way to lose a lead while Kafka works.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Loss {
     GuardDied,
@@ -18,14 +18,14 @@ enum Loss {
     Superseded,
 }
 
-/// What the job makes of the stop signal.
+/// A candidate whose job obeys the stop signal or ignores it.
 fn candidate(election: &TestElection, obeys: bool) -> Candidate {
     let job = election.witness().set("--status", 3);
     let job = if obeys { job } else { job.with("--ignore-stop") };
     election.candidate().job(job.command()).option("--on-loss", "exit").option("--stop-timeout", "300ms")
 }
 
-/// Writes under the election's key, as whoever is trusted to.
+/// Writes a record under the election's key, as any client with the right to write can.
 fn write(election: &TestElection, text: &str) {
     Pen::new(Kafka::shared(), &election.topic(), &[]).write(&election.key(), &[text.as_bytes()]);
 }
@@ -34,7 +34,8 @@ fn resign(election: &TestElection, term: u64) {
     write(election, &format!(r#"{{"v":1,"kind":"request","what":"resign","term":{term},"by":"me","reason":"why"}}"#));
 }
 
-/// A claim is effective when nothing of the election lies between what it has judged and itself: between two beats.
+/// Makes a claim take effect over the leader's: nothing of the election may lie between the claim and the last record that it has judged.
+/// So it is written between two beats.
 fn supersede(election: &TestElection, leader: &Running) {
     wait::until_true("a claim between two beats", || {
         let after = harness::journal::end(Kafka::shared(), &election.topic()) - 1;
@@ -92,7 +93,7 @@ fn a_loss_is_no_end() {
     election.close([first, second]);
 }
 
-/// TERM in a barrier that was begun for a loss: the status is the run's, whatever `--on-loss` says.
+/// SIGTERM in a barrier that began with a loss: the exit status is the run's, whatever `--on-loss` says.
 #[test]
 fn a_stop_in_the_barrier_of_a_loss() {
     let election = election(Elector::Log);
@@ -108,7 +109,7 @@ fn a_stop_in_the_barrier_of_a_loss() {
     election.close([leader]);
 }
 
-/// `end` in a barrier: 0, whatever the job ends with.
+/// `end` in a barrier: the exit status is 0, whatever the job's is.
 #[test]
 fn an_end_in_a_barrier() {
     let election = election(Elector::Log);
@@ -125,18 +126,18 @@ fn an_end_in_a_barrier() {
     election.close([leader]);
 }
 
-/// When TERM comes, beside a fence.
+/// When SIGTERM is sent, relative to a fence.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Term {
-    /// Then Kafka falls silent in its barrier.
+    /// Before: Kafka stops answering during the barrier of the stop.
     Before,
     /// After the fence warning.
     InBetween,
     Never,
 }
 
-/// Kafka is silent: first the stop signal, and a job that heeds it ends by itself (80); one that does not is killed at the
-/// lease's end (82), however long the stop timeout is. With TERM it is a stop (137).
+/// Kafka does not answer: first comes the stop signal, and a job that obeys it ends by itself (80). One that does not is killed at the
+/// lease's end (82), even if the stop timeout is longer. With SIGTERM it is a stop (137).
 #[test]
 fn a_fence_in_two_stages() {
     let broker = Broker::own();
@@ -171,7 +172,7 @@ fn a_fence_in_two_stages() {
     }
 }
 
-/// Kafka answers again after the warning: the job has been told, and stops in its own time; then the term is released.
+/// Kafka answers again after the warning: the job has got the stop signal, and stops in its own time; then the term is released.
 #[test]
 fn beats_that_come_back_after_the_warning() {
     let broker = Broker::own();
@@ -184,7 +185,7 @@ fn beats_that_come_back_after_the_warning() {
     broker.freeze();
     leader.await_event("fence_warning");
     broker.thaw();
-    // It stops for longer than the lease, and is not killed.
+    // It takes longer to stop than the lease, and is not killed.
     let released = leader.await_release();
     assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("fenced", Some(true)));
     assert_eq!(leader.await_event("job_exited").number("status"), 0);

@@ -1,7 +1,7 @@
-//! End to end: real processes, a real Kafka, and witnesses that say when they ran.
+//! End to end: real processes, a real Kafka, and witnesses that record when they ran.
 //!
-//! A test waits for what must come and never for a time; where something must *not* come, it waits for what would come
-//! after it. Every story ends with the same proof: no two jobs ever ran at one time, and nothing of them is left.
+//! A test waits for events, never for a time. To show that something does *not* happen, it waits for an event that would come after it.
+//! Every test ends with the same check: no two jobs ever ran at the same time, and no process of them is left.
 
 #![expect(clippy::expect_used, reason = "a test fails by a panic")]
 
@@ -22,6 +22,7 @@ mod health;
 mod history;
 mod hooks;
 mod job;
+mod late_kill;
 mod list;
 mod listen;
 mod log;
@@ -37,6 +38,7 @@ mod page;
 mod priority;
 mod process_one;
 mod readers;
+mod real_time;
 mod remade;
 mod resign;
 mod restart;
@@ -71,20 +73,20 @@ use harness::{wait, with_both_electors};
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 
-/// What `unshare` needs besides, for whoever is not root: a user namespace, in which the user is who he is.
+/// Options that `unshare` needs without root: a user namespace in which the user keeps his name.
 const AS_USER: [&str; 2] = ["--user", "--map-current-user"];
 
-/// An election of its own on the Kafka that all tests share.
+/// An election with a fresh name on the Kafka that all tests share.
 fn election(elector: Elector) -> TestElection {
     TestElection::new(PROGRAM, Kafka::shared(), elector)
 }
 
-/// A candidate with no option said at all but its log's format.
+/// A candidate with no option except the log's format.
 fn bare() -> Candidate {
     Candidate::new(Path::new(PROGRAM))
 }
 
-/// Waits until one of them leads; which, and its term.
+/// Waits until one of them leads; returns its index and term.
 fn await_leader(candidates: &mut [Running]) -> (usize, u64) {
     let led = |candidate: &Running| !candidate.events("leading").is_empty();
     let leader = wait::until("a leader", || candidates.iter().position(led));

@@ -10,11 +10,11 @@ use crate::election;
 
 const GROUPS: usize = 100;
 
-/// So many start at once: a machine under test has a few processors.
+/// How many candidates start at once: the machine has few processors.
 const AT_ONCE: usize = 10;
 
-/// A hundred elections share a partition: each has a leader of its own at its first claim, and what happens in one of them (a handover,
-/// an `end`) is not noticed in any other.
+/// A hundred elections share a partition: each has its own leader after its first claim, and a handover or an `end` in one of them does
+/// not affect any other.
 #[test]
 fn a_hundred_groups_in_one_partition_ignore_each_other() {
     let shared = election(Elector::Log);
@@ -39,7 +39,7 @@ fn a_hundred_groups_in_one_partition_ignore_each_other() {
     Pen::new(Kafka::shared(), &shared.topic(), &[]).write(&groups[1].key(), &[end.as_bytes()]);
     assert_eq!([leaders[0].status(), leaders[1].status()], [143, 0]);
 
-    // Whoever has read its own release back has read all of that before.
+    // A leader that has read its own release back has read all records before it.
     leaders[0] = successor;
     let others = || (0..GROUPS).filter(|index| *index != 1);
     others().for_each(|index| leaders[index].signal(Signal::SIGTERM));

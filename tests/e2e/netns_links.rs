@@ -1,4 +1,4 @@
-//! A network that loses what it is given and tells nobody: machines of their own, at the ends of links that are cut.
+//! A network that loses packets without any report: candidates in network namespaces, on links that are cut.
 
 use harness::candidate::{Candidate, Elector, Running};
 use harness::netns_link::{NetnsLink, Way};
@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use crate::{election, with_both_electors};
 
-/// So many links in order, where the kernel lets us lay them.
+/// Creates this many links, or `None` where the kernel does not allow it.
 fn lay<const N: usize>() -> Option<[NetnsLink; N]> {
     let links: Result<Vec<_>, _> = (0..N).map(|_| NetnsLink::lay()).collect();
     links.inspect_err(|why| not_tested(&format!("links: {why}"))).ok()?.try_into().ok()
@@ -20,8 +20,8 @@ fn start(candidate: &Candidate, link: &NetnsLink) -> Running {
 }
 
 with_both_electors! {
-    /// A leader that is cut off, either way or both: its job is gone when another's begins, and it stands by again when the
-    /// link is mended, however long its connections had been trying by then.
+    /// The leader's link is cut in one direction or both: its job has ended before another's begins. Once the link is restored it stands
+    /// by, even if its connections have been retrying for long.
     fn the_leader_s(elector) {
         let Some([link]) = lay() else { return };
         for way in [Way::Both, Way::There, Way::Back] {
@@ -47,7 +47,7 @@ with_both_electors! {
         }
     }
 
-    /// Nobody reaches Kafka, for longer than a connection is waited for; then everybody does.
+    /// No candidate reaches Kafka for longer than a connection attempt lasts; then all do.
     fn everybody_s(elector) {
         let Some(links) = lay::<2>() else { return };
         let election = election(elector);
@@ -58,7 +58,7 @@ with_both_electors! {
             link.cut(Way::Both);
         }
         for candidate in &mut candidates {
-            // It says so again after half a minute: by then each connection that was begun since has been given up.
+            // It logs this again after half a minute; by then every connection attempt begun since has timed out.
             candidate.await_event("broker_down");
             candidate.await_event("broker_down");
         }

@@ -1,4 +1,4 @@
-//! The recipe for work that must never pause: two elections, on machines of their own, each of which runs the job.
+//! The recipe for work that must never pause: two elections on separate machines, each of which runs the job.
 
 use harness::candidate::{Elector, Running};
 use harness::election::TestElection;
@@ -7,8 +7,7 @@ use nix::sys::signal::Signal;
 use crate::{election, with_both_electors};
 
 with_both_electors! {
-    /// Whatever happens to one of the two, handovers and deaths, the job of the other runs: there is always one, and never two of one
-    /// election.
+    /// Through handovers and deaths in one election, the job of the other runs: there is always one job, and never two of one election.
     fn one_of_two_elections_always_runs_the_job(elector) {
         let mut halves = [Half::new(election(elector)), Half::new(election(elector))];
         for round in 0..6 {
@@ -16,7 +15,7 @@ with_both_electors! {
             halves[round % 2].hand_over(signal);
         }
         let spans = halves.map(Half::close);
-        // From the moment both run until one is ended for good.
+        // From the time when both run until one of them is ended for good.
         let begin = spans.iter().map(|spans| spans[0].0).max().expect("two");
         let end = spans.iter().map(|spans| spans[spans.len() - 1].1).min().expect("two");
         let mut all = spans.concat();
@@ -30,7 +29,7 @@ with_both_electors! {
     }
 }
 
-/// One of the two elections, and the candidates on its machines.
+/// One of the two elections, with its candidates.
 struct Half {
     election: TestElection,
     leader: Running,
@@ -46,7 +45,7 @@ impl Half {
         Self { election, leader, standby }
     }
 
-    /// The leader ends, by this signal, and the standby's job runs; another stands by then.
+    /// Ends the leader by this signal, waits for the standby's job, and starts another standby.
     fn hand_over(&mut self, signal: Signal) {
         self.leader.signal(signal);
         self.election.await_witness(self.standby.await_lead());
@@ -56,10 +55,10 @@ impl Half {
         self.leader = std::mem::replace(&mut self.standby, next);
     }
 
-    /// When its jobs ran, the first and the last instruction of each that is known, in nanoseconds.
+    /// Ends the election, and returns the first and last known instruction of each job, in nanoseconds.
     fn close(self) -> Vec<(u64, u64)> {
         let Self { election, leader, standby } = self;
-        // The standby first: nobody leads after the leader.
+        // The standby is stopped first, so that it does not lead after the leader.
         standby.signal(Signal::SIGTERM);
         election.close([standby, leader]);
         election.testimony().spans().into_values().collect()

@@ -1,5 +1,5 @@
-//! OAUTHBEARER with tokens from a token endpoint (`sasl.oauthbearer.method=oidc`): one that gives them, one that refuses, one
-//! that is gone, and one that fails later.
+//! OAUTHBEARER with tokens from a token endpoint (`sasl.oauthbearer.method=oidc`): one that works, one that refuses, one that is down,
+//! and one that fails later.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,16 +19,16 @@ use crate::bad_input::{Guarded, assert_refused};
 
 const CLIENT: &str = "neli";
 
-/// An identity provider's token endpoint, in this process. It gives unsigned tokens, which Kafka takes unless told otherwise,
-/// to who shows the client's secret.
+/// An identity provider's token endpoint in this process. It gives unsigned tokens, which Kafka accepts by default, to clients that show
+/// the right secret.
 struct Endpoint {
     address: SocketAddr,
-    /// How many tokens were asked for.
+    /// How many tokens were requested.
     asked: Arc<AtomicUsize>,
     mood: Arc<Mutex<Mood>>,
 }
 
-/// What it does with who shows the client's secret.
+/// How the endpoint answers a client that shows the right secret.
 #[derive(Clone, Copy)]
 enum Mood {
     Gives,
@@ -38,16 +38,16 @@ enum Mood {
 }
 
 impl Endpoint {
-    /// Gives tokens that are good for so long.
+    /// Starts an endpoint whose tokens are valid for this time.
     fn start(life: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let endpoint = Self { address, asked: Arc::default(), mood: Arc::new(Mutex::new(Mood::Gives)) };
         let (asked, mood) = (Arc::clone(&endpoint.asked), Arc::clone(&endpoint.mood));
-        // It ends with this process, as does whoever asks.
+        // The thread ends with this process, as do the clients.
         thread::spawn(move || {
             for connection in listener.incoming().map_while(Result::ok) {
-                // Who asks may be killed in the middle of it.
+                // A client may be killed during its request.
                 let Some(secret_is_right) = read_request(&connection) else { continue };
                 asked.fetch_add(1, Ordering::Relaxed);
                 let mood = *mood.lock().expect("no panic while it was locked");
@@ -69,7 +69,7 @@ impl Endpoint {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// A candidate that asks here for its tokens; its properties come from a file.
+    /// A candidate that gets its tokens here; its properties come from a file.
     fn candidate(&self, guarded: &Guarded, elector: Elector) -> Candidate {
         let text = format!(
             "security.protocol=SASL_PLAINTEXT\n\
@@ -87,7 +87,7 @@ impl Endpoint {
     }
 }
 
-/// Whether the request shows the client's secret; `None` when it is not whole.
+/// Whether the request contains the right secret; `None` if it is incomplete.
 fn read_request(connection: &TcpStream) -> Option<bool> {
     let mut input = BufReader::new(connection);
     let (mut length, mut login) = (0, None);
@@ -98,7 +98,7 @@ fn read_request(connection: &TcpStream) -> Option<bool> {
             Some((name, value)) if name.eq_ignore_ascii_case("content-length") => length = value.parse().ok()?,
             Some((name, value)) if name.eq_ignore_ascii_case("authorization") => login = Some(value.to_owned()),
             None if line.trim_end().is_empty() => break,
-            // `POST /token HTTP/1.1`, and what else there is.
+            // The request line `POST /token HTTP/1.1`, and other headers.
             Some(_) | None => {}
         }
     }
@@ -117,7 +117,7 @@ fn answer(mut connection: &TcpStream, token: Option<&str>) -> std::io::Result<()
     write!(connection, "{head}Content-Length: {}\r\n\r\n{body}", body.len())
 }
 
-/// Says that its bearer is the operator.
+/// A token for the operator's account.
 fn token(life: Duration) -> String {
     let now = clock::wall_ms() / 1_000;
     let claims = format!(r#"{{"sub":"{}","iat":{now},"exp":{}}}"#, Account::Operator.name(), now + life.as_secs());
@@ -125,7 +125,7 @@ fn token(life: Duration) -> String {
     format!("{}.{}.", part(r#"{"alg":"none"}"#), part(&claims))
 }
 
-/// Base64 with these two last digits and this padding.
+/// Base64 that ends in these two digits and this padding.
 fn base64(bytes: &[u8], last: [u8; 2], padding: &str) -> String {
     let digits: Vec<u8> = (b'A'..=b'Z').chain(b'a'..=b'z').chain(b'0'..=b'9').chain(last).collect();
     let chunk = |chunk: &[u8]| {
@@ -137,14 +137,14 @@ fn base64(bytes: &[u8], last: [u8; 2], padding: &str) -> String {
     bytes.chunks(3).map(chunk).collect()
 }
 
-/// The endpoint by its address, and these words.
+/// Asserts that the message names the endpoint's address and contains these words.
 fn assert_finding(message: &str, endpoint: &Endpoint, words: &[&str]) {
     let address = endpoint.address.to_string();
     assert!(message.contains(&address), "{address} is not in {message}");
     assert!(words.iter().all(|word| message.contains(word)), "{words:?} are not in {message}");
 }
 
-/// With the group too: each of its clients has a token of its own. librdkafka is at its most talkative, and shows no secret.
+/// With the group too: each of its clients has its own token. librdkafka logs at its most verbose level, and the secret does not appear.
 #[test]
 fn a_lead_by_a_token() {
     let guarded = Guarded::new(Elector::Group);
@@ -164,7 +164,7 @@ fn a_lead_by_a_token() {
     guarded.election.close([run]);
 }
 
-/// At the start its refusal is final, as that of a wrong password is.
+/// At the start a refusal is final, like a wrong password.
 #[test]
 fn a_token_endpoint_that_refuses() {
     let guarded = Guarded::new(Elector::Log);
@@ -175,7 +175,7 @@ fn a_token_endpoint_that_refuses() {
     assert_refused(run, &[&address, "401", "invalid_client", "sasl.oauthbearer.client.secret"]);
 }
 
-/// One that can't be reached is waited for, as Kafka is.
+/// An endpoint that can't be reached is waited for, as Kafka is.
 #[test]
 fn a_token_endpoint_that_does_not_answer() {
     let guarded = Guarded::new(Elector::Log);
@@ -191,12 +191,12 @@ fn a_token_endpoint_that_does_not_answer() {
     guarded.election.close([run]);
 }
 
-/// A new token is asked for before the old one expires. That there is none ends no lead, and neither does it that the broker
-/// then takes the old one no more, while the lease lasts.
+/// A new token is requested before the old one expires. If there is none, the lead does not end, not even when the broker rejects the old
+/// token, as long as the lease lasts.
 #[test]
 fn a_token_endpoint_that_fails_later() {
     let guarded = Guarded::new(Elector::Log);
-    // A new one after four; and ten after one that was refused.
+    // A new token is requested after four seconds, and ten seconds after a refusal.
     let endpoint = Endpoint::start(Duration::from_secs(5));
     let mut run = endpoint.candidate(&guarded, Elector::Log).lease("1m").start();
     let term = run.await_lead();

@@ -1,4 +1,4 @@
-//! `--once`: the job succeeds once for a key, whoever starts it and whatever befalls the runner.
+//! `--once`: the job succeeds once per key, whichever candidate starts it and however a run ends.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,23 +14,23 @@ use crate::{election, with_both_electors};
 
 pub(crate) const KEY: &str = "v1.42";
 
-/// Where each run writes a line.
+/// The file to which each run writes a line.
 fn runs_of(election: &TestElection) -> PathBuf {
     election.directory().join("runs")
 }
 
-/// How many runs were begun so far.
+/// How many runs have begun.
 pub(crate) fn runs(election: &TestElection) -> usize {
     fs::read_to_string(runs_of(election)).unwrap_or_default().lines().count()
 }
 
-/// A candidate whose job writes a line when it begins, and then does this.
+/// A candidate whose job writes a line when it begins, and then runs this script.
 pub(crate) fn once(election: &TestElection, script: &str) -> Candidate {
     let script = format!("echo $NELI_NAME $NELI_ONCE >> {}; {script}", runs_of(election).display());
     election.candidate().option("--once", KEY).job(["sh", "-c", &script])
 }
 
-/// A job that goes on until the test lets it end.
+/// A script that runs until the test creates a file.
 pub(crate) fn until_go_file(election: &TestElection) -> String {
     format!("until [ -e {} ]; do sleep 0.01; done", election.directory().join("go").display())
 }
@@ -47,7 +47,7 @@ pub(crate) fn await_run(election: &TestElection, nth: usize) {
     wait::until_true("a run", || runs(election) == nth);
 }
 
-/// It goes without a run: with this status, and one line about whoever ran.
+/// Asserts that the candidate exits without a run: with this status, and with one line that names the runner.
 fn assert_skipped(run: &mut Running, by: &str, (status, exit): (i32, u64)) {
     assert_eq!(run.status(), status, "{run:?}");
     let skipped = run.await_event("once_skipped");
@@ -57,7 +57,7 @@ fn assert_skipped(run: &mut Running, by: &str, (status, exit): (i32, u64)) {
 }
 
 with_both_electors! {
-    /// Three crontabs at one time, and one that is late.
+    /// Three candidates start at one time, as from crontabs, and one starts late.
     fn three_starts_run_once(elector) {
         let election = election(elector);
         let job = until_go_file(&election);
@@ -82,14 +82,14 @@ with_both_electors! {
         let mut late = once(&election, "true").option("--done-status", "9").start();
         assert_skipped(&mut late, runner, (9, 0));
         assert!(late.events("claiming").is_empty(), "{late:?}");
-        // Another key is another thing to do.
+        // Another key is independent.
         let mut other = once(&election, "true").option("--once", "v1.43").start();
         assert_eq!(other.status(), 0);
         assert_eq!(runs(&election), 2);
     }
 }
 
-/// A run that fails is followed by one on another machine, and no more than so many.
+/// A failed run is repeated on another machine, up to the limit.
 #[test]
 fn a_failure_is_tried_again_elsewhere() {
     let election = election(Elector::Log);
@@ -121,7 +121,7 @@ fn failures_are_counted_across_machines_and_then_everybody_has_the_status() {
     assert_eq!(runs(&election), 3);
 }
 
-/// Whatever becomes of the runner but its job's own end: another runs it.
+/// Whatever ends the run other than the job itself, another candidate runs the key.
 #[test]
 fn a_runner_that_is_gone_has_not_done_it() {
     for gone in ["supervisor", "machine", "stopped"] {
@@ -134,7 +134,7 @@ fn a_runner_that_is_gone_has_not_done_it() {
         second.await_event("standby");
         match gone {
             "supervisor" => first.signal(Signal::SIGKILL),
-            // Supervisor, guard and job.
+            // Kills supervisor, guard and job.
             "machine" => drop(first),
             _ => {
                 first.signal(Signal::SIGTERM);
@@ -168,7 +168,7 @@ fn facts_of_a_key_outlive_the_journal() {
     assert_eq!(runs(&election), 1);
 }
 
-/// Somebody has deleted the topic of facts: it is made anew, and that is told.
+/// The topic of facts was deleted: it is created again, and this is logged.
 #[test]
 fn a_topic_of_facts_that_was_deleted_is_made_anew_with_a_warning() {
     let election = election(Elector::Log);
@@ -186,7 +186,7 @@ fn a_topic_of_facts_that_was_deleted_is_made_anew_with_a_warning() {
     assert_eq!(run.warnings_with(lost).len(), 1, "{run:?}");
 }
 
-/// Who may make no topic says which is missing; who finds one that forgets says why it will not do.
+/// An account that may not create topics gets the missing topic's name, and an unsuitable topic of facts is refused with the reason.
 #[test]
 fn a_topic_of_facts_that_is_missing_or_wrong_is_refused() {
     let kafka = harness::kafka::Kafka::shared();
@@ -201,7 +201,7 @@ fn a_topic_of_facts_that_is_missing_or_wrong_is_refused() {
     assert_eq!(runs(&election), 0);
 }
 
-/// A fact that nobody can read: nothing runs, and somebody is told.
+/// A fact that can't be decoded: nothing runs, and the log says why.
 #[test]
 fn facts_that_can_not_be_read_are_no_reason_to_run() {
     let kafka = harness::kafka::Kafka::shared();
@@ -216,13 +216,13 @@ fn facts_that_can_not_be_read_are_no_reason_to_run() {
     assert_eq!(run.status(), 80);
     assert_eq!(run.warnings_with("a record of the key is in no form that this version knows").len(), 1, "{run:?}");
     assert_eq!(runs(&election), 0);
-    // Whoever takes it back has the key run.
+    // A tombstone for the fact lets the key run.
     pen.write_tombstone(&key);
     assert_eq!(once(&election, "true").start().status(), 0);
     assert_eq!(runs(&election), 1);
 }
 
-/// Kafka takes no fact between the job's end and the acknowledgement: the lead is kept, and nobody runs it again.
+/// Kafka stores no fact between the job's end and the acknowledgement: the lead is kept, so no other candidate runs the job.
 #[test]
 fn an_outcome_that_can_not_be_recorded_is_waited_for() {
     let kafka = harness::kafka::Kafka::shared();
@@ -234,7 +234,7 @@ fn an_outcome_that_can_not_be_recorded_is_waited_for() {
     await_run(&election, 1);
     let mut second = once(&election, &job).option("--name", "b").lease("2s").start();
     second.await_event("standby");
-    // No record is as short as that.
+    // No record is that short, so none is accepted.
     kafka.set_topic(&name, &[("cleanup.policy", "compact"), ("max.message.bytes", "1")]);
     tell(&election);
     wait::until_true("a warning", || !runner.warnings_with("the run's outcome is not recorded yet").is_empty());
@@ -246,7 +246,7 @@ fn an_outcome_that_can_not_be_recorded_is_waited_for() {
     assert_eq!(runs(&election), 1);
 }
 
-/// A standby has waited for a run that fails, and no retries are left: it goes with the status that was recorded.
+/// A standby waited during a run that fails, and no retries are left: it exits with the recorded status.
 #[test]
 fn a_standby_goes_with_the_status_of_the_run_that_failed() {
     let election = election(Elector::Log);
@@ -262,7 +262,7 @@ fn a_standby_goes_with_the_status_of_the_run_that_failed() {
     assert_eq!(runs(&election), 1);
 }
 
-/// A trial on one machine: the embedded broker holds the topic of facts, too.
+/// A trial on one machine: the embedded broker holds the topic of facts as well.
 #[test]
 fn a_key_is_done_once_without_kafka() {
     let machine = Machine::new();

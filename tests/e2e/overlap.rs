@@ -1,4 +1,4 @@
-//! `--overlap`: the next leader's job starts before the old one's stops. Two at most, and for no longer than that.
+//! `--overlap`: the next leader's job starts before the old one stops. At most two jobs run, and only for a limited time.
 
 use std::process::Command;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const LEASE: Duration = Duration::from_secs(4);
 const OVERLAP: Duration = Duration::from_secs(2);
 
 with_both_electors! {
-    /// The old job is there until the new one runs; it is asked to stop then.
+    /// The old job runs until the new one does, and then gets the stop signal.
     fn a_stop_leaves_no_gap(elector) {
         let election = election(elector);
         let mut first = overlapping(&election).start();
@@ -37,7 +37,7 @@ with_both_electors! {
         close(&election, [second]);
     }
 
-    /// With nobody known who could claim there is nothing to wait for.
+    /// If no other candidate is known, the stop does not wait.
     fn a_stop_without_a_standby_is_at_once(elector) {
         let election = election(elector);
         let mut first = overlapping(&election).start();
@@ -50,7 +50,7 @@ with_both_electors! {
         close(&election, []);
     }
 
-    /// Two leaders in a row are told to stop: the third waits until nothing is left of the first.
+    /// Two leaders in a row are stopped: the third job waits until the first one is gone.
     fn two_hand_overs_are_never_three_jobs(elector) {
         let election = election(elector);
         let mut first = overlapping(&election).start();
@@ -73,7 +73,7 @@ with_both_electors! {
     }
 }
 
-/// A job that does not stop is killed when the time is over, and the new leader's goes on.
+/// A job that does not stop is killed when the overlap is over, and the new leader's job goes on.
 #[test]
 fn a_job_that_does_not_stop_is_killed_in_time() {
     let election = election(Elector::Log);
@@ -92,7 +92,7 @@ fn a_job_that_does_not_stop_is_killed_in_time() {
     close(&election, [second]);
 }
 
-/// Whoever stands by may be dead: the leader stops after a lease all the same.
+/// The standby may be dead: the leader stops after a lease in any case.
 #[test]
 fn without_a_claimant_the_stop_takes_a_lease() {
     let election = election(Elector::Log);
@@ -109,7 +109,7 @@ fn without_a_claimant_the_stop_takes_a_lease() {
     close(&election, []);
 }
 
-/// A supervisor that is stopped beside its successor's job: the guard ends its job with the lease.
+/// A supervisor is stopped while its successor's job runs: the guard ends its own job at the lease's end.
 #[test]
 fn a_supervisor_that_is_stopped_costs_its_lease() {
     let election = election(Elector::Log);
@@ -125,7 +125,7 @@ fn a_supervisor_that_is_stopped_costs_its_lease() {
     let (next, last) = if leader == 0 { (&mut second, &mut third) } else { (&mut third, &mut second) };
     let next_term = next.await_lead();
     election.await_witness(next_term);
-    // The second hand-over has to wait: three would run.
+    // The second handover must wait, or three jobs would run.
     next.signal(Signal::SIGTERM);
     let last_term = last.await_lead();
     election.await_witness(last_term);
@@ -139,7 +139,7 @@ fn a_supervisor_that_is_stopped_costs_its_lease() {
     close(&election, [second, third]);
 }
 
-/// Who dies beside the other's job: the other's goes on, and no third one starts before the first is gone.
+/// One of the two leaders dies: the other's job goes on, and no third one starts before the first is gone.
 #[test]
 fn a_death_beside_another_job_ends_its_own_alone() {
     for victim in ["first supervisor", "first guard", "second supervisor", "second guard"] {
@@ -174,7 +174,8 @@ fn a_death_beside_another_job_ends_its_own_alone() {
     }
 }
 
-/// All candidates have it, or none: whoever comes later goes, and names the leader. One that has gone is no reason.
+/// All candidates must have `--overlap`, or none: one that starts later and differs exits, and names the leader. A candidate that has
+/// left does not count.
 #[test]
 fn an_election_is_of_one_kind() {
     for with in [true, false] {
@@ -204,7 +205,7 @@ fn an_election_is_of_one_kind() {
     }
 }
 
-/// Whoever watches is told of both jobs.
+/// `watch` and `status` show both jobs.
 #[test]
 fn watch_tells_of_both_jobs() {
     let election = election(Elector::Log);
@@ -230,13 +231,13 @@ fn watch_tells_of_both_jobs() {
     }
 }
 
-/// With a job that takes a moment to stop, as most do.
+/// A candidate whose job takes a moment to stop, as most do.
 fn overlapping(election: &TestElection) -> Candidate {
     let job = election.witness().set("--linger-ms", 300).command();
     election.candidate().lease("4s").option("--overlap", "2s").job(job)
 }
 
-/// It leads, and knows of another that stands by.
+/// Waits until it leads, and starts a standby that it knows of; returns the term and the standby.
 fn lead_beside_a_standby(election: &TestElection, first: &mut Running) -> (u64, Running) {
     let term = first.await_lead();
     election.await_witness(term);
@@ -246,7 +247,7 @@ fn lead_beside_a_standby(election: &TestElection, first: &mut Running) -> (u64, 
     (term, second)
 }
 
-/// Ends all of it: no job is left, and no three ever ran at one time.
+/// Ends all candidates: no job is left, and no three ever ran at the same time.
 fn close(election: &TestElection, candidates: impl IntoIterator<Item = Running>) {
     for mut candidate in candidates {
         candidate.signal(Signal::SIGTERM);

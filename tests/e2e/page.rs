@@ -1,4 +1,4 @@
-//! The page of `--listen` in a real browser: headless Chromium, driven by its debugging protocol over a pipe.
+//! The page of `--listen` in a real browser: headless Chromium, controlled by its debugging protocol over pipes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 
 use crate::election;
 
-/// The names by which Debian and others call it.
+/// The browser's program name in Debian and elsewhere.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 /// The width and height of a small phone, in CSS pixels.
 const PHONE: (u32, u32) = (375, 667);
 
-/// The browser reads its orders at descriptor 3 and answers at descriptor 4, which are our pipes to its stdin and stdout.
+/// The browser reads commands at descriptor 3 and answers at descriptor 4, which are connected to its stdin and stdout pipes.
 const AT_PIPES: &str = r#"exec "$@" 3<&0 4>&1 </dev/null >/dev/null 2>&1"#;
 
 /// A browser with one page.
@@ -28,15 +28,15 @@ struct Browser {
     child: Child,
     orders: ChildStdin,
     messages: Receiver<Value>,
-    /// The page's session, once there is one.
+    /// The page's session, once it is open.
     session: Option<String>,
     last_id: u64,
-    /// What was told besides the answers.
+    /// Messages that are not answers.
     events: Vec<Value>,
 }
 
 impl Browser {
-    /// Starts one, whose files are in this directory, and opens an empty page; `None` where no browser is installed.
+    /// Starts a browser with its files in this directory, and opens an empty page; `None` if no browser is installed.
     fn start(directory: &Path) -> Option<Self> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let program = NAMES
@@ -45,7 +45,7 @@ impl Browser {
             .find(|program| program.is_file())?;
         let mut command = Command::new("sh");
         command.args(["-c", AT_PIPES, "sh"]).arg(program);
-        // As root it has no sandbox, and in a container no room in /dev/shm.
+        // As root the browser has no sandbox, and in a container /dev/shm is too small.
         command.args(["--headless", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-first-run"]);
         command.args(["--disable-background-networking", "--remote-debugging-pipe"]);
         command.arg(format!("--user-data-dir={}", directory.join("browser").display()));
@@ -53,7 +53,7 @@ impl Browser {
         let (orders, answers) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
         let (sender, messages) = channel();
         thread::spawn(move || {
-            // Each message ends in a zero byte.
+            // Each message ends with a zero byte.
             for message in BufReader::new(answers).split(0).map_while(Result::ok) {
                 if sender.send(serde_json::from_slice(&message).expect("JSON")).is_err() {
                     return;
@@ -67,7 +67,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// Orders something, and waits for the answer.
+    /// Sends a command and waits for the answer.
     fn call(&mut self, method: &str, params: &Value) -> Value {
         self.last_id += 1;
         let mut order = json!({ "id": self.last_id, "method": method, "params": params });
@@ -85,12 +85,12 @@ impl Browser {
         }
     }
 
-    /// What the browser says next, within the time that `awaited` may take.
+    /// The next message of the browser; fails with the name of what is awaited if none comes.
     fn next(&self, awaited: &Value) -> Value {
         self.messages.recv_timeout(wait::PATIENCE).unwrap_or_else(|_| panic!("waited in vain: {awaited}"))
     }
 
-    /// Goes to a page, and returns when it is loaded: what is asked before that is asked of the page before.
+    /// Loads a page and waits for it: an earlier expression would run in the page before.
     fn load(&mut self, url: &str) {
         self.call("Page.navigate", &json!({ "url": url }));
         while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {
@@ -107,7 +107,7 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Waits until the page says this somewhere, and lets it tell when it does: it is not asked again and again.
+    /// Waits until the page contains this text. The page itself reports it, so no polling is needed.
     fn await_text(&mut self, text: &str) {
         let expression = format!(
             "new Promise(done => {{
@@ -129,7 +129,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The shell was replaced by the browser, whose helpers end with it.
+        // The browser replaced the shell, and its helper processes end with it.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -143,7 +143,7 @@ fn the_page_follows_a_handover_at_a_phone_s_width() {
     };
     let mut first = election.candidate().option("--name", "first").start();
     election.await_witness(first.await_lead());
-    // Nothing breaks a word of this length but the page's style.
+    // Only the page's style sheet can break a word of this length.
     let long = "x".repeat(200);
     let mut second = election.candidate().option("--name", &long).option("--listen", "127.0.0.1:0").start();
     let address = second.await_event("listening").text("address").to_owned();
@@ -160,7 +160,7 @@ fn the_page_follows_a_handover_at_a_phone_s_width() {
     browser.await_text("live");
     assert_eq!(browser.value("document.title"), format!("{} · neli-run", election.group));
     assert_eq!(browser.value("getComputedStyle(document.querySelector('section')).borderLeftStyle"), "solid");
-    // A page that was loaded anew would not know of this.
+    // If the page were loaded again, this variable would be gone.
     browser.value("window.is_first = true");
 
     first.signal(Signal::SIGTERM);
@@ -172,7 +172,7 @@ fn the_page_follows_a_handover_at_a_phone_s_width() {
     assert_eq!(browser.value("window.is_first"), true);
     assert_eq!(browser.value("document.querySelector('progress').max"), 20_000);
 
-    // Nothing is wider than the phone: neither the page as a whole, nor any part of it.
+    // Nothing is wider than the phone's screen, neither the page as a whole nor any part of it.
     assert_eq!(browser.value("document.documentElement.clientWidth"), width);
     assert_eq!(browser.value("document.documentElement.scrollWidth"), width);
     let beyond = "[...document.querySelectorAll('body *')]

@@ -1,4 +1,4 @@
-//! `--priority` and `--preempt`: who should lead, and what becomes of a leader that should not.
+//! `--priority` and `--preempt`: which candidate should lead, and what happens to a leader of lower priority.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use crate::{election, with_both_electors};
 
 with_both_electors! {
-    /// Of those that stand by, the one of the highest priority leads next, however many others there are.
+    /// Among the standbys, the one with the highest priority leads next, however many others there are.
     fn the_highest_priority_claims_first(elector) {
         let election = election(elector);
         let mut first = of_priority(&election, 5).start();
@@ -30,7 +30,7 @@ with_both_electors! {
         election.close(others);
     }
 
-    /// A leader of lower priority is asked to resign; one of the same is not; and then nothing changes hands any more.
+    /// A leader of lower priority is asked to resign, one of equal priority is not; after that the lead does not move again.
     fn a_leader_of_lower_priority_is_asked_to_stand_down(elector) {
         let election = election(elector);
         let mut low = of_priority(&election, 1).start();
@@ -49,7 +49,7 @@ with_both_electors! {
 
         let mut equal = preempting(&election, 10).option("--name", "equal").start();
         equal.await_event("standby");
-        // Ten times as long as it would take: one of a still higher priority shows that a request is heeded.
+        // Ten times the usual time: the candidate of still higher priority shows below that requests work.
         assert!(equal.await_event_within("preempting", PREEMPT_AFTER * 5).is_none());
         let mut highest = preempting(&election, 11).option("--name", "highest").start();
         election.await_witness(highest.await_lead());
@@ -68,7 +68,7 @@ fn preempting(election: &TestElection, priority: u16) -> Candidate {
     of_priority(election, priority).flag("--preempt").option("--preempt-after", "1s").option("--name", "high")
 }
 
-/// Waits until so many candidates have said hello.
+/// Waits until this many candidates have said hello.
 pub(crate) fn await_hellos(election: &TestElection, count: usize) {
     let key = format!("{}/hello", election.key()).into_bytes();
     wait::until_true("hellos", || {

@@ -1,5 +1,5 @@
-//! Process 1 of a container: it reaps whoever is left to it, passes signals on, and exits with the job's status. In a PID
-//! namespace of the kernel's; where it gives us none, that is said on the terminal, and nothing is shown.
+//! Process 1 of a container: it reaps orphans, passes signals on, and exits with the job's status. Needs a PID namespace; where the
+//! kernel does not allow one, the terminal says so and nothing is tested.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,8 +16,8 @@ use nix::unistd::Uid;
 
 use crate::{AS_USER, election};
 
-/// A PID namespace with a `/proc` of its own. It ends with the program that made it. Who is not root makes it within a user
-/// namespace, and is the same user in it.
+/// A command prefix for a PID namespace with its own `/proc`, which ends with the program that made it. Without root it is made within a
+/// user namespace, in which the user keeps his name.
 fn container() -> Vec<&'static str> {
     let mut words = vec!["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
     if !Uid::effective().is_root() {
@@ -26,7 +26,7 @@ fn container() -> Vec<&'static str> {
     words
 }
 
-/// Whether the kernel gives us PID namespaces.
+/// Whether the kernel allows PID namespaces.
 fn is_possible() -> bool {
     let container = container();
     let tried = Command::new(container[0]).args(&container[1..]).arg("true").output();
@@ -40,7 +40,7 @@ fn is_possible() -> bool {
     }
 }
 
-/// `neli-run` as process 1 of a container, as it is seen from outside.
+/// `neli-run` as process 1 of a container, seen from outside.
 struct Container {
     running: Running,
     first: Process,
@@ -56,7 +56,7 @@ impl Container {
         Self { running, first }
     }
 
-    /// A process in it that is none of the job's, as `docker exec` makes it, and that leaves a child to process 1.
+    /// Starts a process in the container that does not belong to the job, as `docker exec` would, and that leaves a child to process 1.
     fn leave_a_child(&self) {
         let pid = self.first.pid.to_string();
         let mut enter = Command::new("nsenter");
@@ -70,7 +70,7 @@ impl Container {
             self.first.children().into_iter().find(|child| child.name().as_deref() == Some("sleep"))
         });
         sleeper.signal(Signal::SIGKILL);
-        // Not even its status is left: it has been waited for.
+        // The zombie is gone as well: it has been waited for.
         let entry = PathBuf::from(format!("/proc/{}", sleeper.pid));
         wait::until_true("nobody", || !entry.exists());
     }
@@ -99,7 +99,7 @@ fn it_reaps_orphans_that_it_adopts() {
     election.close([]);
 }
 
-/// What has no handler at process 1 the kernel throws away; ours come all the same, and TSTP does nothing.
+/// The kernel drops signals without a handler at process 1; those that `neli-run` handles arrive, and SIGTSTP does nothing.
 #[test]
 fn signals() {
     if !is_possible() {
@@ -119,7 +119,7 @@ fn signals() {
         let is_signaled = || election.testimony().signals().any(|line| line.event == Event::Signal(number));
         wait::until_true(&format!("{signal} at the job"), is_signaled);
     }
-    // Signals are taken in the order of their numbers.
+    // Pending signals are delivered in the order of their numbers.
     container.first.signal(Signal::SIGTSTP);
     container.first.signal(Signal::SIGWINCH);
     wait::until_true("WINCH at the job", || election.testimony().signals().any(|line| line.event == Event::Signal(28)));
@@ -160,8 +160,8 @@ fn the_status_is_the_jobs() {
     election.close([]);
 }
 
-/// The kernel ends all of a PID namespace with its process 1: the guard can release no more, and another leads when the
-/// lease is over.
+/// The kernel kills everything in a PID namespace with its process 1: the guard can't release the term, and another candidate leads after
+/// the lease.
 #[test]
 fn its_death_is_everybodys() {
     if !is_possible() {
@@ -181,7 +181,7 @@ fn its_death_is_everybodys() {
     election.close([other]);
 }
 
-/// Its guard dies: process 1 kills what it left, releases, and stands again.
+/// Its guard dies: process 1 kills what the guard left, releases the term, and stands by.
 #[test]
 fn its_guards_death() {
     if !is_possible() {
@@ -203,8 +203,8 @@ fn its_guards_death() {
     election.close([]);
 }
 
-/// Ctrl-C at a container's terminal. Process 1 survives the signal that it sends to its own group, and has the status all
-/// the same.
+/// Ctrl-C at a container's terminal. Process 1 survives the signal that it sends to its own group, and its exit status is still that of
+/// the signal.
 #[test]
 fn ctrl_c() {
     if !is_possible() {
@@ -229,7 +229,7 @@ fn ctrl_c() {
     assert_eq!(log.await_event("exiting").number("status"), 130);
 }
 
-/// The `/proc` of another namespace shows a stranger's processes under our numbers: that is refused, before anything is joined.
+/// With the `/proc` of another PID namespace our pids name other processes: that is refused before the group is joined.
 #[test]
 fn another_namespaces_proc_is_refused() {
     if !is_possible() {

@@ -1,4 +1,4 @@
-//! What becomes of a candidate whose reader does not read, or is told wrong things of the log.
+//! Candidates whose reader receives nothing, or is given wrong offsets for the end of the log.
 
 use harness::candidate::Elector;
 use harness::cluster::Cluster;
@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 
 use crate::PROGRAM;
 
-/// A standby whose reader is connected and is handed nothing has another reader, again until one reads; then it takes over as ever.
+/// A standby whose reader is connected and receives nothing replaces the reader until one works; then it takes over as usual.
 #[test]
 fn a_standby_whose_reader_hangs() {
     const FETCH: i16 = 1;
@@ -19,7 +19,7 @@ fn a_standby_whose_reader_hangs() {
     let mut leader = election.candidate().option("--name", "leader").lease("5s").start();
     let term = leader.await_lead();
     election.await_witness(term);
-    // The last `--brokers` wins. librdkafka itself would give up the connection after its own time.
+    // (If `--brokers` is given twice, the last one counts.) librdkafka itself would close the connection only after its own timeout.
     let standby = election.candidate().option("--name", "standby").option("--brokers", seen.address()).lease("5s");
     let mut standby = standby.property("socket.timeout.ms", "300000").start();
     standby.await_event("standby");
@@ -29,7 +29,7 @@ fn a_standby_whose_reader_hangs() {
     wire.reset();
     let stuck = || standby.warnings_with("the journal's reader has handed over nothing for").len();
     wait::until_true("a reader that is replaced", || stuck() > 0);
-    // The reader in its place hangs as well: it has a connection from before.
+    // The replacement hangs as well: its connection was made before.
     wire.set(Weather::default());
     leader.signal(Signal::SIGTERM);
     leader.await_event("released");
@@ -39,8 +39,8 @@ fn a_standby_whose_reader_hangs() {
     election.close([leader, standby]);
 }
 
-/// Brokers before 2.2 say for a moment after a failover that the log ends earlier. That alone ends no lead; said again a second later, the log
-/// was cut.
+/// Brokers before 2.2 report a log end that is too low for a moment after a failover. One such answer ends no lead; if it is repeated a
+/// second later, the log was truncated.
 #[test]
 fn a_log_that_is_said_to_end_earlier_than_it_was_read() {
     let cluster = Cluster::start(1, 1);
@@ -54,7 +54,7 @@ fn a_log_that_is_said_to_end_earlier_than_it_was_read() {
     wait::until_true("a few records", || read() > 5);
 
     wire.falsify_ends(1);
-    // A connection that ends has the reader ask where the log ends.
+    // After a reconnect the reader asks where the log ends.
     wire.reset();
     wait::until_true("another answer, which is right", || wire.ends_passed() > 1);
     let before = read();

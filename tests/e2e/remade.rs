@@ -1,4 +1,4 @@
-//! A topic that is deleted and made again, with offsets that go on where the old one's were.
+//! A topic that is deleted and created again, with offsets that continue those of the old one.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use rdkafka::producer::{BaseProducer, Producer as _};
 
 use crate::PROGRAM;
 
-/// What everything below rests on: Kafka says another id for the second topic of a name, and none while there is none.
+/// The assumption of all tests here: Kafka reports another id for the second topic with a name, and none while there is none.
 #[test]
 fn a_topic_that_is_made_again_has_another_id() {
     let kafka = Kafka::shared();
@@ -40,8 +40,8 @@ fn a_topic_that_is_made_again_has_another_id() {
     assert_ne!(await_identity(is_there), first);
 }
 
-/// The topic is deleted under a leader, and a candidate that knows nothing of it makes it again: its claim and its beats stand
-/// where the old ones stood, and both lead the same term. By offsets alone neither would ever notice.
+/// The topic is deleted under a leader, and a candidate that does not know that creates it again: its claim and beats have the offsets of
+/// the old ones, and both lead the same term. By the offsets alone neither candidate could notice.
 #[test]
 fn under_a_leader() {
     let election = crate::election(Elector::Log);
@@ -50,7 +50,7 @@ fn under_a_leader() {
     assert!(warned_that_it_was_remade(&old, "warning"));
     wait::until_true("the old leader's job to be gone", || !old_job.lives());
     let both = Duration::from_nanos(wait::now().saturating_sub(new_since));
-    // A busy machine asks and kills later.
+    // A busy machine asks for the id and kills later.
     assert!(both <= LEASE / 2 + Duration::from_secs(3), "two jobs for {both:?}");
     let standby = wait::until("whom it stands by", || {
         old.history().into_iter().rfind(|event| event.name() == "standby" && !event.text("leader").is_empty())
@@ -60,7 +60,7 @@ fn under_a_leader() {
     end([&mut old, &mut new]);
 }
 
-/// Who keeps the making of topics to himself is told, and stands in no election in a topic that somebody else has made.
+/// With the creation of topics disabled, a candidate logs the deletion, and does not use a topic that somebody else created again.
 #[test]
 fn under_a_leader_that_makes_no_topics() {
     let election = crate::election(Elector::Log);
@@ -71,8 +71,8 @@ fn under_a_leader_that_makes_no_topics() {
     end([&mut new]);
 }
 
-/// Another broker leads the new topic, in an earlier epoch than the old one's leader had: what librdkafka remembers of the old topic keeps
-/// a producer from the new one for good (its issue 4898). With another producer the candidate writes to the new topic.
+/// The new topic's leader is another broker, in an earlier leader epoch than the old one's: librdkafka's cached epoch keeps a producer
+/// away from the new topic for ever (its issue 4898). The candidate replaces its producer, and so can write to the new topic.
 #[test]
 fn on_another_broker() {
     const KEPT: [(&str, &str); 2] = [("message.timestamp.type", "LogAppendTime"), ("min.insync.replicas", "2")];
@@ -81,7 +81,7 @@ fn on_another_broker() {
     let election = TestElection::new(PROGRAM, &kafka, Elector::Log);
     let topic = election.topic();
     kafka.create_topic_on(&topic, &[1, 2, 3], &KEPT);
-    // Each move of the leadership is another epoch.
+    // Each move of the leadership increments the leader epoch.
     for leader in [1, 2, 0, 1] {
         wait::until_true("a leader that has moved", || {
             cluster.leader_of(&topic, 0) == Some(leader)
@@ -104,17 +104,17 @@ fn on_another_broker() {
 }
 
 const LEASE: Duration = Duration::from_secs(4);
-/// The candidate that makes the topic again.
+/// The candidate that creates the topic again.
 const NEW: &str = "new";
 
-/// A leader whose topic was made again by another.
+/// A leader whose topic another candidate has created again.
 struct Remade {
     old: Running,
     old_job: Process,
     new: Running,
-    /// Since when both have a job, in nanoseconds of `CLOCK_BOOTTIME`.
+    /// The time since when both have a job, in nanoseconds of `CLOCK_BOOTTIME`.
     new_since: u64,
-    /// The new one's term.
+    /// The new leader's term.
     term: u64,
 }
 
@@ -122,7 +122,8 @@ fn remake(election: &TestElection, candidate: Candidate) -> Remade {
     let mut old = candidate.lease("4s").start();
     old.await_lead();
     let old_job = old.await_job();
-    // A lease that was extended: the leader knows its topic's id. It is given no time for much more, so that the new one grows past it.
+    // The first extended lease shows that the leader knows its topic's id. It writes little after that, so that the new topic can become
+    // longer than the old one.
     let deadlines =
         || election.testimony().lines.into_iter().map(|line| line.deadline).filter(|deadline| *deadline > 0);
     wait::until_true("a lease that is extended", || deadlines().min() < deadlines().max());

@@ -1,4 +1,4 @@
-//! `resign` and `end`: what an operator asks for, and what comes of it.
+//! `resign` and `end`: an operator's requests and their effect.
 
 use std::process::Command;
 
@@ -17,7 +17,7 @@ use crate::{PROGRAM, election, with_both_electors};
 
 const CLAIM: &str = r#"{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"after":-1,"lease_ms":60000}"#;
 
-/// What `resign` prints as JSON; it is as docs/json.md says.
+/// The JSON that `resign` prints, checked against docs/json.md, and the exit status.
 fn resign(election: &TestElection, arguments: &[&str]) -> (Value, i32) {
     let answer = election.ask("resign", &[&["--json"], arguments].concat());
     let object = answer.json();
@@ -25,7 +25,7 @@ fn resign(election: &TestElection, arguments: &[&str]) -> (Value, i32) {
     (object, answer.status)
 }
 
-/// Waits until whoever looks knows of so many that stand by.
+/// Waits until `status` shows this number of standbys.
 fn await_standbys(election: &TestElection, count: usize) {
     wait::until_true("the hellos of those that stand by", || {
         let object = election.ask("status", &["--json"]).json();
@@ -65,7 +65,7 @@ with_both_electors! {
         election.close([first, second]);
     }
 
-    /// Each stops its job and exits with 0, and none is left.
+    /// Each candidate stops its job and exits with 0, and none is left.
     fn an_election_that_is_ended(elector) {
         let election = election(elector);
         let (mut first, mut second) = pair(&election);
@@ -89,14 +89,14 @@ fn nobody_stands_by() {
     let line = "neli-run: first leads, and nobody stands by; --force has it stand down all the same\n";
     assert_eq!(answer, Answer { text: String::new(), errors: line.to_owned(), status: 2 });
     assert!(first.events("resigned").is_empty());
-    // After two leases it leads again, since nobody else does.
+    // After two leases it leads again, since no other candidate does.
     let answer = election.ask("resign", &["--force"]);
     assert!(answer.text.starts_with("first leads again, term "), "{answer:?}");
     assert_eq!(answer.status, 0);
     election.close([first]);
 }
 
-/// The last hello of a leader that died is no sign of life: nobody is left to hand over to.
+/// The last hello of a dead leader does not make it a standby: there is no candidate to hand over to.
 #[test]
 fn a_leader_that_died_does_not_stand_by() {
     let election = election(Elector::Log);
@@ -142,7 +142,7 @@ fn a_leader_that_does_not_stand_down() {
     assert_eq!((request["verdict"].as_str(), request["record"]["what"].as_str()), (Some("effective"), Some("resign")));
 }
 
-/// A name that is mistyped ends nothing, and is told.
+/// A mistyped name ends nothing, and the error says so.
 #[test]
 fn an_election_that_nobody_stands_in_is_not_ended() {
     let election = election(Elector::Log);
@@ -172,7 +172,7 @@ fn an_election_that_nobody_stands_in_is_not_ended() {
     assert_eq!(election.verdicts().len(), 1);
 }
 
-/// At a terminal it is asked for: who did not mean it says nothing.
+/// On a terminal the user must confirm; an empty answer cancels.
 #[test]
 fn at_a_terminal_an_end_is_confirmed() {
     let election = election(Elector::Log);

@@ -1,4 +1,4 @@
-//! `--restart`: the job is run again while the lead is kept.
+//! `--restart`: the job is run again in the same term.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use nix::sys::signal::Signal;
 
 use crate::{PROGRAM, election, with_both_electors};
 
-/// A candidate whose job is a shell's script.
+/// A candidate whose job is a shell script.
 fn script(election: &TestElection, restart: &str, delay: &str, text: &str) -> Candidate {
     election.candidate().option("--restart", restart).option("--restart-delay", delay).job(["sh", "-c", text])
 }
 
-/// A job that ends as soon as it starts, and is started again at once: at most ten beats a second tell of it, and the regular ones.
+/// A job that ends at once and is started again at once: its changes cause at most ten beats a second beside the regular ones.
 #[test]
 fn a_restart_loop_does_not_flood_the_journal() {
     let election = election(Elector::Log);
@@ -34,15 +34,15 @@ fn a_restart_loop_does_not_flood_the_journal() {
         verdicts.iter().filter(|line| line["record"]["kind"] == "beat" && line["record"]["term"] == term).count();
     #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
     let beats = beats as f64;
-    // The log's lines come to us a little after the events.
+    // The test reads log lines slightly after the events.
     assert!(beats <= seconds * 11.0 + 3.0, "{beats} beats in {seconds} s");
 }
 
-/// All 256 statuses, and every signal that ends a process, as one candidate after the other sees them.
+/// All 256 statuses, and every signal that ends a process, with one candidate after the other.
 #[test]
 fn every_way_to_end() {
     let election = election(Elector::Log);
-    // Those that end nobody, and two of the C library's own, which it has its children ignore.
+    // Signals that do not end a process, and two that the C library reserves and has its children ignore.
     let others = [17, 18, 19, 20, 21, 22, 23, 28, 32, 33];
     let signals: Vec<u64> = (1..=64).filter(|signal| !others.contains(signal)).collect();
     let text = "[ $NELI_ATTEMPT -gt 256 ] || exit $((NELI_ATTEMPT - 1))
@@ -53,7 +53,7 @@ fn every_way_to_end() {
         sleep 1000";
     let job = ["sh", "-c", text, "sh"].map(str::to_owned).into_iter().chain(signals.iter().map(u64::to_string));
     let candidate = election.candidate().job(job).option("--restart", "always").option("--restart-delay", "0");
-    // Whoever runs the tests may ignore some.
+    // The shell that runs the tests may ignore some signals.
     let mut run = candidate.option("--restart-limit", "none").start_behind(&["env", "--default-signal"]);
 
     let ends = (0..=255).map(|status| (status, None)).chain(signals.iter().map(|signal| (128 + signal, Some(*signal))));
@@ -70,7 +70,7 @@ fn every_way_to_end() {
 }
 
 with_both_electors! {
-    /// The lead is kept over failures, each of which doubles the delay; the first end with 0 is the end.
+    /// The lead is kept over failures, each of which doubles the delay; the first exit with 0 ends it.
     fn on_failure(elector) {
         let election = election(elector);
         let text = "echo $NELI_ATTEMPT; [ $NELI_ATTEMPT = 4 ] || exit $NELI_ATTEMPT";
@@ -90,7 +90,7 @@ with_both_electors! {
         assert_eq!(first.await_release().text("why"), "exited");
         assert!(second.await_lead() > term);
 
-        // What the others can see of it.
+        // The state in the beats, which other candidates can read.
         let beats = election.verdicts().into_iter().map(|line| line["record"].clone());
         let states: Vec<(String, u64)> = beats
             .filter(|record| record["kind"] == "beat" && record["term"] == term)
@@ -103,7 +103,7 @@ with_both_electors! {
     }
 }
 
-/// It fails too often here: another machine tries.
+/// After too many failures on this machine another one tries.
 #[test]
 fn too_many_failures() {
     let election = election(Elector::Log);
@@ -122,7 +122,7 @@ fn too_many_failures() {
     election.close([second]);
 }
 
-/// `--restart-limit none`, and successes: there is no end to it.
+/// With `--restart-limit none` and successes the restarts never end.
 #[test]
 fn without_a_limit() {
     let election = election(Elector::Log);
@@ -135,7 +135,7 @@ fn without_a_limit() {
     }
 }
 
-/// Between two runs a stop, an end and a loss are the end at once; the status is the last run's.
+/// A stop, an `end` and a loss between two runs take effect at once; the exit status is that of the last run.
 #[test]
 fn between_two_runs() {
     for what in ["end", "resign", "stop", "quit"] {
@@ -173,7 +173,7 @@ fn between_two_runs() {
     }
 }
 
-/// Kafka goes between two runs: the lease ends, and with it the term. No run is started on a lease that is over.
+/// Kafka stops between two runs: the lease ends, and the term with it. No run starts after the lease's end.
 #[test]
 fn the_lease_ends_between_two_runs() {
     let broker = Broker::own();
@@ -201,7 +201,7 @@ fn the_lease_ends_between_two_runs() {
     }
 }
 
-/// The next run waits for the end of the old tree, and for the delay after that.
+/// The next run waits for the end of the old tree, and then for the delay.
 #[test]
 fn one_tree_at_a_time() {
     let election = election(Elector::Log);
@@ -213,7 +213,7 @@ fn one_tree_at_a_time() {
     assert_eq!(run.status(), 84);
     election.assert_gone(term);
 
-    // Each run's processes, from their first word to their last: a main process begins a run.
+    // The first and last line of each run's processes: a main process begins a run.
     let testimony = election.testimony();
     let starts: Vec<u64> = testimony.starts().map(|line| line.at).collect();
     assert_eq!(starts.len(), 3);
@@ -228,15 +228,15 @@ fn one_tree_at_a_time() {
     election.close([run]);
 }
 
-/// A command that a deploy has taken away while we stood by is a failed run, with the status of the exec; and no reason not
-/// to try again.
+/// A command that was deleted while the candidate stood by makes a failed run, with the exit status of a failed exec; it is tried again
+/// like any other.
 #[test]
 fn a_command_that_is_gone() {
     use std::os::unix::fs::PermissionsExt;
     let election = election(Elector::Log);
     let command = election.directory().join("job");
     let write = |mode| {
-        // Renamed into its place: a file that is being written to can't be executed.
+        // It is renamed into place, because a file that is open for writing can't be executed.
         let draft = election.directory().join("draft");
         harness::program::write(&draft, "#!/bin/sh\nexit 0\n");
         std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(mode)).expect("ours");
@@ -262,7 +262,7 @@ fn a_command_that_is_gone() {
         election.close([leader]);
     }
 
-    // It comes back between two tries.
+    // The command is restored between two tries.
     write(0o755);
     let mut leader = election.candidate().start();
     leader.await_lead();
@@ -278,7 +278,7 @@ fn a_command_that_is_gone() {
     election.close([leader]);
 }
 
-/// A supervisor that dies between two runs: its guard releases for it, long before the lease's end.
+/// A supervisor that dies between two runs: its guard releases the term long before the lease's end.
 #[test]
 fn a_supervisor_that_dies_between_two_runs() {
     let election = election(Elector::Log);

@@ -1,7 +1,7 @@
-//! Rights: which a candidate needs, what it says when one is missing, and what becomes of a job when one is taken away.
+//! Rights: those that a candidate needs, what it says if one is missing, and what happens to a job if one is revoked.
 //!
-//! The tenant has no right but those that a test gives it, on the test's own topic and group. (READ and WRITE imply
-//! DESCRIBE in Kafka's own authorizer: that it is missing beside them takes a rule that denies it.)
+//! The tenant has only the rights that a test gives it on the test's own topic and group. (READ and WRITE imply DESCRIBE in Kafka's
+//! authorizer: only a rule that denies DESCRIBE removes it.)
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -26,7 +26,7 @@ use crate::{PROGRAM, election, with_both_electors};
 
 mod forget;
 
-/// A Kafka that asks who one is, and somebody who may do next to nothing there.
+/// A Kafka that requires a login, and an account with almost no rights there.
 struct Tenancy {
     guarded: Guarded,
     rights: Rights,
@@ -34,7 +34,7 @@ struct Tenancy {
     topic: String,
 }
 
-/// What a right is about; the test's own.
+/// The resource of a right, which is the test's own.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Of {
     Group,
@@ -44,7 +44,7 @@ enum Of {
 /// A right that a candidate needs.
 type Need = (Of, Operation);
 
-/// All that a candidate needs where the topic is there.
+/// The rights that a candidate needs if the topic exists.
 fn needs(elector: Elector) -> &'static [Need] {
     match elector {
         Elector::Group => &[(Of::Topic, Reads), (Of::Topic, Writes), (Of::Group, Reads)],
@@ -94,7 +94,7 @@ impl Tenancy {
         candidate.option("--properties", self.properties())
     }
 
-    /// Its login, in a file that is nobody else's.
+    /// Its login, in a file that only the user may read.
     fn properties(&self) -> PathBuf {
         let file = self.guarded.election.directory().join("tenant");
         let lines = login(self.account.name(), PASSWORD).into_iter().map(|(key, value)| format!("{key}={value}\n"));
@@ -103,7 +103,7 @@ impl Tenancy {
         file
     }
 
-    /// What a subcommand shows it.
+    /// Runs a subcommand with the tenant's login.
     fn look(&self, words: &[&str]) -> Answer {
         let mut command = Command::new(PROGRAM);
         command.args(words).args(["--group", &self.guarded.election.group, "--brokers", &self.guarded.address]);
@@ -111,7 +111,7 @@ impl Tenancy {
         Answer::of(command)
     }
 
-    /// What the line about a missing right must say, besides what it is about.
+    /// Words that the message about this missing right must contain, beside the names.
     fn words(&self, (of, operation): Need) -> [String; 2] {
         let right = match operation {
             Create => "CREATE",
@@ -126,7 +126,7 @@ impl Tenancy {
         }
     }
 
-    /// It is told which right it lacks, whether nobody leads or somebody does; and whoever leads is not disturbed.
+    /// Asserts that the tenant gets a message with the missing right, with and without a leader, and that the leader is not affected.
     fn assert_refused(&self, missing: Need) {
         let words = self.words(missing);
         let refuse = || {
@@ -151,8 +151,8 @@ impl Tenancy {
 }
 
 with_both_electors! {
-    /// Who has what the manual asks for leads, hands over, and is released by its guard; about what it may not see it is
-    /// warned.
+    /// With exactly the rights that the manual asks for, a candidate leads, hands over, and is released by its guard. It gets warnings
+    /// about what it may not see.
     fn the_least_that_is_enough(elector) {
         let tenancy = Tenancy::new(elector);
         let election = &tenancy.guarded.election;
@@ -195,17 +195,17 @@ with_both_electors! {
         tenancy.assert_refused((Of::Topic, Describe));
     }
 
-    /// As a user who was forgotten has it.
+    /// As for a new account that was given no rights.
     fn without_any_right(elector) {
         let tenancy = Tenancy::new(elector);
         tenancy.guarded.create_topic();
         let run = tenancy.candidate().start();
-        // Whether the topic or the group is asked for first is librdkafka's choice.
+        // librdkafka chooses whether it asks for the topic or for the group first.
         assert_refused(run, &[&tenancy.guarded.election.group, "no right to DESCRIBE"]);
         assert_eq!(journal::end(&tenancy.guarded.plain, &tenancy.topic), 0);
     }
 
-    /// CREATE on the topic that is to be, or on the cluster.
+    /// CREATE on the future topic, or on the cluster.
     fn the_right_to_make_the_topic(elector) {
         let tenancy = Tenancy::new(elector);
         tenancy.allow(needs(elector));
@@ -223,15 +223,15 @@ with_both_electors! {
         tenancy.guarded.election.close([run]);
     }
 
-    /// The job is asked to stop, and gone before its lease is over; another candidate leads. (That READ on the group is gone is
-    /// known when the session has expired, since no heartbeat is answered any more.)
+    /// The job is stopped before its lease ends, and another candidate leads. (A revoked READ on the group shows only when the session
+    /// has expired, since heartbeats are not answered any more.)
     fn one_that_is_taken_from_a_leader(elector) {
         for taken in needs(elector) {
             let tenancy = Tenancy::new(elector);
             let election = &tenancy.guarded.election;
             tenancy.guarded.create_topic();
             tenancy.allow(needs(elector));
-            // Without WRITE nothing is released: the lease is waited out.
+            // Without WRITE nothing is released, and the lease has to run out.
             let mut leader = tenancy.candidate().lease("5s").start();
             let term = leader.await_lead();
             election.await_witness(term);
@@ -262,7 +262,7 @@ with_both_electors! {
     }
 }
 
-/// 125 and one line, though it had led.
+/// Asserts status 125 and one line, although the candidate has led.
 fn assert_refused_late(run: &mut harness::candidate::Running, words: &[String]) {
     assert_eq!(run.status(), 125, "{run:?}");
     let errors = run.events("error");
@@ -271,7 +271,7 @@ fn assert_refused_late(run: &mut harness::candidate::Running, words: &[String]) 
     assert!(words.iter().all(|word| shown.contains(word)), "{words:?} are not in {shown}");
 }
 
-/// A join of a group is answered late on a busy cluster. Whether it will be refused is known before the job starts.
+/// A busy cluster answers a join late. A refusal of the group is known before the job starts.
 #[test]
 fn a_group_that_may_not_be_joined_whose_coordinator_answers_no_join() {
     const JOIN_GROUP: i16 = 11;
@@ -280,7 +280,7 @@ fn a_group_that_may_not_be_joined_whose_coordinator_answers_no_join() {
     let tenancy = Tenancy::on(guarded, Account::Tenant);
     tenancy.guarded.create_topic();
     tenancy.guarded.plain.await_coordinator(&tenancy.guarded.election.group);
-    // The coordinator may be looked for, and not joined.
+    // The tenant may find the group's coordinator, but not join.
     tenancy.allow(&[(Of::Topic, Reads), (Of::Topic, Writes), (Of::Group, Describe)]);
     wire.set(Weather { swallows: Some(JOIN_GROUP), ..Weather::default() });
     let words = tenancy.words((Of::Group, Reads));
@@ -288,7 +288,7 @@ fn a_group_that_may_not_be_joined_whose_coordinator_answers_no_join() {
     assert!(tenancy.guarded.election.testimony().lines.is_empty(), "no job was started");
 }
 
-/// A coordinator that does not answer holds nobody up: the job starts without its answer.
+/// A coordinator that does not answer delays nothing: the job starts without its answer.
 #[test]
 fn a_group_whose_coordinator_is_not_found() {
     const FIND_COORDINATOR: i16 = 10;
@@ -306,7 +306,7 @@ fn a_group_whose_coordinator_is_not_found() {
     tenancy.guarded.election.close([run]);
 }
 
-/// DESCRIBE is asked for again and again, too: at the latest when the log's end is.
+/// DESCRIBE is needed again later, at the latest when the reader asks for the log's end.
 #[test]
 fn the_right_to_describe_that_is_taken_from_a_leader() {
     let tenancy = Tenancy::new(Elector::Log);
@@ -320,7 +320,7 @@ fn the_right_to_describe_that_is_taken_from_a_leader() {
     tenancy.guarded.election.assert_gone(term);
 }
 
-/// Whoever looks at an election needs READ on the topic, and no more; without it, one line says so.
+/// Subcommands that only read need READ on the topic and nothing else; without it, one line says so.
 #[test]
 fn to_look_at_an_election() {
     let tenancy = Tenancy::new(Elector::Log);
@@ -344,70 +344,16 @@ fn to_look_at_an_election() {
         assert_eq!((answer.errors.as_str(), answer.status), ("", *status), "{words:?}: {answer:?}");
         assert!(answer.text.contains(said), "{words:?}: {answer:?}");
     }
-    // Whoever asks for something needs WRITE.
+    // Subcommands that write a request need WRITE.
     let answer = tenancy.look(&["end", "--force"]);
     assert_eq!((answer.text.as_str(), answer.status), ("", 125), "{answer:?}");
     assert!(answer.errors.contains("no right to WRITE") && answer.errors.lines().count() == 1, "{answer:?}");
 }
 
-/// What looks at an election whose only term was released: its words, its status, and something that it says.
+/// Subcommands that read an election whose only term was released: arguments, exit status, and a text of the output.
 const LOOKS: &[(&[&str], i32, &str)] = &[
     (&["watch", "--json", "--from", "start", "--until-end"], 0, "\"release\""),
     (&["status"], 3, "released term "),
     (&["history"], 0, "the job has ended"),
     (&["assert", "--json", "--epoch", "0"], 83, "\"leads\":false"),
 ];
-
-/// Scheduling policy and priority of a process: 1 is `SCHED_FIFO`, 0 the ordinary one.
-fn scheduling(process: Process) -> (u32, u32) {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", process.pid)).expect("it lives");
-    let (_, fields) = stat.rsplit_once(')').expect("a name in parentheses");
-    let number = |index| fields.split_ascii_whitespace().nth(index).and_then(|field| field.parse().ok());
-    (number(38).expect("the policy"), number(37).expect("the priority"))
-}
-
-/// Started in real time: the job is as it was wanted, and whoever watches over it goes before it, a second guard too.
-#[test]
-fn a_job_in_real_time_has_its_guard_and_supervisor_above_it() {
-    if !Uid::effective().is_root() {
-        return not_tested("only root may schedule in real time");
-    }
-    let election = election(Elector::Log);
-    let mut run = election.candidate().option("--on-standby", "exec sleep 9").start_behind(&["chrt", "--fifo", "10"]);
-    let term = run.await_lead();
-    election.await_witness(term);
-    for round in 0..2 {
-        let shown = |process| scheduling(process);
-        let job = run.await_job();
-        assert_eq!([run.process(), run.guard(), job].map(shown), [(1, 11), (1, 11), (1, 10)], "round {round}");
-        if round == 0 {
-            run.guard().signal(Signal::SIGKILL);
-            run.await_event("guard_lost");
-            let next = election.await_witness_after(term);
-            wait::until_true("its job", || run.events("job_started").iter().any(|event| event.number("term") == next));
-        }
-    }
-    let mut threads = fs::read_dir(format!("/proc/{}/task", run.process().pid)).expect("it lives").flatten();
-    assert!(threads.all(|thread| {
-        let thread = thread.file_name().to_string_lossy().parse().expect("a number");
-        // One watches over the main thread, and goes before it.
-        Process::find(thread).is_none_or(|thread| [(1, 11), (1, 12)].contains(&scheduling(thread)))
-    }));
-    election.close([run]);
-}
-
-/// Nothing is above the highest priority, and not everybody may have the next one.
-#[test]
-fn a_priority_that_the_guard_can_not_be_above_is_refused() {
-    if !Uid::effective().is_root() {
-        return not_tested("only root may schedule in real time");
-    }
-    let election = election(Elector::Log);
-    let bounded = ["chrt", "--fifo", "10", "setpriv", "--bounding-set=-sys_nice", "--"];
-    for (behind, said) in [(&["chrt", "--fifo", "99"] as &[&str], "chrt -f 98"), (&bounded, "ulimit -r 11")] {
-        let mut run = election.candidate().start_behind(behind);
-        assert_eq!(run.status(), 125);
-        let lines = run.strange_lines().join("\n");
-        assert!(lines.contains(said), "{lines}");
-    }
-}

@@ -1,4 +1,4 @@
-//! `--role`: one election of `--roles`, as it is looked at and steered.
+//! `--role`: subcommands for one election of `--roles`.
 
 use harness::candidate::{Candidate, Elector, Running};
 use harness::election::TestElection;
@@ -17,7 +17,7 @@ fn named(election: &TestElection, name: &str) -> Candidate {
     candidate(election, &ROLES.join(",")).option("--name", name)
 }
 
-/// What a subcommand prints as JSON about the role of this name or number; each line is as docs/json.md says.
+/// The JSON that a subcommand prints about a role, given by name or number; each line is checked against docs/json.md.
 fn json(election: &TestElection, subcommand: &str, role: &str, arguments: &[&str]) -> Vec<Value> {
     let answer = election.ask(subcommand, &[&["--json", "--role", role], arguments].concat());
     assert_eq!(answer.errors, "", "{answer:?}");
@@ -26,7 +26,7 @@ fn json(election: &TestElection, subcommand: &str, role: &str, arguments: &[&str
     lines.inspect(|line| schema.assert_holds(line)).collect()
 }
 
-/// Two candidates that lead the three roles between them, of whom each says of each role that the other stands by.
+/// Two candidates that lead the three roles between them, and of which each knows the other as a standby of its roles.
 fn pair(election: &TestElection) -> Vec<Running> {
     let candidates = vec![named(election, "first").start(), named(election, "second").start()];
     wait::until_true("a job of each role", || are_all_led(election, &candidates, &ROLES.map(str::to_owned)));
@@ -60,7 +60,7 @@ fn a_role_is_seen_by_its_name_and_by_its_number() {
     let answer = election.ask("assert", &["--role", "bill", "--epoch", &term.to_string()]);
     assert_eq!((answer.errors.as_str(), answer.status), ("", 0));
 
-    // Without --role it is role 0, which has another name here.
+    // Without --role it is role 0, which has a name here.
     let answer = election.ask("status", &[]);
     let head = "no leader: there is no role 0; --role says which of ingest, bill, report is meant";
     assert!(answer.text.starts_with(&format!("{}: {head}\n", election.group)), "{answer:?}");
@@ -102,7 +102,7 @@ fn a_role_is_resigned_and_ended_by_itself() {
     close(&election, candidates, &ROLES.map(str::to_owned));
 }
 
-/// All candidates together may lead fewer roles than there are: the one that nobody leads says why.
+/// All candidates together may have fewer places than there are roles: `status` of the role without a leader says why.
 #[test]
 fn a_role_that_nobody_has_room_for_says_so() {
     let election = election(Elector::Log);
@@ -130,7 +130,7 @@ fn a_role_that_nobody_has_room_for_says_so() {
     close(&election, candidates, &ROLES.map(str::to_owned));
 }
 
-/// Nobody has said hello: a number tells its partition by itself, and a name does not.
+/// No candidate has said hello: a role's number gives its partition, a name does not.
 #[test]
 fn a_topic_without_hellos() {
     let election = election(Elector::Log);

@@ -10,24 +10,24 @@ use nix::sys::signal::Signal;
 
 use crate::{election, with_both_electors};
 
-/// A candidate for these roles. The witnesses of each role write to a file of their own: terms of two roles may have one number.
+/// A candidate for these roles. The witnesses of each role write to a file per role, because terms of two roles may have the same number.
 pub(crate) fn candidate(election: &TestElection, roles: &str) -> Candidate {
     let mut words = vec!["sh".into(), "-c".into(), "exec \"$0\" \"$1.$NELI_ROLE\"".into()];
     words.extend(election.witness().command());
     election.candidate().option("--roles", roles).job(words)
 }
 
-/// How `--roles` of so many calls each.
+/// The names of the roles if `--roles` is a number.
 pub(crate) fn numbers(roles: usize) -> Vec<String> {
     (0..roles).map(|role| role.to_string()).collect()
 }
 
-/// The role of a line of the log: its number or its name.
+/// The role of a log line: its number or its name.
 pub(crate) fn role_of(event: &harness::candidate::Event) -> String {
     event.fields["role"].as_u64().map_or_else(|| event.text("role").to_owned(), |number| number.to_string())
 }
 
-/// The roles that a candidate leads, by its log, each with the last term.
+/// The roles that a candidate leads according to its log, each with the last term.
 pub(crate) fn led(candidate: &Running) -> BTreeMap<String, u64> {
     let mut led = BTreeMap::new();
     for event in candidate.history() {
@@ -40,7 +40,7 @@ pub(crate) fn led(candidate: &Running) -> BTreeMap<String, u64> {
     led
 }
 
-/// Whether each of the roles is led by one of them, and its job beats under that term.
+/// Whether each role is led by one of them, and its job beats with that term.
 pub(crate) fn are_all_led(election: &TestElection, candidates: &[Running], roles: &[String]) -> bool {
     let terms: Vec<BTreeMap<String, u64>> = candidates.iter().map(led).collect();
     roles.iter().all(|role| {
@@ -49,7 +49,7 @@ pub(crate) fn are_all_led(election: &TestElection, candidates: &[Running], roles
     })
 }
 
-/// Ends all of it: no job is left, and no two of one role ever ran at one time.
+/// Ends all candidates: no job is left, and no two of one role ever ran at the same time.
 pub(crate) fn close(election: &TestElection, candidates: Vec<Running>, roles: &[String]) {
     election.close(candidates);
     for role in roles {
@@ -59,7 +59,7 @@ pub(crate) fn close(election: &TestElection, candidates: Vec<Running>, roles: &[
     }
 }
 
-/// When each run of a role was first and last seen to run, in order: a term in one partition may have the number of one in another.
+/// The first and last line of each run of a role, in order: a term in one partition may have the number of one in another.
 pub(crate) fn runs(election: &TestElection, role: &str) -> Vec<(u64, u64)> {
     let mut runs: BTreeMap<i32, (u64, u64)> = BTreeMap::new();
     for line in testimony(election, role).lines {
@@ -76,7 +76,7 @@ fn testimony(election: &TestElection, role: &str) -> Testimony {
 }
 
 with_both_electors! {
-    /// Each role is led by one of two candidates, and its job knows which it is.
+    /// Each role is led by one of two candidates, and its job has the role in its environment.
     fn each_role_is_led_by_one(elector) {
         let election = election(elector);
         let roles = numbers(3);
@@ -85,7 +85,7 @@ with_both_electors! {
         close(&election, candidates, &roles);
     }
 
-    /// More roles than partitions: several elections share one.
+    /// With more roles than partitions, several elections share a partition.
     fn roles_share_a_partition(elector) {
         let election = election(elector);
         let mut first = candidate(&election, "2").start();
@@ -99,7 +99,7 @@ with_both_electors! {
         close(&election, candidates, &roles);
     }
 
-    /// Named roles: the job is given the name of its own, and all of them as they were typed.
+    /// Named roles: the job gets the name of its role, and all names as they were given.
     fn roles_have_names(elector) {
         let election = election(elector);
         let job = ["sh", "-c", "echo \"$NELI_ROLE of $NELI_ROLES\" >&2; exec sleep 1000"];
@@ -113,7 +113,7 @@ with_both_electors! {
         election.close([candidate]);
     }
 
-    /// The job that ran here has ended with 0, and the other role has none: 143 is the highest status.
+    /// One role's job has ended with 0 and the other had none, so 143 is the highest status.
     fn a_stop_says_that_a_role_had_no_job(elector) {
         let election = election(elector);
         let job = ["sh", "-c", "trap 'exit 0' TERM; echo ready >&2; while :; do sleep 0.01; done"];
@@ -125,7 +125,7 @@ with_both_electors! {
         assert_eq!(exiting.text("why"), "stopped by SIGTERM while at least one role had no job here");
     }
 
-    /// With `--restart no` a role whose job has ended is left to others; the process ends with the last, with the highest status.
+    /// With `--restart no`, a role whose job has ended is left to others; the process exits after the last one, with the highest status.
     fn a_role_whose_job_ends_is_stood_for_no_more(elector) {
         let election = election(elector);
         let job = ["sh", "-c", "exit $((NELI_ROLE + 3))"];
@@ -136,7 +136,7 @@ with_both_electors! {
         election.close([candidate]);
     }
 
-    /// What ends is run again where it is: `--restart` is always, unless given.
+    /// With roles a job that ends is run again by the same candidate: `--restart` defaults to `always`.
     fn a_job_that_ends_is_run_again(elector) {
         let election = election(elector);
         let job = ["sh", "-c", "test \"$NELI_ATTEMPT\" = 1 || exec sleep 1000"];
@@ -149,7 +149,7 @@ with_both_electors! {
         election.close([candidate]);
     }
 
-    /// A role that is led elsewhere has no guard here any more: one is started with the next claim.
+    /// A role that another candidate leads has no guard here: a guard is started with the next claim.
     fn a_role_that_is_led_elsewhere_has_no_guard_here(elector) {
         let election = election(elector);
         let roles = numbers(4);
@@ -164,7 +164,7 @@ with_both_electors! {
         close(&election, candidates, &roles);
     }
 
-    /// One of a killed supervisor's guards has the terms of all of them released, and nobody waits for a lease's end.
+    /// One of a killed supervisor's guards releases the terms of all of them, so that no role waits for the lease's end.
     fn the_roles_of_a_killed_supervisor_are_released(elector) {
         let election = election(elector);
         let roles = numbers(8);
@@ -174,12 +174,12 @@ with_both_electors! {
         let second = patient().start();
         wait::until_true("a standby for each role", || second.count("standby") >= roles.len());
         first.signal(Signal::SIGKILL);
-        // Within less than the lease.
+        // In less time than the lease.
         wait::until_true("a lead of each role elsewhere", || led(&second).len() == roles.len());
         close(&election, vec![first, second], &roles);
     }
 
-    /// Of many roles that are claimed at once most guards wait their turn. Whoever is stopped then releases each of them.
+    /// When many roles are claimed at once, most guards have to wait for their start. A stop then releases each role.
     fn a_stop_while_guards_wait_releases_each_role(elector) {
         let election = election(elector);
         let roles = numbers(40);

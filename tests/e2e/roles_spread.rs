@@ -1,4 +1,4 @@
-//! Many roles on few candidates: everybody holds a fair share, and what would double a role is refused.
+//! Many roles on few candidates: every candidate leads a fair share, and a configuration in which two would lead one role is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,9 +12,9 @@ use nix::sys::signal::Signal;
 use crate::roles::{are_all_led, candidate, close, led, numbers, role_of, runs};
 use crate::{election, with_both_electors};
 
-/// Waits until each leads as many roles as any other, or one more; with the group, those that it has assigned.
+/// Waits until the numbers of roles that they lead differ by at most one; with the group elector, each leads those that it has assigned.
 ///
-/// Who has not taken a role that was handed to it is handed none for a minute: under load that may happen, and is waited for.
+/// A candidate that did not take a role that was handed to it gets none for a minute: this may happen under load, and is waited for.
 fn await_fair(election: &TestElection, candidates: &[Running], roles: &[String]) {
     const BAR: Duration = Duration::from_secs(60);
     let fair = roles.len() / candidates.len()..=roles.len().div_ceil(candidates.len());
@@ -29,7 +29,7 @@ fn await_fair(election: &TestElection, candidates: &[Running], roles: &[String])
     assert!(wait::poll_for(within, || are_fair().then_some(())).is_some(), "no fair shares within {within:?}");
 }
 
-/// The roles whose partitions are a candidate's, by its log.
+/// The roles whose partitions are assigned to a candidate, according to its log.
 fn assigned(candidate: &Running) -> BTreeSet<String> {
     let mut assigned = BTreeSet::new();
     for event in candidate.history() {
@@ -48,10 +48,10 @@ fn handed_over(candidate: &Running) -> usize {
     whys.iter().filter(|event| ["spread", "revoked"].contains(&event.text("why"))).count()
 }
 
-/// How many roles have been claimed by others than the last of the candidates, since each had logged so many events: none, but where that
-/// one was so slow to take what was handed to it that the others were not to wait any longer (500 ms).
+/// How many roles other candidates than the last one have claimed since each had logged this many events. The expected number is 0,
+/// except for roles that the last one claimed so late that the others stopped waiting (500 ms).
 fn claimed_in_its_place(candidates: &[Running], logged: &[usize]) -> usize {
-    // Log lines of two processes come a little late, each.
+    // The lines of two logs are each read slightly late.
     const LONG: Duration = Duration::from_millis(300);
     let releases: Vec<Event> = candidates.iter().flat_map(|candidate| candidate.events("released")).collect();
     let was_vacant_for_long = |claim: &Event| {
@@ -62,14 +62,14 @@ fn claimed_in_its_place(candidates: &[Running], logged: &[usize]) -> usize {
     others.filter(|event| event.name() == "claiming" && was_vacant_for_long(event)).count()
 }
 
-/// Stops one of them, and waits for its end.
+/// Stops one of them and waits for its end.
 fn stop(candidate: &mut Running) {
     candidate.signal(Signal::SIGTERM);
     candidate.status();
 }
 
 with_both_electors! {
-    /// A join, another, and a leave: shares are fair after each, and a join moves no more than it takes.
+    /// Two joins and a leave: the shares are fair after each, and a join moves only the roles that the new candidate gets.
     fn shares_are_fair_after_each_join_and_leave(elector) {
         let election = election(elector);
         let roles = numbers(7);
@@ -91,7 +91,7 @@ with_both_electors! {
         close(&election, candidates, &roles);
     }
 
-    /// Each is replaced in turn, without a wait for the one before.
+    /// Each candidate is replaced in turn, without waiting for a fair share in between.
     fn a_rolling_restart_ends_fair(elector) {
         let election = election(elector);
         let roles = numbers(6);
@@ -106,7 +106,7 @@ with_both_electors! {
         close(&election, candidates, &roles);
     }
 
-    /// One candidate's death moves its roles only.
+    /// A candidate's death moves only its own roles.
     fn a_death_moves_the_dead_ones_roles_only(elector) {
         let election = election(elector);
         let roles = numbers(8);
@@ -123,7 +123,7 @@ with_both_electors! {
         close(&election, candidates, &roles);
     }
 
-    /// What is beyond the limits is led by nobody, until somebody comes who has room.
+    /// Roles beyond all limits have no leader until a candidate with room joins.
     fn no_process_leads_more_roles_than_its_limit(elector) {
         let election = election(elector);
         let roles = numbers(5);
@@ -146,7 +146,7 @@ with_both_electors! {
         close(&election, candidates, &roles);
     }
 
-    /// `--spread no`: whoever joins is given nothing before somebody goes.
+    /// `--spread no`: a new candidate gets no role until another one leaves.
     fn where_nothing_is_spread_nothing_moves(elector) {
         let election = election(elector);
         let roles = numbers(4);
@@ -167,7 +167,7 @@ with_both_electors! {
         close(&election, candidates, &roles);
     }
 
-    /// Another order of the names would have two candidates lead one role: the later one does not start, and names the other.
+    /// With another order of the names two candidates would lead one role: the later one does not start, and names the other.
     fn a_candidate_that_maps_a_role_elsewhere_does_not_start(elector) {
         let election = election(elector);
         let roles = ["ingest", "bill"].map(str::to_owned);
@@ -182,8 +182,8 @@ with_both_electors! {
         close(&election, first, &roles);
     }
 
-    /// Partitions that are added to the topic change nothing for those that run, and each is told of them once. Who starts then would look for
-    /// roles in the new ones.
+    /// Partitions that are added to the topic change nothing for running candidates, which log it once. A candidate that starts then
+    /// would look for roles in the new partitions, and is refused.
     fn partitions_may_be_added_under_running_candidates(elector) {
         let election = election(elector);
         let roles = numbers(5);
@@ -204,7 +204,8 @@ with_both_electors! {
         close(&election, candidates, &roles);
     }
 
-    /// A number of roles beside names: other elections, in which no role is handed to whoever does not stand for it. Each says so.
+    /// One candidate has numbered roles, the others named ones: these are different elections, and no role is handed to a candidate that
+    /// does not stand for it. Each logs that.
     fn a_candidate_that_shares_no_role_is_named_and_given_none(elector) {
         let election = election(elector);
         let of_five = numbers(5);
@@ -228,7 +229,8 @@ with_both_electors! {
         close(&election, two, &named);
     }
 
-    /// The documented way to another mapping: all candidates are stopped first. A new topic may be used then, as for fewer partitions.
+    /// The documented way to another mapping: all candidates are stopped first. Then another topic may be used, also one with fewer
+    /// partitions.
     fn with_all_stopped_a_role_may_be_mapped_elsewhere(elector) {
         let election = election(elector);
         let roles = ["ingest", "bill"].map(str::to_owned);

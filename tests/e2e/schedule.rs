@@ -1,4 +1,4 @@
-//! `--schedule`: a daemon on each machine, and one of them runs the job at each time.
+//! `--schedule`: a daemon on each machine, of which one runs the job at each time.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::{PROGRAM, election, with_both_electors};
 const DAY: u64 = 24 * 60 * 60;
 const HOUR: u64 = 60 * 60;
 
-/// A machine whose job writes a line when it begins, and then does this.
+/// A candidate whose job writes a line when it begins, and then runs this script.
 fn daemon(election: &TestElection, name: &str, schedule: &str, script: &str) -> Candidate {
     let script = format!("echo $NELI_NAME $NELI_WINDOW_START >> {}; {script}", runs_of(election).display());
     election.candidate().option("--schedule", schedule).option("--name", name).job(["sh", "-c", &script])
@@ -28,12 +28,12 @@ fn runs_of(election: &TestElection) -> PathBuf {
     election.directory().join("runs")
 }
 
-/// Who ran so far, in which window.
+/// The runs so far, each with its candidate and window.
 fn runs(election: &TestElection) -> Vec<String> {
     fs::read_to_string(runs_of(election)).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
-/// The windows in which it ran.
+/// The windows that ran.
 fn windows(election: &TestElection) -> Vec<String> {
     runs(election).iter().filter_map(|run| run.split_once(' ')).map(|(_, window)| window.to_owned()).collect()
 }
@@ -48,7 +48,7 @@ fn stop(mut daemon: Running) {
 }
 
 with_both_electors! {
-    /// Two daemons, every second: each window has one run, also while one of them is killed.
+    /// Two daemons with a window every second: each window runs once, also while one of them is killed.
     fn one_of_them_runs_the_job_at_each_time(elector) {
         let election = election(elector);
         let mut first = daemon(&election, "a", "every 1s", "true").lease("2s").start();
@@ -57,13 +57,13 @@ with_both_electors! {
         second.await_event("standby");
         await_runs(&election, 3);
         assert_eq!(first.events("leading").len(), 1, "the lead is kept: {first:?}");
-        // Supervisor, guard and job.
+        // Kills supervisor, guard and job.
         drop(first);
         second.await_lead();
         let before = runs(&election).len();
         await_runs(&election, before + 3);
         let skipped = second.await_event("window_skipped");
-        // It may have died in a run.
+        // It may have died during a run.
         assert!(["nobody-led", "unfinished"].contains(&skipped.text("why")), "{skipped:?}");
         stop(second);
         let windows = windows(&election);
@@ -74,7 +74,8 @@ with_both_electors! {
     }
 }
 
-/// A new leader runs the window that its predecessor did not; with none it waits for the next. At a first start nothing is caught up.
+/// A new leader runs the window that its predecessor missed; if there is none, it waits for the next. At the first start of all, no
+/// earlier window is run.
 #[test]
 fn a_window_that_was_not_done_is_caught_up() {
     for catch_up in ["last", "none"] {
@@ -88,7 +89,7 @@ fn a_window_that_was_not_done_is_caught_up() {
         let awaited = first.await_event("window_awaited");
         assert_eq!(awaited.text("next"), key(1));
         drop(first);
-        // Midnight comes while nobody leads.
+        // Midnight passes without a leader.
         clock.set(DAY + HOUR);
         let mut second = daemon("b").start();
         assert_eq!(second.await_event("window_awaited").text("next"), key(2));
@@ -99,7 +100,7 @@ fn a_window_that_was_not_done_is_caught_up() {
     }
 }
 
-/// The clock is set back over a window's edge, and forward again: no window is run twice, and what is not run is told.
+/// The clock is set back over a window's edge and forward again: no window runs twice, and skipped windows are logged.
 #[test]
 fn a_clock_that_is_set_runs_nothing_twice() {
     let election = election(Elector::Log);
@@ -120,7 +121,7 @@ fn a_clock_that_is_set_runs_nothing_twice() {
     stop(daemon);
 }
 
-/// A run that goes on when the next time comes, and one that fails: both are told, and the daemon goes on.
+/// A run that lasts beyond the next time, and one that fails: both are logged, and the daemon continues.
 #[test]
 fn windows_during_a_run_are_skipped_and_a_failure_ends_nothing() {
     let election = election(Elector::Log);
@@ -142,7 +143,7 @@ fn windows_during_a_run_are_skipped_and_a_failure_ends_nothing() {
     stop(daemon);
 }
 
-/// What is recorded is one record an election, of the newest window.
+/// There is one fact per election, about the newest window.
 #[test]
 fn the_newest_window_is_what_is_recorded() {
     let election = election(Elector::Log);
@@ -155,8 +156,8 @@ fn the_newest_window_is_what_is_recorded() {
     assert!(raw.iter().all(|record| record.key == of_place("") || record.key == of_place("%attempt")), "{raw:?}");
 }
 
-/// A link over which the topic of facts takes longer than half a lease: a leader stands down, and at its next lead the reading is
-/// continued and not begun anew.
+/// A link over which reading the topic of facts takes longer than half a lease: the leader stands down, and in its next term the reading
+/// continues where it stopped.
 #[test]
 fn facts_that_take_longer_than_half_a_lease_are_read_over_several_leads() {
     let cluster = Cluster::start(1, 1);
@@ -166,7 +167,7 @@ fn facts_that_take_longer_than_half_a_lease_are_read_over_several_leads() {
     let of_another = "x".repeat(1_000);
     let pen = Pen::new(&cluster.kafka(), &name, &[("batch.size", "8192")]);
     pen.write("another/0/key", &[of_another.as_bytes(); 400]);
-    // The records take 8 s. One answer of the usual size takes longer than librdkafka waits for it.
+    // The records take 8 s. A fetch of the usual size would exceed librdkafka's timeout.
     let slow = Weather { back: Flow::Trickle(50_000), ..Weather::default() };
     cluster.wire(0, 0).set(slow);
     let mut first = daemon(&election, "a", "every 1s", "true").lease("2s").start();

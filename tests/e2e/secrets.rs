@@ -1,4 +1,4 @@
-//! A secret is nowhere but where it was given: in no other process's command line and environment, in no log, in no error.
+//! A secret appears only where it was given: in no other process's command line or environment, in no log, in no error.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -16,12 +16,12 @@ use crate::bad_input::Guarded;
 use crate::embedded::Machine;
 use crate::{PROGRAM, bare, with_both_electors};
 
-/// Whether these bytes hold the secret.
+/// Whether these bytes contain the secret.
 fn hold_it(bytes: &[u8]) -> bool {
     bytes.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes())
 }
 
-/// What everybody may read of a process, and what its owner may; empty when it is gone.
+/// What all users may read of a process, and what its owner may; empty if it is gone.
 fn shown(process: Process, part: &str) -> Vec<u8> {
     fs::read(Path::new("/proc").join(process.pid.to_string()).join(part)).unwrap_or_default()
 }
@@ -39,13 +39,13 @@ fn assert_shown_to_nobody(run: &Running) {
     assert!(!hold_it(format!("{run:?}").as_bytes()), "the secret was logged");
 }
 
-/// The operator's login, a line each.
+/// The operator's login, one property per line.
 fn lines() -> String {
     let lines = Account::Operator.properties().into_iter().map(|(key, value)| format!("{key}={value}\n"));
     lines.collect::<Vec<_>>().concat()
 }
 
-/// A file with this in it, and this mode.
+/// Creates a file with this content and mode.
 fn file(directory: &Path, content: &str, mode: u32) -> PathBuf {
     let file = directory.join("properties");
     fs::write(&file, content).expect("the directory is ours");
@@ -54,8 +54,8 @@ fn file(directory: &Path, content: &str, mode: u32) -> PathBuf {
 }
 
 with_both_electors! {
-    /// With all that there can be: health command, hooks, a job with a child, librdkafka at its most talkative, and a guard
-    /// that releases for the dead.
+    /// With every process that there can be: health command, hooks, a job with a child, librdkafka at its most verbose level, and a guard
+    /// that releases the term after the supervisor's death.
     fn from_a_file(elector) {
         let guarded = Guarded::new(elector);
         let properties = file(guarded.election.directory(), &(lines() + "debug=all\n"), 0o600);
@@ -95,7 +95,7 @@ with_both_electors! {
     }
 }
 
-/// What the environment gave is taken out of everybody else's.
+/// A secret from the environment is removed from the environment of all child processes.
 #[test]
 fn from_the_environment() {
     let guarded = Guarded::new(Elector::Log);
@@ -104,7 +104,7 @@ fn from_the_environment() {
     run.await_lead();
     run.await_job();
     let family = || run.process().descendants();
-    // By its name: the third may be `env`, whose output is read below.
+    // Found by its name: the third process may be `env`, whose output is read below.
     let sleeps = |process: &Process| process.name().as_deref() == Some("sleep");
     wait::until_true("the job has shown its environment and sleeps", || family().iter().any(sleeps));
     assert!(family().len() >= 3, "guard, shell, sleep");
@@ -119,7 +119,7 @@ fn from_the_environment() {
     assert_shown_to_nobody(&run);
 }
 
-/// The embedded broker outlives whoever started it, and is told nothing that it has no use for.
+/// The embedded broker outlives the candidate that started it, and gets no secret that it does not need.
 #[test]
 fn beside_an_embedded_broker() {
     let machine = Machine::new();
@@ -132,7 +132,7 @@ fn beside_an_embedded_broker() {
     assert_shown_to_nobody(&run);
 }
 
-/// Whatever is wrong with a property, one line says so, and not its value.
+/// A wrong property gets one line, which does not contain its value.
 #[test]
 fn in_what_is_refused() {
     let directory = harness::install::scratch();
@@ -151,17 +151,17 @@ fn in_what_is_refused() {
         shown
     };
     let wrong = [
-        // No value, or no key.
+        // No value, or no name.
         "correct horse",
         "sasl.password:correct horse",
         "=correct horse",
-        // A slip of the pen.
+        // A misspelt name.
         "sasl.pasword=correct horse",
         "sasl.password.=correct horse",
-        // Java's.
+        // A property of Kafka's Java client.
         "sasl.jaas.config=PlainLoginModule required password=\"correct horse\";",
         "ssl.truststore.password=correct horse",
-        // The wrong kind of value, out of range, not of this build, not ours to give.
+        // A value of the wrong kind or out of range, a property that this build lacks, one that the user may not set.
         "socket.keepalive.enable=correct horse",
         "socket.timeout.ms=correct horse",
         "security.protocol=correct horse",
@@ -186,7 +186,7 @@ fn in_what_is_refused() {
     judge(&["--properties", "sasl.password=correct horse"], None);
 }
 
-/// Who else may read the file of a secret is said once, with what would be right.
+/// If other users may read the file of a secret, one warning says so, with the right mode.
 #[test]
 fn in_a_file_that_others_may_read() {
     for mode in [0o604, 0o644] {

@@ -1,4 +1,4 @@
-//! `--settle`: the lead is won, and its job waits.
+//! `--settle`: after its election a leader waits before it starts the job.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use crate::{election, with_both_electors};
 
 with_both_electors! {
-    /// At every lead: what the old job did last and what the new one does first are so far apart, and the lease is kept meanwhile.
+    /// In every term the old job's last instruction and the new one's first are at least this far apart, and the lease is kept meanwhile.
     fn the_job_of_each_lead_waits(elector) {
         const SETTLE: Duration = Duration::from_millis(1500);
         let election = election(elector);
@@ -31,13 +31,13 @@ with_both_electors! {
         let is_starting = |line: &&serde_json::Value| line["record"]["state"] == "starting" && line["record"]["term"] == next;
         let verdicts = election.verdicts();
         assert!(verdicts.iter().filter(is_starting).count() >= 3, "beats go on meanwhile");
-        // The hook runs beside the job, and not before it.
+        // The hook runs while the job does, not before it.
         let lines = || std::fs::read_to_string(&hooks).unwrap_or_default();
         wait::until_true("both hooks", || lines() == format!("{term}\n{next}\n"));
         election.close([second]);
     }
 
-    /// TERM meanwhile: nothing runs, and the lead is given back at once.
+    /// SIGTERM during the wait: no job starts, and the term is released at once.
     fn a_stop_meanwhile_runs_nothing(elector) {
         let election = election(elector);
         let mut first = election.candidate().lease("1s").option("--settle", "10m").start();
@@ -55,7 +55,7 @@ with_both_electors! {
     }
 }
 
-/// A supervisor that is killed meanwhile: its guard knows of the term, and releases it.
+/// A supervisor that is killed during the wait: its guard knows the term and releases it.
 #[test]
 fn a_death_meanwhile_costs_no_lease() {
     let election = election(Elector::Log);
@@ -73,7 +73,7 @@ fn a_death_meanwhile_costs_no_lease() {
     election.close([second]);
 }
 
-/// How many beats of the term the journal holds.
+/// How many beats of the term are in the journal.
 fn beats(election: &harness::election::TestElection, term: u64) -> usize {
     let verdicts = election.verdicts();
     verdicts.iter().filter(|line| line["record"]["kind"] == "beat" && line["record"]["term"] == term).count()

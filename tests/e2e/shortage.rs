@@ -1,5 +1,4 @@
-//! Memory that runs out: the kernel kills whoever has most of it, and for the others all is as ever. Processor time that is
-//! rationed.
+//! A lack of memory: the kernel kills the process that uses most, and the others go on as usual. A limit on processor time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,16 +14,16 @@ use nix::sys::signal::Signal;
 use crate::doctor::Found;
 use crate::{PROGRAM, election};
 
-/// Enough for a candidate that was built for tests, and filled in no time.
+/// Enough for a debug build of a candidate, and small enough to be filled quickly.
 const MEMORY: u64 = 192 << 20;
 
-/// A control group with little memory. Whoever is started inside takes no more.
+/// A control group with little memory.
 struct Shortage {
     group: PathBuf,
 }
 
 impl Shortage {
-    /// One below our own group, where one can be made, by the new rules or by the old ones; else what was not tested is said.
+    /// A group below our own, in cgroup v2 or v1. If none can be created, prints what was not tested.
     fn new() -> Option<Self> {
         let limited = own_groups().iter().find_map(|own| limited_below(own));
         if limited.is_none() {
@@ -33,13 +32,13 @@ impl Shortage {
         limited.map(|group| Self { group })
     }
 
-    /// What a command stands behind to run inside.
+    /// A command prefix that enters the group.
     fn inside(&self) -> [String; 4] {
         let enter = format!(r#"echo $$ >"{}/cgroup.procs" && exec "$@""#, self.group.display());
         ["sh".to_owned(), "-c".to_owned(), enter, "sh".to_owned()]
     }
 
-    /// How many the kernel has killed.
+    /// How many processes the kernel has killed.
     fn killed(&self) -> u64 {
         let text = ["memory.events", "memory.oom_control"].map(|name| fs::read_to_string(self.group.join(name)));
         let text = text.into_iter().flatten().next().expect("the group counts them");
@@ -47,7 +46,7 @@ impl Shortage {
         line.expect("Linux 4.13 or later").parse().expect("a number")
     }
 
-    /// Takes all the memory there is, is killed for it, and begins anew, until it is told to end.
+    /// A process that allocates all memory, is killed for it, and starts again, until it is dropped.
     fn hog(&self) -> Hog {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).args(self.inside());
@@ -58,7 +57,7 @@ impl Shortage {
 
 impl Drop for Shortage {
     fn drop(&mut self) {
-        // Whoever is inside is on its way out.
+        // The processes in the group are ending.
         wait::until_true("an empty group", || {
             fs::read_to_string(self.group.join("cgroup.procs")).is_ok_and(|members| members.is_empty())
         });
@@ -70,13 +69,13 @@ struct Hog(Child);
 
 impl Drop for Hog {
     fn drop(&mut self) {
-        // What it has started is killed by its own hunger.
+        // The processes that it started are killed for their memory.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A new group with little memory below this one.
+/// Creates a group with little memory below this one.
 fn limited_below(own: &Path) -> Option<PathBuf> {
     let group = own.join(format!("shortage-{}", wait::now()));
     fs::create_dir(&group).ok()?;
@@ -88,7 +87,7 @@ fn limited_below(own: &Path) -> Option<PathBuf> {
     is_limited.then_some(group)
 }
 
-/// Our own groups whose memory may be limited below them.
+/// Our own groups, below which memory can be limited.
 fn own_groups() -> Vec<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let path = |prefix: &str, mount: &str| {
@@ -98,7 +97,7 @@ fn own_groups() -> Vec<PathBuf> {
     [path("0::", "/sys/fs/cgroup"), path(":memory:", "/sys/fs/cgroup/memory")].into_iter().flatten().collect()
 }
 
-/// A job that takes all memory is what is killed for it; its end is an end like any other.
+/// The kernel kills the job, which uses all memory; this end is handled like any other.
 #[test]
 fn a_job_that_takes_all_memory() {
     let Some(shortage) = Shortage::new() else { return };
@@ -114,7 +113,7 @@ fn a_job_that_takes_all_memory() {
     found.assert_finding("memory-limit", "ok", &["192 MiB"]);
 }
 
-/// While somebody beside it takes all memory, again and again, the lease is kept; and the fence is.
+/// While another process uses all memory again and again, the lease is kept, and a fence works.
 #[test]
 fn a_neighbour_that_takes_all_memory() {
     let Some(shortage) = Shortage::new() else { return };
@@ -140,14 +139,14 @@ fn a_neighbour_that_takes_all_memory() {
     election.close([run]);
 }
 
-/// Sets a running process's limit of open files.
+/// Sets the limit of open files of a running process.
 fn limit_open_files(process: Process, limit: u64) {
     let set =
         Command::new("prlimit").args([format!("--pid={}", process.pid), format!("--nofile={limit}:{limit}")]).status();
     assert!(set.expect("prlimit is part of util-linux").success());
 }
 
-/// The lowest number that a process has free for a descriptor.
+/// The lowest descriptor number that is free in a process.
 fn lowest_free(process: Process) -> u64 {
     let open: Vec<u64> = fs::read_dir(format!("/proc/{}/fd", process.pid))
         .expect("it lives")
@@ -156,13 +155,13 @@ fn lowest_free(process: Process) -> u64 {
     (0..1_000).find(|number| !open.contains(number)).expect("a candidate has few open")
 }
 
-/// Waits until a lead goes on: right after the start not all connections that it needs are open.
+/// Waits until the lease was renewed a few times: right after the start not all connections are open.
 fn await_connections(election: &TestElection) {
     let is_beat = |line: &&serde_json::Value| line["record"]["kind"] == "beat";
     wait::until_true("a lead that goes on", || election.verdicts().iter().filter(is_beat).count() > 2);
 }
 
-/// At the limit of open files the job is seen all the same, and a new guard can be started: some are kept for that.
+/// At the limit of open files the job is still supervised, and a new guard can be started, thanks to reserved descriptors.
 #[test]
 fn no_descriptor_is_left() {
     let election = election(Elector::Log);
@@ -183,7 +182,7 @@ fn no_descriptor_is_left() {
     election.close([run]);
 }
 
-/// The same where connections are lost meanwhile: they are made again, since the reserve does not take their numbers.
+/// The same while connections are lost: they are made again, since the reserve does not use their descriptors.
 #[test]
 fn no_descriptor_is_left_and_connections_are_lost() {
     let cluster = Cluster::start(1, 1);
@@ -204,8 +203,8 @@ fn no_descriptor_is_left_and_connections_are_lost() {
     election.close([run]);
 }
 
-/// Where none is to be had at all and the guard dies, what it guarded is seen to be gone all the same: the term is released at once, and
-/// the process ends, since it can't start another guard.
+/// With no free descriptor the guard dies: the end of its job is noticed all the same, the term is released at once, and the process
+/// exits because it can't start another guard.
 #[test]
 fn no_descriptor_is_left_at_all_and_the_guard_dies() {
     let election = election(Elector::Log);
@@ -223,7 +222,7 @@ fn no_descriptor_is_left_at_all_and_the_guard_dies() {
     assert!(said.iter().any(|event| event.text("message").contains("the guard can't be started again")), "{run:?}");
 }
 
-/// Where none is to be had at all, a job that can't be watched does not run on unseen: it is killed, and counts as failed.
+/// With no free descriptor, a job that can't be supervised does not keep running: it is killed, and counts as failed.
 #[test]
 fn no_descriptor_is_left_at_all() {
     let election = election(Elector::Log);
@@ -240,7 +239,7 @@ fn no_descriptor_is_left_at_all() {
     assert!(said.iter().all(|event| event.text("message").contains("ulimit -n")) && said.len() == 2, "{run:?}");
 }
 
-/// A group with half a processor, by the old rules, below our own; `None` where none can be made.
+/// A group of cgroup v1 with half a processor, below our own; `None` if it can't be created.
 struct Ration(PathBuf);
 
 impl Ration {
@@ -261,7 +260,7 @@ impl Ration {
         made
     }
 
-    /// What a command stands behind to run inside, without the right to real-time scheduling.
+    /// A command prefix that enters the group, without the right to real-time scheduling.
     fn inside(&self) -> [String; 4] {
         let enter = format!(
             r#"echo $$ >"{}/cgroup.procs" && exec setpriv --bounding-set=-sys_nice -- prlimit --rtprio=0 -- "$@""#,
@@ -277,7 +276,7 @@ impl Drop for Ration {
     }
 }
 
-/// The guard may be held up: it says so, and kills so much earlier; a lease too short for that is refused.
+/// The guard may be delayed: it warns about that, and kills earlier by the possible delay. A lease that is too short for this is refused.
 #[test]
 fn a_quota_of_processor_time_without_real_time_scheduling() {
     let Some(ration) = Ration::new() else { return };
@@ -298,7 +297,7 @@ fn a_quota_of_processor_time_without_real_time_scheduling() {
     let found = Found::behind(&inside, &[&words[..], &["20s"]].concat());
     found.assert_finding("cpu-quota", "warn", &["cpu.cfs_quota_us", "before the lease ends"]);
 
-    // It is busy, with all that it has.
+    // The job uses all of the group's processor time.
     let job = election.witness().with("--ignore-stop").with("--daemon").command();
     let busy = "(while :; do :; done) & (while :; do :; done) & exec \"$@\"";
     let job = ["sh", "-c", busy, "sh"].map(Into::into).into_iter().chain(job);
@@ -311,12 +310,12 @@ fn a_quota_of_processor_time_without_real_time_scheduling() {
     election.await_gone(term);
     let testimony = election.testimony();
     let last = testimony.of(term).next_back().expect("it beat").at;
-    // A beat between the guard's withdrawal of the deadline and the kill reads 0: the latest deadline that was told counts.
+    // A beat between the guard's clearing of the deadline and the kill reads 0: so the latest deadline counts.
     let deadline = testimony.of(term).map(|line| line.deadline).max().expect("it beat");
     run.signal(Signal::SIGCONT);
     let fenced = run.await_event("fenced");
-    // The lease ends a kill margin after the deadline, 300 ms here. Without real-time scheduling a machine that is busy besides may be
-    // late all the same: then that is told.
+    // The lease ends a kill margin after the deadline, 300 ms here. Without real-time scheduling a busy machine may still be late: then
+    // the log says so.
     let is_reported_late = fenced.fields["late_ms"].is_number();
     assert!(last < deadline + 300_000_000 || is_reported_late, "{} ns after the deadline: {fenced:?}", last - deadline);
     election.close([run]);

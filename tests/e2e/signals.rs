@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 
 use crate::{PROGRAM, election};
 
-/// Stopped while standing by: 128 + n, so that `neli-run ... && next` does not go on.
+/// A stop while standing by: the status is 128 + n, so that `neli-run ... && next` does not go on.
 #[test]
 fn standing_by_each_stop_has_its_status() {
     let election = election(Elector::Log);
@@ -30,7 +30,7 @@ fn standing_by_each_stop_has_its_status() {
     election.close([leader]);
 }
 
-/// What has no meaning while nothing runs has none.
+/// Signals that are meant for the job are ignored while none runs.
 #[test]
 fn standing_by_other_signals_do_nothing() {
     let election = election(Elector::Log);
@@ -47,7 +47,7 @@ fn standing_by_other_signals_do_nothing() {
     election.close([leader, standby]);
 }
 
-/// TTIN and TTOU are signals like any other to a job that handles them (some servers change their number of workers by them).
+/// A job that handles SIGTTIN and SIGTTOU gets them like any other signal (some servers change their number of workers by them).
 #[test]
 fn ttin_and_ttou_from_a_process_are_passed_to_the_job() {
     let election = election(Elector::Log);
@@ -67,7 +67,7 @@ fn ttin_and_ttou_from_a_process_are_passed_to_the_job() {
     election.close([run]);
 }
 
-/// The second TERM kills; one that follows at once (GNU `timeout` sends two) is no second one.
+/// The second SIGTERM kills the job. One that follows at once does not count as a second one, because GNU `timeout` sends two.
 #[test]
 fn a_second_term_kills() {
     let election = election(Elector::Log);
@@ -90,7 +90,7 @@ fn a_second_term_kills() {
     election.close([leader]);
 }
 
-/// SIGKILL comes at the stop timeout, and not before it.
+/// SIGKILL is sent at the stop timeout, and not before.
 #[test]
 fn the_stop_timeout_kills() {
     let election = election(Elector::Log);
@@ -106,12 +106,12 @@ fn the_stop_timeout_kills() {
     let signaled_at = testimony.signals().find(|line| line.event == Event::Signal(15)).expect("it was told first").at;
     let last = testimony.of(term).next_back().expect("it beat").at;
     let between = Duration::from_nanos(last - signaled_at);
-    // On a busy machine the job hears of it a little after it was told.
+    // On a busy machine the job receives the stop signal slightly after the log line.
     assert!(between >= Duration::from_millis(500), "killed {between:?} after it was told");
     election.close([leader]);
 }
 
-/// `--stop-timeout 0`: no stop signal at all.
+/// `--stop-timeout 0` sends no stop signal.
 #[test]
 fn a_stop_timeout_of_zero_sends_no_stop_signal() {
     let election = election(Elector::Log);
@@ -124,7 +124,7 @@ fn a_stop_timeout_of_zero_sends_no_stop_signal() {
     election.close([leader]);
 }
 
-/// `--stop-signal` is what the job hears, and what `neli-run` takes for TERM.
+/// `--stop-signal` is the signal that the job gets, and that stops `neli-run` beside SIGTERM.
 #[test]
 fn the_stop_signal_is_what_the_job_hears() {
     let election = election(Elector::Log);
@@ -138,7 +138,7 @@ fn the_stop_signal_is_what_the_job_hears() {
     election.close([leader]);
 }
 
-/// A job that is stopped (SIGSTOP) is told to go on when it is told to end.
+/// A job that is stopped (SIGSTOP) is continued when it is asked to end.
 #[test]
 fn a_stopped_job_can_still_end_well() {
     let election = election(Elector::Log);
@@ -153,7 +153,7 @@ fn a_stopped_job_can_still_end_well() {
     election.close([leader]);
 }
 
-/// What `neli-run` has no use for is the job's; a real-time signal too.
+/// Signals that `neli-run` does not use itself go to the job, also real-time signals.
 #[test]
 fn other_signals_reach_the_job() {
     let election = election(Elector::Log);
@@ -162,7 +162,7 @@ fn other_signals_reach_the_job() {
     let term = leader.await_lead();
     election.await_witness(term);
     leader.await_job();
-    // Each is awaited: signals that are sent at once come in any order.
+    // Each is awaited, because signals that are sent together may arrive in any order.
     for number in [1, 10, 12, 14, 28, 3, 40] {
         send(&leader, number);
         wait::until_true(&format!("signal {number} at the job"), || signals_received(&election).contains(&number));
@@ -171,12 +171,13 @@ fn other_signals_reach_the_job() {
     election.close([leader]);
 }
 
-/// Every signal that can be caught and has no meaning here reaches the main process, real-time ones too: it dies of those
-/// that end who does not catch them.
+/// Every catchable signal without a meaning for `neli-run` reaches the main process, real-time ones included: the process dies of those
+/// whose default action is to terminate.
 #[test]
 fn every_signal_reaches_the_job() {
     let election = election(Elector::Log);
-    // Never caught; a stop; the terminal's; the children's; that end nobody (above); the C library's own.
+    // Signals that can't be caught, the stop signal, the terminal's, SIGCHLD, those that end no process (tested above), and the C
+    // library's own.
     let others = [9, 19, 2, 15, 20, 21, 22, 17, 18, 23, 28, 32, 33];
     let candidate = election.candidate().job(["sleep", "1000"]).directory(election.directory());
     let candidate = candidate.option("--restart", "always").option("--restart-delay", "0");
@@ -193,8 +194,8 @@ fn every_signal_reaches_the_job() {
     election.close([run]);
 }
 
-/// A guard that does not come to run for a while, and more signals than its socket holds: a stop among them is not lost, nor
-/// what came before and after it.
+/// A guard that does not run for a while, and more signals than its socket holds: neither a stop among them nor the signals before and
+/// after it are lost.
 #[test]
 fn a_stop_outlasts_a_guard_that_is_held_up() {
     let election = election(Elector::Log);
@@ -212,14 +213,14 @@ fn a_stop_outlasts_a_guard_that_is_held_up() {
     for number in [15, 40, 41, 42] {
         wait::until_true(&format!("signal {number} at the job"), || signals_received(&election).contains(&number));
     }
-    // It ignores the stop; the second one kills.
+    // The job ignores the stop; the second one kills it.
     wait::pause(Duration::from_millis(600));
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 137);
     election.close([leader]);
 }
 
-/// `timeout` sends TERM to its child and to its group: `neli-run` gets two, and the job is asked once.
+/// `timeout` sends SIGTERM to its child and to the group: `neli-run` gets two, and the job gets one.
 #[test]
 fn two_stops_at_once_are_one() {
     let election = election(Elector::Log);
@@ -230,17 +231,17 @@ fn two_stops_at_once_are_one() {
     assert_eq!(run.status(), 3);
     assert!(run.events("job_killed").is_empty());
     assert_eq!(run.await_release().text("why"), "stopped");
-    // `timeout` sends SIGCONT too, which is the job's.
+    // `timeout` sends SIGCONT too, which is passed on to the job.
     let signals_received: Vec<_> = signals_received(&election).into_iter().filter(|number| *number != 18).collect();
     assert_eq!(signals_received, [15]);
     election.close([run]);
 }
 
-/// What was ignored at the start (`nohup`, a shell's `&`) stays ignored: lead and job live on.
+/// Signals that are ignored at the start (`nohup`, a shell's `&`) stay ignored: `neli-run` and the job live on.
 #[test]
 fn an_ignored_signal_stays_ignored() {
     let election = election(Elector::Log);
-    // `sleep` catches nothing: it lives because it inherits what is ignored.
+    // `sleep` handles no signal: it lives because it inherits the ignored ones.
     let candidate = election.candidate().lease("1s").job(["sleep", "1000"]);
     let ignoring = ["env", "--ignore-signal=HUP,INT,QUIT,TSTP,PIPE"];
     let mut run = candidate.start_behind(&ignoring);
@@ -249,7 +250,7 @@ fn an_ignored_signal_stays_ignored() {
     for number in [1, 2, 3, 20] {
         send(&run, number);
     }
-    // Sent on to the job, which ignores it.
+    // It is passed on to the job, which ignores it.
     send(&run, 13);
     wait::pause(Duration::from_millis(500));
     assert!(job.lives() && !job.is_stopped());
@@ -259,7 +260,7 @@ fn an_ignored_signal_stays_ignored() {
     election.close([run]);
 }
 
-/// Our own stderr is a pipe that nobody reads any more: what our log's lines raise is not the job's.
+/// stderr is a pipe without a reader: the SIGPIPE of our own log lines is not passed on to the job.
 #[test]
 fn a_closed_pipe_of_ours_is_not_the_jobs() {
     let election = election(Elector::Log);
@@ -274,18 +275,18 @@ fn a_closed_pipe_of_ours_is_not_the_jobs() {
     election.close([run]);
 }
 
-/// A stop at any moment from the start on: it ends in order, and where there is a Kafka no term is left without a release.
+/// A stop at any moment after the start ends in order, and with a Kafka no term is left without a release.
 #[test]
 fn a_stop_at_any_moment() {
     const STEPS: u64 = 48;
     let election = election(Elector::Log);
-    // The topic is made, and its first reader has been there.
+    // This creates the topic, and its first reader has finished.
     let mut first = election.candidate().job(["true"]).start();
     assert_eq!(first.status(), 0);
     let mut led = 0;
     for step in 0..STEPS {
         let candidate = election.candidate().option("--restart", "always").option("--restart-delay", "10ms");
-        // The later ones end while the job runs, ends, or is about to be run again.
+        // The later stops come while the job runs, ends, or is about to be restarted.
         let job = election.witness().set("--end-ms", 20).set("--status", 0);
         let mut run = candidate.option("--restart-limit", "none").job(job.command()).start();
         wait::pause(Duration::from_millis(8 * step));
@@ -308,7 +309,7 @@ fn a_stop_at_any_moment() {
     election.close([first]);
 }
 
-/// Kafka is gone when the release is to be delivered: it is waited for, a lease at most; who does not want to wait says so.
+/// Kafka is down when the release is to be delivered: the candidate waits for at most a lease, and a second stop ends the wait.
 #[test]
 fn a_stop_while_kafka_is_gone() {
     let broker = Broker::own();
@@ -333,7 +334,7 @@ fn a_stop_while_kafka_is_gone() {
     }
 }
 
-/// WINCH, CONT and QUIT are the whole group's; USR1 is the main process's alone.
+/// SIGWINCH, SIGCONT and SIGQUIT go to the whole group, SIGUSR1 only to the main process.
 #[test]
 fn some_signals_are_for_the_whole_group() {
     let election = election(Elector::Log);
@@ -358,13 +359,13 @@ fn some_signals_are_for_the_whole_group() {
     election.close([leader]);
 }
 
-/// Sends a signal that may have no name.
+/// Sends a signal by its number.
 fn send(candidate: &Running, number: i64) {
     let sent = Command::new("kill").arg(format!("-{number}")).arg(candidate.process().pid.to_string()).status();
     assert!(sent.expect("every Linux has kill").success());
 }
 
-/// Sends a signal many times, as fast as can be.
+/// Sends a signal many times, as fast as possible.
 fn send_often(candidate: &Running, number: i64, times: usize) {
     let pid = candidate.process().pid;
     let script = format!("i=0; while [ $i -lt {times} ]; do kill -{number} {pid}; i=$((i + 1)); done");
@@ -372,7 +373,7 @@ fn send_often(candidate: &Running, number: i64, times: usize) {
     assert!(sent.expect("every Linux has a shell").success());
 }
 
-/// The signals that witnesses caught.
+/// The signals that witnesses received.
 fn signals_received(election: &TestElection) -> Vec<i64> {
     let numbers = election.testimony().lines.into_iter().filter_map(|line| match line.event {
         Event::Signal(number) => Some(number),

@@ -1,4 +1,4 @@
-//! Links on which an answer takes longer than a question on an ordinary one may.
+//! Links on which an answer takes longer than the usual request timeout.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use harness::wait;
 
 use crate::PROGRAM;
 
-/// A leader whose link gets slow leads on: that the topic is still the same is confirmed by answers that take longer than the first
-/// question about it allows.
+/// A leader whose link becomes slow keeps leading: the topic's id is confirmed by answers that take longer than the first request's
+/// timeout.
 #[test]
 fn a_leader_whose_answers_take_longer_than_two_seconds() {
     const LEASE: Duration = Duration::from_secs(12);
     let cluster = Cluster::start(1, 1);
     let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
-    // librdkafka takes a connection for dead after as long.
+    // librdkafka closes a connection after this time without an answer.
     let candidate = election.candidate().lease("12s").property("socket.timeout.ms", "10000").flag("-v");
     let mut run = candidate.start();
     let term = run.await_lead();

@@ -1,4 +1,4 @@
-//! `status`: who leads, or why nobody does, told from the topic alone.
+//! `status`: the leader, or why there is none, according to the topic alone.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::{PROGRAM, election};
 
-/// What is printed as JSON; it is as docs/json.md says.
+/// The JSON, checked against docs/json.md, and the exit status.
 fn json(election: &TestElection) -> (Value, i32) {
     let answer = election.ask("status", &["--json"]);
     let object = answer.json();
@@ -23,7 +23,7 @@ fn json(election: &TestElection) -> (Value, i32) {
     (object, answer.status)
 }
 
-/// An election's topic, and what writes to it.
+/// Creates an election's topic, and returns a producer for it.
 fn written(election: &TestElection) -> Pen {
     Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
     Pen::new(Kafka::shared(), &election.topic(), &[])
@@ -67,7 +67,7 @@ fn a_leader_and_a_standby() {
     let last = lines.last().copied().unwrap_or_default();
     assert!(last.starts_with("standbys   second, hello ") && last.ends_with(", --elect log"), "{text}");
 
-    // It says that it goes: without that it would be shown for 75 s after its last hello.
+    // Its last hello says that it leaves: otherwise it would be shown for 75 s after its last hello.
     standby.signal(Signal::SIGTERM);
     assert_eq!(standby.status(), 143);
     wait::until_true("no standby", || json(&election).0["standbys"].as_array().is_some_and(Vec::is_empty));
@@ -89,7 +89,7 @@ fn a_released_term_says_why() {
     assert_eq!(answer.status, 3);
 }
 
-/// Killed with its guard, it can release nothing.
+/// Its guard is killed as well, so nothing is released.
 #[test]
 fn a_leader_that_is_silent_beyond_its_lease_is_no_leader() {
     let election = election(Elector::Log);
@@ -115,7 +115,7 @@ fn a_leader_that_is_silent_beyond_its_lease_is_no_leader() {
     assert_eq!(object["leader"]["lease_left_ms"], 0);
 }
 
-/// A mistyped name: which groups are there?
+/// A mistyped name: the error lists the existing groups.
 #[test]
 fn an_election_that_nobody_has_led() {
     let election = election(Elector::Log);
@@ -123,7 +123,7 @@ fn an_election_that_nobody_has_led() {
     let answer = election.ask("status", &[]);
     let head = format!("{}: no leader: nobody has ever led\nstandbys   none\n", election.group);
     assert_eq!((answer.text, answer.status), (head, 3));
-    // Nor does it lead where nobody reads that.
+    // A closed pipe on stdout must not lead to an endless loop.
     let (read, write) = std::io::pipe().expect("a pipe");
     drop(read);
     let mut command = Command::new(PROGRAM);
@@ -178,7 +178,7 @@ fn a_broker_that_is_away() {
     assert_eq!((object["state"].as_str(), answer.status), (Some("unknown"), 4));
 }
 
-/// The claim of a leader that has led for long lies further back than what is read, and tells since when it leads.
+/// The claim of a long-lived leader is older than the part of the log that is read; the beats tell since when it leads.
 #[test]
 fn since_when_a_leader_leads_that_has_led_for_long() {
     let election = election(Elector::Log);
@@ -195,7 +195,7 @@ fn since_when_a_leader_leads_that_has_led_for_long() {
     assert!(object["leader"]["since"].is_string(), "{object}");
 }
 
-/// `--once` and `--window`: what is recorded of the last run.
+/// `--once` and `--window`: the recorded result of the last run.
 #[test]
 fn the_last_run_is_named_with_its_key_or_window() {
     let election = election(Elector::Log);
@@ -215,14 +215,14 @@ fn the_last_run_is_named_with_its_key_or_window() {
     assert!(answer.text.contains("\nwindow     20") && answer.text.contains("; the next begins at 20"), "{answer:?}");
 }
 
-/// One whose topic is there, and no topic of runs beside it.
+/// An election whose topic exists, without a topic of facts.
 fn stage_without_runs() -> TestElection {
     let election = election(Elector::Log);
     written(&election);
     election
 }
 
-/// `--overlap`: a leader that waits for the next one, and then the job that may run beside that one's.
+/// `--overlap`: a leader that waits for its successor, and then the old job that may run beside the new one.
 #[test]
 fn a_job_that_may_run_beside_the_leader_s_is_shown() {
     let election = election(Elector::Log);
@@ -244,7 +244,7 @@ fn a_job_that_may_run_beside_the_leader_s_is_shown() {
     assert!(answer.text.contains("\noverlap    the job of term 0 of old may run beside it, for 1m"), "{answer:?}");
 }
 
-/// Each second, on a terminal in place of the page before.
+/// `--follow` on a terminal: every second the page is drawn over the one before.
 #[test]
 fn it_is_shown_again_until_it_is_interrupted() {
     let election = election(Elector::Log);
@@ -258,7 +258,7 @@ fn it_is_shown_again_until_it_is_interrupted() {
     terminal.await_text(&format!("\u{1b}[H\u{1b}[1;32m{}: web leads", election.group));
     terminal.press(Ctrl::C);
     terminal.await_prompt();
-    // Elsewhere one follows the other.
+    // Otherwise the outputs follow one another.
     let mut command = Command::new(PROGRAM);
     command.args(["status", "--watch", "--json", "--group", &election.group, "--brokers", Kafka::shared().address()]);
     let mut watch = command.stdout(Stdio::piped()).spawn().expect("the program is there");

@@ -1,4 +1,4 @@
-//! Records that are not ours: whatever a stranger writes, the leader's job is never disturbed, and a newcomer reads past it.
+//! Records of other programs: whatever they contain, the leader's job is not affected, and a new candidate reads past them.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 
 use crate::election;
 
-/// A leader, while a stranger writes; and what must hold afterwards.
+/// A leader while other records are written, and the check that it was not affected.
 struct Undisturbed {
     election: TestElection,
     leader: Running,
@@ -31,14 +31,14 @@ impl Undisturbed {
         Pen::new(Kafka::shared(), &self.election.topic(), properties)
     }
 
-    /// The lease is renewed by beats that were written from now on.
+    /// Asserts that beats written from now on renew the lease.
     fn assert_renewed(&self) {
         let deadline = || self.election.testimony().of(self.term).next_back().map_or(0, |line| line.deadline);
         let before = deadline();
         wait::until_true("a lease that is renewed", || deadline() > before + 1_000_000_000);
     }
 
-    /// The leader leads on, a newcomer finds its way through it all, and leads when it may.
+    /// Asserts that the leader still leads, and that a new candidate can read the log and lead after it.
     fn assert(mut self) {
         self.assert_renewed();
         let mut newcomer = self.election.candidate().lease("2s").start();
@@ -54,8 +54,8 @@ impl Undisturbed {
     }
 }
 
-/// A transaction's marker has an offset and is never handed over. Where the topic deletes whole segments alone nothing else leaves a
-/// gap, so a newcomer has not missed a record and waits for no silence.
+/// A transaction marker has an offset but is never delivered. In a topic without compaction no other gap can arise, so a new candidate
+/// knows that it missed no record, and does not wait for a silence.
 #[test]
 fn that_ended_a_transaction_cost_no_cold_start() {
     let election = election(Elector::Log);
@@ -70,7 +70,7 @@ fn that_ended_a_transaction_cost_no_cold_start() {
     election.close([newcomer]);
 }
 
-/// Nonsense under the election's own key.
+/// Undecodable records under the election's own key.
 #[test]
 fn that_make_no_sense() {
     let undisturbed = Undisturbed::new();
@@ -111,13 +111,14 @@ fn that_make_no_sense() {
     undisturbed.assert();
 }
 
-/// Lies that make sense where they stand, and are void by the law.
+/// Forged records that are plausible but void by the law.
 #[test]
 fn that_lie() {
     let undisturbed = Undisturbed::new();
     let (key, term) = (undisturbed.election.key(), undisturbed.term);
     let pen = undisturbed.pen(&[]);
-    // A beat comes between its `after` and itself in time; a claim that says it had seen but the leader's claim is late.
+    // A beat is written between the record that the forged one names and the forged record; so a claim that had only seen the leader's
+    // claim comes too late.
     undisturbed.assert_renewed();
     let lies = [
         format!(r#"{{"v":1,"kind":"claim","member":"m","name":"n","seq":1,"after":{term},"lease_ms":5000}}"#),
@@ -151,7 +152,7 @@ fn that_lie() {
     undisturbed.assert();
 }
 
-/// Records of others in the same topic are not seen at all.
+/// Records of other elections in the same topic are ignored.
 #[test]
 fn under_other_keys() {
     let undisturbed = Undisturbed::new();
@@ -170,7 +171,7 @@ fn under_other_keys() {
     undisturbed.assert();
 }
 
-/// As large as the broker takes.
+/// A record of the largest size that the broker accepts.
 #[test]
 fn that_are_huge() {
     let undisturbed = Undisturbed::new();
@@ -182,7 +183,7 @@ fn that_are_huge() {
     undisturbed.assert();
 }
 
-/// Every codec that Kafka has. A codec that a reader can't undo would hold it at that offset for ever.
+/// Every compression codec of Kafka. A codec that a reader can't decompress would stop it at that offset for ever.
 #[test]
 fn that_are_compressed() {
     let undisturbed = Undisturbed::new();
@@ -196,7 +197,7 @@ fn that_are_compressed() {
     undisturbed.assert();
 }
 
-/// A transaction that is left open holds no reader, and the markers of ended ones hide nothing.
+/// An open transaction does not block readers, and the markers of ended ones hide nothing.
 #[test]
 fn in_an_open_transaction() {
     let undisturbed = Undisturbed::new();
@@ -206,7 +207,7 @@ fn in_an_open_transaction() {
     undisturbed.assert_renewed();
     let mut newcomer = undisturbed.election.candidate().lease("2s").start();
     newcomer.await_event("standby");
-    // Now a marker, at an offset that no reader is given.
+    // This writes a marker, at an offset that no reader receives.
     pen.abort();
     undisturbed.assert_renewed();
     newcomer.signal(Signal::SIGTERM);

@@ -1,4 +1,4 @@
-//! What a service manager hears (`Type=notify`), at a socket of ours in its place.
+//! Messages to a service manager (`Type=notify`), which are received by a socket of the test.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -16,27 +16,27 @@ use nix::sys::signal::Signal;
 
 use crate::{PROGRAM, bare, election};
 
-/// systemd, as far as a unit of `Type=notify` sees it.
+/// The notify socket of a unit of `Type=notify`.
 struct Manager {
     socket: UnixDatagram,
     name: String,
-    /// Lines that were heard, and not asked for yet.
+    /// Lines that were received and not returned yet.
     received: Vec<String>,
     /// The directory of a socket that has a path.
     _directory: Option<tempfile::TempDir>,
 }
 
 impl Manager {
-    /// At a path.
+    /// A socket with a path.
     fn new() -> Self {
-        // A socket's path may have 107 bytes: that of `target/` may be longer.
+        // A socket's path may have 107 bytes, and one in `target/` may be longer.
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("notify");
         let socket = UnixDatagram::bind(&path).expect("a socket");
         Self::at(socket, path.display().to_string(), Some(directory))
     }
 
-    /// At a name in the abstract space.
+    /// A socket in the abstract namespace.
     fn nowhere() -> Self {
         let name = format!("neli-run-{:x}-{}", wait::now(), std::process::id());
         let address = SocketAddr::from_abstract_name(&name).expect("a name");
@@ -48,12 +48,12 @@ impl Manager {
         Self { socket, name, received: Vec::new(), _directory: directory }
     }
 
-    /// The candidate as a unit of this manager.
+    /// Makes the candidate a unit of this manager.
     fn unit(&self, candidate: Candidate) -> Candidate {
         candidate.variable("NOTIFY_SOCKET", &self.name)
     }
 
-    /// Waits for a line that begins so; what follows it. Lines before it are passed over.
+    /// Waits for a line that begins so, skipping others, and returns the rest of it.
     fn await_line(&mut self, beginning: &str) -> String {
         loop {
             while !self.received.is_empty() {
@@ -77,7 +77,7 @@ impl Manager {
         }
     }
 
-    /// Passes over all that was said so far; how many messages.
+    /// Discards all messages received so far; returns their number.
     fn forget(&mut self) -> usize {
         self.received.clear();
         self.socket.set_nonblocking(true).expect("ours");
@@ -87,7 +87,7 @@ impl Manager {
     }
 }
 
-/// Ready is said by whoever can do its work as soon as there is a broker, and what keeps it from that is said too.
+/// A candidate is ready as soon as there is a broker; until then the status says what it waits for.
 #[test]
 fn ready_comes_before_any_broker() {
     let election = TestElection::unreachable(PROGRAM);
@@ -104,7 +104,7 @@ fn ready_comes_before_any_broker() {
     }
 }
 
-/// What can't run is never ready.
+/// A candidate that exits with an error is never ready.
 #[test]
 fn a_refused_candidate_is_never_ready() {
     let election = TestElection::unreachable(PROGRAM);
@@ -121,7 +121,7 @@ fn a_refused_candidate_is_never_ready() {
     }
 }
 
-/// The status is what a person would ask for, from standing by to the end.
+/// The status says what an operator wants to know, from standing by to the end.
 #[test]
 fn the_status_says_what_it_does() {
     let election = election(Elector::Log);
@@ -144,7 +144,7 @@ fn the_status_says_what_it_does() {
     election.close([first, second]);
 }
 
-/// Of many roles it names those that are led here.
+/// With many roles the status names those that are led here.
 #[test]
 fn the_status_of_many_roles_names_those_that_are_led() {
     let election = election(Elector::Log);
@@ -161,7 +161,7 @@ fn the_status_of_many_roles_names_those_that_are_led() {
     limited.signal(Signal::SIGTERM);
 }
 
-/// A stop that takes long asks for the time that it needs, again and again: `TimeoutStopSec` can't cut a barrier short.
+/// A stop that takes long keeps asking for the time that it needs, so that `TimeoutStopSec` does not cut a barrier short.
 #[test]
 fn a_long_barrier_asks_for_time() {
     let election = election(Elector::Log);
@@ -175,7 +175,7 @@ fn a_long_barrier_asks_for_time() {
     manager.await_line("STOPPING=1");
     let mut extension = || manager.await_line("EXTEND_TIMEOUT_USEC=").parse::<u64>().expect("a number");
     let (first, second) = (extension(), extension());
-    // The stop timeout, a lease (20 s by default) for what SIGKILL does not end at once, a lease for the release.
+    // The stop timeout, a lease (20 s by default) for processes that do not die of SIGKILL at once, and a lease for the release.
     assert!(first >= (300 + 20 + 20) * 1_000_000, "{first}");
     assert!(second < first, "{second} and {first}");
     leader.signal(Signal::SIGTERM);
@@ -183,7 +183,7 @@ fn a_long_barrier_asks_for_time() {
     election.close([leader]);
 }
 
-/// A loop that does not turn gives no sign of life.
+/// If the main loop hangs, no watchdog message is sent.
 #[test]
 fn a_stopped_supervisor_gives_no_sign_of_life() {
     let election = election(Elector::Log);
@@ -205,7 +205,7 @@ fn a_stopped_supervisor_gives_no_sign_of_life() {
     election.close([leader]);
 }
 
-/// The manager's ear is the supervisor's alone: what the job says to it would be taken for ours.
+/// The job does not get `NOTIFY_SOCKET`: its messages would be taken for ours.
 #[test]
 fn no_other_process_learns_of_the_manager() {
     let runtime = install::scratch();
@@ -230,12 +230,12 @@ fn no_other_process_learns_of_the_manager() {
     end_with_broker(leader, runtime.path());
 }
 
-/// A manager that takes nothing costs no lead.
+/// A manager that does not read its socket affects no lead.
 #[test]
 fn a_manager_that_reads_nothing_delays_nothing() {
     let election = election(Elector::Log);
     let manager = Manager::new();
-    // Its queue is full before it begins.
+    // Its queue is filled first.
     let stranger = UnixDatagram::unbound().expect("a socket");
     stranger.set_nonblocking(true).expect("ours");
     while stranger.send_to(b"STATUS=x", &manager.name).is_ok() {}
@@ -251,7 +251,7 @@ fn a_manager_that_reads_nothing_delays_nothing() {
     election.close([leader]);
 }
 
-/// An address that makes no sense is worth a line, and no more.
+/// An invalid address gets one warning and is otherwise ignored.
 #[test]
 fn an_invalid_address_is_reported() {
     let election = election(Elector::Log);
@@ -269,7 +269,7 @@ fn environment(process: Process) -> String {
     String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
 }
 
-/// The broker would wait ten seconds for another candidate.
+/// Ends the leader and the broker, which would wait ten seconds for another candidate.
 fn end_with_broker(leader: Running, runtime: &Path) {
     drop(leader);
     for process in Process::with_variable("XDG_RUNTIME_DIR", runtime) {

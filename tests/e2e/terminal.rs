@@ -1,5 +1,4 @@
-//! The terminal: who has its foreground, Ctrl-C, Ctrl-\ and Ctrl-Z, and what is left of it afterwards. On a real one,
-//! with real shells.
+//! The terminal: its foreground group, Ctrl-C, Ctrl-\ and Ctrl-Z, and its state afterwards, on a pseudoterminal with real shells.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,12 +15,12 @@ use nix::unistd::{Pid, getpgid};
 
 use crate::election;
 
-/// A person at a terminal: `./lead` there is `neli-run`, whose job is `./job`.
+/// A user at a terminal: `./lead` there is `neli-run`, with the job `./job`.
 struct Person {
     election: TestElection,
     terminal: Terminal,
     log: Log,
-    /// The terminal's modes before anything was run.
+    /// The terminal's modes before the first command.
     modes: Termios,
 }
 
@@ -35,7 +34,7 @@ impl Person {
         let directory = election.directory().to_owned();
         let log = Log::new(&directory.join("log"));
         executable(&directory.join("job"), job);
-        // A fence on a busy machine would be another story.
+        // A fence, which may happen on a busy machine with a short lease, is not the subject here.
         let candidate =
             adjust(election.candidate().lease("30s")).option("--log-file", log.path()).job([directory.join("job")]);
         script(&directory.join("lead"), &candidate.words());
@@ -53,13 +52,13 @@ impl Person {
         Process::find(i32::try_from(pid).expect("a pid")).expect("the job runs")
     }
 
-    /// The status of the last command, as the shell knows it.
+    /// The exit status of the last command, as the shell prints it.
     fn status(&mut self) -> i32 {
         let text = self.terminal.run("echo $?");
         text.trim().parse().unwrap_or_else(|_| panic!("{text:?} is no status"))
     }
 
-    /// The shell has its terminal again, as it was, and nobody is left.
+    /// Asserts that the shell has its terminal again with the original modes, and that no process is left.
     fn assert_as_before(&self) {
         self.assert_foreground_as_before();
         assert_eq!(self.terminal.modes(), self.modes);
@@ -70,7 +69,7 @@ impl Person {
         self.await_nobody();
     }
 
-    /// Waits until nobody but the shell is left.
+    /// Waits until only the shell is left.
     fn await_nobody(&self) {
         let shell = self.terminal.shell();
         wait::until_true("nobody left on the terminal", || {
@@ -78,7 +77,7 @@ impl Person {
         });
     }
 
-    /// `neli-run`, by the name of its program.
+    /// The supervisor's process, found by the program's name.
     fn supervisor(&self) -> Process {
         wait::until("neli-run", || self.named("neli-run"))
     }
@@ -91,7 +90,7 @@ impl Person {
         self.terminal.processes().into_iter().find(|process| process.name().as_deref() == Some(name))
     }
 
-    /// Ctrl-C to a job that says that it waits, in a script: the script ends with it, and the terminal is as it was.
+    /// Ctrl-C to a job that has printed that it waits, in a script: the script ends with it, and the terminal is restored.
     fn interrupts_a_script(&mut self, shell: Shell) {
         executable(&self.file("around"), "./lead; echo went on");
         self.terminal.type_line(&format!("{} ./around", shell.name()));
@@ -117,7 +116,7 @@ fn group_of(process: Process) -> i32 {
     getpgid(Some(Pid::from_raw(process.pid))).expect("it lives").as_raw()
 }
 
-/// The same story with both shells: a test each, in a module of the story's name.
+/// Defines one test per shell, in a module with the test's name.
 macro_rules! with_both_shells {
     ($($(#[$attribute:meta])* fn $name:ident($shell:ident) $story:block)*) => {$(
         $(#[$attribute])*
@@ -143,11 +142,11 @@ macro_rules! with_both_shells {
 mod closed;
 mod keys;
 
-/// Goes on until it is told otherwise.
+/// A job that runs until it is killed.
 const ENDLESS: &str = "while :; do sleep 0.05; done";
 
 with_both_shells! {
-    /// The job reads what is typed, and has the foreground; afterwards the shell has it, and the status is the job's.
+    /// The job reads input and has the foreground; afterwards the shell has it, with the job's exit status.
     fn a_job_reads(shell) {
         let mut person = Person::new(shell, r#"echo "reads"; read line; echo "read <$line>"; exit 7"#);
         person.terminal.type_line("./lead");
@@ -161,7 +160,7 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// A shell as the job has its own way with the terminal, and leaves nothing of it behind.
+    /// A shell as the job changes the terminal freely, and nothing of that is left afterwards.
     fn a_shell_as_the_job(shell) {
         let (name, arguments) = (shell.name(), shell.arguments().join(" "));
         let mut person = Person::new(shell, &format!("PS1='<inner>' exec {name} {arguments}"));
@@ -169,7 +168,7 @@ with_both_shells! {
         person.terminal.await_text("<inner>");
         let job = person.await_job();
         person.terminal.type_line("sleep 1000");
-        // Until its exec the command is still the shell, which keeps a Ctrl-C to itself.
+        // Until its exec the command is still the shell, which ignores Ctrl-C.
         let command = wait::until("a command of the inner shell", || person.named("sleep"));
         assert_eq!(person.terminal.foreground(), command.pid);
         person.terminal.press(Ctrl::C);
@@ -181,7 +180,7 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// A job that was started with `&` and reads waits for `fg`, leading on.
+    /// A job that was started with `&` and reads is stopped until `fg`; the lead goes on.
     fn fg(shell) {
         let mut person = Person::new(shell, r#"read line; echo "read <$line>""#);
         person.terminal.run("./lead &");
@@ -198,7 +197,7 @@ with_both_shells! {
         person.election.close([]);
     }
 
-    /// The real pager: it has the keys and the screen, shows what the job writes, and its end is the job's.
+    /// A real pager gets keys and screen, shows the job's output, and exits with the job.
     fn a_real_pager(shell) {
         let mut person = Person::new(shell, r#"trap "" PIPE; seq 1000; while sleep 0.01; do echo more || exit 7; done"#);
         person.terminal.run("export TERM=vt100 LESS= LESSHISTFILE=-");
@@ -207,7 +206,7 @@ with_both_shells! {
         person.terminal.await_text("\r\n23");
         let supervisor = person.supervisor();
         assert_eq!(person.terminal.foreground(), group_of(supervisor));
-        // A key for the pager alone, without a line's end.
+        // A key for the pager alone, without Enter.
         person.terminal.type_text(" ");
         person.terminal.await_text("\r\n46");
         person.terminal.type_text("/^777$");
@@ -220,7 +219,7 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// In a pipeline the terminal is left to who reads the pipe; Ctrl-C is for all of it.
+    /// In a pipeline the reader of the pipe keeps the terminal; Ctrl-C goes to all processes.
     fn a_pipeline(shell) {
         let mut person = Person::new(shell, "echo waits; exec sleep 1000");
         let pager = r#"read line; echo "shows <$line>"; read key </dev/tty; echo "key <$key>"; cat"#;
@@ -237,7 +236,7 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// A script that starts it with `&` reads itself.
+    /// A script that starts `neli-run` with `&` can read the terminal itself.
     fn a_script_that_reads(shell) {
         let mut person = Person::new(shell, "read line || echo nothing to read; exec sleep 1000");
         let around = r#"./lead & read line; echo "script read <$line>"; kill $!; wait $!; echo "status <$?>""#;
@@ -251,7 +250,7 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// A job behind a pipe that asks for a password is given the terminal for it.
+    /// A job behind a pipe that asks for a password gets the terminal for that.
     fn a_password(shell) {
         let asks = "stty -echo </dev/tty; echo asks >/dev/tty; read word </dev/tty; stty echo </dev/tty";
         let job = &format!(r#"{asks}; read data; echo "got <$word> <$data>""#);
@@ -266,7 +265,7 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// Another window size reaches the job, in the foreground and where `neli-run` has it.
+    /// A change of the window size reaches the job, in the foreground and in the background.
     fn window_sizes(shell) {
         let says = r#"trap 'echo "size <$(stty size </dev/tty)>"' WINCH"#;
         let mut person = Person::new(shell, &format!("{says}; echo waits; {ENDLESS}"));
@@ -282,7 +281,7 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// What a job does to the terminal's modes ends with it.
+    /// Changes that a job makes to the terminal's modes are undone at its end.
     fn modes(shell) {
         let mut person = Person::new(shell, "stty raw -echo; echo waits; exec sleep 1000");
         person.terminal.type_line("./lead");
@@ -293,10 +292,10 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// SIGKILL to the supervisor, in a script: the guard gives the script the terminal back.
+    /// SIGKILL to the supervisor in a script: the guard gives the terminal back to the script.
     fn a_dead_supervisor(shell) {
         let mut person = Person::new(shell, "stty -echo; echo waits; exec sleep 1000");
-        // It waits, since nothing can keep the script from reading before the guard has heard of the death.
+        // The script waits, since otherwise it could read before the guard has noticed the death.
         let look = "read pid name state parent group session tty owner rest </proc/$$/stat";
         let foreground = format!("while {look}; [ $group != $owner ]; do sleep 0.05; done");
         let script = format!(r#"./lead; echo "status <$?>"; {foreground}; read line; echo "script read <$line>""#);
@@ -313,7 +312,7 @@ with_both_shells! {
         person.terminal.await_prompt();
         person.assert_as_before();
 
-        // And where the shell takes it back itself.
+        // The same when an interactive shell takes the terminal back itself.
         person.terminal.type_line("./lead");
         person.terminal.await_text("waits");
         person.supervisor().signal(Signal::SIGKILL);
@@ -321,7 +320,7 @@ with_both_shells! {
         person.assert_foreground_as_before();
     }
 
-    /// SIGKILL to the guard: the supervisor takes the terminal back, and hands it on again when it leads again.
+    /// SIGKILL to the guard: the supervisor takes the terminal back, and gives it to the job of its next term.
     fn a_dead_guard(shell) {
         let mut person = Person::new(shell, r#"stty -echo; echo waits; read line; echo "read <$line>""#);
         person.terminal.type_line("./lead");
@@ -339,7 +338,7 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// A command that vanished gives the terminal back, too.
+    /// If the command does not exist, the terminal is given back as well.
     fn a_job_that_is_not_there(shell) {
         let mut person = Person::new(shell, "exit 0");
         let mut leader = person.election.candidate().start();
@@ -355,7 +354,7 @@ with_both_shells! {
     }
 }
 
-/// TSTP where nobody could continue it does nothing; a job that stops itself there is continued, and that is said once.
+/// SIGTSTP does nothing if no shell could continue the process; a job that stops itself there is continued, which is logged once.
 #[test]
 fn in_an_orphaned_process_group() {
     let election = election(Elector::Log);
@@ -363,7 +362,7 @@ fn in_an_orphaned_process_group() {
     let term = leader.await_lead();
     election.await_witness(term);
     leader.await_job();
-    // Signals are taken in the order of their numbers: what this one does is done when the job has WINCH.
+    // Pending signals are delivered in the order of their numbers: once the job has got SIGWINCH, SIGTSTP has been handled.
     leader.signal(Signal::SIGTSTP);
     leader.signal(Signal::SIGWINCH);
     wait::until_true("WINCH at the job", || election.testimony().signals().any(|line| line.event == Event::Signal(28)));

@@ -1,4 +1,4 @@
-//! Kafka behind TLS: with no login, with one by a challenge, and with certificates on both sides.
+//! Kafka with TLS: without a login, with a login by challenge, and with client certificates.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -24,7 +24,7 @@ use crate::{PROGRAM, bare, with_both_electors};
 /// librdkafka's properties.
 type Properties = Vec<(String, String)>;
 
-/// The broker of all these tests: it ends with this process.
+/// The broker of all these tests; it ends with this process.
 fn broker() -> &'static Broker {
     static BROKER: OnceLock<Broker> = OnceLock::new();
     BROKER.get_or_init(Broker::with_tls)
@@ -34,7 +34,7 @@ fn election(elector: Elector) -> TestElection {
     TestElection::new(PROGRAM, &broker().kafka(), elector)
 }
 
-/// The tenant is given the least that a candidate needs on this election's topic, which is made, and group.
+/// Gives the tenant the least rights that a candidate needs on this election's group and topic, which it creates.
 fn allow_tenant(election: &TestElection) {
     let (topic, tenant) = (election.topic(), Account::Tenant.name());
     broker().kafka().create_topic(&topic, &[("message.timestamp.type", "LogAppendTime")]);
@@ -46,7 +46,7 @@ fn allow_tenant(election: &TestElection) {
     ]);
 }
 
-/// How the tenant logs in, by each way there is: where, and with what.
+/// The tenant's login by each mechanism: the listener and the properties.
 fn logins() -> Vec<(String, Properties)> {
     let addresses = broker().secure_addresses();
     let challenge = |mechanism| (addresses.accounts.clone(), secure_login(mechanism, Account::Tenant.name(), PASSWORD));
@@ -72,7 +72,7 @@ fn candidate(election: &TestElection, address: &str, authority: &Authority, prop
 }
 
 with_both_electors! {
-    /// All of it goes over TLS, with the least rights there are: claim, group, the guard's release for the dead.
+    /// Everything uses TLS, with the least rights: claim, group, and the guard's release after the supervisor's death.
     fn a_lead_and_a_death(elector) {
         let anybody = (broker().secure_addresses().plain, over_tls(Vec::new()));
         for (address, login) in logins().into_iter().chain([anybody]) {
@@ -94,17 +94,17 @@ with_both_electors! {
         }
     }
 
-    /// However one logs in: who has no rights is told so.
+    /// With each mechanism, an account without rights gets that message.
     fn without_rights(elector) {
         for (address, login) in logins() {
             let election = election(elector);
             let run = candidate(&election, &address, broker().authority(), &login).start();
-            // Whether the topic or the group is asked for first is librdkafka's choice.
+            // librdkafka chooses whether it asks for the topic or for the group first.
             assert_refused(run, &[&election.group, "no right to DESCRIBE"]);
         }
     }
 
-    /// Neither an authority that we don't trust, nor a certificate that has expired, will do; and that is said at once.
+    /// A certificate from an untrusted authority or one that has expired is refused at once.
     fn a_broker_that_is_not_trusted(elector) {
         let addresses = broker().secure_addresses();
         let stranger = Authority::new("stranger");
@@ -115,7 +115,7 @@ with_both_electors! {
         }
     }
 
-    /// The same where nobody listened at first: that was no reason to give up, and the certificate is one.
+    /// The same if nothing listened at first: a connection failure is retried, but a wrong certificate is final.
     fn a_broker_that_is_not_trusted_when_it_comes_up(elector) {
         let network = Network::start();
         let wire = network.wire(broker().secure_addresses().expired.parse().expect("an address"));
@@ -128,7 +128,7 @@ with_both_electors! {
         assert_refused(run, &[&address, "the broker's certificate is not accepted", "expired", "ssl.ca.location"]);
     }
 
-    /// The broker wants to know who we are: no certificate, one that has expired, and one by a stranger won't do.
+    /// The broker requires a client certificate: none, an expired one, and one from another authority are refused.
     fn a_certificate_that_the_broker_does_not_accept(elector) {
         let mutual = broker().secure_addresses().mutual;
         let nobody = over_tls(Vec::new());
@@ -156,7 +156,7 @@ with_both_electors! {
     }
 }
 
-/// Plain text where TLS is expected: the broker closes the connection, and says nothing. And what `doctor` says of TLS.
+/// A connection without TLS where TLS is expected: the broker closes it without an answer. Also the findings of `doctor` about TLS.
 #[test]
 fn a_port_that_expects_tls() {
     let addresses = broker().secure_addresses();
@@ -190,8 +190,7 @@ fn a_port_that_expects_tls() {
     doctor(&addresses.plain, &[&over_tls[..], &[&trust]].concat()).assert_finding("tls", "ok", &["is accepted"]);
 }
 
-/// One second there and back: the login alone takes six round trips, and the first answers come later than any limit that does
-/// not grow.
+/// One second each way: the login alone takes six round trips, so the first answers come later than any fixed timeout.
 #[test]
 fn a_slow_link() {
     let network = Network::start();
@@ -220,8 +219,8 @@ fn a_slow_link() {
     }
 }
 
-/// A leader whose login is refused, long after the first one succeeded, stays: the lease is what ends its lead. Another broker may still
-/// know the login, and whoever changed it may change it back.
+/// A leader whose login is refused long after the first one succeeded keeps trying: only the lease ends its lead. Another broker may
+/// still accept the login, and the account may be restored.
 #[test]
 fn a_login_that_is_refused_later() {
     let network = Network::start();
@@ -234,7 +233,7 @@ fn a_login_that_is_refused_later() {
     change_password(&broker.kafka(), Account::Operator, false);
     wire.reset();
     wait::until_true("a refused login", || {
-        // What is said at once of why nobody answers is only in the debug lines: the log repeats itself every 30 s.
+        // Only librdkafka's debug lines show at once why there is no answer: the log repeats its message every 30 s.
         run.history().iter().any(|event| format!("{event:?}").contains("Authentication failed"))
     });
     change_password(&broker.kafka(), Account::Operator, true);
@@ -244,7 +243,7 @@ fn a_login_that_is_refused_later() {
     election.close([run]);
 }
 
-/// A key's password is a secret like any other.
+/// A key's password is treated like any other secret.
 #[test]
 fn a_key_with_a_wrong_password() {
     let election = election(Elector::Log);

@@ -1,4 +1,4 @@
-//! The topics that docs/operating.md makes by hand are those that `neli-run` makes.
+//! The commands in docs/operating.md that create topics give the same topics as `neli-run`.
 
 use harness::candidate::Elector;
 use harness::kafka::Kafka;
@@ -7,7 +7,7 @@ use crate::election;
 
 const PAGE: &str = include_str!("../../docs/operating.md");
 
-/// What the page's command that makes `topic` sets.
+/// The settings in the page's command for `topic`.
 fn settings(topic: &str) -> Vec<(&'static str, &'static str)> {
     let (_, rest) = PAGE.split_once(&format!("--create --topic {topic} ")).expect("the page makes it");
     let (command, _) = rest.split_once("```").expect("a block ends");
@@ -24,7 +24,7 @@ fn have_the_settings_of_those_that_are_made() {
     {
         let settings = settings(by_hand);
         assert!(settings.len() >= 6, "{settings:?}");
-        // This broker is alone: two replicas can't be in sync.
+        // This cluster has one broker, so two replicas can't be in sync.
         for (key, value) in settings.into_iter().filter(|setting| *setting != ("min.insync.replicas", "2")) {
             assert_eq!(Kafka::shared().topic_setting(&made, key), value, "{made}: {key}");
         }

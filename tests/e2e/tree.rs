@@ -1,4 +1,4 @@
-//! What a job may leave out of reach: named and never released, or ended by the control group of the job's own.
+//! Processes of a job that can't be killed: they are named and the term is not released, or the job's own control group ends them.
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
@@ -18,7 +18,7 @@ use nix::unistd::{Gid, Uid, chown};
 
 use crate::election;
 
-/// Runs what follows as nobody, in a group of its own when one is named first.
+/// Runs what follows as the user nobody, in a control group if one is given first.
 const AS_NOBODY: &str = r#"
     [ -z "$1" ] || echo $$ > "$1/cgroup.procs" || exit
     shift
@@ -33,7 +33,7 @@ fn is_root() -> bool {
     is_root
 }
 
-/// A candidate whose job ignores the stop signal, and gets root by a setuid program: nobody may signal it.
+/// A candidate whose job ignores the stop signal and gets root by a setuid program, so that `neli-run` may not signal it.
 fn climbing_candidate(election: &TestElection) -> Candidate {
     fs::set_permissions(election.directory(), Permissions::from_mode(0o755)).expect("our own directory");
     let climb = election.directory().join("setuid").join("witness");
@@ -45,12 +45,12 @@ fn climbing_candidate(election: &TestElection) -> Candidate {
     election.candidate().lease("1s").option("--stop-timeout", "200ms").job(job)
 }
 
-/// Says a warning about setuid programs.
+/// Whether one of the warnings is about setuid programs.
 fn warns(warnings: &[harness::candidate::Event]) -> bool {
     warnings.iter().any(|warning| warning.text("message").contains("setuid"))
 }
 
-/// What can't be killed is named, and nothing is released while it lives: the lease runs out by itself.
+/// A process that can't be killed is named, and nothing is released while it lives; the lease runs out by itself.
 #[test]
 fn a_process_that_cannot_die_is_named_and_its_term_never_released() {
     if !is_root() {
@@ -70,8 +70,7 @@ fn a_process_that_cannot_die_is_named_and_its_term_never_released() {
     election.assert_gone(term);
 }
 
-/// The same without root: whoever traces a process keeps its end to himself, and until he tells it nobody can know that
-/// nothing is left.
+/// The same without root: the tracer of a process delays the report of its end, and until then it is unknown whether anything is left.
 #[test]
 fn a_process_traced_by_another_user_is_named_and_its_term_never_released() {
     let election = election(Elector::Log);
@@ -90,7 +89,7 @@ fn a_process_traced_by_another_user_is_named_and_its_term_never_released() {
     election.assert_gone(term);
 }
 
-/// Tells it to stop, which its job does not, nor die: it says so and goes.
+/// Stops a candidate whose job neither stops nor dies: it logs that and exits.
 fn stop_in_vain(run: &mut Running, job: Process) {
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 85);
@@ -99,7 +98,7 @@ fn stop_in_vain(run: &mut Running, job: Process) {
     assert!(run.events("released").is_empty());
 }
 
-/// The guard kills on and ends with the last of it; it releases nothing, even so.
+/// The guard keeps killing and ends with the job's last process; even then it releases nothing.
 fn assert_never_released(election: &TestElection, guard: Process) {
     wait::until_true("a guard with nothing left to do", || !guard.lives());
     let records = election.verdicts();
@@ -107,7 +106,7 @@ fn assert_never_released(election: &TestElection, guard: Process) {
     assert!(kinds.contains(&"claim") && !kinds.contains(&"release"), "{kinds:?}");
 }
 
-/// A control group that is nobody's.
+/// A control group that belongs to the user nobody.
 struct Delegated(PathBuf);
 
 impl Delegated {
@@ -141,7 +140,7 @@ fn lead_out_of_reach(election: &TestElection, delegated: &Delegated) -> (Running
     (run, term)
 }
 
-/// With a control group of the job's own, what got root is ended like all else; and nothing of the group is left.
+/// With a control group of its own, a job that got root is killed like any other, and the group is removed.
 #[test]
 fn unreachable_processes_are_ended_by_their_control_group() {
     if !is_root() {
@@ -160,7 +159,7 @@ fn unreachable_processes_are_ended_by_their_control_group() {
     election.close([run]);
 }
 
-/// The same when the guard dies, and the kernel has forgotten to end such a job with it.
+/// The same if the guard dies and the kernel does not kill such a job with it (the parent-death signal is lost).
 #[test]
 fn unreachable_processes_end_when_the_guard_dies() {
     if !is_root() {
@@ -180,13 +179,13 @@ fn unreachable_processes_end_when_the_guard_dies() {
     election.close([run]);
 }
 
-/// A `/proc` that shows nobody but root what is not his (`hidepid`), for what follows, as nobody.
+/// Runs what follows as nobody with a `/proc` that hides other users' processes (`hidepid`).
 const BEHIND_HIDEPID: &str = r#"
     mount -t proc -o hidepid=2 proc /proc || exit
     exec setpriv --reuid=65534 --regid=65534 --clear-groups --pdeathsig KILL -- "$@"
 "#;
 
-/// A candidate there, with a job whose program nobody may read: `/proc` shows not even his own processes of it.
+/// A candidate there, with a job whose program is not readable: `/proc` hides even the user's own processes of it.
 fn start_hidden(election: &TestElection) -> Running {
     fs::set_permissions(election.directory(), Permissions::from_mode(0o777)).expect("our own directory");
     let hidden = election.directory().join("hidden");
@@ -200,7 +199,7 @@ fn start_hidden(election: &TestElection) -> Running {
     election.candidate().lease("2s").option("--stop-timeout", "200ms").job(job).start_behind(&unshare)
 }
 
-/// What `/proc` hides is found, killed and waited for all the same: at a stop, and when guard or supervisor dies.
+/// Hidden processes are found, killed and waited for as usual, at a stop and at the death of guard or supervisor.
 #[test]
 fn processes_hidden_in_proc_are_ended() {
     let unshare =

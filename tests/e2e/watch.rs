@@ -1,4 +1,4 @@
-//! `watch`: the law's word on every record, whoever wrote it.
+//! `watch`: the verdict of the law on every record, whichever program wrote it.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::{PROGRAM, election};
 
-/// An election's topic with these records under its key.
+/// Creates an election's topic with these records under its key.
 fn written(records: &[&str]) -> (TestElection, Pen) {
     let election = election(Elector::Log);
     Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
@@ -46,7 +46,7 @@ fn watch(election: &TestElection, arguments: &[&str]) -> Command {
     watch
 }
 
-/// What it says, whole, and how it ends.
+/// The output with the arguments, as lines and whole, and the exit status.
 fn watched(election: &TestElection, arguments: &[&str]) -> (Vec<String>, String, i32) {
     let output = watch(election, arguments).output().expect("the program is there");
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
@@ -107,7 +107,7 @@ fn begins_at_the_given_place_and_knows_what_came_before() {
     assert_eq!(sentences, expected);
 }
 
-/// What was appended before that is known, and not shown; and each line is as docs/json.md says.
+/// Earlier records are read but not shown; each line is checked against docs/json.md.
 #[test]
 fn begins_at_a_given_age_and_shows_hellos_with_all() {
     let (election, pen) = written(&[&claim(-1), &beat(0, 0)]);
@@ -135,11 +135,11 @@ fn reports_changes_as_they_happen_until_its_reader_closes() {
     let mut watch = watch(&election, &[]).spawn().expect("the program is there");
     let lines = BufReader::new(watch.stdout.take().expect("piped")).lines();
     let (sender, watched) = sync_channel(0);
-    // Ends, and closes the pipe, when nobody takes its lines any more.
+    // The thread ends and closes the pipe when the receiver is dropped.
     let listener = thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| sender.send(line)));
     let next = || watched.recv_timeout(wait::PATIENCE).expect("a line");
     assert!(next().ends_with(" as of now: web leads, term 0: the job runs, pid 7"));
-    // It was alive a moment ago, and says nothing more.
+    // It was alive a moment ago, and sends nothing more.
     let silent = next();
     assert!(silent.contains(" no leader: web has been silent for "), "{silent}");
     pen.write(&election.key(), &[RELEASE.as_bytes()]);
@@ -152,7 +152,7 @@ fn reports_changes_as_they_happen_until_its_reader_closes() {
     assert_eq!(status.code(), Some(0));
 }
 
-/// On a terminal a page: leader, job, a bar for the lease, standbys, and what has happened last.
+/// On a terminal it draws a page: leader, job, a bar for the lease, standbys, and the last events.
 #[test]
 fn on_a_terminal_it_is_a_page() {
     let (election, pen) = written(&[&claim(-1).replace("5000", "60000"), &beat(0, 0).replace("5000", "60000")]);
@@ -176,12 +176,12 @@ fn on_a_terminal_it_is_a_page() {
     terminal.await_text("term 0 was released: the job has ended");
     terminal.press(Ctrl::C);
     terminal.await_prompt();
-    // What only lines show.
+    // Only lines contain this.
     let text = terminal.run(&format!("TERM=xterm {line} --from start --until-end"));
     assert!(text.contains("Z web leads, term 0") && !text.contains('\u{1b}'), "{text}");
 }
 
-/// The first page that the command line draws, which is then interrupted.
+/// Runs the command line until its first page, and interrupts it.
 fn terminal_page(terminal: &mut Terminal, line: &str) -> String {
     terminal.type_line(line);
     terminal.await_text("\u{1b}[2J\u{1b}[H");
@@ -210,7 +210,7 @@ fn an_empty_log_has_an_end() {
     assert_eq!(watched(&election, &["--json", "--from", "start", "--until-end"]), (vec![], String::new(), 0));
 }
 
-/// As for `status`: a broker that is away is waited for no longer than `--timeout` says.
+/// As with `status`, an unreachable broker is waited for no longer than `--timeout`.
 #[test]
 fn kafka_s_first_answers_are_waited_for_within_timeout() {
     let mut command = Command::new(PROGRAM);

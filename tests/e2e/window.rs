@@ -1,4 +1,4 @@
-//! `--window`: the job succeeds once in each window of time, by the clocks of machines that differ.
+//! `--window`: the job succeeds once in each window of time, with machines whose clocks differ.
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub(crate) struct WallClock {
 }
 
 impl WallClock {
-    /// The clock of the machine of this name, which shows so many seconds after the first midnight.
+    /// The clock of the machine with this name, at this many seconds after the first midnight.
     pub(crate) fn new(election: &TestElection, name: &str, seconds: u64) -> Self {
         let clock = Self { step: election.directory().join(format!("{name}-clock")) };
         clock.set(seconds);
@@ -33,7 +33,7 @@ impl WallClock {
     pub(crate) fn set(&self, seconds: u64) {
         let shown = i128::from(midnight(0)) + i128::from(seconds);
         let step = shown - i128::from(clock::wall_ms() / 1_000);
-        // A clock is set at once, as the kernel does it.
+        // The file is replaced in one step, as the kernel sets a clock in one step.
         let next = self.step.with_extension("next");
         fs::write(&next, step.to_string()).expect("our own directory");
         fs::rename(&next, &self.step).expect("our own directory");
@@ -45,28 +45,28 @@ impl WallClock {
     }
 }
 
-/// When the day of this number begins, in seconds since 1970; the first, 0, begins in two days by the real clock.
+/// The beginning of this day in seconds since 1970; day 0 begins in two days by the real clock.
 fn midnight(day: u64) -> u64 {
     static TODAY: OnceLock<u64> = OnceLock::new();
     (TODAY.get_or_init(|| clock::wall_ms() / 1_000 / DAY) + 2 + day) * DAY
 }
 
-/// The same as the key of a window.
+/// The same as a window's key.
 pub(crate) fn key(day: u64) -> String {
     to_the_second(midnight(day) * 1_000)
 }
 
-/// Where each run writes a line.
+/// The file to which each run writes a line.
 fn runs_of(election: &TestElection) -> PathBuf {
     election.directory().join("runs")
 }
 
-/// Who ran so far, in which window.
+/// The runs so far, each with its machine and window.
 fn runs(election: &TestElection) -> Vec<String> {
     fs::read_to_string(runs_of(election)).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
-/// A machine of this name, whose crontab starts a job that writes a line when it begins, and then does this.
+/// A candidate on a machine with this name, started as by its crontab; its job writes a line when it begins, and then runs this script.
 pub(crate) fn start(election: &TestElection, (name, clock): (&str, &WallClock), script: &str) -> Running {
     crontab(election, (name, clock), script).start()
 }
@@ -86,7 +86,7 @@ fn assert_skipped(run: &mut Running, by: &str, (key, newer): (&str, Option<&str>
 }
 
 with_both_electors! {
-    /// Three crontabs at one time, by clocks that differ by forty seconds; and a day later.
+    /// Three candidates started at one time by clocks that differ by forty seconds, and again a day later.
     fn clocks_that_differ_agree_on_the_window(elector) {
         let election = election(elector);
         let go = election.directory().join("go");
@@ -110,13 +110,13 @@ with_both_electors! {
         next_clock.set(DAY + 2 * HOUR);
         assert_eq!(start(&election, (next, next_clock), "true").status(), 0);
         assert_eq!(runs(&election)[1..], [format!("{next} {}", key(1))]);
-        // Its crontab was late by a day: that window is over.
+        // Its crontab started it a day late: that window is over.
         assert_skipped(&mut start(&election, (late, late_clock), "true"), next, (&key(0), Some(&key(1))));
         assert_eq!(runs(&election).len(), 2);
     }
 }
 
-/// A clock that is set back over a window's edge, just after the job has run in the new window.
+/// A clock is set back over a window's edge just after the job has run in the new window.
 #[test]
 fn a_leap_backwards_runs_nothing_twice() {
     let election = election(Elector::Log);
@@ -132,7 +132,7 @@ fn a_leap_backwards_runs_nothing_twice() {
     assert_eq!(runs(&election), [format!("a {}", key(1)), format!("a {}", key(2))]);
 }
 
-/// One machine's clock is ten days ahead: the others don't wait for ten days.
+/// One machine's clock is ten days ahead: the others do not wait for ten days.
 #[test]
 fn a_clock_that_is_far_ahead_stops_no_other_machine() {
     let election = election(Elector::Log);
@@ -147,7 +147,7 @@ fn a_clock_that_is_far_ahead_stops_no_other_machine() {
     assert_eq!(runs(&election), [format!("ahead {}", key(10)), format!("a {}", key(0))]);
 }
 
-/// Retries are counted in the window, and the next one begins anew.
+/// Retries are counted per window.
 #[test]
 fn a_run_that_failed_in_a_window_is_tried_again_in_the_next() {
     let election = election(Elector::Log);

@@ -1,4 +1,4 @@
-//! Orders that the guard has no room for: none is lost, and a stop does not wait behind signals.
+//! Orders for which the guard's socket has no room: none is lost, and a stop does not wait behind signals.
 
 use std::os::fd::AsFd;
 
@@ -9,10 +9,10 @@ use nix::sys::signal::{Signal, kill};
 
 use crate::fixture::{GuardFixture, far_deadline};
 
-/// The first real-time signal that is a program's own.
+/// The first real-time signal that programs may use.
 const REAL_TIME: i32 = 34;
 
-/// Sends what waits, as the guard makes room.
+/// Sends the queued orders as the guard makes room.
 fn flush(fixture: &GuardFixture) {
     while fixture.handle().has_backlog() {
         poll(&mut [PollFd::new(fixture.handle().as_fd(), PollFlags::POLLOUT)], PollTimeout::NONE).unwrap();
@@ -27,9 +27,9 @@ fn a_stop_comes_before_the_signals_that_a_guard_has_not_read() {
     let mut fixture = GuardFixture::running(job);
     fixture.start(0, far_deadline());
     assert_eq!(fixture.pipe.next_line(), "ready");
-    // A guard that does not run, as on a machine whose processors are all taken.
+    // The guard does not run, as on a machine whose processors are all busy.
     kill(fixture.handle().pid(), Signal::SIGSTOP).unwrap();
-    // As many as the socket takes wait there, the rest in this process.
+    // The socket holds as many as it can, and this process queues the rest.
     while !fixture.handle().has_backlog() {
         fixture.send(&Order::Signal { signal: SIGUSR1, to: Target::Main });
     }
@@ -45,7 +45,7 @@ fn a_stop_comes_before_the_signals_that_a_guard_has_not_read() {
 #[test]
 fn of_real_time_signals_none_is_lost() {
     const SENT: usize = 2_000;
-    // Unsafe: each signal is counted as it comes. Otherwise Perl collects them, 120 at most.
+    // With unsafe signals each one is counted on delivery. Otherwise Perl queues at most 120.
     let job = r#"exec env PERL_SIGNALS=unsafe perl -e '
         sub say { open(W, ">", $ENV{PIPE}); print W "$_[0]\n"; close W }
         my $heard = 0; $SIG{RTMIN} = sub { $heard++ }; say("ready");

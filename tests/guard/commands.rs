@@ -1,4 +1,4 @@
-//! Commands beside the job: how their end is told, and that none of them escapes or delays the job's end.
+//! Commands beside the job: how their end is reported, and that none of them escapes or delays the job's end.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,10 +15,10 @@ use nix::unistd::pipe2;
 
 use crate::fixture::{GuardFixture, await_readable, far_deadline, has_ended, left_behind, near_deadline, script};
 
-/// A job that runs until it is ended.
+/// A job that runs until it is killed.
 const JOB: &str = "exec sleep 600";
 
-/// Writes its pid, and runs until it is ended.
+/// Writes its pid, and runs until it is killed.
 const REPORT_PID: &str = r#"echo $$ > "$PIPE"; exec sleep 600"#;
 
 /// Runs until [`release`] was called.
@@ -40,7 +40,7 @@ fn ended(end: CommandEnd) -> Answer {
     Answer::CommandEnded { kind: CommandKind::Health, id: 7, end }
 }
 
-/// Runs the command to its end; how it ended, and what it wrote.
+/// Runs the command to its end; returns how it ended, and its output.
 fn run(fixture: &GuardFixture) -> (Answer, String) {
     let (output, input) = pipe2(OFlag::O_CLOEXEC).unwrap();
     fixture.handle().send_with(&check(far_deadline()), Some(input)).unwrap();
@@ -81,7 +81,7 @@ fn it_has_the_jobs_environment_less_the_lease_and_nothing_else_open() {
         assert!(lines.contains(&line), "{line}: {lines:?}");
     }
     assert!(!environment.contains("NELI_LEASE_FD") && !environment.contains("around this one"), "{lines:?}");
-    // 3 is the directory that `ls` reads; `cat` gets nothing from /dev/null.
+    // 3 is the directory that `ls` reads; stdin is /dev/null, so `cat` reads nothing.
     assert_eq!(descriptors.split_whitespace().collect::<Vec<_>>(), ["0", "1", "2", "3"]);
 }
 
@@ -115,7 +115,7 @@ fn a_command_over_its_timeout_is_killed_with_its_group_but_not_the_job() {
 
 #[test]
 fn processes_left_in_a_commands_group_end_with_it() {
-    // It ends once the other has written its pid.
+    // The command ends once the other process has written its pid.
     let line = format!("sh -c '{REPORT_PID}' & {UNTIL_RELEASED}");
     let mut fixture = with_health(JOB, &line);
     fixture.start(0, far_deadline());
@@ -160,7 +160,7 @@ fn leftovers_of_the_job_are_distinguished_from_a_command() {
 
 #[test]
 fn a_command_that_gets_away_is_gone_before_the_job_is() {
-    // It ends once the other has left its group.
+    // The command ends once the other process has left its group.
     let line = format!("trap '' TERM; setsid sh -c '{REPORT_PID}' & {UNTIL_RELEASED}");
     let mut fixture = with_health("sleep 600", &line);
     fixture.start(0, far_deadline());

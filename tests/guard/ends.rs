@@ -1,4 +1,4 @@
-//! How a job is ended: asked, forced, fenced; and that nothing of it escapes.
+//! The end of a job: a stop signal, a kill, or a fence; no process of it escapes.
 
 use std::os::fd::AsFd;
 use std::os::fd::OwnedFd;
@@ -12,7 +12,7 @@ use crate::fixture::{
     GuardFixture, await_readable, far_deadline, grant, has_ended, left_behind, near_deadline, spawn, status,
 };
 
-/// Starts processes that try everything to escape, and writes the pid of each.
+/// Starts processes that try in every way to escape, and writes the pid of each.
 const RUNAWAYS: &str = r#"
     trap '' TERM HUP
     report='echo $$ > "$PIPE"; exec sleep 600'
@@ -35,13 +35,13 @@ fn all_ended(processes: &[OwnedFd]) -> bool {
     processes.iter().all(has_ended)
 }
 
-/// Receives the end of a job that was killed.
+/// Receives the answers to a kill.
 fn receive_killed(fixture: &GuardFixture, last: &Answer) {
     let Answer::Exited { code: None, signal: Some(SIGKILL), .. } = fixture.receive() else { panic!() };
     assert_eq!(fixture.receive(), *last);
 }
 
-/// The same at the deadline of term 3; when nothing was left.
+/// Receives the answers to a fence of term 3; returns when nothing was left.
 fn receive_fenced(fixture: &GuardFixture) -> Time {
     let Answer::Exited { code: None, signal: Some(SIGKILL), .. } = fixture.receive() else { panic!() };
     fixture.receive_fenced(3).unwrap()
@@ -140,7 +140,7 @@ fn an_extended_lease_outlives_its_first_deadline() {
     let until = far_deadline();
     fixture.send(&Order::Lease(grant(3, until)));
     assert_eq!(fixture.receive(), Answer::Extended { until });
-    // An earlier deadline changes nothing.
+    // An earlier deadline has no effect.
     fixture.send(&Order::Lease(grant(3, first)));
     assert_eq!(fixture.receive(), Answer::Extended { until });
     assert_eq!(fixture.pipe.next_line(), "alive");
@@ -235,7 +235,7 @@ fn five_hundred_processes_are_gone_at_once() {
     receive_killed(&fixture, &Answer::Gone);
 }
 
-/// It waits for some of them in a turn, and no other signal tells of the rest.
+/// The guard waits for some of the children in one turn, and no further signal announces the rest.
 #[test]
 fn two_hundred_that_ended_while_the_guard_was_stopped_are_all_waited_for() {
     let mut fixture = GuardFixture::running(r#"for n in $(seq 200); do sleep 600 & done; echo ready > "$PIPE"; wait"#);
@@ -265,7 +265,7 @@ fn the_end_of_the_socket_is_the_end_of_the_tree_and_no_release() {
     for process in &processes {
         await_readable(process.as_fd(), "the end of the tree");
     }
-    // It waits for the death of the supervisor, which is this process.
+    // The guard waits for the death of its supervisor, which is this process.
     assert!(!fixture.guard_has_ended());
     nix::sys::signal::kill(guard, nix::sys::signal::SIGKILL).unwrap();
     nix::sys::wait::waitpid(guard, None).unwrap();
@@ -292,7 +292,7 @@ fn when_the_guard_is_killed_the_main_process_dies_with_it() {
     let (_, main) = fixture.start(3, far_deadline());
     fixture.handle().kill().unwrap();
     await_readable(main.as_fd(), "the end of the job");
-    // The job dies with the guard's first thread; its socket is closed with the last.
+    // The job dies with the guard's first thread; the guard's socket is closed with the last.
     await_readable(fixture.handle().as_fd(), "the end of the socket");
     assert!(fixture.handle().receive().unwrap().is_none());
 }
@@ -302,7 +302,7 @@ fn a_guard_that_was_stopped_beyond_the_deadline_fences_as_soon_as_it_goes_on() {
     let mut fixture = GuardFixture::running("sleep 0.5; echo late > $PIPE; exec sleep 600");
     fixture.start(3, near_deadline());
     nix::sys::signal::kill(fixture.handle().pid(), nix::sys::signal::SIGSTOP).unwrap();
-    // The job outlives the deadline: it is the supervisor that kills a guard which does not answer.
+    // The job outlives the deadline: killing a guard that does not answer is the supervisor's part.
     assert_eq!(fixture.pipe.next_line(), "late");
     fixture.send(&Order::Lease(grant(3, far_deadline())));
     fixture.handle().cont().unwrap();

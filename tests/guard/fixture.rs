@@ -1,4 +1,4 @@
-//! A guard with a job, and what a test needs to see of it.
+//! A guard with a job, and the helpers to observe them.
 
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -23,17 +23,16 @@ use nix::unistd::{self, Pid};
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 
-/// Far longer than anything takes.
+/// A bound far above what anything takes.
 const BOUND_MS: u16 = 30_000;
 
-/// Held by tests that leave no processor to others: thousands of processes that are killed, with a higher priority, delay the
-/// end of those beside them.
+/// Held by tests that use all processors: killing thousands of processes with a higher priority delays the ends of others.
 pub(crate) fn exclusive() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A deadline that no test reaches.
+/// A deadline later than any test's end.
 pub(crate) fn far_deadline() -> Time {
     clock::now() + Duration::from_secs(600)
 }
@@ -51,7 +50,7 @@ pub(crate) fn spawn(term: i64, until: Time) -> Order {
     Order::Spawn { grant: grant(term, until), attempt: 1, window: None }
 }
 
-/// A directory with a named pipe into which a job writes lines.
+/// A directory with a named pipe to which a job writes lines.
 pub(crate) struct LinePipe {
     pub(crate) directory: tempfile::TempDir,
     reader: BufReader<File>,
@@ -62,7 +61,7 @@ impl LinePipe {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pipe");
         unistd::mkfifo(&path, Mode::S_IRWXU).unwrap();
-        // Open for writing too: so it never ends, however many jobs come and go.
+        // Opened for writing too, so that reading never sees the end of file, however many jobs come and go.
         let reader = BufReader::new(File::options().read(true).write(true).open(path).unwrap());
         Self { directory, reader }
     }
@@ -71,7 +70,7 @@ impl LinePipe {
         self.directory.path().join("pipe")
     }
 
-    /// The next line.
+    /// Reads the next line.
     pub(crate) fn next_line(&mut self) -> String {
         if self.reader.buffer().is_empty() {
             await_readable(self.reader.get_ref().as_fd(), "a line");
@@ -81,23 +80,23 @@ impl LinePipe {
         line.trim_end().to_owned()
     }
 
-    /// The next line, a pid, as a process that can be waited for.
+    /// Reads the next line, a pid, and opens the process as a pidfd.
     pub(crate) fn next_process(&mut self) -> OwnedFd {
         process_of(self.next_line().parse().unwrap())
     }
 }
 
-/// A shell script as a command. It finds the pipe as `$PIPE`.
+/// A shell script as a command, with the pipe as `$PIPE`.
 pub(crate) fn script(text: &str) -> Vec<OsString> {
     ["/bin/sh", "-c", text].map(OsString::from).into()
 }
 
-/// A guard, and the pipe that its job writes to.
+/// A guard, and the pipe to which its job writes.
 pub(crate) struct GuardFixture {
     pub(crate) pipe: LinePipe,
     guard: Option<GuardHandle>,
     guard_process: OwnedFd,
-    /// The highest term that it was granted.
+    /// The highest term that the guard was given.
     term: Cell<i64>,
 }
 
@@ -134,7 +133,7 @@ impl GuardFixture {
         self.handle().send(order).unwrap();
     }
 
-    /// The next answer, and what came with it.
+    /// The next answer, with the descriptor that came with it.
     pub(crate) fn receive_with_descriptor(&self) -> (Answer, Option<OwnedFd>) {
         let received = self.await_message().expect("the guard has ended");
         (received.answer, received.descriptor)
@@ -160,7 +159,7 @@ impl GuardFixture {
         self.receive_with_descriptor().0
     }
 
-    /// Receives that the term was fenced, and gives when nothing was left of its job.
+    /// Receives the end of a fenced term; returns when nothing was left of its job.
     pub(crate) fn receive_fenced(&self, fenced: i64) -> Option<Time> {
         let answer = self.receive();
         let Answer::Fenced { term, gone_at } = answer else { panic!("{answer:?}") };
@@ -168,12 +167,12 @@ impl GuardFixture {
         gone_at
     }
 
-    /// Whether there is no answer to be read.
+    /// Whether no answer is waiting.
     pub(crate) fn has_no_answer(&self) -> bool {
         self.handle().receive().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Starts the job, and gives its pid and the descriptor that came with it.
+    /// Starts the job; returns its pid and the descriptor that came with the answer.
     pub(crate) fn start(&self, term: i64, until: Time) -> (Pid, OwnedFd) {
         self.send(&spawn(term, until));
         assert_eq!(self.receive(), Answer::Accepted { until });
@@ -201,7 +200,7 @@ impl Drop for GuardFixture {
     fn drop(&mut self) {
         let Some(guard) = self.guard.take() else { return };
         let pid = guard.pid();
-        // Whatever it holds, nothing is left to be released; and then the end of the socket is its end.
+        // Settles every term, so that the guard has nothing to release; then it ends when the socket is closed.
         for term in 0..=self.term.get() {
             let _ = guard.send(&Order::Released { term });
         }
@@ -233,7 +232,7 @@ pub(crate) fn guard_config(command: Vec<OsString>, pipe: &Path) -> GuardConfig {
     }
 }
 
-/// The queue of this process's guards.
+/// The release queue of this process's guards.
 pub(crate) fn release_queue() -> &'static ReleaseQueue {
     static QUEUE: LazyLock<ReleaseQueue> = LazyLock::new(|| ReleaseQueue::new().unwrap());
     &QUEUE
@@ -277,7 +276,7 @@ pub(crate) fn inheritable(descriptor: &OwnedFd) -> RawFd {
     descriptor.as_raw_fd()
 }
 
-/// The names in the answer that tells what the main process has left behind, and whether it is killed.
+/// The names in the answer about what the main process left behind, and whether those processes are killed.
 pub(crate) fn left_behind(answer: Answer) -> (Vec<String>, bool) {
     let Answer::LeftBehind { processes, count, killed } = answer else { panic!("{answer:?}") };
     assert_eq!(count, processes.len());

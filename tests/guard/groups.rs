@@ -1,5 +1,5 @@
-//! The job's control group: which processes are in it, which it kills, and what is left of it. Where none can be made the tests
-//! report that they have not run.
+//! The job's control group: which processes are in it, which it kills, and what is left of it. If no group can be created, the tests
+//! print that they did not run.
 
 use std::fs::{self, File, Permissions};
 use std::os::fd::{AsFd, AsRawFd};
@@ -36,7 +36,7 @@ fn fixture_in(group: &Cgroup, text: &str) -> GuardFixture {
     GuardFixture::configured(script(text), |guard_config| guard_config.cgroup = Some(group.as_fd().as_raw_fd()))
 }
 
-/// Which group of cgroup v2 a process is in.
+/// The group of cgroup v2 that a process is in.
 fn group_of(pid: Pid) -> String {
     let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     text.lines().find_map(|line| line.strip_prefix("0::")).unwrap().to_owned()
@@ -62,7 +62,7 @@ fn the_job_is_born_into_it_and_the_guard_is_not() {
     assert!(group.is_populated());
 }
 
-/// The kernel kills at once what is born into a group that was killed before: each run has a group of its own.
+/// The kernel kills every process that is created in a group that was killed before, so each run has its own group.
 #[test]
 fn a_run_lives_after_one_that_was_killed() {
     let Some(group) = made() else { return };
@@ -103,7 +103,7 @@ fn a_process_that_leaves_it_is_killed_all_the_same() {
     assert!(has_ended(&child));
 }
 
-/// A process that was moved there, and is no descendant of the guard's.
+/// A process that was moved to the group and is not a descendant of the guard.
 fn stranger_in(group: &Path) -> Child {
     let stranger = Command::new("sleep").arg("600").spawn().unwrap();
     fs::write(group.join("cgroup.procs"), stranger.id().to_string()).unwrap();
@@ -152,9 +152,9 @@ fn the_next_supervisor_removes_leftovers_of_a_killed_one_and_its_guard() {
     let Some(group) = made() else { return };
     let parent = path_of(&group).parent().unwrap().to_owned();
     let left = parent.join(format!("neli-run.{}.left", std::process::id()));
-    // Held until the job is in it: others that start meanwhile, of this program or of another, remove what is free.
+    // Locked until the job is in it: other guards that start meanwhile remove unused groups.
     let held = wait::poll_for(PATIENCE, || {
-        // One that another is about to remove is still there.
+        // If another guard is about to remove it, it still exists.
         let _ = fs::create_dir(&left);
         let lock = Flock::lock(File::open(&left).ok()?, FlockArg::LockSharedNonblock).ok()?;
         left.exists().then_some(lock)
@@ -163,26 +163,26 @@ fn the_next_supervisor_removes_leftovers_of_a_killed_one_and_its_guard() {
     drop(held.unwrap());
     drop(made());
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&job.wait().unwrap()), Some(SIGKILL));
-    // The kernel takes a moment until the group is empty; the next one removes it.
+    // The kernel takes a moment until the group is empty; the next guard removes it.
     drop(made());
     assert!(!left.exists());
     assert!(path_of(&group).exists(), "one that is held is let alone");
 }
 
-/// A guard that runs as `nobody`, and a job that gets root by a setuid program: the guard's signals do not reach it.
+/// A guard that runs as `nobody`, and a job that gets root by a setuid program, so that the guard may not signal it.
 struct Unprivileged {
     fixture: GuardFixture,
     escaped: Option<Pid>,
 }
 
 impl Unprivileged {
-    /// With the group of that directory; the guard is moved to the group above.
+    /// With a group in this directory; the guard is moved to the parent group.
     fn in_group(group: Option<&Path>) -> Self {
         let pipe = LinePipe::new();
         let home = pipe.directory.path();
         fs::set_permissions(home, Permissions::from_mode(0o755)).unwrap();
         fs::set_permissions(pipe.path(), Permissions::from_mode(0o666)).unwrap();
-        // A setuid program of root's.
+        // A setuid program of root.
         let climb = home.join("climb");
         assert!(
             Command::new("install").args(["-m", "4755", "/usr/bin/setpriv"]).arg(&climb).status().unwrap().success()
@@ -250,7 +250,7 @@ fn without_it_what_got_root_is_stuck_and_named_and_the_guard_goes_on() {
     assert_eq!(unprivileged.fixture.receive(), Answer::Gone);
 }
 
-/// A control group that belongs to `nobody`, with one below it, for a guard and its job; removed at the end.
+/// A control group that belongs to `nobody`, and a child group, for a guard and its job; removed at the end.
 struct Delegated(PathBuf);
 
 impl Delegated {

@@ -1,6 +1,6 @@
-//! The guard with real processes, and no Kafka: what it starts, what it ends, and what it leaves.
+//! The guard with real processes and without Kafka: what it starts, what it kills, and what it leaves.
 //!
-//! Each test waits for a line, an answer or an end, never for a time; the bounds are there to fail.
+//! Each test waits for a line, an answer or an end, never for a time; the bounds only make a test fail.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says what failed by panicking, its helpers too")]
 
 mod backlog;

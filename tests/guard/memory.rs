@@ -1,4 +1,4 @@
-//! How much memory the guard takes for itself: there is one beside each candidate.
+//! How much memory a guard uses: every candidate has one.
 
 use std::fs::{self, File};
 
@@ -7,29 +7,29 @@ use neli_run::guard::{Answer, Order};
 
 use crate::fixture::{GuardFixture, PROGRAM, far_deadline, grant};
 
-/// What a guard that holds a job may have, in KiB. It locks what it uses: all that is mapped would be 4.6 MB.
+/// The limit for a guard with a job, in KiB. It locks the pages that it uses: all mapped pages would be 4.6 MB.
 const MOST: u64 = 1024;
 
-/// The memory that a process shares with no other, in KiB, but for the tables of pointers that the dynamic linker fills in. Their
-/// size depends on the build and on the libraries (some 900 KiB without optimization), and not on what the guard does.
+/// The memory that a process shares with no other, in KiB, without the pointer tables that the dynamic linker fills in. The size of those
+/// depends on the build and the libraries (some 900 KiB without optimization), not on the guard.
 #[derive(Debug)]
 pub(crate) struct PrivateMemory {
-    /// Of files, as they are on the disk: of the program itself, where no other process runs it.
+    /// Unmodified pages of files: those of the program itself, if no other process runs it.
     clean: u64,
-    /// What was written to.
+    /// Modified pages.
     pub(crate) dirty: u64,
 }
 
 impl PrivateMemory {
     pub(crate) fn of(process: Process) -> Self {
-        // A program that was built just now counts as written to until it is on the disk.
+        // The pages of a new file count as modified until it is on the disk.
         File::open(PROGRAM).unwrap().sync_all().unwrap();
         let kib = |field| process.kib("smaps_rollup", field).unwrap();
         Self { clean: kib("Private_Clean:"), dirty: kib("Private_Dirty:") - linked_tables(process) }
     }
 }
 
-/// KiB of private memory in files that are mapped to be read alone: what the dynamic linker wrote before it protected them.
+/// Private memory in KiB of read-only file mappings: what the dynamic linker wrote before it protected them.
 fn linked_tables(process: Process) -> u64 {
     let mut is_read_only_file = false;
     let mut tables = 0;
@@ -44,8 +44,7 @@ fn linked_tables(process: Process) -> u64 {
     tables
 }
 
-/// 500 KiB were measured, 200 of them written to. The program's own pages are in common with another process that runs it, as they are
-/// with its supervisor.
+/// 500 KiB were measured, 200 of them modified. The program's own pages are shared if another process runs it, such as its supervisor.
 #[test]
 fn a_guard_that_holds_a_job_has_less_than_a_megabyte_of_its_own() {
     let other = GuardFixture::with(vec!["sleep".into(), "600".into()]);

@@ -1,4 +1,4 @@
-//! A job at its memory limit, which guard and job share: whatever the guard opens or allocates then may stall, or fail.
+//! A job at a memory limit that it shares with the guard: anything that the guard opens or allocates then may block or fail.
 
 use std::fs;
 use std::iter;
@@ -19,26 +19,26 @@ use crate::groups::made;
 /// The job's memory limit in bytes.
 const LIMIT: u64 = 100 << 20;
 
-/// From the start of the job to the guard's deadline: long enough for the job to reach its limit many times.
+/// The time from the job's start to the guard's deadline: long enough for the job to reach its limit many times.
 const LEASE: Duration = Duration::from_secs(1);
 
-/// How often the lease is extended before it runs out, and how many processes are started from one time to the next.
+/// How often the lease is extended before it ends, and how many processes are started between two extensions.
 const BEATS: usize = 5;
 const RESPAWNS: usize = 8;
 
-/// How often each case is tried.
+/// How often each case is repeated.
 const ROUNDS: usize = 5;
 
-/// A process that is still alive this long after the deadline is late: the kill margin. Measured from the deadline until
-/// the guard has waited for the last process: 4 to 8 ms on two processors with forty runnable processes, since a guard of
-/// root schedules in real time. When a look at the tree came first, it was 65 to 340 ms in every fourth round, and in one of
+/// A process that is alive this long after the deadline is late: the kill margin. The lateness is measured from the deadline until the
+/// guard has waited for the last process: 4 to 8 ms on two processors with forty runnable processes, since as root a guard has real-time
+/// scheduling. When the guard read the process tree before it killed, the lateness was 65 to 340 ms in one of four rounds, and in one of
 /// ten with a control group of the job's own.
 const LATE: Duration = Duration::from_millis(20);
 
-/// The same for a guard that may not schedule in real time.
+/// The same for a guard without real-time scheduling.
 const LATE_OF_ORDINARY: Duration = Duration::from_millis(300);
 
-/// Eight shells in sessions of their own: each starts a process that allocates until it is killed, again and again.
+/// Eight shells in their own sessions: each keeps starting a process that allocates until it is killed.
 const LEAKS: &str = r#"
     leak='my @held; push @held, "x" x 1048576 while 1'
     exec 2> /dev/null
@@ -49,7 +49,7 @@ const LEAKS: &str = r#"
 struct Memory(PathBuf);
 
 impl Memory {
-    /// A group with `LIMIT` as its hard limit, or, with cgroup v2 alone, as the limit above which it is throttled.
+    /// A group with `LIMIT` as its hard limit or, only with cgroup v2, as the limit above which it is throttled.
     fn limited_by(file: &str) -> Option<Self> {
         let directory = parent_with(file)?.join(format!("neli-test.{}.{file}", std::process::id()));
         fs::create_dir(&directory).ok()?;
@@ -69,7 +69,7 @@ impl Drop for Memory {
     }
 }
 
-/// The group of this process whose children have a file of this name.
+/// The group of this process whose child groups have a file with this name.
 fn parent_with(file: &str) -> Option<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let (mount, path) = if file.starts_with("memory.limit") {
@@ -84,8 +84,8 @@ fn parent_with(file: &str) -> Option<PathBuf> {
     has_it.then_some(parent)
 }
 
-/// How late after the guard's deadline the last process of a leaking job is gone. `None` if the kernel killed the guard for memory, as it
-/// may where the guard could not exempt itself: then the supervisor kills what is left, and here this function.
+/// How late after the guard's deadline the last process of a leaking job is gone. `None` if the kernel killed the guard for memory, which
+/// may happen if the guard could not exempt itself: then the supervisor would kill the rest, and here this function does.
 fn lateness(memory: &Memory, cgroup: Option<i32>) -> Option<Duration> {
     let mut fixture = GuardFixture::configured(script(LEAKS), |guard_config| guard_config.cgroup = cgroup);
     memory.hold(fixture.handle().pid());
@@ -160,7 +160,7 @@ fn a_job_at_its_memory_limit_is_gone_in_time() {
     }
 }
 
-/// Above `memory.high` the kernel kills nobody, and makes each allocation wait.
+/// Above `memory.high` the kernel kills no process, but delays each allocation.
 #[test]
 fn a_job_that_is_throttled_for_its_memory_is_gone_in_time() {
     assert_in_time("memory.high");

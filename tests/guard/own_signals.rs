@@ -1,5 +1,5 @@
-//! The signals of `neli-run` itself: what was ignored at its start, and what it reads. A process of its own shows it:
-//! this test program, executed once more by a shell that ignores signals, for [`role_of_a_listener`] alone.
+//! The signals of `neli-run` itself: those that were ignored at its start, and those that it reads. The test needs a separate process:
+//! this test program, executed again by a shell that ignores signals, for [`role_of_a_listener`] alone.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, raise};
 
 const ROLE: &str = "NELI_TEST_LISTENER";
 
-/// Prints what it was started with, when it was asked to.
+/// Prints the signals it was started with, if an environment variable asks for it.
 #[test]
 fn role_of_a_listener() {
     if std::env::var_os(ROLE).is_none() {
@@ -38,7 +38,7 @@ fn signals_ignored_at_the_start_are_reported_and_hup_stays_ignored() {
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<&str> =
         text.lines().filter(|line| line.starts_with("ignored ") || line.starts_with("read ")).collect();
-    // Standard signals come in the order of their numbers; HUP does not come at all.
+    // Standard signals are delivered in the order of their numbers; SIGHUP is not delivered at all.
     assert_eq!(
         lines,
         [

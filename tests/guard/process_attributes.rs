@@ -1,4 +1,4 @@
-//! What a process has from its parent (limits, priority, scheduling and so on) the job has as `neli-run` had it at its start,
+//! Attributes that a process inherits (limits, priority, scheduling and so on): the job has those that `neli-run` had at its start,
 //! whatever the guard has.
 
 use std::fs;
@@ -9,17 +9,17 @@ use nix::unistd::Pid;
 
 use crate::fixture::{GuardFixture, LinePipe, PROGRAM, far_deadline, guard_config, script};
 
-/// Writes its number and its timer slack, which only root may read of another process, and runs on.
+/// Writes its pid and its timer slack, which only root may read of another process, and keeps running.
 const REPORT: &str = r#"read slack < /proc/self/timerslack_ns; echo "$$ $slack" > "$PIPE"; exec sleep 600"#;
 
-/// Number and timer slack from the next line of [`REPORT`]'s.
+/// Pid and timer slack from the next line of [`REPORT`].
 fn reporter(pipe: &mut LinePipe) -> (Pid, String) {
     let line = pipe.next_line();
     let (pid, slack) = line.split_once(' ').unwrap();
     (Pid::from_raw(pid.parse().unwrap()), slack.to_owned())
 }
 
-/// Everything about a process that it has from its parent, and that its parent might have changed.
+/// All attributes that a process inherits, and that its parent might have changed.
 fn attributes(pid: Pid) -> Vec<(&'static str, String)> {
     let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap();
     let status = read("status");
@@ -52,7 +52,7 @@ fn attributes(pid: Pid) -> Vec<(&'static str, String)> {
 fn assert_handed_on(changes: &str) {
     let pipe = LinePipe::new();
     let guard = pipe.directory.path().join("guard");
-    // The shell is the parent of what reports the attributes before, and becomes the guard.
+    // The shell is first the parent of the process that reports the attributes, and then becomes the guard.
     let text =
         format!("#!/bin/sh\n{changes}\nPIPE={} sh -c '{REPORT}' &\nexec {PROGRAM} \"$@\"\n", pipe.path().display());
     program::write(&guard, &text);
@@ -89,11 +89,11 @@ fn priorities_are_handed_on() {
     assert_handed_on("chrt --idle --pid 0 $$; taskset --pid 1 $$ > /dev/null");
 }
 
-/// The bit of that capability in `/proc/PID/status`.
+/// The capability's bit in `/proc/PID/status`.
 const CAP_SYS_RESOURCE: u64 = 1 << 24;
 
-/// At a memory limit that guard and job share, the kernel kills the largest process that is not exempt. The job is not exempt:
-/// the test of its attributes shows that.
+/// At a memory limit that guard and job share, the kernel kills the largest process that is not exempt. That the job is not exempt is
+/// shown by the test of its attributes.
 #[test]
 fn a_guard_is_not_killed_for_memory() {
     let fixture = GuardFixture::with(vec!["sleep".into(), "600".into()]);

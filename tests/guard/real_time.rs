@@ -1,5 +1,5 @@
-//! A job that schedules in real time: its guard has a higher priority all the same. (`benches/lateness.rs` measures how late the
-//! last process of a job is gone.)
+//! A job with real-time scheduling: its guard has a higher priority. (`benches/lateness.rs` measures how late the last process of a job
+//! is gone.)
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use neli_run::guard::Answer;
 
 use crate::fixture::{GuardFixture, LinePipe, PROGRAM, await_readable, exclusive, guard_config, script, spawn};
 
-/// It takes every processor. After three seconds of its processor the kernel ends each process, whichever goes first.
+/// It uses all processors. After three seconds of processor time the kernel kills each process, so that a failed test ends.
 const JOB: &str = "ulimit -t 3; for i in 1 2 3; do (while :; do :; done) & done; while :; do :; done";
 
 #[test]
@@ -33,7 +33,7 @@ fn a_real_time_job_is_killed_in_time() {
         };
         await_readable(main.as_fd(), "the main process's end");
         while !matches!(fixture.receive(), Answer::Fenced { .. }) {}
-        // Nothing else runs before all of it is gone, nor does this test: a closer bound would measure the test.
+        // Neither anything else nor this test runs before all of the job is gone, so a tighter bound would measure the test.
         let late = clock::now().since(until);
         assert!(late < Duration::from_secs(1), "late by {late:?}");
     }

@@ -1,5 +1,5 @@
-//! Whose children are waited for: those of one's own thread, and what the kernel hands on. A process of its own shows it: this
-//! test program, executed once more, for [`role_of_a_reaper`] alone.
+//! Which children are waited for: those of the thread itself, and orphans that the kernel hands over. The test needs a separate process:
+//! this test program, executed again for [`role_of_a_reaper`] alone.
 
 use std::process::Command;
 use std::sync::mpsc;
@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 
 const ROLE: &str = "NELI_TEST_REAPER";
 
-/// Another thread's child ends first, and is left to that thread, as librdkafka's `kinit` is.
+/// Another thread's child ends first and is left to that thread, as librdkafka's `kinit` is.
 #[test]
 fn role_of_a_reaper() {
     if std::env::var_os(ROLE).is_none() {
@@ -23,7 +23,7 @@ fn role_of_a_reaper() {
     let other = thread::spawn(move || {
         let mut child = Command::new("sh").args(["-c", "exit 7"]).spawn().unwrap();
         let pid = Pid::from_raw(child.id().cast_signed());
-        // Ended, and not waited for.
+        // It has ended and was not waited for.
         waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).unwrap();
         pid_sender.send(pid).unwrap();
         may_go.recv().unwrap();
@@ -44,7 +44,7 @@ fn role_of_a_reaper() {
     assert_eq!(other.join().unwrap().unwrap(), Some(7), "who started it is told how it ended");
 }
 
-/// Starts children that end at once, and waits until each has.
+/// Starts children that end at once, and waits until each has ended.
 #[expect(clippy::zombie_processes, reason = "what is tested waits for them")]
 fn start_zombies(count: usize) {
     for _ in 0..count {
@@ -86,7 +86,7 @@ fn children_of_another_thread_are_left_to_it() {
     play("reaping::role_of_a_reaper");
 }
 
-/// Executes this test program once more, for that test alone.
+/// Executes this test program again for that test alone.
 fn play(role: &str) {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", role, "--nocapture"])

@@ -1,4 +1,4 @@
-//! Files in memory that are handed on: sealed, so that nobody can change them, and open in those processes alone that need
+//! Files in memory that are passed to other processes: sealed, so that nobody can change them, and open only in the processes that need
 //! them.
 
 use std::fs::{self, File};
@@ -13,10 +13,10 @@ use nix::unistd::Pid;
 
 use crate::fixture::{GuardFixture, descriptors, far_deadline, guard_config, script};
 
-/// A secret in what the guard is told.
+/// A secret in the guard's configuration.
 const SECRET: &str = "correct horse";
 
-/// Which descriptors of a process are files in memory of this name.
+/// The descriptors of a process that are files in memory with this name.
 fn in_memory(pid: Pid, name: &str) -> Vec<PathBuf> {
     let paths = descriptors(pid).into_iter().map(|number| PathBuf::from(format!("/proc/{pid}/fd/{number}")));
     let is_named = |path: &PathBuf| {
@@ -26,7 +26,7 @@ fn in_memory(pid: Pid, name: &str) -> Vec<PathBuf> {
     paths.filter(is_named).collect()
 }
 
-/// Its content can't be changed, and its seals can't be removed, also where it is opened anew, even by root.
+/// Asserts that the content can't be changed and the seals can't be removed, even if root opens the file again.
 fn assert_sealed(path: &PathBuf, seals: SealFlag) {
     let mut file = File::options().read(true).write(true).open(path).unwrap();
     let before = fs::read(path).unwrap();
@@ -40,7 +40,7 @@ fn assert_sealed(path: &PathBuf, seals: SealFlag) {
     assert_eq!(fs::read(path).unwrap(), before);
 }
 
-/// The configuration as it reaches the guard, in whose place a program is started that reads nothing.
+/// The configuration as it reaches the guard, in place of which a program is started that reads nothing.
 #[test]
 fn the_configuration_is_sealed_and_in_no_argument() {
     let directory = tempfile::tempdir().unwrap();
@@ -62,7 +62,7 @@ fn the_configuration_is_sealed_and_in_no_argument() {
     waitpid(guard.pid(), None).unwrap();
 }
 
-/// The guard has read its configuration and closed it; the job has the lease, which it can read and nothing else.
+/// The guard has read its configuration and closed it; the job has the lease, which it can read and not write.
 #[test]
 fn a_job_has_the_lease_alone_and_cannot_change_it() {
     let mut fixture = GuardFixture::running(
@@ -87,7 +87,7 @@ fn a_job_has_the_lease_alone_and_cannot_change_it() {
     let expected = [7_u64.to_le_bytes(), until.as_nanos().to_le_bytes()].concat();
     assert_eq!(fs::read(lease).unwrap(), expected);
 
-    // The guard itself can write, through the mapping that it made before.
+    // The guard itself can write, through the mapping that it made before sealing.
     let later = far_deadline();
     fixture.send(&Order::Lease(crate::fixture::grant(7, later)));
     fixture.receive();

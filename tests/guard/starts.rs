@@ -1,4 +1,4 @@
-//! What the job gets, and how its end is told.
+//! The job's environment, and how its end is reported.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -27,7 +27,7 @@ fn killed_by(signal: i32) -> Answer {
     Answer::Exited { code: None, signal: Some(signal), left: false, foreground: false }
 }
 
-/// Runs to the end; how it ended.
+/// Receives the answers until the end of the run; returns how it ended.
 fn end_of_run(fixture: &GuardFixture, attempt: u64) -> Answer {
     let until = far_deadline();
     fixture.send(&Order::Spawn { grant: grant(0, until), attempt, window: None });
@@ -129,7 +129,7 @@ fn the_job_has_what_was_inherited_and_its_lease_and_nothing_else() {
         guard_config.inherited = vec![0, 1, 2, number];
     });
     let (pid, _) = fixture.start(0, far_deadline());
-    // Stopped: a program that is being loaded opens files for a moment.
+    // The job is stopped, because a program that is being loaded opens files for a moment.
     assert_eq!(fixture.receive(), Answer::Stopped { signal: SIGSTOP });
     let lease = if number == 10 { 11 } else { 10 };
     let mut expected = vec![0, 1, 2, number, lease];
@@ -145,7 +145,7 @@ fn signals_are_as_they_were_at_the_start_and_the_group_is_the_jobs_own() {
     });
     let (pid, _) = fixture.start(0, far_deadline());
     let ignored = u64::from_str_radix(&status(pid, "SigIgn"), 16).unwrap();
-    // 32 and 33 are the C library's own, and can't be changed.
+    // 32 and 33 are reserved by the C library and can't be changed.
     assert_eq!(ignored & !(0b11 << 31), (1 << (SIGHUP - 1)) | (1 << (SIGPIPE - 1)));
     assert_eq!(status(pid, "SigBlk"), "0000000000000000");
     assert_eq!(status(pid, "SigPnd"), "0000000000000000");
@@ -158,13 +158,13 @@ fn the_guard_blocks_signals_and_leads_a_group_of_its_own() {
     let fixture = GuardFixture::with(command(&["sleep", "600"]));
     fixture.start(0, far_deadline());
     let guard = fixture.handle().pid();
-    // All but SIGKILL and SIGSTOP, and the two that the C library keeps for itself.
+    // All except SIGKILL, SIGSTOP, and the two that the C library reserves.
     assert_eq!(status(guard, "SigBlk"), "fffffffe7ffbfeff");
     assert_eq!(status(guard, "Name"), "neli-guard");
     assert_eq!(getpgid(Some(guard)).unwrap(), guard);
 }
 
-/// Its own, and where it schedules in real time that which watches over it, and goes before it.
+/// The guard has its main thread and, with real-time scheduling, one that watches it with a higher priority.
 #[test]
 fn the_guard_is_watched_over_by_a_thread_that_goes_before_it() {
     let fixture = GuardFixture::with(command(&["sleep", "600"]));
@@ -181,7 +181,7 @@ pub(crate) fn policy(pid: Pid) -> u32 {
     field(&fs::read_to_string(format!("/proc/{pid}/stat")).unwrap(), 41)
 }
 
-/// A field of a line of `/proc/PID/stat`, by its number in `proc_pid_stat(5)`: 3 or more.
+/// A field of a line of `/proc/PID/stat`, by its number in `proc_pid_stat(5)`, which must be 3 or more.
 fn field(stat: &str, number: usize) -> u32 {
     let (_, fields) = stat.rsplit_once(')').unwrap();
     fields.split_ascii_whitespace().nth(number - 3).unwrap().parse().unwrap()
@@ -197,7 +197,7 @@ fn the_job_is_scheduled_as_its_supervisor_is_whatever_the_guard_is() {
     }
 }
 
-/// Term and deadline of a lease.
+/// Term and deadline in a lease file.
 fn lease(bytes: &[u8]) -> (i64, u64) {
     assert_eq!(bytes.len(), 16);
     (i64::from_le_bytes(bytes[..8].try_into().unwrap()), u64::from_le_bytes(bytes[8..].try_into().unwrap()))

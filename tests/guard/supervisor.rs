@@ -1,5 +1,5 @@
-//! What the guard does when its supervisor is stopped or dies. The supervisor is a process of its own: this test
-//! program, executed once more for [`role_of_a_supervisor`] alone, which takes orders by stdin and writes answers to stdout.
+//! The guard when its supervisor is stopped or dies. The supervisor is a separate process: this test program, executed again for
+//! [`role_of_a_supervisor`] alone, which reads orders from stdin and writes answers to stdout.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
@@ -24,7 +24,7 @@ use crate::starts::policy;
 
 const ROLE: &str = "NELI_TEST_SUPERVISOR";
 
-/// Runs the supervisor, when it was asked to, with as many guards as it was asked for. An order is for all of them.
+/// Runs the supervisor with the requested number of guards, if an environment variable asks for it. Each order goes to all guards.
 #[test]
 fn role_of_a_supervisor() {
     let Ok(count) = std::env::var(ROLE) else { return };
@@ -35,7 +35,7 @@ fn role_of_a_supervisor() {
     guard_config.release_queue = release_queue().numbers();
     let start = |_| GuardHandle::start(Path::new(env!("CARGO_BIN_EXE_neli-run")), &guard_config).unwrap();
     let guards: Vec<GuardHandle> = (0..count.parse().unwrap()).map(start).collect();
-    // Libtest leaves its own line unfinished.
+    // Libtest has printed an incomplete line.
     println!();
     for guard in &guards {
         println!("guard {}", guard.pid());
@@ -107,7 +107,7 @@ impl Supervisor {
         self.say(&serde_json::to_string(order).unwrap());
     }
 
-    /// The rest of the next line that begins so.
+    /// The rest of the next line that begins with `start`.
     fn next(&mut self, start: &str) -> String {
         loop {
             if self.output.buffer().is_empty() {
@@ -143,7 +143,7 @@ impl Drop for Supervisor {
     }
 }
 
-/// Takes the place of `neli-run release <descriptors>`: writes down its arguments and attributes.
+/// A script in place of `neli-run release <descriptors>`, which writes its arguments and attributes.
 fn releaser(directory: &Path) -> PathBuf {
     let path = directory.join("releaser");
     let text = r#"#!/bin/sh
@@ -180,7 +180,7 @@ fn when_the_supervisor_dies_the_tree_is_killed_and_the_term_released() {
     assert_eq!((release_request.seen, release_request.seq), (57, 9));
     assert_eq!(release_request.release, serde_json::json!({"why": "supervisor-died"}));
     let open: Vec<&str> = lines.filter(|line| line.contains("->")).collect();
-    // Its stdout is a redirection of the script's own; 10 or 255 is the script that its shell reads.
+    // Its stdout is redirected by the script itself; 10 or 255 is the script that its shell reads.
     let strangers = open.iter().filter(|line| {
         !["/dev/null", "memfd:neli-releases", "[eventfd]", "release.part", "/releaser"]
             .iter()
@@ -189,7 +189,7 @@ fn when_the_supervisor_dies_the_tree_is_killed_and_the_term_released() {
     assert_eq!(strangers.count(), 0, "{open:#?}");
 }
 
-/// Hundreds of roles would be hundreds of processes otherwise, each with a client of its own.
+/// Otherwise hundreds of roles would need hundreds of processes, each with its own Kafka client.
 #[test]
 fn one_process_delivers_the_releases_of_all_guards_of_a_supervisor() {
     let mut supervisor = Supervisor::of_guards(2, "sleep 600", |guard_config| {
@@ -235,7 +235,7 @@ fn a_released_term_is_not_released_again() {
     assert!(!supervisor.pipe.directory.path().join("release").exists());
 }
 
-/// What was reported as stuck is killed again and again, and its term is never released, not even when it has ended after all.
+/// Processes that were reported as stuck are killed again and again, and their term is never released, even if they end after all.
 #[test]
 fn a_term_with_a_stuck_process_is_never_released() {
     let mut supervisor = Supervisor::configured(TREE, |guard_config| guard_config.lease = Duration::from_millis(300));
@@ -283,7 +283,7 @@ fn a_supervisor_that_dies_right_after_a_spawn_leaves_no_job() {
     drop(supervisor.process.stdin.take());
     supervisor.process.wait().unwrap();
     kill(supervisor.guard, Signal::SIGCONT).unwrap();
-    // No pid comes before it.
+    // No pid was written before it.
     assert_eq!(supervisor.pipe.next_line(), "released");
 }
 

@@ -1,4 +1,4 @@
-//! Jobs whose processes try to escape: each is killed as the walk finds it, and once more with a control group.
+//! Jobs whose processes try to escape: the guard finds and kills each by walking the tree, and in a second run by a control group.
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd};
@@ -14,7 +14,7 @@ use crate::fixture::{
 use crate::groups::made;
 use crate::memory::PrivateMemory;
 
-/// A guard without a control group, and one with, where it can be made.
+/// A guard without a control group, and one with, if it can be created.
 fn fixtures(text: &str) -> Vec<(GuardFixture, Option<Cgroup>)> {
     let grouped = made().map(|group| {
         let number = group.as_fd().as_raw_fd();
@@ -36,7 +36,7 @@ fn kill_and_receive_end(fixture: &GuardFixture) {
     assert_eq!(alive(fixture), []);
 }
 
-/// 2,047 processes at most: each makes two, eleven generations long, and all of them are busy doing so.
+/// At most 2,047 processes: each forks two, for eleven generations, and all are busy with that.
 #[test]
 fn a_fork_bomb_is_gone_in_the_middle_of_it() {
     let bomb = r#"
@@ -80,7 +80,7 @@ fn a_stopped_process_gets_the_signal_and_is_continued() {
         wait; wait"#;
     for (mut fixture, _group) in fixtures(text) {
         fixture.start(0, far_deadline());
-        // Asked before it has stopped itself, it would stop after that, for ever.
+        // If it were signalled before it has stopped itself, it would stop after that and stay stopped.
         let process = Process::find(fixture.pipe.next_line().parse().unwrap()).unwrap();
         harness::wait::until_true("a stopped process", || process.is_stopped());
         fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
@@ -123,7 +123,7 @@ fn a_job_that_execs_is_the_same_job() {
     }
 }
 
-/// The kernel tells a tracer of a process's end before the parent, which can't wait for it until then.
+/// The kernel reports a process's end to its tracer first; until then the parent can't wait for it.
 #[test]
 fn a_child_that_a_stranger_traces_is_killed_and_not_taken_for_gone() {
     let text = r#"sh -c 'echo $$ > "$PIPE"; exec sleep 600' & wait"#;
@@ -160,8 +160,8 @@ fn a_child_that_a_stranger_traces_for_long_is_named() {
     assert_eq!(fixture.receive(), Answer::Gone);
 }
 
-/// A process that got the stop signal as one of the job's group does not get it again when the main process has ended: to many
-/// programs a second signal means to end at once.
+/// A process that got the stop signal with the job's group does not get it again when the main process has ended: many programs end at
+/// once on a second signal.
 #[test]
 fn remaining_processes_get_the_stop_signal_once() {
     let text = r#"
@@ -183,7 +183,7 @@ fn remaining_processes_get_the_stop_signal_once() {
         assert_eq!(left_behind(fixture.receive()), (vec!["perl".to_owned()], false));
         let left = alive(&fixture);
         assert_eq!(left.len(), 2);
-        // Each signal before that one would have been written by now.
+        // Each earlier signal would have been written by now.
         for process in left {
             process.signal(nix::sys::signal::Signal::SIGUSR1);
         }
@@ -194,7 +194,8 @@ fn remaining_processes_get_the_stop_signal_once() {
     }
 }
 
-/// What the main process leaves is sent the stop signal one by one, wherever it is, stopped or not, and then killed.
+/// The processes that the main process leaves are sent the stop signal one by one, wherever they are, stopped or not, and are then
+/// killed.
 #[test]
 fn remaining_processes_get_the_signal_one_by_one_and_are_killed_in_the_end() {
     let text = r#"
@@ -224,7 +225,7 @@ fn remaining_processes_get_the_signal_one_by_one_and_are_killed_in_the_end() {
         assert!(Process::find(ignoring).is_some());
         assert!(fixture.has_no_answer());
         let process = process_of(ignoring);
-        // Without a stop signal: it is killed.
+        // Without a stop signal the process is killed.
         fixture.send(&Order::Stop { signal: None, kill_at: neli::program::clock::now() });
         assert_eq!(fixture.receive(), Answer::Killed);
         let (names, killed) = left_behind(fixture.receive());

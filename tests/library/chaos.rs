@@ -1,4 +1,4 @@
-//! Processes that are killed and stopped at random: no two ever act as the leader at one time, and somebody always leads again.
+//! Processes that are killed and stopped at random: no two ever act as the leader at the same time, and there is always a leader again.
 
 use std::time::Duration;
 

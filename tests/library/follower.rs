@@ -1,4 +1,4 @@
-//! Followers on a real Kafka: with READ on the topic alone, before the topic is there, and after it was made anew.
+//! Followers on a real Kafka: with READ on the topic alone, before the topic exists, and after it was created again.
 
 use harness::accounts::Account;
 use harness::candidate::Elector;
@@ -15,7 +15,7 @@ use crate::{PROGRAM, candidate, candidate_at, run, soon, test_election};
 
 const LEASE: Duration = Duration::from_millis(1500);
 
-/// Follows until something is so, and gives what `pick` makes of it.
+/// Follows until `pick` returns a value.
 pub(crate) async fn until<T>(what: &str, follower: &mut Follower, pick: impl Fn(&Leadership) -> Option<T>) -> T {
     let follow = async {
         loop {
@@ -36,10 +36,10 @@ fn vacant(leadership: &Leadership) -> Option<()> {
     (*leadership == Leadership::Vacant).then_some(())
 }
 
-/// Nothing but READ on the topic, which is not there yet: it is waited for, and that is told.
+/// With only READ on the topic, which does not exist yet: the follower waits for it and reports that.
 #[test]
 fn read_on_a_topic_that_comes_later_is_enough() {
-    // The shared Kafka may be one without accounts that somebody else has started.
+    // The shared Kafka may have been started by somebody else, without accounts.
     let own = Kafka::shared().accounts_address().is_none().then(Broker::own).map(|broker| (broker.kafka(), broker));
     let kafka = own.as_ref().map_or_else(|| Kafka::shared(), |(kafka, _)| kafka);
     let test_election = TestElection::new(PROGRAM, kafka, Elector::Log);
@@ -71,7 +71,7 @@ fn read_on_a_topic_that_comes_later_is_enough() {
     rights.unmake(&[reads]);
 }
 
-/// Whoever leads is known no more when its lease is over without a word of it, though nobody has released.
+/// A leader that stops without a release is unknown once its lease is over without a record of it.
 #[test]
 fn a_leader_that_is_silent_is_taken_for_none() {
     let test_election = test_election(Elector::Log);
@@ -89,7 +89,7 @@ fn a_leader_that_is_silent_is_taken_for_none() {
     });
 }
 
-/// The topic is deleted and made again: what was read of the old one counts no more.
+/// The topic is deleted and created again: the records of the old one no longer count.
 #[test]
 fn a_topic_that_is_made_again_is_followed() {
     let test_election = test_election(Elector::Log);
@@ -118,7 +118,7 @@ fn a_topic_that_is_made_again_is_followed() {
     });
 }
 
-/// The same of many roles, which stand in other partitions of the new topic.
+/// The same with many roles, whose partitions differ in the new topic.
 #[test]
 fn a_topic_that_is_made_again_with_other_partitions_is_followed() {
     let test_election = test_election(Elector::Log);

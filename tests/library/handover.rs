@@ -1,4 +1,4 @@
-//! Who leads, and how the lead passes on when nobody dies.
+//! Which candidate leads, and how the lead is handed over without a death.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use crate::{candidate, run, soon, test_election, with_both_electors};
 
-/// The first of the events that `pick` makes something of.
+/// Waits for the first event that `pick` accepts.
 async fn await_event<T>(events: &mut Events, mut pick: impl FnMut(&Event) -> Option<T>) -> T {
     let find = async {
         loop {
@@ -28,7 +28,7 @@ async fn await_event<T>(events: &mut Events, mut pick: impl FnMut(&Event) -> Opt
 }
 
 with_both_electors! {
-    /// The task is told, awaited, and only then is the lead released.
+    /// The task is asked to end and awaited, and only then is the term released.
     fn two_elections_hand_over(elector) {
         let test_election = test_election(elector);
         run(async {
@@ -74,7 +74,7 @@ with_both_electors! {
         });
     }
 
-    /// What happens to a leader that resigns is told in its order, and who leads after it by its name.
+    /// The events of a leader that resigns come in order, and the next leader is given by name.
     fn events_tell_of_a_lead_and_of_the_next_leader(elector) {
         let test_election = test_election(elector);
         run(async {
@@ -99,7 +99,7 @@ with_both_electors! {
         });
     }
 
-    /// What both write is the same journal.
+    /// The library and the program share one journal.
     fn a_library_election_and_neli_run_elect_each_other(elector) {
         let test_election = test_election(elector);
         run(async {
@@ -124,7 +124,7 @@ with_both_electors! {
                 let lead = soon("the next lead", PATIENCE, election.lead()).await.expect("it leads");
                 assert!(lead.lease().is_valid());
                 test_election.assert_gone(next);
-                // The last handle goes: the lead is released all the same.
+                // The last handle is dropped: the term is released all the same.
                 events
             };
             let released = await_event(&mut events, |event| {
@@ -135,7 +135,7 @@ with_both_electors! {
         });
     }
 
-    /// An operator's request reaches the library as it reaches `neli-run`: the task is told why, and another leads.
+    /// An operator's request works for the library as for `neli-run`: the task gets the reason, and another candidate leads.
     fn an_operator_has_the_leader_resign(elector) {
         let test_election = test_election(elector);
         run(async {
@@ -183,7 +183,7 @@ with_both_electors! {
         });
     }
 
-    /// Who has ended the election, ends it for the library too.
+    /// `end` ends the election for the library as well.
     fn an_operator_ends_the_election(elector) {
         let test_election = test_election(elector);
         run(async {
@@ -199,7 +199,7 @@ with_both_electors! {
         });
     }
 }
-/// A candidate that nobody asks for a lead does not keep others from it.
+/// A candidate whose user does not ask for a lead does not keep others from leading.
 #[test]
 fn a_lead_that_nobody_takes_is_given_up() {
     let test_election = test_election(Elector::Log);
@@ -214,7 +214,7 @@ fn a_lead_that_nobody_takes_is_given_up() {
     });
 }
 
-/// The same runs whenever it leads, and is dropped at once when that is to end.
+/// The same task runs in each lead, and is dropped at once when the lead is to end.
 #[test]
 fn a_background_task_runs_while_leading() {
     let test_election = test_election(Elector::Log);

@@ -1,4 +1,4 @@
-//! Losing the lead: a network that is cut, a process that is stopped, a task that does not end.
+//! Loss of the lead: a network that is cut, a process that is stopped, a task that does not end.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -19,7 +19,7 @@ use crate::{PROGRAM, candidate, candidate_at, run, soon, test_election, with_bot
 const LEASE: Duration = Duration::from_millis(1500);
 
 with_both_electors! {
-    /// Whatever the task does, its lease is over before another leads; and the task is dropped.
+    /// Whatever the task does, its lease is over before another candidate leads, and the task is dropped.
     fn a_cut_network_ends_the_lease_before_another_leads(elector) {
         let test_election = test_election(elector);
         run(async {
@@ -42,7 +42,7 @@ with_both_electors! {
 
             let (say, said) = mpsc::channel();
             std::thread::spawn(move || {
-                // As a task would that keeps its thread busy.
+                // A task that blocks its thread.
                 let mut last = 0;
                 loop {
                     let now = wait::now();
@@ -68,7 +68,7 @@ with_both_electors! {
         });
     }
 
-    /// A process that was stopped for longer than its lease knows that it is over the moment it goes on.
+    /// A process that was stopped for longer than its lease sees that the lease is over as soon as it continues.
     fn a_stopped_process_acts_no_more_when_it_goes_on(elector) {
         let test_election = test_election(elector);
         let worker = Worker::start(&test_election, Kafka::shared().address(), LEASE);
@@ -79,7 +79,7 @@ with_both_electors! {
         let next = program.await_lead();
         test_election.await_witness(next);
         worker.process().signal(Signal::SIGCONT);
-        // It stands by for the other, and leads when that has gone.
+        // It stands by, and leads once the other has ended.
         program.signal(Signal::SIGTERM);
         assert_eq!(program.status(), 0);
         let later = worker.await_lead(&test_election, Some(next));
@@ -88,7 +88,7 @@ with_both_electors! {
         test_election.assert_never_two();
     }
 }
-/// A task that does not come to an await can't be dropped: nothing is released then, and the candidate stands no more.
+/// A task that never reaches an await can't be dropped: then nothing is released, and the candidate stands by no more.
 #[test]
 fn a_task_that_blocks_is_never_released() {
     let test_election = test_election(Elector::Log);
@@ -104,7 +104,7 @@ fn a_task_that_blocks_is_never_released() {
             let mut lead = election.lead().await.expect("it leads");
             let block = async |lease: neli::Lease| {
                 say.send(lease).expect("it is awaited");
-                // Blocks its thread, as no task should.
+                // Blocks its thread, which no task should do.
                 let _ = blocked.recv();
                 std::future::pending::<()>().await;
             };
@@ -129,12 +129,13 @@ fn a_task_that_blocks_is_never_released() {
     assert!(!kinds.iter().any(|kind| kind == "release"), "{kinds:?}");
 }
 
-/// Another's claim takes the lead of a leader that goes on: it is over without a release, and each term has its end among the events.
+/// Another candidate's claim takes the lead from a running leader: the term ends without a release, and each term has its end in the
+/// events.
 #[test]
 fn a_lead_that_another_has_taken_ends_among_the_events() {
     let test_election = test_election(Elector::Log);
     run(async {
-        // No heartbeat comes between the question where the log ends and the claim.
+        // No heartbeat is sent between the question where the log ends and the claim.
         let builder =
             candidate(&test_election).lease(Duration::from_secs(20)).heartbeat_interval(Duration::from_secs(6));
         let election = builder.join().await.expect("it stands");
@@ -165,7 +166,7 @@ fn a_lead_that_another_has_taken_ends_among_the_events() {
     });
 }
 
-/// A task in the background is dropped when the lease is lost, and is run again under the next lead, once the network is back.
+/// A background task is dropped when the lease is lost, and runs again in the next lead once the network is back.
 #[test]
 fn a_background_task_comes_back_after_a_loss() {
     let test_election = test_election(Elector::Log);
@@ -177,7 +178,7 @@ fn a_background_task_comes_back_after_a_loss() {
         let (say, mut leases) = tokio::sync::mpsc::unbounded_channel();
         let background = election.background(|lease: neli::Lease| {
             say.send(lease).expect("it is awaited");
-            // Until it is dropped: it does not ask whether its lead is to end.
+            // Pending until it is dropped: the task does not watch for the end of its lead.
             std::future::pending::<()>()
         });
         let weather = async {

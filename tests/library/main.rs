@@ -1,7 +1,7 @@
 //! The library on a real Kafka: elections in this process, in others, and together with `neli-run`.
 //!
-//! Whoever leads writes a witness's lines while its lease is valid, so that the proof is that of `neli-run`'s tests: no two
-//! leaders ever acted at one time.
+//! A leader writes lines in a witness's format while its lease is valid, so the checks are those of `neli-run`'s tests: no two leaders
+//! ever acted at the same time.
 
 #![expect(clippy::expect_used, reason = "a test fails by a panic")]
 
@@ -22,19 +22,19 @@ use harness::wait::PATIENCE;
 use harness::with_both_electors;
 use neli::{Builder, Election};
 
-/// The program with which the library shares its elections.
+/// The program with which the library shares elections.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 
 fn test_election(elector: Elector) -> TestElection {
     TestElection::new(PROGRAM, Kafka::shared(), elector)
 }
 
-/// A candidate of this process for the election of the stage.
+/// A candidate of this process for the test's election.
 fn candidate(test_election: &TestElection) -> Builder {
     candidate_at(test_election, Kafka::shared().address())
 }
 
-/// The same by another way to Kafka.
+/// The same with another address of Kafka.
 fn candidate_at(test_election: &TestElection, brokers: &str) -> Builder {
     Election::builder(&test_election.group).brokers(brokers).elector(elector(test_election.elector()))
 }
@@ -46,13 +46,13 @@ const fn elector(elector: Elector) -> neli::Elector {
     }
 }
 
-/// Runs a test's story; whatever it waits for comes within a bound.
+/// Runs a test's future; every wait in it is bounded.
 fn run<T>(story: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(soon("the end of the story", 3 * PATIENCE, story))
 }
 
-/// What comes within the bound.
+/// Awaits a future with a bound.
 async fn soon<T>(what: &str, bound: Duration, awaited: impl Future<Output = T>) -> T {
     tokio::time::timeout(bound, awaited).await.unwrap_or_else(|_| panic!("waited {bound:?} in vain for {what}"))
 }

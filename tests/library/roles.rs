@@ -1,4 +1,4 @@
-//! Many roles on a real Kafka: a process with the library and `neli-run --roles` share them.
+//! Many roles on a real Kafka, shared by a process with the library and `neli-run --roles`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,7 +16,7 @@ use crate::{candidate, run, soon, test_election, with_both_electors};
 
 const ROLES: [&str; 4] = ["bill", "ingest", "report", "send"];
 
-/// How many roles the program leads, by its log.
+/// How many roles the program leads according to its log.
 fn led_by(program: &Running) -> usize {
     let mut led: BTreeMap<String, bool> = BTreeMap::new();
     for event in program.history() {
@@ -44,8 +44,8 @@ async fn until_true(what: &str, is_so: impl Fn() -> bool) {
 }
 
 with_both_electors! {
-    /// Each leads its share, no two act for one role at a time, and what one leaves the other leads. The tasks here ignore that their
-    /// lead ends, and are dropped at the stop timeout.
+    /// Each leads its share, no two act for one role at the same time, and the roles that one gives up are led by the other. The tasks
+    /// here ignore the end of their lead, and are dropped at the stop timeout.
     fn a_library_process_and_neli_run_share_the_roles(elector) {
         let test_election = test_election(elector);
         let file = |role: &str| test_election.directory().join(format!("witness.{role}"));

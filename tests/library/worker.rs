@@ -1,4 +1,4 @@
-//! A library candidate in a process of its own: this test program once more, which stands and writes a witness's lines while it leads.
+//! A library candidate in a separate process: this test program executed again, which writes a witness's lines while it leads.
 
 use std::env;
 use std::fs::File;
@@ -18,7 +18,7 @@ const LEASE_MS: &str = "NELI_TEST_LEASE_MS";
 const ELECTOR: &str = "NELI_TEST_ELECTOR";
 const FILE: &str = "NELI_TEST_FILE";
 
-/// A process that stands for as long as this is there.
+/// The process; it ends when this is dropped.
 pub(crate) struct Worker {
     child: Child,
 }
@@ -38,7 +38,7 @@ impl Worker {
         Process::child(self.child.id())
     }
 
-    /// Waits until it acts as the leader, in a later term than `after` if there was one, and says in which.
+    /// Waits until it acts as the leader, in a later term than `after`, and returns the term.
     pub(crate) fn await_lead(&self, test_election: &TestElection, after: Option<u64>) -> u64 {
         let pid = self.process().pid;
         wait::until("a lead", || {
@@ -55,7 +55,7 @@ impl Drop for Worker {
     }
 }
 
-/// The process itself; as a test among others there is nothing to be done.
+/// Runs the candidate, if an environment variable asks for it; otherwise it does nothing.
 #[test]
 fn stands_in_the_given_election() {
     let Ok(group) = env::var(GROUP) else { return };
@@ -74,7 +74,7 @@ fn stands_in_the_given_election() {
     });
 }
 
-/// Each line is an effect, and is made only while the lease is valid. It is dated by when that was asked.
+/// Writes lines as effects, only while the lease is valid. Each has the time at which that was checked.
 pub(crate) async fn act(mut file: &File, lease: Lease) {
     let mut event = "start";
     let mut times = tokio::time::interval(Duration::from_millis(1));
@@ -89,7 +89,7 @@ pub(crate) async fn act(mut file: &File, lease: Lease) {
     }
 }
 
-/// Whoever wrote of a start, in the order of their terms.
+/// The processes that wrote a start, in the order of their terms.
 pub(crate) fn leaders(test_election: &TestElection) -> Vec<(u64, i32)> {
     let testimony = test_election.testimony();
     let starts = testimony.lines.iter().filter(|line| matches!(line.event, Event::Start(_)));

@@ -10,15 +10,15 @@ use serde_json::Value;
 use crate::schemata::{Change, with_alternatives};
 use crate::table::mutants;
 
-/// The variable that says which mutant is on.
+/// The environment variable that selects a mutant.
 pub(crate) const VARIABLE: &str = "NELI_MUTANT";
 
-/// The program's name in the copy: it stands beside the real one.
+/// The program's name in the copy, different from the real one.
 const PROGRAM: &str = "neli-run-mutants";
 
 const PROTOCOL: &str = "crates/neli-proto";
 
-/// Where the sources are.
+/// The root of the sources.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -27,7 +27,7 @@ pub(crate) fn root() -> &'static Path {
 ///
 /// # Errors
 ///
-/// An edit's text is not found exactly once.
+/// The text of an edit is not found exactly once.
 pub(crate) fn changed_files() -> Result<BTreeMap<String, String>, String> {
     let mut changes: BTreeMap<&str, Vec<Change<'_>>> = BTreeMap::new();
     for (number, mutant) in mutants().enumerate() {
@@ -47,7 +47,7 @@ pub(crate) fn changed_files() -> Result<BTreeMap<String, String>, String> {
     files.insert(format!("{PROTOCOL}/src/mutant.rs"), switch());
     for (file, text, replacement) in [
         (format!("{PROTOCOL}/src/lib.rs"), "extern crate alloc;\n", "extern crate alloc;\npub mod mutant;\n"),
-        // The program's own name would have it overwrite the real one.
+        // With its own name the copy's program would overwrite the real one.
         (
             "Cargo.toml".to_owned(),
             "\n[features]\n",
@@ -58,8 +58,8 @@ pub(crate) fn changed_files() -> Result<BTreeMap<String, String>, String> {
             "[workspace.lints.rust]\n",
             "[workspace.lints.rust]\nunused = { level = \"allow\", priority = -1 }\n",
         ),
-        // One build, of the profile `dev`, gives the program and the tests. Cargo tells packages apart by their place in the workspace
-        // and by their profile: with the same profile these would overwrite the real ones.
+        // One build with the profile `dev` makes the program and the tests. Cargo identifies packages by their path in the workspace and
+        // by their profile: with the same profile these would overwrite the real ones.
         (
             "Cargo.toml".to_owned(),
             "[profile.test.package.neli-proto]",
@@ -81,7 +81,7 @@ codegen-units = 255",
     Ok(files)
 }
 
-/// The module that says which mutant is on.
+/// The module that tells which mutant is active.
 fn switch() -> String {
     let names: Vec<&str> = mutants().map(|mutant| mutant.name).collect();
     format!(
@@ -91,7 +91,7 @@ extern crate std;
 
 const NAMES: &[&str] = &{names:?};
 
-/// Whether the mutant with this number is on.
+/// Whether the mutant with this number is active.
 #[must_use]
 pub fn is_on(mutant: usize) -> bool {{
     static ON: std::sync::OnceLock<Option<usize>> = std::sync::OnceLock::new();
@@ -107,7 +107,7 @@ pub fn is_on(mutant: usize) -> bool {{
     )
 }
 
-/// What was built.
+/// The programs that were built.
 pub(crate) struct Built {
     pub(crate) program: PathBuf,
     pub(crate) model: PathBuf,
@@ -117,7 +117,7 @@ pub(crate) struct Built {
     pub(crate) scenarios: PathBuf,
 }
 
-/// Copies and builds. Only what has changed since the last time is written and compiled.
+/// Copies and builds. Only files that have changed since the last time are written and compiled.
 pub(crate) fn build() -> Result<Built, String> {
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants");
     write_copy(&copy, &changed_files()?).map_err(|error| format!("{}: {error}", copy.display()))?;
@@ -138,7 +138,7 @@ pub(crate) fn build() -> Result<Built, String> {
         "--test",
         "scenarios",
     ]);
-    // The dependencies are those of the real build, and are there already.
+    // The dependencies are those of the real build, and are fetched already.
     cargo.current_dir(&copy).env("CARGO_TARGET_DIR", target).stderr(Stdio::inherit());
     let output = cargo.output().map_err(|error| format!("cargo: {error}"))?;
     if !output.status.success() {
@@ -159,10 +159,10 @@ pub(crate) fn build() -> Result<Built, String> {
     Ok(Built { program, model, law, library, node, scenarios })
 }
 
-/// Brings the copy up to date. What has not changed keeps its time, by which cargo knows it.
+/// Updates the copy. Unchanged files keep their time, by which cargo recognizes them.
 fn write_copy(copy: &Path, changed: &BTreeMap<String, String>) -> std::io::Result<()> {
     let mut texts = BTreeMap::new();
-    // No build directory, whatever it is called.
+    // Leaves out build directories, whatever their names are.
     let is_left_out = |name: &str| name.starts_with('.') || root().join(name).join("CACHEDIR.TAG").exists();
     for file in files_below(root(), &is_left_out)? {
         let text = fs::read(root().join(&file))?;
@@ -184,7 +184,7 @@ fn write_copy(copy: &Path, changed: &BTreeMap<String, String>) -> std::io::Resul
     Ok(())
 }
 
-/// All files below a directory, relative to it; `is_left_out` names what is not looked at in the directory itself.
+/// All files below a directory, relative to it, except entries of the directory itself for which `is_left_out` is true.
 fn files_below(directory: &Path, is_left_out: &dyn Fn(&str) -> bool) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut entries = vec![PathBuf::new()];

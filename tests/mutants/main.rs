@@ -1,8 +1,8 @@
-//! Rules that are broken on purpose, so that the model, the law, the scenarios and the chaos can show that they would notice.
+//! Rules that are broken on purpose, to show that the model, the law, the scenarios and the chaos notice it.
 //!
-//! What is shipped has no trace of them: the mutants are a [table](table::mutants) of edits, made in a copy of the sources
-//! below `target/`, never in the sources themselves. In the copy each is an alternative that an environment variable chooses,
-//! so that it is built once for all. `cargo test` shows only that each edit still fits the sources; this runs them all:
+//! The shipped sources contain no trace of them: the mutants are a [table](table::mutants) of edits that are made in a copy of the
+//! sources below `target/`. In the copy each is an alternative that an environment variable selects, so one build serves all. `cargo
+//! test` only checks that each edit still fits the sources; this runs them all:
 //!
 //! ```text
 //! cargo test --test mutants -- --ignored --nocapture

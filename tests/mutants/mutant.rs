@@ -1,37 +1,37 @@
-//! What a mutant is: the edits that break one rule, and what must notice it.
+//! A mutant: the edits that break one rule, and the tests that must notice it.
 
-/// One rule that is broken.
+/// A broken rule.
 pub(crate) struct Mutant {
     pub(crate) name: &'static str,
-    /// Which rule, and how.
+    /// Which rule it breaks, and how.
     pub(crate) breaks: &'static str,
     pub(crate) edits: &'static [Edit],
     /// Each of these must notice it.
     pub(crate) noticed_by: &'static [Notice],
 }
 
-/// What is changed in one file (see [`Change`](crate::schemata::Change) for `text`).
+/// A change in one file (see [`Change`](crate::schemata::Change) for `text`).
 pub(crate) struct Edit {
     pub(crate) file: &'static str,
     pub(crate) text: &'static str,
     pub(crate) replacement: &'static str,
 }
 
-/// What must notice a mutant.
+/// A test that must notice a mutant.
 #[derive(Clone, Copy)]
 pub(crate) enum Notice {
-    /// The chaos, within a minute of these faults.
+    /// The chaos test, within a minute of these faults.
     Chaos(&'static [&'static str]),
-    /// The comparison of the fold with the law, by random journals.
+    /// The comparison of the journal's fold with the law, on random journals.
     Law,
-    /// A test of the library on its embedded broker.
+    /// A test of the library with the embedded broker.
     Library(&'static str),
-    /// The search of this world finds two jobs at once, a job in a topic that nobody has judged, a release by a guard that has not
-    /// read all orders, or what must never become of a guard that is started late.
+    /// The search of this world finds a breach: two jobs at once, a job in a topic that was not judged, a release by a guard with unread
+    /// orders, or a wrong effect of a guard that started late.
     Model(&'static str),
-    /// A test of the node fails, and says this.
+    /// A test of the node fails with this message.
     Node(&'static str, &'static str),
-    /// A scenario goes otherwise.
+    /// A scenario differs from its text.
     Scenarios,
 }
 

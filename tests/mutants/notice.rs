@@ -1,4 +1,4 @@
-//! Whether each mutant is noticed by all that must notice it, and by nothing when no mutant is on.
+//! Runs each mutant with all tests that must notice it, and the tests without a mutant.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::thread;
 use crate::copy::{Built, VARIABLE, root};
 use crate::mutant::{Mutant, Notice};
 
-/// What the model says when it has found what a mutant must lead to.
+/// The model's messages when it has found the breach that a mutant must cause.
 const BREACHES: &[&str] = &[
     ": DeadlineMovedBack after ",
     ": KeptForgotten after ",
@@ -21,7 +21,7 @@ const BREACHES: &[&str] = &[
     ": UnstartedKilled after ",
 ];
 
-/// What the comparison with the law says of a difference.
+/// The messages of the comparison with the law.
 const DIFFERENCE: &[&str] = &[
     "the verdict on ",
     "what is known after ",
@@ -35,21 +35,22 @@ struct Trial<'a> {
     mutant: &'a Mutant,
     program: &'a Path,
     test: &'static str,
-    /// One of these is what it says then: a test that fails for another reason has noticed nothing.
+    /// The test must print one of these: a failure for another reason does not count.
     says: Vec<&'static str>,
 }
 
 const LAW: &str = "the_fold_is_the_law";
 
-/// What a test of the library says of a lease that is valid after its end, and of a task that was dropped and not awaited.
+/// The messages of the library's tests about a lease that is valid after its end, and about a task that was dropped without being
+/// awaited.
 const LEASE_BREACHES: &[&str] = &["valid after its end", "value: Lost {", "the callback has not run under the lease"];
 
 const SCENARIOS: &str = "every_scenario_has_its_recorded_outcome";
 
-/// What the scenarios say of a story that goes otherwise, or can't go on since what it tells of was never sent.
+/// The scenarios' messages when a story differs, or can't go on because an expected record was never sent.
 const OTHERWISE: &[&str] = &["\n  goes: ", " was not sent"];
 
-/// Runs the tests of the copy, with no mutant and with each; gives what is wrong.
+/// Runs the tests of the copy without a mutant and with each; returns the failures.
 pub(crate) fn by_tests(mutants: &[&Mutant], built: &Built) -> Vec<String> {
     let mut trials = Vec::new();
     for mutant in mutants {
@@ -83,7 +84,7 @@ pub(crate) fn by_tests(mutants: &[&Mutant], built: &Built) -> Vec<String> {
     wrong
 }
 
-/// The tests hold when no mutant is on, or they would notice anything.
+/// Without a mutant the tests must pass, or their failures would mean nothing.
 fn fails_without_mutant(program: &Path, tests: &BTreeSet<&str>) -> Option<String> {
     if tests.is_empty() {
         return None;
@@ -102,7 +103,7 @@ fn survives(trial: &Trial<'_>) -> Option<String> {
     verdict(is_success, &text, says).map(|wrong| format!("{} ({}): {test} {wrong}\n{text}", mutant.name, mutant.breaks))
 }
 
-/// What is wrong with a test that ended so with a mutant on.
+/// What is wrong with a test that ended so with an active mutant.
 fn verdict(is_success: bool, text: &str, says: &[&str]) -> Option<&'static str> {
     if is_success {
         Some("did not notice it")
@@ -123,7 +124,7 @@ fn outcome(output: std::io::Result<std::process::Output>) -> (bool, String) {
     }
 }
 
-/// Has the chaos run the copy's program, with no mutant and with each; gives what is wrong.
+/// Runs the chaos test with the copy's program, without a mutant and with each; returns the failures.
 pub(crate) fn by_chaos(mutants: &[&Mutant], built: &Built) -> Option<String> {
     let mut trials = Vec::new();
     for mutant in mutants {

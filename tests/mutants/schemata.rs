@@ -1,5 +1,5 @@
-//! All mutants of a file in one text, each an alternative that is chosen at run time: `if is_on(3) { .. } else { .. }`. So one
-//! build serves them all.
+//! All mutants of a file in one text, each as an alternative that is selected at run time: `if is_on(3) { .. } else { .. }`. So one build
+//! serves them all.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -8,24 +8,24 @@ use std::ops::Range;
 pub(crate) struct Change<'a> {
     /// The mutant's number.
     pub(crate) mutant: usize,
-    /// What stands there, once: an expression, or whole statements. With `‹` and `›` in it only what is between these is
-    /// replaced, and the rest says which of several such places is meant. How lines are broken and indented is no matter.
+    /// The original text, which must occur once: an expression, or whole statements. If it contains `‹` and `›`, only the part between
+    /// them is replaced, and the rest identifies the place. Line breaks and indentation are ignored.
     pub(crate) text: &'a str,
-    /// What the mutant does instead.
+    /// The mutant's text in place of it.
     pub(crate) replacement: &'a str,
 }
 
-/// `source` with all changes in it. `is_on` is the path of the function that says whether a mutant is on.
+/// `source` with all changes in it. `is_on` is the path of the function that tells whether a mutant is active.
 ///
 /// # Errors
 ///
-/// A text that is not found exactly once, or changes that overlap without one being inside the other.
+/// A text is not found exactly once, or changes overlap without one containing the other.
 pub(crate) fn with_alternatives(source: &str, changes: &[Change<'_>], is_on: &str) -> Result<String, String> {
     let mut places = Vec::new();
     for change in changes {
         places.push(Place { range: find(source, change.text)?, change });
     }
-    // The outer before the inner.
+    // The outer change before the inner.
     places.sort_by_key(|place| (place.range.start, usize::MAX - place.range.end));
     render(source, 0..source.len(), &places, is_on)
 }
@@ -64,7 +64,7 @@ fn render(source: &str, within: Range<usize>, places: &[Place<'_>], is_on: &str)
     Ok(text)
 }
 
-/// Where in `source` the part of `text` stands that is replaced.
+/// The range in `source` of the part of `text` that is replaced.
 fn find(source: &str, text: &str) -> Result<Range<usize>, String> {
     let (before, rest) = text.split_once('‹').unwrap_or(("", text));
     let (replaced, after) = rest.split_once('›').unwrap_or((rest, ""));
@@ -84,7 +84,7 @@ fn find(source: &str, text: &str) -> Result<Range<usize>, String> {
     Ok(positions[first]..positions[last] + 1)
 }
 
-/// The text without white space, and where each of its bytes stood.
+/// The text without white space, and the original position of each of its bytes.
 fn squeeze(source: &str) -> (String, Vec<usize>) {
     let mut positions = Vec::new();
     let mut squeezed = String::new();

@@ -1,7 +1,8 @@
-//! The mutants: each breaks one rule of the protocol, or of what carries it out. Those of this table are ways to two jobs at once;
-//! those of [`awaited_guard`] are about guards that are started late, those of [`guard_watch`] about guards that do not answer; those of
-//! [`behaviour`] have the wrong candidate lead, or a job start at the wrong time; after those of [`stalls`] nobody leads; those of [`once`] have a key's job run again, those of
-//! [`schedule`] a window's, or not at all; those of [`overlap`] have a third job run, or two for too long.
+//! The mutants: each breaks one rule of the protocol, or of the code that carries it out. Those in this file lead to two jobs at once.
+//! [`awaited_guard`] has those about guards that start late, and [`guard_watch`] those about guards that do not answer. With those of
+//! [`behaviour`] the wrong candidate leads or a job starts at the wrong time, and after those of [`stalls`] there is no leader. With
+//! those of [`once`] a key's job runs again, with those of [`schedule`] a window's runs again or not at all, and with those of
+//! [`overlap`] a third job runs, or two run for too long.
 
 use crate::mutant::Notice::{Chaos, Law, Model, Scenarios};
 use crate::mutant::{Edit, Mutant, edit};
@@ -16,7 +17,7 @@ mod roles;
 mod schedule;
 mod stalls;
 
-/// All of them.
+/// All mutants.
 pub(crate) fn mutants() -> impl Iterator<Item = &'static Mutant> {
     let keyed = once::MUTANTS.iter().chain(schedule::MUTANTS);
     let of_claims = overlap::MUTANTS.iter().chain(roles::MUTANTS);
@@ -52,12 +53,12 @@ const RUNNING: &str = "crates/neli-proto/src/supervisor/running.rs";
 const STOPPING: &str = "crates/neli-proto/src/supervisor/stopping.rs";
 const SUPERVISOR: &str = "crates/neli-proto/src/supervisor.rs";
 
-/// The supervisor takes a job for gone: then nobody else is told to kill it.
+/// The supervisor believes that a job is gone, and so does not order the guard to kill it.
 const GUARD_GETS_NO_END: Edit = edit(RUNNING, "self.order(Order::Over { term: end.term() });", "");
 
-/// A minute of faults shows some of the program's mutants to the chaos. For the rest the model is the proof: most take histories
-/// that are cut, or longer than a reading, at the right moment; and what a supervisor takes for done too early the guard
-/// kills as soon as it hears of the release, or of the supervisor's end.
+/// A minute of chaos shows only some of the program's mutants. For the rest the model is the proof: most need a history that is truncated
+/// at the right moment, or that is longer than a reading. And if a supervisor believes too early that a job is gone, the guard kills the
+/// job as soon as it learns of the release or of the supervisor's end.
 const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AcknowledgedClaimTaken",

@@ -52,7 +52,7 @@ static void say(uint64_t at, const char *event, long detail) {
 
 static void on_signal(int number) { caught[number] = 1; }
 
-/* Tells and answers what was caught since last time; true when it asks us to stop. */
+/* Writes a line for each signal received since the last call; returns true if one of them asks the process to stop. */
 static int told_to_stop(void) {
     int stop = 0;
     for (int number = 1; number <= 64; number++) {
@@ -64,7 +64,7 @@ static int told_to_stop(void) {
     return stop && !ignore_stop;
 }
 
-/* Beats until told to stop, until its own end, or until a limit that lets no forgotten witness live on for ever. */
+/* Beats until it is asked to stop, until its set end, or until a time limit, so that no forgotten witness lives on for ever. */
 static _Noreturn void beat(void) {
     uint64_t started = now(), ends = UINT64_MAX, limit = started + (uint64_t)limit_ms * 1000000u;
     if (end_ms >= 0) ends = started + (uint64_t)end_ms * 1000000u;
@@ -80,7 +80,7 @@ static _Noreturn void beat(void) {
     _exit((int)status);
 }
 
-/* A process that forks and leaves its child to go on, for ever: its pid is a new one every millisecond. */
+/* A process that forks every millisecond and lets the child continue, for ever: so its pid changes every millisecond. */
 static _Noreturn void run(void) {
     uint64_t limit = now() + (uint64_t)limit_ms * 1000000u;
     while (now() < limit) {
@@ -93,14 +93,14 @@ static _Noreturn void run(void) {
     _exit(0);
 }
 
-/* A process whose children take memory until they are killed for it, and then has others, for ever: at a limit it stays at it. */
+/* A process whose children allocate memory until the kernel kills them, and are then replaced, for ever: this keeps a control group at its memory limit. */
 static _Noreturn void leak(void) {
     uint64_t limit = now() + (uint64_t)limit_ms * 1000000u;
     while (now() < limit) {
         say(now(), "beat", 0);
         for (int i = 0; i < 8; i++) {
             if (fork() != 0) continue;
-            /* Whoever is to be killed for the lack of memory, it is this one, and neither half of neli-run. */
+            /* The kernel must choose this process at a lack of memory, and neither process of neli-run. */
             is_leaking = 1;
             int score = open("/proc/self/oom_score_adj", O_WRONLY);
             if (score < 0 || write(score, "1000", 4) != 4) _exit(94);
@@ -111,7 +111,7 @@ static _Noreturn void leak(void) {
                 say(now(), "beat", 0);
             }
         }
-        /* Those that could be made are waited for; where there was none, a little. */
+        /* Waits for the children that could be created; if there was none, waits a moment. */
         while (wait(NULL) > 0) {}
         struct timespec pause = {0, 1000000};
         nanosleep(&pause, NULL);
@@ -119,7 +119,7 @@ static _Noreturn void leak(void) {
     _exit(0);
 }
 
-/* Makes a process of the kind that `--kind` names; it comes back in the parent alone. */
+/* Creates a process of the kind that the option names; returns only in the parent. */
 static void make(const char *kind) {
     if (fork() != 0) return;
     role = kind;

@@ -1,7 +1,7 @@
-//! `--priority` and `--preempt`: the lead goes up to whoever has the highest priority, and stays there.
+//! `--priority` and `--preempt`: the lead moves to a candidate with the highest priority, and stays there.
 //!
-//! Candidates of equal and different priorities come and go for days of a time that is only counted; whatever one of them sends, all
-//! read a millisecond later. A lead changes hands only when somebody has come or gone, and a few times at most for each of these.
+//! Candidates with equal and different priorities join and leave over days of simulated time; each record is read by all a millisecond
+//! after its sending. The lead moves only after a join or a leave, and at most a few times for each.
 
 use std::time::Duration;
 
@@ -24,12 +24,12 @@ const LEASE: Duration = Duration::from_secs(20);
 const PREEMPT_AFTER: Duration = Duration::from_secs(60);
 const WAY: Duration = Duration::from_millis(1);
 
-/// A candidate of some priority, and what it holds.
+/// A candidate with its priority and state.
 struct Member {
     candidate: Candidate,
     priority: u16,
     grant: Option<Grant>,
-    /// It is to stop: it is gone when it departs.
+    /// It was stopped, and is removed when it departs.
     departed: bool,
 }
 
@@ -38,9 +38,9 @@ struct World {
     elector: Elector,
     members: Vec<Member>,
     log: Vec<Record>,
-    /// Everybody has read so much of it.
+    /// How many records of the log everybody has read.
     read: usize,
-    /// Who has led, by priority, in this order.
+    /// The priorities of the leaders so far, in order.
     leads: Vec<u16>,
     begun: u64,
 }
@@ -80,7 +80,7 @@ impl World {
         self.settle();
     }
 
-    /// Everything that is sent is read, until nothing more is sent.
+    /// Delivers every record until no more are sent.
     fn settle(&mut self) {
         loop {
             for index in 0..self.members.len() {
@@ -174,7 +174,7 @@ fn read_event(offset: i64, record: &Record) -> Event {
 
 const ELECTORS: [Elector; 2] = [Elector::Log, Elector::Group(Patience::For(Duration::from_millis(500)))];
 
-/// Many candidates, equal and different priorities, joins and leaves.
+/// Many candidates with equal and different priorities that join and leave.
 #[test]
 fn the_lead_goes_up_and_stays() {
     for (elector, seed) in ELECTORS.into_iter().flat_map(|elector| (0..3).map(move |seed| (elector, seed))) {
@@ -191,12 +191,12 @@ fn the_lead_goes_up_and_stays() {
                 world.leave(index);
             }
             let before = world.leads.len();
-            // Who has just been led is known by its hello, 30 s later at most; then it is stood by under it.
+            // A new leader's priority is known by its hello, at most 30 s later; then a standby may act on it.
             world.pass(PREEMPT_AFTER * 3);
             let leads = &world.leads[before.saturating_sub(1)..];
             assert_eq!(world.leads.last().copied(), world.highest(), "{elector:?} {seed} {change}: {leads:?}");
             assert!(world.leads.len() <= before + 2, "{elector:?} {seed} {change}: {leads:?}");
-            // From then on nothing changes hands.
+            // From now on the lead does not move.
             let settled = world.leads.len();
             world.pass(PREEMPT_AFTER * 10);
             assert_eq!(world.leads.len(), settled, "{elector:?} {seed} {change}: {:?}", world.leads);
@@ -204,7 +204,7 @@ fn the_lead_goes_up_and_stays() {
     }
 }
 
-/// Among those of one priority nobody is asked, however many preempt.
+/// Among equal priorities nobody is asked to resign, however many candidates have `--preempt`.
 #[test]
 fn equals_leave_each_other_alone() {
     for elector in ELECTORS {
@@ -218,7 +218,7 @@ fn equals_leave_each_other_alone() {
     }
 }
 
-/// Without `--preempt` a higher priority waits for a vacancy, and has it then.
+/// Without `--preempt` a candidate with a higher priority waits for a vacancy, and leads then.
 #[test]
 fn without_preempt_a_higher_priority_waits_for_a_vacancy() {
     for elector in ELECTORS {

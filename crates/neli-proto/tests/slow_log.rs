@@ -1,8 +1,8 @@
-//! Where the log answers slowly, somebody leads all the same: candidates whose claims void each other get out of step.
+//! A leader is elected even if the log is slow: candidates whose claims void each other get out of step.
 //!
-//! A handful of candidates, a log, and a time that is only counted: each record takes its way there and back. A claim is void
-//! when another record of the election comes in between its writer's last look and itself, so while a stranger writes nonsense
-//! all of them claim in vain; what is put to the proof is how long they go on voiding each other when the stranger has ended.
+//! A few candidates, a log, and a simulated time: each record needs half a round trip each way. A claim is void if another record of the
+//! election comes between its writer's last read and the claim, so while undecodable records keep coming all claims are void. The test
+//! shows how long the candidates keep voiding each other's claims after these records have stopped.
 
 #![expect(clippy::expect_used, reason = "a test")]
 
@@ -24,26 +24,26 @@ mod records;
 
 const LEASE: Duration = Duration::from_secs(20);
 
-/// For so many ways there and back a stranger writes what makes no sense.
+/// For this many round trips another client writes undecodable records.
 const STRANGER_WRITES: u32 = 20;
 
 const fn hello_of(member: MemberId) -> Hello {
     Hello { member, group_member: None, name: None, priority: 0, overlaps: false, leaves: false }
 }
 
-/// What is on its way, to whom it goes, and when it was put there: what comes first goes first.
+/// A message under way, its destination, and its arrival time, by which they are ordered.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 struct Due(Reverse<Time>, Reverse<u64>);
 
-/// What happens when something has come to where it goes.
+/// What happens on arrival.
 enum Arrival {
-    /// At a candidate.
+    /// An event at a candidate.
     At(usize, Event),
-    /// At the log: a candidate's record, or nonsense.
+    /// At the log: a candidate's record, or an undecodable one.
     Appended(Option<Record>),
-    /// A question, where the log ends.
+    /// A question for the log's end.
     Asked(usize, Time),
-    /// Whatever is due by then.
+    /// A timeout of a candidate.
     Timeout(usize, u64),
 }
 
@@ -57,7 +57,7 @@ struct World {
     agenda: BinaryHeap<Due>,
     arrivals: std::collections::BTreeMap<u64, Arrival>,
     led: Option<Time>,
-    /// The alarm of each candidate that counts: the one set last.
+    /// The number of each candidate's valid timeout: the last one that was set.
     alarms: Vec<u64>,
 }
 
@@ -114,7 +114,7 @@ impl World {
         self.arrivals.insert(self.count, arrival);
     }
 
-    /// A way takes up to a tenth longer than it has to.
+    /// The time of one way, up to a tenth longer than the minimum.
     fn way(&mut self) -> Duration {
         self.way + self.random.up_to(self.way / 10)
     }
@@ -155,7 +155,7 @@ impl World {
         }
     }
 
-    /// A record as a reader is told of it.
+    /// The event for a record that is read.
     fn read_event(&self, offset: usize) -> Event {
         let record = self.log[offset].clone();
         let offset = i64::try_from(offset).expect("a few");
@@ -202,14 +202,14 @@ impl World {
     }
 }
 
-/// The records of a leader that is none of the candidates.
+/// The records of a leader that is not one of the candidates.
 fn of_leader(seq: u64, body: Body) -> Record {
     Record { member: Some(MemberId::from("leader")), name: Some("leader".into()), seq: Some(seq), body }
 }
 
-/// How long it takes from a release to the first lead, where every candidate is known to every other. Within three ways there
-/// and back six more records reach the log: the release again, since it was sent again before it was known to have arrived,
-/// claims of somebody who had not read it, and what makes no sense.
+/// The time from a release to the first lead, when the candidates know each other. Within three round trips six more records reach the
+/// log: the release again, since it was sent again before its acknowledgement, claims of candidates that had not read it, and undecodable
+/// records.
 fn takes_after_release(candidates: usize, lease: Duration, round_trip: Duration, seed: u64) -> Duration {
     let lease_ms = u64::try_from(lease.as_millis()).expect("seconds");
     let claim = of_leader(1, Body::Claim { after: -1, lease_ms, overlap: None });
@@ -243,7 +243,7 @@ fn takes_after_release(candidates: usize, lease: Duration, round_trip: Duration,
     world.now.since(end)
 }
 
-/// How long it takes from the stranger's last word to the first lead.
+/// The time from the last undecodable record to the first lead.
 fn takes(candidates: usize, round_trip: Duration, seed: u64) -> Duration {
     let mut world = World::new(candidates, round_trip, seed);
     let end = world.now + round_trip * STRANGER_WRITES;
@@ -271,7 +271,7 @@ fn claims_that_void_each_other_get_out_of_step() {
     }
 }
 
-/// A crowd needs more room than a handful: the spread grows with it.
+/// Many candidates need a larger range of delays than a few: the range grows with their number.
 #[test]
 fn a_crowd_gets_out_of_step_too() {
     for candidates in [10, 40, 100, 200] {
@@ -285,7 +285,7 @@ fn a_crowd_gets_out_of_step_too() {
     }
 }
 
-/// A round trip for each of the crowd may be longer than a lease: a claim that comes late costs time, and nothing else.
+/// A round trip for each of the candidates may be longer than a lease: a claim that comes late only costs time.
 #[test]
 fn a_crowd_gets_out_of_step_with_a_short_lease_too() {
     for (candidates, lease, round_trip) in [(40, 300, 20), (40, 1_000, 100), (100, 2_000, 100), (200, 5_000, 100)] {
@@ -296,10 +296,10 @@ fn a_crowd_gets_out_of_step_with_a_short_lease_too() {
     }
 }
 
-/// Who claims a vacancy at once, though each of so many sees it at the same moment.
+/// How many candidates claim a vacancy at once, although each of them sees it at the same moment.
 #[test]
 fn of_a_crowd_some_fifteen_claim_and_the_first_does_so_at_once() {
-    /// From a claim to the others' reading of it.
+    /// The time from a claim until the others read it.
     const ECHO: Duration = Duration::from_micros(1_500);
     const VACANCIES: u32 = 200;
 

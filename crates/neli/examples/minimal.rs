@@ -4,7 +4,7 @@
 //! cargo run -p neli-election --example minimal -- kafka-1:9092,kafka-2:9092
 //! ```
 //!
-//! Without an argument it is alone, on a broker of its own.
+//! Without an argument it uses its own embedded broker, and is the only candidate.
 
 #![expect(clippy::print_stdout, reason = "it shows what it does")]
 
@@ -25,14 +25,14 @@ async fn main() -> Result<(), Error> {
     election.serve(work).await
 }
 
-/// What only one machine may do at a time.
+/// The work that only one machine may do at a time.
 async fn work(lease: Lease) {
     let mut times = tokio::time::interval(Duration::from_secs(1));
     loop {
         tokio::select! {
             reason = lease.ending() => return println!("stopping in order: {reason}"),
             _ = times.tick() => {
-                // Before each effect.
+                // Checked before each effect.
                 if lease.is_valid() {
                     println!("working, with the fencing token {}", lease.token());
                 }

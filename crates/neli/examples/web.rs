@@ -1,4 +1,4 @@
-//! A web service of many instances, of which one takes the writes: the others send writers to it.
+//! A web service with many instances, one of which accepts writes: the others redirect writers to it.
 //!
 //! ```sh
 //! cargo run -p neli-election --example web -- kafka-1:9092,kafka-2:9092 127.0.0.1:8001
@@ -6,8 +6,8 @@
 //! curl -L -X POST http://127.0.0.1:8002/add
 //! ```
 //!
-//! Each candidate is called by its address: who leads is then where writers go. Every instance answers `GET`; a `POST` is answered by
-//! the leader, and by the others with `307` and the leader's address, or with `503` while nobody leads.
+//! Each candidate's name is its address, so the leader's name tells where writes go. Every instance answers `GET`; a `POST` is answered
+//! by the leader, and by the others with `307` and the leader's address, or with `503` if there is no leader.
 
 #![expect(clippy::print_stdout, reason = "it shows what it does")]
 
@@ -21,12 +21,12 @@ use neli::{Builder, Election, Leader, Leadership, Lease};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What an instance knows.
+/// The state of an instance.
 struct Service {
     election: Election,
-    /// The lease of this instance's lead, the last one.
+    /// The lease of this instance's last lead.
     lease: Mutex<Option<Lease>>,
-    /// The store: each instance's own, in this example.
+    /// The data; in this example each instance has its own.
     sum: AtomicU64,
 }
 
@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     run(Election::builder("web").brokers(brokers).name(&address), &listener).await
 }
 
-/// One instance, until it can't go on.
+/// Runs one instance until it fails.
 pub(crate) async fn run(candidate: Builder, listener: &TcpListener) -> Result<(), Box<dyn Error>> {
     let election = candidate.join().await?;
     let service = Arc::new(Service { election, lease: Mutex::default(), sum: AtomicU64::new(0) });
@@ -50,12 +50,12 @@ pub(crate) async fn run(candidate: Builder, listener: &TcpListener) -> Result<()
     }
 }
 
-/// Leads whenever this instance may: the lease is there for those that answer requests.
+/// Leads whenever this instance is elected, and keeps the lease for the request handlers.
 async fn lead(service: &Service) -> Result<(), neli::Error> {
     let lead = |lease: Lease| async move {
         println!("taking the writes, in term {}", lease.token());
         *service.lease.lock().unwrap_or_else(PoisonError::into_inner) = Some(lease.clone());
-        // The writes that are under way run under the lease, too, and are awaited before it is released.
+        // Writes in progress also hold the lease, and are awaited before the release.
         lease.ending().await;
     };
     service.election.serve(lead).await
@@ -88,7 +88,7 @@ async fn answer(service: Arc<Service>, stream: TcpStream) -> io::Result<()> {
     stream.write_all(answer.as_bytes()).await
 }
 
-/// A write: made here under the lease, and sent to the leader otherwise.
+/// Handles a write: performs it under the lease, or redirects to the leader.
 async fn write(service: &Service, path: &str) -> String {
     let lease = service.lease.lock().unwrap_or_else(PoisonError::into_inner).clone();
     if let Some(lease) = lease
@@ -97,7 +97,7 @@ async fn write(service: &Service, path: &str) -> String {
         return ok(&sum.to_string());
     }
     match service.election.leadership() {
-        // One whose lease still runs, as far as is known here.
+        // A leader whose lease still runs, as far as this instance knows.
         Leadership::Led(Leader { is_self: false, name: Some(leader), .. }) => {
             format!("HTTP/1.1 307 Temporary Redirect\r\nlocation: http://{leader}{path}\r\ncontent-length: 0\r\n\r\n")
         }
@@ -107,9 +107,9 @@ async fn write(service: &Service, path: &str) -> String {
     }
 }
 
-/// The effect. A store elsewhere would be awaited here: the lead is not released before that has ended.
+/// The effect. A remote store would be awaited here: the term is not released before that has ended.
 fn add(service: &Service, lease: &Lease) -> Option<u64> {
-    // Asked at the effect. A store that others write to would be given the token as well.
+    // Checked immediately before the effect. A store that others write to would also get the fencing token.
     lease.is_valid().then(|| service.sum.fetch_add(1, Ordering::Relaxed) + 1)
 }
 

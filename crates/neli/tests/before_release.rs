@@ -1,4 +1,4 @@
-//! The callback of [`neli::Builder::before_release`]: when it runs, where, and what its faults do.
+//! The callback of [`neli::Builder::before_release`]: when and where it runs, and what its failures cause.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -10,14 +10,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
 
 const LEASE: Duration = Duration::from_millis(600);
-/// No test comes near it.
+/// Longer than any test.
 const LONG: Duration = Duration::from_secs(60);
 
 fn candidate(broker: &EmbeddedBroker) -> Builder {
     Election::builder("billing").embedded(broker).lease(LEASE).elector(Elector::Log)
 }
 
-/// What the callback was given: whether the lease was valid, and why the lead ends.
+/// The calls of the callback: whether the lease was valid, and why the lead ends.
 type Calls = UnboundedReceiver<(bool, Reason)>;
 
 fn noting_calls(builder: Builder) -> (Builder, Calls) {
@@ -29,14 +29,15 @@ fn noting_calls(builder: Builder) -> (Builder, Calls) {
     (builder, calls)
 }
 
-/// The election's own thread has no runtime: a callback that spawns before its future is polled panicked there.
+/// The election's own thread has no runtime, so the callback must not be called there: a callback that spawns before its future is polled
+/// would panic.
 #[tokio::test(flavor = "current_thread")]
 async fn the_callback_itself_runs_in_the_runtime_of_join() {
     let broker = EmbeddedBroker::start().unwrap();
     let (call, mut calls) = unbounded_channel();
     let builder = candidate(&broker).before_release(LONG, move |_, reason| {
         let call = call.clone();
-        // Spawned by the closure, and not by its future.
+        // Spawned by the closure, not by its future.
         let spawned = tokio::spawn(async move { call.send(reason).unwrap() });
         async move { spawned.await.unwrap() }
     });
@@ -46,7 +47,7 @@ async fn the_callback_itself_runs_in_the_runtime_of_join() {
     assert!(election.lead().await.unwrap().lease().is_valid(), "the election goes on");
 }
 
-/// The lead is released all the same, and the candidate stands on.
+/// The lead is released all the same, and the candidate stands by again.
 #[tokio::test(flavor = "current_thread")]
 async fn a_callback_that_panics_costs_the_election_nothing() {
     let broker = EmbeddedBroker::start().unwrap();
@@ -73,7 +74,7 @@ async fn a_callback_that_panics_costs_the_election_nothing() {
     assert!(election.lead().await.unwrap().lease().is_valid());
 }
 
-/// The callback has a time of its own: what the task takes of the stop timeout is not the callback's.
+/// The callback has its own time limit: the stop timeout that the task uses does not shorten it.
 #[tokio::test(flavor = "current_thread")]
 async fn it_runs_after_a_task_that_is_dropped_at_the_stop_timeout() {
     for stop_timeout in [Duration::ZERO, Duration::from_millis(50)] {
@@ -96,7 +97,7 @@ async fn it_runs_after_a_task_that_is_dropped_at_the_stop_timeout() {
     }
 }
 
-/// Nothing was done, but the callback is called before each release.
+/// No task ran, but the callback is called before each release.
 #[tokio::test(flavor = "current_thread")]
 async fn it_runs_where_no_task_runs() {
     let broker = EmbeddedBroker::start().unwrap();
@@ -108,7 +109,7 @@ async fn it_runs_where_no_task_runs() {
     drop(lead);
 }
 
-/// One that takes too long is dropped, and the lead is released.
+/// A callback that takes too long is dropped, and the lead is released.
 #[tokio::test(flavor = "current_thread")]
 async fn it_is_dropped_at_the_end_of_its_time() {
     let broker = EmbeddedBroker::start().unwrap();

@@ -1,4 +1,4 @@
-//! Followers, on the library's own embedded broker.
+//! Followers with the library's embedded broker.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -12,7 +12,7 @@ fn candidate(broker: &EmbeddedBroker) -> Builder {
     Election::builder("billing").embedded(broker).lease(LEASE).elector(Elector::Log)
 }
 
-/// Follows until something is so, and gives what `pick` makes of it.
+/// Follows until `pick` returns a value.
 async fn until<T>(follower: &mut Follower, pick: impl Fn(&Leadership) -> Option<T>) -> T {
     loop {
         if let Some(found) = pick(&follower.leadership()) {
@@ -34,7 +34,7 @@ fn vacant(leadership: &Leadership) -> Option<()> {
     (*leadership == Leadership::Vacant).then_some(())
 }
 
-/// It is there before the first candidate is, and says what it waits for.
+/// A follower that is started before the first candidate reports what it waits for.
 #[tokio::test(flavor = "current_thread")]
 async fn a_topic_that_is_missing_is_waited_for() {
     let broker = EmbeddedBroker::start().unwrap();
@@ -46,7 +46,7 @@ async fn a_topic_that_is_missing_is_waited_for() {
     let leader = until(&mut follower, led).await;
     assert_eq!((leader.name.as_deref(), leader.term), (Some("web1"), lead.lease().token()));
     assert!(leader.since.is_some());
-    // A candidate knows as much.
+    // A candidate knows the same.
     assert_eq!(led(&election.leadership()).map(|leader| (leader.term, leader.is_self)), Some((leader.term, true)));
     let standby = candidate(&broker).name("web2").join().await.unwrap();
     let seen = led(&standby.leadership()).unwrap();
@@ -57,7 +57,7 @@ async fn a_topic_that_is_missing_is_waited_for() {
     drop(lead);
 }
 
-/// That nobody leads is told from what is not known.
+/// "No leader" is different from "not known yet".
 #[tokio::test(flavor = "current_thread")]
 async fn an_unreachable_broker_is_reported() {
     // Nothing listens there.
@@ -67,7 +67,7 @@ async fn an_unreachable_broker_is_reported() {
     assert!(message.contains("127.0.0.1:9"), "{message}");
 }
 
-/// Each role's leader, though several share a partition.
+/// Each role's leader is known, although several roles share a partition.
 #[tokio::test(flavor = "current_thread")]
 async fn the_leader_of_each_role_is_followed() {
     let broker = EmbeddedBroker::start().unwrap();
@@ -87,7 +87,7 @@ async fn the_leader_of_each_role_is_followed() {
     let mut follower = followers.get("1").unwrap().clone();
     until(&mut follower, vacant).await;
     assert_eq!(followers.iter().filter(|(_, follower)| follower.leader().is_some()).count(), 2);
-    // What was read of the others does not keep it from its next leader.
+    // The records of the other roles do not hide its next leader.
     let next = resigned.lead().await.unwrap();
     assert_eq!(until(&mut follower, led).await.term, next.lease().token());
     roles.leave().await;

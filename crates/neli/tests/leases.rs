@@ -1,4 +1,4 @@
-//! Leases of the library, on its own embedded broker. The mutants of the library are noticed here.
+//! Leases of the library, with its embedded broker. The mutants of the library are noticed here.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -14,7 +14,7 @@ const LEASE: Duration = Duration::from_millis(600);
 /// A lease that a busy machine, which stalls for more than half a second, does not let end.
 const LONG_LEASE: Duration = Duration::from_secs(2);
 
-/// A lead lasts longer than a lease, and the next candidate has it when it ends.
+/// A lead lasts longer than a lease, and the next candidate leads when it ends.
 #[tokio::test(flavor = "current_thread")]
 async fn a_lead_is_kept_by_heartbeats() {
     let broker = EmbeddedBroker::start().unwrap();
@@ -37,7 +37,7 @@ async fn a_lead_is_kept_by_heartbeats() {
     assert!(other.lead().await.unwrap().lease().token() > term);
 }
 
-/// Nobody else leads before a task has ended that runs when its lead is to be given up.
+/// No other candidate leads before a task has ended that was running when its lead was to be given up.
 #[tokio::test(flavor = "current_thread")]
 async fn a_task_that_runs_is_awaited() {
     let broker = EmbeddedBroker::start().unwrap();
@@ -48,7 +48,7 @@ async fn a_task_that_runs_is_awaited() {
     let task = lead.run(async |lease| {
         begun.send(()).unwrap();
         lease.ending().await;
-        // Longer than any release takes; a lease is held meanwhile.
+        // Longer than any release takes; the lease is kept meanwhile.
         let other = second.lead_within(2 * LEASE).await.unwrap();
         assert!(other.is_none(), "led while a task of the lead before ran");
         assert!(lease.is_valid());
@@ -62,7 +62,7 @@ async fn a_task_that_runs_is_awaited() {
     assert!(second.lead().await.unwrap().lease().is_valid());
 }
 
-/// A task that does not end is dropped at the stop timeout; the lease goes on for what is done before the release.
+/// A task that does not end is dropped at the stop timeout; the lease continues for what is done before the release.
 #[tokio::test(flavor = "current_thread")]
 async fn the_callback_runs_under_the_lease_when_tasks_were_dropped() {
     let broker = EmbeddedBroker::start().unwrap();
@@ -88,7 +88,7 @@ async fn the_callback_runs_under_the_lease_when_tasks_were_dropped() {
     assert_eq!(calls.recv().await, Some(true), "the callback has not run under the lease");
 }
 
-/// A task that blocks can't be dropped; but its lease is over at the stop timeout, whatever heartbeats come back.
+/// A task that blocks can't be dropped; but its lease is over at the stop timeout, even if heartbeats are still read back.
 #[test]
 fn a_lease_that_is_over_is_not_taken_up_again() {
     let broker = EmbeddedBroker::start().unwrap();
@@ -132,7 +132,8 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// A task that nobody polls can't see that it is to end: it is neither taken for ended nor released. One that is spawned ends by itself.
+/// A task that is not polled can't notice that it is to end: it does not count as ended, and nothing is released. A spawned one ends by
+/// itself.
 #[tokio::test(flavor = "current_thread")]
 async fn a_task_that_is_not_polled_is_not_taken_for_ended() {
     let broker = EmbeddedBroker::start().unwrap();
@@ -164,7 +165,7 @@ async fn a_task_that_is_not_polled_is_not_taken_for_ended() {
     assert_eq!(task.await.unwrap().unwrap(), neli::Reason::Left);
 }
 
-/// What is dropped stands no more, whether somebody has waited for it or not.
+/// A dropped handle ends the candidacy, whether somebody awaits it or not.
 #[tokio::test(flavor = "current_thread")]
 async fn elections_end() {
     let broker = EmbeddedBroker::start().unwrap();
@@ -182,7 +183,7 @@ async fn elections_end() {
     assert_eq!(clone.lead().await.unwrap_err(), Error::Left);
 }
 
-/// Leads and their tasks may be sent to other threads.
+/// Leads and their tasks are `Send`.
 #[test]
 fn futures_that_wait_are_send() {
     fn is_send<T: Send>(_: T) {}

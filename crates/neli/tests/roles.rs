@@ -1,4 +1,4 @@
-//! Many roles in one process, on the library's own embedded broker.
+//! Many roles in one process, with the library's embedded broker.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -16,14 +16,14 @@ fn builder(broker: &EmbeddedBroker, elector: Elector) -> Builder {
     Election::builder("billing").embedded(broker).elector(elector).lease(LEASE)
 }
 
-/// By role, who began to lead it and by which lease.
+/// For each role, the processes that began to lead it, with their leases.
 type ByRole = BTreeMap<String, Vec<(&'static str, Lease)>>;
 
 #[derive(Clone, Default)]
 struct Leads(Arc<Mutex<ByRole>>);
 
 impl Leads {
-    /// Has a process lead whichever roles it wins.
+    /// Lets a process lead every role that it wins.
     fn follow(&self, process: &'static str, roles: &Roles) {
         for (role, election) in roles.iter() {
             let (role, election, leads) = (role.to_owned(), election.clone(), self.clone());
@@ -79,7 +79,7 @@ async fn share_and_take_over(elector: Elector) {
             break reason;
         }
     };
-    // The group takes some of them.
+    // The group revokes some of them.
     assert!(reason == Reason::Spread || elector == Elector::Group && reason == Reason::Revoked, "{reason:?}");
     let of_second = leads.of("second");
     let election = second.get(&of_second[0]).unwrap();
@@ -101,7 +101,7 @@ async fn two_processes_share_the_roles_with_the_group() {
     share_and_take_over(Elector::Group).await;
 }
 
-/// A role whose handles are dropped is stood for no more, and the others are.
+/// A role whose handles are dropped is given up, and the others are kept.
 #[tokio::test(flavor = "current_thread")]
 async fn one_role_is_left_and_the_others_go_on() {
     let broker = EmbeddedBroker::start().unwrap();
@@ -154,12 +154,12 @@ async fn a_process_that_maps_a_role_elsewhere_is_refused() {
     );
 }
 
-/// Of whichever role the process wins next it is given the lead, and its events come with their role.
+/// `Roles::lead` returns the lead of the next role that the process wins, and events contain their role.
 #[tokio::test(flavor = "current_thread")]
 async fn the_next_role_that_is_led_and_the_events_of_all() {
     const COUNT: u32 = 300;
     let broker = EmbeddedBroker::start().unwrap();
-    // More than the channels that tokio lets a task poll in one go.
+    // More channels than tokio lets a task poll without yielding.
     let roles = builder(&broker, Elector::Log).roles(COUNT).join().await.unwrap();
     let mut events = roles.events();
     let mut leads = BTreeMap::new();
@@ -183,7 +183,7 @@ async fn the_next_role_that_is_led_and_the_events_of_all() {
     while events.next().await.is_some() {}
 }
 
-/// Events are a stream, for combinators and for whatever else takes one.
+/// Events are a `Stream`, for use with combinators.
 #[tokio::test(flavor = "current_thread")]
 async fn events_are_streams() {
     fn is_stream<T>(_: &impl futures_core::Stream<Item = T>) {}

@@ -1,5 +1,5 @@
-//! Ways to work as the leader: a loop that awaits its task, a loop that drops it, tasks beside each other, and a lead that is given up from
-//! within.
+//! Ways to work as the leader: a loop that awaits its task, a loop that drops it, concurrent tasks, and a task that gives the lead up
+//! itself.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -16,7 +16,7 @@ fn candidate(broker: &EmbeddedBroker) -> Builder {
     Election::builder("billing").embedded(broker).lease(LEASE).elector(Elector::Log)
 }
 
-/// Each lead's task is awaited before the release; then the next lead is waited for, until the candidate has left.
+/// Each lead's task is awaited before the release; then the next lead is awaited, until the candidate has left.
 #[tokio::test(flavor = "current_thread")]
 async fn serving_goes_on_from_lead_to_lead() {
     let broker = EmbeddedBroker::start().unwrap();
@@ -36,7 +36,7 @@ async fn serving_goes_on_from_lead_to_lead() {
         let lead_of_first = election.leader().unwrap();
         assert_eq!(lead_of_first.term, first);
         let other = candidate(&broker).join().await.unwrap();
-        // An operator, or the group, would do so.
+        // An operator or the group could cause the same.
         election.clone().leave().await;
         assert_eq!(receiver.recv().await, Some((first, Some(Reason::Left))));
         assert!(other.lead().await.unwrap().lease().token() > first);
@@ -45,7 +45,7 @@ async fn serving_goes_on_from_lead_to_lead() {
     assert_eq!(left, Ok(()));
 }
 
-/// A task gives the lead up from within, another candidate leads, and then this one again.
+/// A task gives the lead up itself, another candidate leads, and then this one again.
 #[tokio::test(flavor = "current_thread")]
 async fn a_task_resigns_and_another_leads() {
     let broker = EmbeddedBroker::start().unwrap();
@@ -80,7 +80,7 @@ async fn a_task_resigns_and_another_leads() {
     }
 }
 
-/// Tasks run beside each other under one lead, none of which holds it, and it is released after the last.
+/// Several tasks run concurrently in one lead, none of which owns it; the lead is released after the last one.
 #[tokio::test(flavor = "current_thread")]
 async fn tasks_beside_each_other_are_all_awaited() {
     let broker = EmbeddedBroker::start().unwrap();
@@ -122,7 +122,7 @@ async fn tasks_beside_each_other_are_all_awaited() {
     }
 }
 
-/// A task in the background that ignores that its lead ends is dropped, and begun again under the next lead.
+/// A background task that ignores the end of its lead is dropped, and started again in the next lead.
 #[tokio::test(flavor = "current_thread")]
 async fn a_background_task_is_run_again_under_the_next_lead() {
     let broker = EmbeddedBroker::start().unwrap();
@@ -143,7 +143,7 @@ async fn a_background_task_is_run_again_under_the_next_lead() {
     assert_eq!(left, Ok(()));
 }
 
-/// `?` takes the loss of a lead for an error of the library.
+/// `?` converts the loss of a lead to the library's error.
 #[tokio::test(flavor = "current_thread")]
 async fn a_loss_is_an_error() {
     async fn work(election: &Election) -> Result<(), Error> {

@@ -1,6 +1,6 @@
-//! What the library offers is what is committed as `surface.txt`: whoever changes it sees what it breaks for others.
+//! The public interface of the library is recorded in `surface.txt`, so that a change shows what it breaks for users.
 //!
-//! `UPDATE=1 cargo test -p neli-election --test surface` writes it anew.
+//! `UPDATE=1 cargo test -p neli-election --test surface` writes it again.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -25,7 +25,7 @@ fn the_surface_is_the_committed_one() {
     );
 }
 
-/// Each public type has an example that runs. Each method has one, or is used in that of its type.
+/// Each public type has an example that runs. Each method has one, or is used in its type's.
 #[test]
 fn each_item_is_shown_in_an_example() {
     let mut without = Vec::new();
@@ -64,7 +64,7 @@ fn declarations_are_read_without_what_is_private() {
     );
 }
 
-/// The root's names, and what is declared where they come from.
+/// The names at the crate's root with their declarations.
 fn surface() -> String {
     let mut surface = String::new();
     for (names, source) in sources() {
@@ -76,7 +76,7 @@ fn surface() -> String {
     surface
 }
 
-/// What the root offers, file by file: the names, and the file's source.
+/// The root's re-exports, file by file: the names, and the file's source.
 fn sources() -> Vec<(String, String)> {
     let library = fs::read_to_string(root().join("src/lib.rs")).unwrap();
     let (before_hidden, _) = library.split_once("#[doc(hidden)]").unwrap();
@@ -91,7 +91,7 @@ fn sources() -> Vec<(String, String)> {
     .collect()
 }
 
-/// A public type, or a method of one, and the code in what is written about it.
+/// A public type or method, and the code in its documentation.
 struct Item<'a> {
     of: &'a str,
     method: Option<&'a str>,
@@ -119,7 +119,7 @@ fn items(source: &str) -> Vec<Item<'_>> {
     items
 }
 
-/// The code in the lines of a comment.
+/// The code blocks in the lines of a comment.
 fn code_in(lines: &[&str]) -> String {
     let mut is_code = false;
     let code = lines.iter().filter(|line| {
@@ -130,13 +130,13 @@ fn code_in(lines: &[&str]) -> String {
     code.copied().collect::<Vec<_>>().join("\n")
 }
 
-/// The name that follows one of these beginnings of a line.
+/// The name after one of these beginnings of a line.
 fn name_after<'a>(line: &'a str, starts: &[&str]) -> Option<&'a str> {
     let rest = starts.iter().find_map(|start| line.strip_prefix(start))?;
     rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next()
 }
 
-/// How the line of a public method begins.
+/// The beginnings of a public method's line.
 const METHODS: [&str; 3] = ["    pub fn ", "    pub const fn ", "    pub async fn "];
 
 /// The public declarations of a source file, each in one line, without bodies and comments.
@@ -174,7 +174,7 @@ fn one_line<'a>(lines: impl IntoIterator<Item = &'a &'a str>) -> String {
     lines.into_iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
 }
 
-/// The lines of a type but for those of its members' attributes.
+/// The lines of a type without the attributes of its members.
 fn without_attributes<'a>(lines: &'a [&'a str]) -> impl Iterator<Item = &'a &'a str> {
     let mut is_attribute = false;
     lines.iter().filter(move |line| {
@@ -185,12 +185,12 @@ fn without_attributes<'a>(lines: &'a [&'a str]) -> impl Iterator<Item = &'a &'a 
     })
 }
 
-/// Whether an attribute of a type is seen by its users.
+/// Whether an attribute of a type matters to its users.
 fn is_telling(line: &str) -> bool {
     ["#[derive", "#[non_exhaustive", "#[must_use"].iter().any(|start| line.starts_with(start))
 }
 
-/// Whether a line of a struct is seen by its users.
+/// Whether a line of a struct is visible to its users.
 fn is_shown(line: &str) -> bool {
     line.starts_with("pub ") || line == "}" || line.trim_start().starts_with("pub ")
 }

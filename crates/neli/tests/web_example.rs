@@ -1,4 +1,4 @@
-//! The example `web`: a write goes to the leader, whichever instance is asked, and to the next one when it has gone.
+//! The example `web`: a write goes to the leader, whichever instance gets the request, and to the next leader when that one has ended.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -35,7 +35,7 @@ async fn write(address: &str) -> String {
     ask(address, "POST /add").await
 }
 
-/// Waits until this one is known to lead, and takes writes.
+/// Waits until this instance is known as the leader and accepts writes.
 async fn leads(follower: &mut Follower, address: &str) {
     while follower.leader().and_then(|leader| leader.name).as_deref() != Some(address) {
         follower.changed().await.unwrap();
@@ -52,7 +52,7 @@ async fn writes_go_to_the_leader() {
     let (first, first_task) = instance(&broker).await;
     leads(&mut follower, &first).await;
     let (second, second_task) = instance(&broker).await;
-    // It does not know of the leader before it has joined.
+    // It does not know the leader before it has joined.
     let elsewhere = loop {
         let answer = write(&second).await;
         if !answer.starts_with("HTTP/1.1 503 ") {
@@ -63,7 +63,7 @@ async fn writes_go_to_the_leader() {
     assert!(elsewhere.contains(&format!("location: http://{first}/add\r\n")), "{elsewhere}");
     assert!(ask(&second, "GET /").await.ends_with("\r\n\r\n0\n"), "its own store");
 
-    // As a process that ends.
+    // As if its process ended.
     first_task.abort();
     leads(&mut follower, &second).await;
     second_task.abort();

@@ -1,5 +1,5 @@
-//! It starts no process, touches no signal, reads no environment variable and sets nothing global. The crate has code that does, for the
-//! embedded broker of `neli-run`: nothing of the library comes there.
+//! The library starts no process, handles no signal, reads no environment variable and sets nothing global. The crate contains code that
+//! does, for the embedded broker of `neli-run`: the library must not reach it.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use neli::{Election, Elector, EmbeddedBroker, Follower};
 
-/// Where processes are started and variables read, for `neli-run`.
+/// The files that start processes and read variables, for `neli-run`.
 const BROKER_OF_PROGRAM: [&str; 2] = ["kafka/embedded.rs", "kafka/embedded/directory.rs"];
-/// What starts a process, reads or sets a variable, or touches a signal or what else is the whole process's.
+/// Functions that start a process, read or set a variable, or change signals or other state of the whole process.
 const GLOBAL: [&str; 12] = [
     "Command::new",
     "current_dir",
@@ -26,7 +26,8 @@ const GLOBAL: [&str; 12] = [
     "signal_hook",
     "sigprocmask",
 ];
-/// The ways into that code, and where they stand: in itself, in what watches a broker, and in a method of the session that `neli-run` alone calls.
+/// The entry points of that code: they may occur in the code itself, in what watches a broker, and in a method of the session that only
+/// `neli-run` calls.
 const ENTRANCES: [&str; 3] = ["BrokerFinder", "BrokerDirectory", "follow_broker"];
 const WITH_ENTRANCES: [&str; 4] =
     ["kafka/broker_watch.rs", "kafka/embedded.rs", "kafka/embedded/directory.rs", "session/embedded.rs"];
@@ -56,7 +57,7 @@ fn processes_and_variables_are_out_of_its_reach() {
     assert_eq!(entered, WITH_ENTRANCES);
 }
 
-/// What is the process's, as Linux shows it: its handlers of signals and what it ignores, its children, its directory, its limits.
+/// The state of the process according to Linux: its signal handlers and ignored signals, its children, its directory, its limits.
 fn of_process() -> Vec<String> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let status = read("/proc/self/status");

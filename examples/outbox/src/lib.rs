@@ -1,16 +1,16 @@
-//! An outbox relay: rows of a PostgreSQL table go to Kafka in order, from one machine at a time.
+//! An outbox relay: it sends rows of a PostgreSQL table to Kafka in order, from one machine at a time.
 //!
-//! An application that changes its database *and* tells others by Kafka can't do both in one transaction. So it writes what is to be told
-//! into a table, in the transaction that changes the rest, and a relay sends the table's rows to Kafka. Two relays at once would send
-//! rows twice and in the wrong order; no relay at all is an outage. So several machines run it, and one of them leads.
+//! An application that changes its database *and* informs others by Kafka can't do both in one transaction. So it writes the messages
+//! into a table, in the transaction of the change, and a relay sends the table's rows to Kafka. Two relays at the same time would send
+//! rows twice and in the wrong order; without a relay there is an outage. So several machines run it, and one of them leads.
 //!
-//! What is promised:
+//! Guarantees:
 //! - Every row is sent at least once. It is marked as relayed after Kafka has acknowledged it. A relay that dies in between leaves rows that
 //!   are sent and not marked: the next one sends them again.
 //! - Rows of one key arrive in the order of their ids, but for rows that are sent again: a reader that skips ids at or below the highest
 //!   that it has seen of a key sees each row once, in order.
-//! - Whoever led before marks nothing any more once the next leader has begun: the term of its lead is a fencing token, which the
-//!   database compares in the transaction that marks ([`Table::mark`]).
+//! - An earlier leader marks nothing any more once the next leader has begun: the term is a fencing token, which the database compares in
+//!   the transaction that marks ([`Table::mark`]).
 //! - A relay that is stopped in order finishes the rows that it has begun to send: none of them is sent twice.
 
 use std::env;
@@ -26,10 +26,10 @@ mod topic;
 pub use table::{Row, Table};
 pub use topic::{ID_HEADER, Topic};
 
-/// How many rows are sent before they are marked: as many may be sent twice after a crash.
+/// How many rows are sent before they are marked: up to this many may be sent twice after a crash.
 const BATCH: i64 = 500;
 
-/// How often an empty outbox is looked at.
+/// The polling interval of an empty outbox.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Why a relay ends.
@@ -49,21 +49,21 @@ pub enum Error {
     Topic(#[from] KafkaError),
 }
 
-/// What a relay is told.
+/// The configuration of a relay.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where the table is: `host=... user=... dbname=...`.
+    /// The database: `host=... user=... dbname=...`.
     pub database: String,
-    /// Where Kafka is: `host:port,...`.
+    /// The brokers: `host:port,...`.
     pub brokers: String,
-    /// The topic that the rows go to.
+    /// The topic for the rows.
     pub topic: String,
-    /// The election's name: that of the fence, too.
+    /// The election's name, which is also the name of the fence.
     pub group: String,
 }
 
 impl Options {
-    /// Those of `OUTBOX_DATABASE`, `OUTBOX_BROKERS` and `OUTBOX_TOPIC`.
+    /// The options in `OUTBOX_DATABASE`, `OUTBOX_BROKERS` and `OUTBOX_TOPIC`.
     ///
     /// # Errors
     /// One of them is not set; the text names it.
@@ -81,10 +81,11 @@ pub fn variable(name: &str) -> Result<String, String> {
     env::var(name).map_err(|_| format!("{name} is not set"))
 }
 
-/// Relays rows as the leader of this term until `stop` is ready: what has been begun then is finished. Gives how many rows were relayed.
+/// Relays rows as the leader of this term until `stop` is ready; rows that were sent by then are also marked. Returns how many rows were
+/// relayed.
 ///
 /// # Errors
-/// When the table or the topic fails, or another leads. What was not marked is relayed again by the next.
+/// The table or the topic fails, or another relay leads. Rows that were not marked are relayed again by the next leader.
 pub async fn relay(options: &Options, term: i64, stop: impl Future<Output = ()>) -> Result<usize, Error> {
     let table = Table::open(&options.database, &options.group, term).await?;
     let topic = Topic::open(&options.brokers, &options.topic)?;

@@ -4,8 +4,8 @@
 //! neli-run --group outbox --brokers kafka:9092 --restart always -- outbox
 //! ```
 //!
-//! It is told by variables: `OUTBOX_DATABASE` (`host=db user=app dbname=app`), `OUTBOX_BROKERS`, `OUTBOX_TOPIC`; `NELI_EPOCH` and
-//! `NELI_GROUP` are `neli-run`'s. SIGTERM ends it when the rows under way are marked.
+//! It is configured by environment variables: `OUTBOX_DATABASE` (`host=db user=app dbname=app`), `OUTBOX_BROKERS`, `OUTBOX_TOPIC`;
+//! `neli-run` sets `NELI_EPOCH` and `NELI_GROUP`. SIGTERM ends it once the current rows are marked.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -28,7 +28,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<usize, Box<dyn Error>> {
-    // Before anything else: a stop that comes early is a stop too.
+    // Before anything else, so that an early signal is handled as well.
     let mut terminate = signal(SignalKind::terminate())?;
     let options = Options::from_environment(variable("NELI_GROUP")?)?;
     let term = variable("NELI_EPOCH")?.parse()?;

@@ -1,4 +1,4 @@
-//! The outbox table, and the fence that refuses whoever led before.
+//! The outbox table, and the fence that refuses an earlier leader.
 
 use tokio_postgres::{Client, NoTls};
 
@@ -9,15 +9,16 @@ use crate::Error;
 pub struct Row {
     /// Rows of one key are relayed in the order of their ids.
     pub id: i64,
-    /// What the row is about: the Kafka record's key.
+    /// The key of the Kafka record.
     pub key: String,
-    /// What it says: the Kafka record's payload.
+    /// The payload of the Kafka record.
     pub payload: String,
 }
 
 /// The table, for one relay in one term.
 ///
-/// The term is the fencing token: it grows with each leader. Whatever this process believes, the table takes nothing from it once a later
+/// The term is the fencing token: it increases with each leader. Whatever this process believes, the table accepts nothing from it once a
+/// later term has begun.
 /// term has begun.
 #[derive(Debug)]
 pub struct Table {
@@ -30,12 +31,12 @@ impl Table {
     /// Connects (`host=... user=... dbname=...`) and begins `term`.
     ///
     /// # Errors
-    /// [`Error::Fenced`] when a later term has begun already; [`Error::Table`] when the database can't be reached or has no such table.
+    /// [`Error::Fenced`] if a later term has begun already; [`Error::Table`] if the database can't be reached or has no such table.
     pub async fn open(database: &str, relay: &str, term: i64) -> Result<Self, Error> {
         let (client, connection) = tokio_postgres::connect(database, NoTls).await?;
-        // It ends with the client; what goes wrong in it is told by the client's calls.
+        // The connection ends with the client, whose calls return its errors.
         tokio::spawn(connection);
-        // In one statement: it waits for a mark that the leader before has under way, and refuses all later ones.
+        // In one statement: it waits for a mark that the previous leader is committing, and refuses all later ones.
         let begun = client
             .execute(
                 "INSERT INTO outbox_fence (relay, term) VALUES ($1, $2)
@@ -52,7 +53,7 @@ impl Table {
     /// The oldest rows that are not relayed yet, at most `count`, in order.
     ///
     /// # Errors
-    /// [`Error::Table`] when the database does not answer.
+    /// [`Error::Table`] if the database does not answer.
     pub async fn pending(&self, count: i64) -> Result<Vec<Row>, Error> {
         let rows = self
             .client
@@ -61,11 +62,11 @@ impl Table {
         Ok(rows.iter().map(|row| Row { id: row.get(0), key: row.get(1), payload: row.get(2) }).collect())
     }
 
-    /// Marks rows as relayed, if this is still the term: the fence's row is locked until the mark is committed, so that no later term
-    /// begins in between.
+    /// Marks rows as relayed, if this is still the current term: the fence's row is locked until the mark is committed, so that no later
+    /// term can begin in between.
     ///
     /// # Errors
-    /// [`Error::Fenced`] when a later term has begun: nothing is marked then. [`Error::Table`] when the database does not answer; the rows
+    /// [`Error::Fenced`] if a later term has begun: then nothing is marked. [`Error::Table`] if the database does not answer; the rows
     /// may be marked or not.
     pub async fn mark(&self, rows: &[Row]) -> Result<(), Error> {
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();

@@ -89,31 +89,31 @@ struct ClientConnection {
 /// How a broker is opened.
 #[derive(Debug)]
 pub struct BrokerSettings {
-    /// Where it is to be met.
+    /// The directory in which candidates find it.
     pub directory: BrokerDirectory,
     /// How long it waits for another candidate after the last has gone.
     pub idle_timeout: Duration,
-    /// For how long one that follows a killed one tells its candidates that its empty journal is no vacancy.
+    /// After a broker was killed: how long the next one tells its candidates that its empty journal does not prove a vacancy.
     pub distrust: Duration,
 }
 
-/// Reads on stdin how the broker is to be opened; and closes everything inherited: a session of its own, `/` as
-/// working directory, `/dev/null` on stdin, no descriptor above 2.
+/// Reads from stdin how the broker is to be opened. Then detaches from the parent: a new session, `/` as working directory, `/dev/null`
+/// on stdin, and no descriptor above 2.
 ///
-/// To be called first thing, while there is one thread and nothing has been opened.
+/// Must be called first, while there is one thread and no open file.
 ///
 /// # Errors
 ///
-/// The kernel's; what is on stdin was not written by [`BrokerFinder`](neli::program::embedded::BrokerFinder); the directory is not this
-/// user's alone.
+/// A system call fails; or stdin does not contain what [`BrokerFinder`](neli::program::embedded::BrokerFinder) writes; or the directory
+/// is accessible to other users.
 pub fn detach() -> io::Result<BrokerSettings> {
-    // It fails for the leader of a process group, which has what this is for.
+    // It fails for the leader of a process group, which is detached already.
     let _ = unistd::setsid();
     unistd::chdir("/")?;
     let Start { directory, idle_timeout_ms, distrust_ms } = sealed_file::read(0)?;
     let null = File::open("/dev/null")?;
     unistd::dup2_stdin(&null)?;
-    // It has got stdin's number itself, which the reading closed; else it is closed here.
+    // The file may have got stdin's number itself, since reading closed that; otherwise it is closed here.
     let _ = null.into_raw_fd();
     descriptors::close_all_but(&[0, 1, 2])?;
     Ok(BrokerSettings {
@@ -124,7 +124,7 @@ pub fn detach() -> io::Result<BrokerSettings> {
 }
 
 impl EmbeddedBroker {
-    /// Opens a broker. After this TERM and INT are received by [`EmbeddedBroker::serve`] alone.
+    /// Opens a broker. From then on SIGTERM and SIGINT are received only by [`EmbeddedBroker::serve`].
     ///
     /// # Errors
     ///
@@ -132,11 +132,11 @@ impl EmbeddedBroker {
     pub fn open(settings: BrokerSettings) -> Result<Self, OpenError> {
         let BrokerSettings { directory, idle_timeout, distrust } = settings;
         let lock = lock(&directory)?;
-        // Before librdkafka's threads, so that none of theirs is interrupted.
+        // Blocked before librdkafka starts its threads, so that none of them is interrupted.
         let ends: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
         ends.thread_block()?;
         let signals = SignalFd::with_flags(&ends, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
-        // Whoever held the lock before is gone by now: its leases are the older.
+        // The previous holder of the lock has ended by now, so its leases are older than this time.
         let trusted_from = marker::trusted_from(&directory, clock::now(), distrust)?;
         Marker::of_living().write(&directory)?;
         let cluster = MockCluster::new(1)?;
@@ -166,12 +166,12 @@ impl EmbeddedBroker {
         &self.info.bootstrap
     }
 
-    /// Serves candidates until TERM or INT; and, when `idle_ends`, until no candidate has been connected for the idle timeout. The
-    /// marker is removed only when no candidate has been connected for that time, or when none can have led here.
+    /// Serves candidates until SIGTERM or SIGINT and, with `idle_ends`, until no candidate has been connected for the idle timeout. The
+    /// marker is removed only if no candidate has been connected for that time, or none can have led here.
     ///
     /// # Errors
     ///
-    /// The kernel's. The marker is there then.
+    /// A system call fails. The marker then stays.
     pub fn serve(mut self, idle_ends: bool) -> io::Result<()> {
         while !(self.is_stopped()? || idle_ends && self.is_idle()) {
             self.wait(idle_ends)?;
@@ -202,8 +202,8 @@ impl EmbeddedBroker {
         self.empty_since.is_some_and(|since| clock::now().since(since) >= self.idle_timeout)
     }
 
-    /// Whether nobody can have led here: there is no topic. A client that came by the address alone, which connects to no socket, may have found a
-    /// topic that another client had made by asking for it.
+    /// Whether nobody can have led here, because there is no topic. A client that knows the address connects to no socket, and may lead
+    /// in a topic that another client has created.
     fn is_unused(&self) -> bool {
         let mut config = ClientConfig::new();
         config.set("bootstrap.servers", &self.info.bootstrap).set("allow.auto.create.topics", "false");
@@ -216,7 +216,7 @@ impl EmbeddedBroker {
     fn wait(&self, idle_ends: bool) -> io::Result<()> {
         let left = self.empty_since.filter(|_| idle_ends).map(|since| (since + self.idle_timeout).since(clock::now()));
         let timeout = left.map_or(PollTimeout::NONE, |left| {
-            // One millisecond more, so that the timeout has passed for certain.
+            // One millisecond more, so that the timeout has certainly passed.
             PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
         });
         let sources = [self.signals.as_fd(), self.listener.as_fd()];

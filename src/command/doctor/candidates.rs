@@ -36,7 +36,7 @@ const CLOCKS_DIFFER: u64 = 1_000;
 struct Group {
     /// By roles.
     elections: BTreeMap<String, Observer>,
-    /// What processes say in their hellos beyond a candidate's hello.
+    /// The parts of a hello that are about the whole process.
     hellos: BTreeMap<MemberId, ProcessHello>,
 }
 
@@ -74,7 +74,7 @@ impl Group {
         }
         let observer = self.elections.entry(role.to_owned());
         let observer = observer.or_insert_with(|| Observer::new(Journal::read_from(begin.from, begin.origin)));
-        // What stands in between is other elections'.
+        // The records in between belong to other elections.
         observer.read_others_up_to(at.now, offset);
         let parsed = value.as_deref().and_then(Record::parse);
         if is_hello {
@@ -102,7 +102,7 @@ impl Group {
         self.leaders().next().is_some()
     }
 
-    /// Those whose hellos are recent.
+    /// The candidates whose hellos are recent.
     fn candidates(&self) -> BTreeMap<&MemberId, &KnownCandidate> {
         let at = read_at();
         let mut candidates = BTreeMap::new();
@@ -165,7 +165,7 @@ fn overlap(config: &Config, candidate: &KnownCandidate) -> Option<String> {
     }
 }
 
-/// What goes together, and is told all the same.
+/// Differences that are allowed, but are reported.
 fn differences(config: &Config, candidate: &KnownCandidate) -> Vec<String> {
     let name = candidate.shown();
     let elector = match config.timings.elector() {
@@ -180,13 +180,13 @@ fn differences(config: &Config, candidate: &KnownCandidate) -> Vec<String> {
     [elector, version].into_iter().flatten().collect()
 }
 
-/// What two clocks show at one time, in milliseconds since 1970.
+/// Two clocks at the same moment, in milliseconds since 1970.
 struct Clocks {
     broker_ms: u64,
     own_ms: u64,
 }
 
-/// What the broker's clock shows beside this machine's; none where nothing is read as it is written.
+/// The broker's clock beside this machine's; `None` if no record is read as soon as it is written.
 async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option<Clocks>, StartupError> {
     let until = clock::now() + timeout.min(TWO_BEATS);
     loop {

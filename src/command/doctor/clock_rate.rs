@@ -1,4 +1,4 @@
-//! How fast this machine's clock runs: leases rest on it.
+//! The rate of this machine's clock, on which leases depend.
 
 use std::path::Path;
 use std::thread;

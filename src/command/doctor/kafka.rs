@@ -1,4 +1,4 @@
-//! Kafka, as far as it is reached, and what this user may do there.
+//! Checks whether Kafka can be reached, and what this user may do there.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use super::{candidates, topic, topic_of_facts};
 use crate::command::reading::access;
 use crate::config::{Config, Doctor};
 
-/// How neli-run's members of a consumer group share out partitions.
+/// The assignor of neli-run's members of a consumer group.
 const ASSIGNOR: &str = "cooperative-sticky";
 
 const BROKER_SESSION: &str = "broker.session.timeout.ms";
 const SHORTEST_SESSION: &str = "group.min.session.timeout.ms";
 const LONGEST_SESSION: &str = "group.max.session.timeout.ms";
 
-/// Looks at Kafka.
+/// Checks Kafka.
 pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
     let config = &doctor.candidate;
     let access = match (access(&config.client), &config.client.brokers) {
@@ -71,7 +71,7 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
     candidates::examine(doctor, &access, findings);
 }
 
-/// What of the way there works, up to this layer.
+/// Reports the layers of the connection that work, up to this one.
 fn reached(config: &Config, access: &Access, layer: Layer, findings: &mut Findings) {
     let find = |key| config.client.properties.find(key);
     let protocol = find("security.protocol").unwrap_or("plaintext").to_lowercase();
@@ -102,9 +102,9 @@ fn not_reached(config: &Config, access: &Access, Unreachable { layer, why }: &Un
     }
 }
 
-/// The durations that a broker is set to; what is not told is none.
+/// The time limits in a broker's configuration; `None` if unknown.
 struct Sessions {
-    /// Why none is told.
+    /// Why they are unknown.
     not_answered: Option<NotAnswered>,
     broker: Option<Duration>,
     shortest: Option<Duration>,
@@ -135,11 +135,11 @@ impl Sessions {
 #[derive(Clone, Copy)]
 struct Lease<'a> {
     timings: &'a Timings,
-    /// The option, as a person would write it.
+    /// The option as a user would write it.
     shown: &'a str,
 }
 
-/// Whether the lease outlives a broker's death. That of the only replica none outlives.
+/// Whether the lease is longer than a broker's death takes. No lease is, if the topic has a single replica.
 fn outlive_broker(lease: Lease<'_>, sessions: &Sessions, replicas: usize, fixes: &Fixes, findings: &mut Findings) {
     let check = "broker-session";
     match (&sessions.not_answered, sessions.broker) {
@@ -193,12 +193,12 @@ fn group(config: &Config, examination: &Examination, fixes: &Fixes, findings: &m
     findings.ok("group", format!("group \"{name}\": {members}; this user may join it"));
 }
 
-/// Whether the members of a group are no candidates. While it rebalances no assignor is told.
+/// Whether the members of a group are not candidates. While the group rebalances, its assignor is unknown.
 fn is_foreign(members: usize, assignor: &str) -> bool {
     members > 0 && !["", ASSIGNOR].contains(&assignor)
 }
 
-/// Whether the brokers take the session of a member of the group.
+/// Whether the brokers accept the group session that a candidate asks for.
 fn group_session(own: Duration, sessions: &Sessions, findings: &mut Findings) {
     let ms = |duration: Duration| duration.as_millis();
     let refused =

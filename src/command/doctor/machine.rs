@@ -1,4 +1,4 @@
-//! This machine, and what this process may do on it: by the same looks that a candidate takes at its start.
+//! Checks this machine and the rights of this process, by the same functions as a candidate's start.
 
 use std::fmt::Display;
 use std::io;
@@ -13,10 +13,10 @@ use crate::process::memory::Limit;
 use crate::process::{limits, memory, priority, procfs, quota, system};
 use crate::text::{reason, shown_duration};
 
-/// Below this a candidate and its guard alone (12 MB) leave a job next to nothing.
+/// With less than this, candidate and guard (12 MB) leave almost nothing for a job.
 const LITTLE_MEMORY: u64 = 32 << 20;
 
-/// Looks at the machine, and tells whether it has what a client of Kafka needs. To be called while there is one thread.
+/// Checks the machine; returns whether a Kafka client can run here. Must be called while there is only one thread.
 pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) -> bool {
     lock(memory::can_be_locked(), findings);
     schedule(doctor, findings);
@@ -42,7 +42,7 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) -> bool {
     has_enough
 }
 
-/// Something without which no candidate starts.
+/// Adds a requirement without which no candidate starts.
 fn needed(check: &'static str, found: Result<(), impl Display>, ok: &str, fix: Option<&str>, findings: &mut Findings) {
     match found {
         Ok(()) => findings.ok(check, ok),
@@ -59,7 +59,7 @@ fn lock(can_be_locked: bool, findings: &mut Findings) {
     }
 }
 
-/// The guard's priority, and a quota that holds it up where it has none.
+/// The guard's priority, and a processor quota that may delay it without that priority.
 fn schedule(doctor: &Doctor, findings: &mut Findings) {
     let quota = quota::longest();
     let is_real_time = match priority::take() {
@@ -106,7 +106,7 @@ fn pidfd(opened: io::Result<()>, findings: &mut Findings) {
     }
 }
 
-/// A control group of the job's own.
+/// Whether the job gets its own control group.
 fn group(can_be_made: bool, is_root: bool, findings: &mut Findings) {
     if can_be_made {
         findings.ok("control-group", "the job gets a control group of its own");

@@ -1,4 +1,4 @@
-//! A topic: whether it is there or could be made, what this user may do to it, and whether it may carry an election.
+//! A topic: whether it exists or could be created, what this user may do with it, and whether it is suitable for elections.
 
 use neli::program::{
     Elections, Examination, FactsSettings, NewTopic, PartitionSeen, Rights, TopicExamination, TopicSeen,
@@ -10,7 +10,7 @@ use super::findings::Findings;
 use super::fixes::{Fixes, Resource};
 use crate::config::Config;
 
-/// A record, with what Kafka puts around it.
+/// The largest record, including Kafka's own overhead.
 const LONGEST_RECORD: u64 = 4_096;
 
 /// Which topic.
@@ -19,16 +19,16 @@ pub(super) struct Subject {
     pub(super) kind: Kind,
 }
 
-/// What a topic is for.
+/// The purpose of a topic.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Kind {
-    /// `--once` and its like, and how facts are to be kept.
+    /// The facts of `--once` and similar options, and how they must be kept.
     Facts(FactsSettings),
     /// The elections.
     Journal,
 }
 
-/// What it is looked at with.
+/// What a check of a topic uses.
 pub(super) struct Look<'a> {
     pub(super) examination: &'a Examination,
     pub(super) fixes: &'a Fixes,
@@ -37,7 +37,7 @@ pub(super) struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Looks at a topic, and gives how many replicas it has or would have.
+    /// Checks a topic; returns how many replicas it has or would have.
     pub(super) fn at(&self, subject: &Subject, findings: &mut Findings) -> usize {
         let name = &subject.elections.topic;
         let planned = self.planned(subject);
@@ -123,7 +123,7 @@ impl Look<'_> {
         }
     }
 
-    /// R0, and what is right instead.
+    /// Checks R0 against the topic's settings, and gives the right values.
     fn settings(&self, subject: &Subject, facts: &TopicFacts, findings: &mut Findings) {
         let name = &subject.elections.topic;
         let place = JudgedPartition { bootstrap: self.bootstrap, topic: name, partition: 0 };
@@ -149,7 +149,7 @@ impl Look<'_> {
         }
     }
 
-    /// The command that ends this risk.
+    /// The command that removes this risk.
     fn fix(&self, planned: &NewTopic<'_>, risk: &Risk) -> Option<String> {
         if let Risk::OneReplica { command, .. } = risk {
             return Some(command.clone());
@@ -160,14 +160,14 @@ impl Look<'_> {
         self.set_right(planned, risk.setting()?)
     }
 
-    /// The command that sets this setting to what it is where the topic is made here.
+    /// The command that gives this setting the value that a new topic would have.
     fn set_right(&self, planned: &NewTopic<'_>, setting: &str) -> Option<String> {
         let (_, right) = planned.settings.iter().find(|(name, _)| *name == setting)?;
         Some(self.fixes.configure(planned.name, setting, right))
     }
 }
 
-/// Whether each partition in use has a leader; the topic has so many partitions.
+/// Whether each partition in use has a leader; the topic has this number of partitions.
 fn leaders(name: &str, used: &[&PartitionSeen], partitions: usize, findings: &mut Findings) {
     match used.iter().find(|partition| !partition.is_led) {
         Some(PartitionSeen { number, .. }) => {
@@ -179,7 +179,7 @@ fn leaders(name: &str, used: &[&PartitionSeen], partitions: usize, findings: &mu
     }
 }
 
-/// Whether a topic that was deleted and made again is known for another one.
+/// Whether a topic that was deleted and created again can be told from the old one.
 fn identity(name: &str, identity: Option<TopicIdentity>, findings: &mut Findings) {
     match identity {
         Some(TopicIdentity::Id(_)) => findings.ok("topic-id", format!("topic \"{name}\": it has an id")),

@@ -44,7 +44,7 @@ struct FindingLine<'a> {
     text: String,
 }
 
-/// All of them.
+/// All lines.
 pub(super) fn lines(election: &ElectionId, at: ReadAt, rows: &[Row<'_>], findings: &[Found]) -> String {
     let terms = rows.iter().map(|row| line(&term(election, at, row)));
     let findings = findings.iter().map(|Found { finding, at_ms }| {

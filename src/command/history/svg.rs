@@ -23,7 +23,7 @@ const TICKS: u64 = 4;
 /// The list below the axis has at most this many terms: the last ones.
 const LISTED: usize = 60;
 
-/// The drawing, as SVG, of what was in this time, which ends now.
+/// The drawing as SVG, for a period that ends now.
 pub(super) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64>) -> String {
     let Range { start: from_ms, end: now_ms } = time_ms;
     let begins = rows.iter().filter_map(|row| row.past.from_ms.or(row.past.last_record_ms)).min().unwrap_or(now_ms);

@@ -19,7 +19,7 @@ const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 #[derive(Clone, Copy)]
 pub(in crate::command) struct Begin {
     pub(in crate::command) from: Offset,
-    /// What an empty log from there on would mean.
+    /// The meaning of an empty log from there on.
     pub(in crate::command) origin: Origin,
 }
 

@@ -135,13 +135,13 @@ async fn read_to_end(reading: &mut Reading, span: Offset, deadline: Time, timeou
     }
 }
 
-/// That Kafka has not answered in time, and what was said of that last.
+/// The message that Kafka has not answered in time, with the last known reason.
 pub(in crate::command) fn no_answer(timeout: Duration, why: Option<String>) -> String {
     let within = spoken(timeout);
     why.map_or_else(|| format!("no answer within {within}"), |why| format!("{why} (no answer within {within})"))
 }
 
-/// A run of the job, as far as the journal tells.
+/// A run of the job according to the journal.
 #[derive(Eq, PartialEq)]
 pub(in crate::command) struct SeenRun {
     term: Option<Offset>,
@@ -150,7 +150,7 @@ pub(in crate::command) struct SeenRun {
 }
 
 impl Seen {
-    /// Of a reading that begins at `from`, in a log that holds these offsets.
+    /// For a reading that begins at `from`, in a log with these offsets.
     fn new(elections: &Elections, journal: Journal, from: Offset, log: Range<Offset>) -> Self {
         Self {
             observer: Observer::new(journal),
@@ -167,12 +167,12 @@ impl Seen {
         }
     }
 
-    /// Whether the leader is silent by timestamps that this machine's own clock gave: then no clock can differ from another.
+    /// Whether the leader is silent according to timestamps of this machine's clock, which can't differ from itself.
     fn has_silent_leader_by_this_clock(&self, reading: &Reading, deadline: Time) -> bool {
         if !matches!(self.observer.leadership(read_at()), Leadership::Silent { .. }) {
             return false;
         }
-        // Where candidates write the timestamps, the embedded broker's are on this machine.
+        // If candidates write the timestamps, those on an embedded broker are by this machine's clock.
         let is_ours = self.is_brokers_time || reading.embedded().is_some();
         is_ours
             && runs_on_this_machine(
@@ -227,7 +227,7 @@ impl Seen {
         self.others.extend(group.map(str::to_owned));
     }
 
-    /// Whether the candidate of this hello stands for this role.
+    /// Notes whether the candidate of this hello stands for the role.
     fn take_in_hello(&mut self, at: ReadAt, record: &ReadRecord) {
         let Some(value) = record.value.as_deref() else { return };
         let Some(process) = ProcessHello::parse(value) else { return };
@@ -249,7 +249,7 @@ impl Seen {
         (!self.observer.has_read_anything()).then(|| wording::no_record(election, &self.others))
     }
 
-    /// The run that is under way, or was last, as far as the journal tells: when another is, something may have been recorded of it.
+    /// The present or last run according to the journal: when it changes, facts about it may have been recorded.
     pub(in crate::command) fn run(&self) -> SeenRun {
         let leader = self.observer.leader();
         let attempt = leader.and_then(|leader| leader.job?.attempt);
@@ -299,7 +299,7 @@ pub(in crate::command) struct ElectionKey<'a> {
     pub(in crate::command) is_hello: bool,
 }
 
-/// What the Kafka key of a record tells of its election.
+/// The parts of a record's Kafka key.
 pub(in crate::command) fn key_of_election(key: &[u8]) -> Option<ElectionKey<'_>> {
     let key = std::str::from_utf8(key).ok()?;
     let (label, is_hello) = key.strip_suffix("/hello").map_or((key, false), |label| (label, true));

@@ -87,7 +87,7 @@ mod tests {
         ReadAt { now: AT.now + Duration::from_secs(seconds), wall_ms: AT.wall_ms + seconds * 1_000 }
     }
 
-    /// The rows so many seconds after a release, with one that stands by or none.
+    /// The rows this many seconds after a release, with this standby or none.
     fn rows(why: &str, standby: Option<&str>, seconds: u64) -> String {
         let mut observer = Observer::new(Journal::read_from(0, Origin::Beginning));
         let release = format!(

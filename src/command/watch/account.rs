@@ -31,11 +31,11 @@ pub(super) struct Account {
 pub(super) struct Shown {
     /// The first offset.
     pub(super) first: Offset,
-    /// What was appended before that, in milliseconds since 1970, is not shown.
+    /// Earlier records, by their append time in milliseconds since 1970, are not shown.
     pub(super) since_ms: u64,
 }
 
-/// Where a record stands.
+/// The position of a record.
 #[derive(Clone, Copy)]
 pub(super) struct Position {
     pub(super) partition: i32,
@@ -65,7 +65,7 @@ struct SilentLine {
 }
 
 impl Account {
-    /// Of a reading that has just begun.
+    /// For a reading that has just begun.
     pub(super) fn new(json: bool, partition: i32, shown: Shown, journal: Journal) -> Self {
         let observer = Observer::new(journal);
         Self { json, partition, shown, observer, is_live: false, is_silent: false, lines: Vec::new() }
@@ -76,7 +76,7 @@ impl Account {
         std::mem::take(&mut self.lines)
     }
 
-    /// The log ended at `end` when that was `asked`.
+    /// The log ended at `end` when it was `asked`.
     pub(super) fn answered(&mut self, now: Time, asked: Time, end: Offset) {
         self.observer.answered(now, asked, end);
     }
@@ -132,7 +132,7 @@ impl Account {
         }
     }
 
-    /// A hello stands there.
+    /// A hello is at this position.
     pub(super) fn hello(&mut self, at: ReadAt, position: Position, value: &[u8], written_ms: Option<u64>) {
         let Position { partition, offset } = position;
         let written_ms = written_ms.unwrap_or(at.wall_ms);

@@ -1,6 +1,23 @@
 //! The messages about processes that are left of a job.
 
-/// Those that are left a lease after SIGKILL. None is named where none can be seen.
+use neli_proto::guard::Named;
+
+use super::warning;
+use crate::report::log::Event;
+
+/// The warning about processes that the job's main process has left behind.
+pub(crate) fn of_left_behind(processes: &[Named], count: usize, killed: bool) -> Event {
+    let named: Vec<String> = processes.iter().map(Named::to_string).collect();
+    let others = if count > named.len() { format!(" and {} more", count - named.len()) } else { String::new() };
+    let noun = if count == 1 { "process" } else { "processes" };
+    let what = if killed { "still there at the stop timeout, and killed" } else { "asked to stop" };
+    warning(&format!(
+        "the job's main process has ended and left {count} {noun} behind, {what}: {}{others}",
+        named.join(", ")
+    ))
+}
+
+/// The error about processes that are still alive a lease after SIGKILL. `pids` is empty if `/proc` can't be read.
 pub(super) fn of_stuck(pids: &[u32]) -> String {
     let named: Vec<String> = pids.iter().map(ToString::to_string).collect();
     let what = match pids {

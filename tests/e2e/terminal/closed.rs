@@ -3,7 +3,7 @@
 use super::*;
 
 with_both_shells! {
-    /// The window is closed: the job ends, and the term is released, even if it ignores HUP.
+    /// The terminal is closed: the job ends and the term is released, even if the job ignores SIGHUP.
     fn a_closed_terminal(shell) {
         for job in ["echo waits; exec sleep 1000".to_owned(), format!("trap '' HUP; echo waits; {ENDLESS}")] {
             let mut person = Person::new(shell, &job);
@@ -15,7 +15,7 @@ with_both_shells! {
         }
     }
 
-    /// The job is told that the window was closed: in its foreground or not.
+    /// The log says that the terminal was closed, whether the job has the foreground or not.
     fn a_closed_terminal_is_reported(shell) {
         for line in ["./lead", "./lead | cat"] {
             let mut person = Person::new(shell, r#"exec "$WITNESS" "$TESTIMONY""#);
@@ -33,7 +33,7 @@ with_both_shells! {
         }
     }
 
-    /// The window is closed while it stands by.
+    /// The terminal is closed while the candidate stands by.
     fn a_closed_terminal_while_standing_by(shell) {
         let mut person = Person::new(shell, "exit 0");
         let mut leader = person.election.candidate().start();
@@ -46,11 +46,10 @@ with_both_shells! {
         person.election.close([leader]);
     }
 
-    /// The window is closed while nothing is left but a hook, after a stop: that is a second stop, and nobody waits for the
-    /// hook any more.
+    /// The terminal is closed while only a hook is left after a stop: it counts as a second stop, so the hook is not waited for.
     fn a_closed_terminal_at_the_end(shell) {
         let mut person = Person::of(Elector::Log, shell, "echo waits; exec sleep 1000", |candidate| {
-            // A stop that comes so soon after the first is the same.
+            // A stop so soon after the first would count as the same one.
             candidate.option("--on-standby", r#"test -z "$NELI_WHY" || { sleep 0.6; echo > hooked; exec sleep 600; }"#)
         });
         person.terminal.type_line("./lead");
@@ -64,7 +63,7 @@ with_both_shells! {
         person.await_nobody();
     }
 
-    /// With `nohup` lead and job live on.
+    /// With `nohup` candidate and job live on.
     fn nohup(shell) {
         let mut person = Person::new(shell, "echo waits; exec sleep 1000");
         person.terminal.run("nohup ./lead >out 2>&1 &");

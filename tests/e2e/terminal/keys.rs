@@ -3,7 +3,7 @@
 use super::*;
 
 with_both_shells! {
-    /// Ctrl-C kills the job, and with it the whole command line.
+    /// Ctrl-C kills the job, and the shell ends the whole command line.
     fn ctrl_c(shell) {
         let mut person = Person::new(shell, "echo waits; exec sleep 1000");
         person.terminal.type_line("./lead; echo went on");
@@ -17,7 +17,7 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// A job that catches it and exits with 130 was interrupted, too.
+    /// A job that catches SIGINT and exits with 130 counts as interrupted as well.
     fn ctrl_c_that_is_caught(shell) {
         let mut person = Person::new(shell, &format!("trap 'exit 130' INT; echo waits; {ENDLESS}"));
         person.terminal.type_line("./lead; echo went on");
@@ -29,7 +29,7 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// A job that goes on has caught it for itself: nobody else hears of it.
+    /// A job that goes on has handled SIGINT itself: the shell is not told.
     fn ctrl_c_that_the_job_outlives(shell) {
         let job = "trap 'echo caught' INT; echo waits; until [ -e go ]; do sleep 0.05; done; exit 5";
         let mut person = Person::new(shell, job);
@@ -46,7 +46,7 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// Whatever is to follow a run, Ctrl-C ends the command line.
+    /// Ctrl-C ends the command line, whatever the restart policy is.
     fn ctrl_c_under_a_restart_policy(shell) {
         for job in ["echo waits; exec sleep 1000".to_owned(), format!("trap 'exit 130' INT; echo waits; {ENDLESS}")] {
             let job = format!("[ $NELI_ATTEMPT -gt 1 ] || exit 3; {job}");
@@ -56,7 +56,7 @@ with_both_shells! {
         }
     }
 
-    /// Between two runs the terminal is `neli-run`'s own.
+    /// Between two runs `neli-run` has the foreground.
     fn ctrl_c_between_two_runs(shell) {
         let always = |candidate: Candidate| candidate.option("--restart", "always").option("--restart-delay", "1h");
         let mut person = Person::of(Elector::Log, shell, "exit 3", always);
@@ -70,7 +70,7 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// A script around it ends too, whatever the job made of the signal.
+    /// A script that runs it ends too, whatever the job did with the signal.
     fn ctrl_c_ends_the_script(shell) {
         for job in ["echo waits; exec sleep 1000".to_owned(), format!("trap 'exit 130' INT; echo waits; {ENDLESS}")] {
             let mut person = Person::new(shell, &job);
@@ -78,7 +78,7 @@ with_both_shells! {
         }
     }
 
-    /// Where the job lacks the foreground it is `neli-run` that hears of it: it ends the script as well, whatever the job's end.
+    /// If the job does not have the foreground, `neli-run` gets the signal: the script ends as well, whatever the job's exit status.
     fn ctrl_c_ends_the_script_without_the_foreground(shell) {
         for job in ["echo waits; exec sleep 1000".to_owned(), format!("trap 'exit 0' TERM; echo waits; {ENDLESS}")] {
             let mut person = Person::new(shell, &job);
@@ -95,13 +95,13 @@ with_both_shells! {
         }
     }
 
-    /// At any moment of a start, whoever has the foreground then.
+    /// At any moment of a start, whichever process has the foreground then.
     fn ctrl_c_during_a_start(shell) {
         let mut person = Person::new(shell, "exec sleep 1000");
         executable(&person.file("around"), "./lead; echo went on");
         for step in 0..24 {
             person.terminal.type_line(&format!("{} ./around", shell.name()));
-            // Before its exec it is still the shell, and Dash loses a Ctrl-C between its fork and that.
+            // Before its exec the child is still the shell, and Dash loses a Ctrl-C between its fork and the exec.
             person.log.await_event("started");
             wait::pause(Duration::from_millis(6 * step));
             person.terminal.press(Ctrl::C);
@@ -112,7 +112,7 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// Standing by it is `neli-run`'s own, and ends the script as well.
+    /// While standing by `neli-run` has the foreground, and the script ends as well.
     fn ctrl_c_while_standing_by(shell) {
         let mut person = Person::new(shell, "exit 0");
         let mut leader = person.election.candidate().start();
@@ -141,7 +141,7 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// Ctrl-Z: the term is released before the process stops, another leads meanwhile, and `fg` makes it stand again.
+    /// Ctrl-Z: the term is released before the process stops, another candidate leads meanwhile, and `fg` makes it stand by again.
     fn ctrl_z(shell) {
         let job = r#"stty -echo; echo waits; read line; echo "read <$line>""#;
         let mut person = Person::of(Elector::Group, shell, job, |candidate| candidate);
@@ -177,7 +177,7 @@ with_both_shells! {
         person.election.close([]);
     }
 
-    /// Standing by there is nothing to be released; what comes while it is stopped is heard afterwards.
+    /// While standing by there is nothing to release; events that happen while it is stopped are handled afterwards.
     fn ctrl_z_while_standing_by(shell) {
         let mut person = Person::new(shell, "exit 0");
         let mut leader = person.election.candidate().start();
@@ -192,7 +192,7 @@ with_both_shells! {
         person.terminal.press(Ctrl::Z);
         person.terminal.await_prompt();
         person.terminal.run("kill %1");
-        // Dash goes on only with what it stopped when it is told to.
+        // Dash continues a stopped process only by `fg`.
         person.terminal.type_line("fg");
         assert_eq!(person.log.await_event("exiting").number("status"), 143);
         person.terminal.await_prompt();

@@ -1,4 +1,4 @@
-//! The mutants of guards that wait to be started: a job that is started although its term is over, or one that loses its term for nothing.
+//! Mutants about guards that wait for their start: a job starts although its term is over, or a term is lost without need.
 
 use crate::mutant::Notice::Model;
 use crate::mutant::{Mutant, edit};

@@ -1,4 +1,4 @@
-//! The mutants that have the wrong candidate lead, or a job start at the wrong time: one job at a time all the same.
+//! Mutants with which the wrong candidate leads, or a job starts at the wrong time; still only one job runs at a time.
 
 use crate::mutant::Notice::{Node, Scenarios};
 use crate::mutant::{Mutant, edit};

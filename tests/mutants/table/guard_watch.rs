@@ -1,5 +1,5 @@
-//! The mutants of what keeps a guard from killing in time, of what is told of a late kill, and of the watch over the guard's answers: a
-//! guard that hangs is not killed in time.
+//! Mutants about guards that are kept from killing in time, about the report of a late kill, and about the watch over a guard's answers,
+//! without which a hanging guard is not killed in time.
 
 use crate::mutant::Notice::{Model, Scenarios};
 use crate::mutant::{Mutant, edit};

@@ -1,4 +1,4 @@
-//! The rules of the library, which is the guard of what runs under a lead.
+//! Mutants of the library, which acts as the guard of the tasks under a lead.
 
 use crate::mutant::Notice::Library;
 use crate::mutant::{Mutant, edit};

@@ -1,4 +1,4 @@
-//! The mutants of `--once`: each is a way to a second run of a key that has succeeded.
+//! Mutants of `--once`: with each a key that has succeeded runs a second time.
 
 use crate::mutant::Notice::{Model, Node};
 use crate::mutant::{Mutant, edit};

@@ -1,4 +1,4 @@
-//! The mutants of `--overlap`: a third job, two jobs for too long, or a lead that is taken from a leader that did not yield it.
+//! Mutants of `--overlap`: a third job, two jobs for too long, or a lead that is taken from a leader that did not offer it.
 
 use crate::mutant::Notice::{Model, Node, Scenarios};
 use crate::mutant::{Mutant, edit};

@@ -1,4 +1,4 @@
-//! The mutants of many roles in one process: the wrong candidate leads a role, or each of two its own of that name.
+//! Mutants about many roles in one process: the wrong candidate leads a role, or two candidates look for it in different partitions.
 
 use crate::mutant::Notice::{Node, Scenarios};
 use crate::mutant::{Mutant, edit};

@@ -1,4 +1,4 @@
-//! The mutants of windows and schedules: a window that is run twice, or not at all.
+//! Mutants of windows and schedules: a window runs twice, or not at all.
 
 use crate::mutant::Notice::{Model, Scenarios};
 use crate::mutant::{Mutant, edit};

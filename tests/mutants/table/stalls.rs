@@ -1,4 +1,4 @@
-//! The mutants after which nobody leads any more, or an order to the guard comes too late to be of use.
+//! Mutants after which there is no leader any more, or an order reaches the guard too late.
 
 use crate::mutant::Notice::{Node, Scenarios};
 use crate::mutant::{Mutant, edit};

@@ -1,4 +1,4 @@
-//! Accounts, and the rights that they have from the start.
+//! User accounts of the test brokers, and the rights that they have from the start.
 
 use crate::kafka::Kafka;
 use crate::request::Request;
@@ -7,31 +7,31 @@ use crate::rights::{Operation, Resource, Rights, Rule};
 /// Every account's password.
 pub const PASSWORD: &str = "correct horse";
 
-/// Who may log in on a broker's listener with accounts, and what they may do there.
+/// An account that may log in on a broker's listener with accounts, named after its rights.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Account {
-    /// Makes topics; else nothing but what a test allows, on its own topic and group.
+    /// May create topics; beyond that only what a test allows, on the test's own topic and group.
     Founder,
-    /// Everything but asking for a topic's configuration.
+    /// All rights except reading a topic's configuration.
     NoConfigs,
-    /// Everything on topics that are there; makes none.
+    /// All rights on existing topics; may not create any.
     NoCreate,
-    /// Everything on topics, nothing on groups.
+    /// All rights on topics, none on groups.
     NoGroup,
     /// May write, but not read.
     NoRead,
     /// May read, but not write.
     NoWrite,
-    /// Every right that a candidate has a use for.
+    /// Every right that a candidate needs.
     Operator,
-    /// Nothing but what a test allows, on its own topic and group.
+    /// Only what a test allows, on the test's own topic and group.
     Tenant,
 }
 
 use Operation::{Create, Describe, DescribeConfigs, Read as Reads, Write as Writes};
 
 impl Account {
-    /// All there are.
+    /// All accounts.
     pub const ALL: [Self; 8] = [
         Self::Founder,
         Self::NoConfigs,
@@ -43,7 +43,7 @@ impl Account {
         Self::Tenant,
     ];
 
-    /// The name to log in by.
+    /// The user name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ impl Account {
         }
     }
 
-    /// The librdkafka properties to log in by.
+    /// The librdkafka properties for a login with this account.
     #[must_use]
     pub fn properties(self) -> Vec<(String, String)> {
         login(self.name(), PASSWORD)
@@ -85,7 +85,7 @@ impl Account {
     }
 }
 
-/// The librdkafka properties of a login.
+/// The librdkafka properties for a login with this mechanism.
 #[must_use]
 pub fn login(name: &str, password: &str) -> Vec<(String, String)> {
     let pairs = [
@@ -97,10 +97,10 @@ pub fn login(name: &str, password: &str) -> Vec<(String, String)> {
     pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec()
 }
 
-/// How one logs in over TLS by a challenge.
+/// The SASL mechanisms for a login over TLS by challenge and response.
 pub const SCRAM: [&str; 2] = ["SCRAM-SHA-256", "SCRAM-SHA-512"];
 
-/// The librdkafka properties of a login over TLS, by one of [`SCRAM`].
+/// The librdkafka properties for a login over TLS, by one of [`SCRAM`].
 #[must_use]
 pub fn secure_login(mechanism: &str, name: &str, password: &str) -> Vec<(String, String)> {
     let changed = [("security.protocol", "SASL_SSL"), ("sasl.mechanisms", mechanism)];
@@ -116,7 +116,7 @@ pub fn secure_login(mechanism: &str, name: &str, password: &str) -> Vec<(String,
 pub fn change_password(kafka: &Kafka, account: Account, is_back: bool) {
     const ROUNDS: i32 = 4096;
     const SALT: &[u8] = b"salt of the tests";
-    /// [`PASSWORD`], salted (PBKDF2).
+    /// [`PASSWORD`], salted and hashed with PBKDF2.
     const SALTED: [u8; 32] = [
         0xaf, 0x3e, 0x74, 0xf9, 0x46, 0xd1, 0x90, 0x18, 0xc0, 0x1d, 0x4d, 0x43, 0x23, 0x21, 0x4f, 0xe5, 0x44, 0x19,
         0xd3, 0x9f, 0x7f, 0xbe, 0x30, 0x0a, 0x1a, 0xb5, 0x48, 0x79, 0xb3, 0x0b, 0x56, 0x10,
@@ -136,12 +136,12 @@ pub fn change_password(kafka: &Kafka, account: Account, is_back: bool) {
         request.no_tags();
     }
     let answer = request.send(kafka.address()).expect("the broker answers");
-    // Behind the correlation, the throttling, the number of results and the name.
+    // The error code follows the correlation id, the throttle time, the number of results and the name.
     let code = answer.get(11 + account.name().len()..).and_then(|rest| rest.first_chunk());
     assert_eq!(code.copied().map(i16::from_be_bytes), Some(0), "{answer:?}");
 }
 
-/// Those who can log in by a challenge, as Kafka's `format` takes them.
+/// The accounts that can log in by SCRAM, as arguments for `kafka-storage format`.
 pub(crate) fn scram() -> impl Iterator<Item = String> {
     let accounts = [Account::Operator, Account::Tenant].into_iter();
     accounts.flat_map(|account| {
@@ -149,13 +149,13 @@ pub(crate) fn scram() -> impl Iterator<Item = String> {
     })
 }
 
-/// The accounts as a JAAS login module takes them.
+/// The accounts in the syntax of a JAAS login module.
 pub(crate) fn jaas() -> String {
     let users = Account::ALL.map(|account| format!(" user_{}=\"{PASSWORD}\"", account.name())).concat();
     format!("org.apache.kafka.common.security.plain.PlainLoginModule required{users};")
 }
 
-/// Tells a broker every account's rights, over a listener where whoever comes is its superuser.
+/// Creates every account's ACLs on a broker, over a listener on which every client is a superuser.
 pub(crate) fn grant(address: &str) {
     let rules: Vec<_> = Account::ALL.into_iter().flat_map(Account::rules).collect();
     Rights::at(address).make(&rules);

@@ -1,4 +1,4 @@
-//! A `neli-run` under test: started, watched, signalled, awaited.
+//! A `neli-run` under test: its command line, and how it is started.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ mod running;
 
 pub use running::{Event, Running};
 
-/// Who claims a vacancy first.
+/// What decides which candidate claims a vacancy first (`--elect`).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Elector {
     /// The consumer group.
@@ -19,10 +19,10 @@ pub enum Elector {
 }
 
 impl Elector {
-    /// All of them.
+    /// Both electors.
     pub const ALL: [Self; 2] = [Self::Log, Self::Group];
 
-    /// As `--elect` takes it.
+    /// The value of `--elect`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// `neli-run` with nothing but a log that can be read by a test.
+    /// `neli-run` with only the options for a log that a test can read.
     #[must_use]
     pub fn new(program: &Path) -> Self {
         Self {
@@ -65,60 +65,60 @@ impl Candidate {
         }
     }
 
-    /// One more option with its value.
+    /// Adds an option with a value.
     #[must_use]
     pub fn option(self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.flag(name).flag(value)
     }
 
-    /// One more option without a value.
+    /// Adds an option without a value.
     #[must_use]
     pub fn flag(mut self, name: impl AsRef<OsStr>) -> Self {
         self.options.push(name.as_ref().to_owned());
         self
     }
 
-    /// `--lease`.
+    /// Sets `--lease`.
     #[must_use]
     pub fn lease(self, duration: &str) -> Self {
         self.option("--lease", duration)
     }
 
-    /// A librdkafka property.
+    /// Sets a librdkafka property.
     #[must_use]
     pub fn property(self, key: &str, value: &str) -> Self {
         self.option("--property", format!("{key}={value}"))
     }
 
-    /// An environment variable.
+    /// Sets an environment variable.
     #[must_use]
     pub fn variable(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.environment.push((name.to_owned(), value.as_ref().to_owned()));
         self
     }
 
-    /// COMMAND and its arguments, in place of any before.
+    /// Sets COMMAND and its arguments, in place of earlier ones.
     #[must_use]
     pub fn job(mut self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
         self.job = words.into_iter().map(|word| word.as_ref().to_owned()).collect();
         self
     }
 
-    /// What stands on its stdin; `/dev/null` otherwise.
+    /// Sets the input on stdin; without it stdin is `/dev/null`.
     #[must_use]
     pub fn input(mut self, bytes: &[u8]) -> Self {
         self.input = Some(bytes.to_owned());
         self
     }
 
-    /// The working directory.
+    /// Sets the working directory.
     #[must_use]
     pub fn directory(mut self, path: &Path) -> Self {
         self.directory = Some(path.to_owned());
         self
     }
 
-    /// The whole command line: the program, its options, COMMAND.
+    /// The whole command line: the program, its options and COMMAND.
     #[must_use]
     pub fn words(&self) -> Vec<OsString> {
         let mut words = vec![self.program.clone().into_os_string()];
@@ -130,16 +130,16 @@ impl Candidate {
         words
     }
 
-    /// Starts it, as a process that dies with the thread that called this.
+    /// Starts it. The kernel kills the process when the thread that called this ends.
     #[must_use]
     pub fn start(&self) -> Running {
         self.start_behind(&[])
     }
 
-    /// Starts it through another command, that execs what follows: `["nice", "-n", "19"]`.
+    /// Starts it through another command that execs what follows, such as `["nice", "-n", "19"]`.
     #[must_use]
     pub fn start_behind(&self, prefix: &[&str]) -> Running {
-        // The kernel's parent-death signal, set by a program: a call between fork and exec would be unsafe code.
+        // A program sets the kernel's parent-death signal, because a call between fork and exec would be unsafe code.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).args(prefix).args(self.words());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use crate::{install, wait};
 
-    /// A program of a few lines of shell in place of `neli-run`.
+    /// A candidate whose program is a short shell script instead of `neli-run`.
     fn candidate(script: &str) -> (tempfile::TempDir, Candidate) {
         let directory = install::scratch();
         let program = directory.path().join("program");
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(running.strange_lines(), ["noise"]);
     }
 
-    /// Whoever asks for its status has all that it has said, whoever else may still write.
+    /// `status` returns only after all stderr output of the process itself has been read, even if other processes keep stderr open.
     #[test]
     fn output_before_the_end_is_read_by_then() {
         let script = "sleep 1000 & yes | head -n 20000 >&2; printf '%s' last >&2";
@@ -217,7 +217,7 @@ mod tests {
                 let mut running = candidate.start();
                 running.await_event("up");
                 let process = running.process();
-                // Not dropped: as when the whole test process is killed.
+                // Not dropped, as if the whole test process were killed.
                 std::mem::forget(running);
                 process
             });

@@ -1,7 +1,7 @@
-//! Several brokers, and a way of its own for each candidate to each of them.
+//! Several brokers, and a separate network path from each candidate to each broker.
 //!
-//! Each broker has a listener for each candidate, and advertises the wire that leads there in its place: whatever a
-//! candidate is told of the cluster, it goes by its own wires. We ourselves go past them all.
+//! Each broker has a listener for each candidate, and advertises the address of that candidate's wire on it. So every connection of a
+//! candidate goes through its own wires, whichever broker told it the address. The test itself connects directly.
 
 use std::io;
 use std::iter;
@@ -17,26 +17,26 @@ use crate::node::{Door, Node, OFFSETS_PARTITIONS, free_port};
 use crate::request::Request;
 use crate::wait;
 
-/// How long the cluster may take for what it is asked.
+/// The timeout of a request to the cluster.
 const PATIENCE_MS: i32 = 5_000;
 
-/// Brokers that are controllers, too: each has a vote.
+/// Brokers that are also controllers: each of them votes in the quorum.
 #[derive(Debug)]
 pub struct Cluster {
     brokers: Vec<Broker>,
-    /// Each candidate's, to each broker.
+    /// For each candidate, its wire to each broker.
     wires: Vec<Vec<Wire>>,
     _network: Network,
 }
 
 impl Cluster {
-    /// So many brokers, that take requests, and wires for so many candidates.
+    /// `count` brokers that accept requests, with wires for `candidates` candidates.
     #[must_use]
     pub fn start(brokers: usize, candidates: usize) -> Self {
         Self::of(brokers, candidates, |node| node)
     }
 
-    /// The same, of brokers that notice each other's deaths as late as Kafka does by default.
+    /// The same, but the controller notices a broker's death as late as it does with Kafka's defaults.
     #[must_use]
     pub fn with_default_sessions(brokers: usize, candidates: usize) -> Self {
         Self::of(brokers, candidates, Node::with_default_session)
@@ -58,10 +58,10 @@ impl Cluster {
         }
         let nodes: Vec<Node> = Node::cluster(doors).into_iter().map(adjust).collect();
         let last = nodes.len() - 1;
-        // The last of several gets a disk that can be filled, where we may make one.
+        // The last of several brokers gets a disk that can be filled, if this machine allows mounting one.
         let place = |(index, node)| Broker::of(node, index > 0 && index == last);
         let mut brokers: Vec<Broker> = iter::zip(0.., nodes).map(place).collect();
-        // None is ready before most of them are there.
+        // No broker becomes ready before a majority of them runs, so all are started first.
         brokers.iter_mut().for_each(Broker::launch);
         brokers.iter().for_each(Broker::await_ready);
         let cluster = Self { brokers, wires, _network: network };
@@ -69,19 +69,19 @@ impl Cluster {
         cluster
     }
 
-    /// The Kafka that they are, past all wires.
+    /// Direct access to the cluster, not through the wires.
     #[must_use]
     pub fn kafka(&self) -> Kafka {
         Kafka::of_all(&self.addresses())
     }
 
-    /// The Kafka that they are to a candidate.
+    /// The cluster as this candidate reaches it, through its wires.
     #[must_use]
     pub fn kafka_of(&self, candidate: usize) -> Kafka {
         Kafka::of_all(&self.wires[candidate].iter().map(|wire| format!("127.0.0.1:{}", wire.port)).collect::<Vec<_>>())
     }
 
-    /// The way from a candidate to a broker.
+    /// The wire from a candidate to a broker.
     #[must_use]
     pub fn wire(&self, candidate: usize, broker: usize) -> &Wire {
         &self.wires[candidate][broker]
@@ -104,13 +104,13 @@ impl Cluster {
         &mut self.brokers[index]
     }
 
-    /// Which broker leads a partition, as far as the cluster says.
+    /// The broker that leads a partition according to the cluster's metadata.
     #[must_use]
     pub fn leader_of(&self, topic: &str, partition: i32) -> Option<usize> {
         leader_of(&self.kafka(), topic, partition)
     }
 
-    /// Which broker is the active controller, as far as the living ones know.
+    /// The broker that is the active controller, according to the brokers that are alive.
     #[must_use]
     pub fn controller(&self) -> Option<usize> {
         let living = self.brokers.iter().filter(|broker| broker.lives());
@@ -118,7 +118,7 @@ impl Cluster {
         usize::try_from(leader - 1).ok()
     }
 
-    /// Whether each replica of a topic is in sync: whichever broker dies next, the others have everything.
+    /// Whether all replicas of a topic are in sync, so that any broker can die without loss.
     #[must_use]
     pub fn is_in_sync(&self, topic: &str) -> bool {
         let client: BaseProducer = self.kafka().client().create().expect("a client");
@@ -128,7 +128,7 @@ impl Cluster {
         !partitions.is_empty() && partitions.iter().all(whole)
     }
 
-    /// Every broker's `HOST:PORT`, past all wires.
+    /// Every broker's `HOST:PORT` for direct connections.
     #[must_use]
     pub fn addresses(&self) -> Vec<String> {
         self.brokers.iter().map(Broker::address).collect()
@@ -146,7 +146,7 @@ impl Cluster {
     }
 }
 
-/// Which broker leads a partition, as far as this Kafka says.
+/// The broker that leads a partition according to this Kafka's metadata.
 #[must_use]
 pub fn leader_of(kafka: &Kafka, topic: &str, partition: i32) -> Option<usize> {
     let client: BaseProducer = kafka.client().create().expect("a client");
@@ -159,15 +159,15 @@ pub fn leader_of(kafka: &Kafka, topic: &str, partition: i32) -> Option<usize> {
 /// The partition of `__consumer_offsets` whose leader coordinates a group.
 #[must_use]
 pub fn coordinator_partition(group: &str) -> i32 {
-    // Java's `String.hashCode`, less its sign, as Kafka takes it.
+    // Kafka takes Java's `String.hashCode` without its sign.
     let hash = group.encode_utf16().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));
     (hash & i32::MAX) % OFFSETS_PARTITIONS
 }
 
-/// Makes a broker of the cluster of these addresses the preferred leader of partition 0 of a topic, and lets it lead.
+/// Makes one broker the preferred leader of partition 0 of a topic, and has it elected.
 ///
 /// # Errors
-/// No broker answered. Whether one did as it was asked, [`Cluster::leader_of`] says.
+/// No broker answered. [`Cluster::leader_of`] tells whether the election took place.
 pub fn move_leader(addresses: &[String], topic: &str, to: usize) -> io::Result<()> {
     let others = (0..addresses.len()).filter(|other| *other != to);
     let replicas: Vec<i32> =
@@ -176,14 +176,14 @@ pub fn move_leader(addresses: &[String], topic: &str, to: usize) -> io::Result<(
     ask(addresses, &preferred_election(topic))
 }
 
-/// Sends a request to the first broker that answers; it hands it on to the controller.
+/// Sends a request to the first broker that answers; that broker forwards it to the controller.
 fn ask(addresses: &[String], request: &Request) -> io::Result<()> {
     let mut answers = addresses.iter().map(|address| request.send(address));
     let answered = answers.by_ref().find(Result::is_ok);
     answered.unwrap_or_else(|| Err(io::ErrorKind::NotConnected.into())).map(drop)
 }
 
-/// `AlterPartitionReassignments`, version 0: the same replicas, another one preferred.
+/// `AlterPartitionReassignments`, version 0: the same replicas with another preferred one.
 fn reassignment(topic: &str, replicas: &[i32]) -> Request {
     let mut request = Request::new(45, 0);
     request.no_tags();
@@ -202,7 +202,7 @@ fn reassignment(topic: &str, replicas: &[i32]) -> Request {
     request
 }
 
-/// `ElectLeaders`, version 1: the preferred one.
+/// `ElectLeaders`, version 1: elects the preferred replica.
 fn preferred_election(topic: &str) -> Request {
     let mut request = Request::new(43, 1);
     request.i8(0);

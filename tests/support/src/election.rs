@@ -13,19 +13,19 @@ use crate::kafka::Kafka;
 use crate::witness::{Event, Testimony, Witness};
 use crate::{install, wait};
 
-/// What a command has said, and how it ended.
+/// Output and exit status of a finished command.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Answer {
-    /// On stdout.
+    /// Its stdout.
     pub text: String,
-    /// On stderr.
+    /// Its stderr.
     pub errors: String,
-    /// As a shell says it.
+    /// Exit status as a shell reports it: 128 + n after signal n.
     pub status: i32,
 }
 
 impl Answer {
-    /// Runs the command to its end.
+    /// Runs the command and waits for its end.
     #[must_use]
     pub fn of(mut command: Command) -> Self {
         let output = command.stdin(Stdio::null()).output().expect("the program is there");
@@ -34,7 +34,7 @@ impl Answer {
         Self { text: text(output.stdout), errors: text(output.stderr), status }
     }
 
-    /// The one line of JSON that was printed.
+    /// Parses stdout, which must be one line of JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         assert_eq!((self.text.lines().count(), self.errors.as_str()), (1, ""), "{self:?}");
@@ -42,7 +42,7 @@ impl Answer {
     }
 }
 
-/// One election, under a name that nobody had before, and the file where all its witnesses write.
+/// One election with a fresh name, and the file to which all its witnesses write.
 #[derive(Debug)]
 pub struct TestElection {
     /// The election's name.
@@ -54,7 +54,7 @@ pub struct TestElection {
 }
 
 impl TestElection {
-    /// An election on `kafka`, for candidates of `program`.
+    /// An election on `kafka`, for candidates that run `program`.
     #[must_use]
     pub fn new(program: &str, kafka: &Kafka, elector: Elector) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl TestElection {
         }
     }
 
-    /// Another election of the same program, for a topic that is told to its candidates.
+    /// Another election of the same program, whose candidates are given a topic.
     #[must_use]
     pub fn another(&self) -> Self {
         let Self { program, brokers, elector, .. } = self;
@@ -79,26 +79,25 @@ impl TestElection {
         }
     }
 
-    /// An election on no Kafka that is known here.
+    /// An election on a Kafka that this harness does not know.
     #[must_use]
     pub fn unreachable(program: &str) -> Self {
         Self::new(program, &Kafka::at(""), Elector::Log)
     }
 
-    /// A candidate whose job is a plain witness. Its lease is long enough for a busy machine; where it is the subject,
-    /// another is set.
+    /// A candidate whose job is a plain witness. Its lease is long enough for a busy machine; a test about the lease sets another one.
     #[must_use]
     pub fn candidate(&self) -> Candidate {
         self.candidate_of(&self.program)
     }
 
-    /// The same of another program.
+    /// The same, with another program.
     #[must_use]
     pub fn candidate_of(&self, program: &Path) -> Candidate {
         self.bare_candidate_of(program).option("--elect", self.elector.name()).job(self.witness().command())
     }
 
-    /// A candidate with nothing said but where the election is.
+    /// A candidate with no option other than where the election is.
     #[must_use]
     pub fn bare_candidate(&self) -> Candidate {
         self.bare_candidate_of(&self.program)
@@ -108,19 +107,19 @@ impl TestElection {
         Candidate::new(program).option("--group", &self.group).option("--brokers", &self.brokers)
     }
 
-    /// A witness that writes where this election's witnesses do.
+    /// A witness that writes to this election's file.
     #[must_use]
     pub fn witness(&self) -> Witness {
         Witness::new(&self.file())
     }
 
-    /// Who claims first in it.
+    /// What decides which candidate claims first.
     #[must_use]
     pub fn elector(&self) -> Elector {
         self.elector
     }
 
-    /// The topic that candidates make when told of none.
+    /// The topic that candidates create if no option names another one.
     #[must_use]
     pub fn topic(&self) -> String {
         format!("{}.neli", self.group)
@@ -132,25 +131,25 @@ impl TestElection {
         format!("{}/0", self.group)
     }
 
-    /// A directory of its own.
+    /// A directory for this election's files.
     #[must_use]
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// What the witnesses have said so far.
+    /// What the witnesses have written so far.
     #[must_use]
     pub fn testimony(&self) -> Testimony {
         Testimony::read(&self.file())
     }
 
-    /// Waits until a witness of this term beats: from then on it answers signals.
+    /// Waits until a witness of this term beats: from then on it handles signals.
     pub fn await_witness(&self, epoch: u64) {
         wait::until_true("a job that runs", || self.testimony().of(epoch).any(|line| line.event == Event::Beat));
     }
 
-    /// Waits until a witness of a later term beats, and says of which: where a lease may be lost again at once, a word of
-    /// leading promises no job.
+    /// Waits until a witness of a later term beats, and returns that term. If a lease may be lost again at once, a `leading` event alone
+    /// does not mean that a job runs.
     #[expect(clippy::must_use_candidate, reason = "most want the job to run, and not to know under which term")]
     pub fn await_witness_after(&self, epoch: u64) -> u64 {
         wait::until("a job in a later term", || {
@@ -159,38 +158,38 @@ impl TestElection {
         })
     }
 
-    /// The first instruction of a term's job, in nanoseconds of `CLOCK_BOOTTIME`.
+    /// The time of the first instruction of a term's job, in nanoseconds of `CLOCK_BOOTTIME`.
     #[must_use]
     pub fn first_instruction(&self, epoch: u64) -> u64 {
         let testimony = self.testimony();
         testimony.of(epoch).find(|line| matches!(line.event, Event::Start(_))).expect("it started").at
     }
 
-    /// The last instruction of a term's job that ended by itself.
+    /// The time of the last instruction of a term's job that ended by itself.
     #[must_use]
     pub fn last_instruction(&self, epoch: u64) -> u64 {
         let testimony = self.testimony();
         testimony.of(epoch).rfind(|line| matches!(line.event, Event::End(_))).expect("it ended by itself").at
     }
 
-    /// Waits until nothing of a term's job is left; what is left after all is an orphan.
+    /// Waits until no process of a term's job is left; fails if one stays.
     pub fn await_gone(&self, epoch: u64) {
         wait::until_true("a job's tree that is gone", || self.testimony().alive(Some(epoch)).is_empty());
     }
 
-    /// Nothing of this term's job is left, now.
+    /// Asserts that no process of this term's job is left now.
     pub fn assert_gone(&self, epoch: u64) {
         let orphans = self.testimony().alive(Some(epoch));
         assert!(orphans.is_empty(), "orphans of term {epoch}: {orphans:?}");
     }
 
-    /// No two jobs ever ran at one time.
+    /// Asserts that no two jobs ever ran at the same time.
     pub fn assert_never_two(&self) {
         let overlaps = self.testimony().overlaps();
         assert!(overlaps.is_empty(), "{overlaps:?}");
     }
 
-    /// Ends all of it: each goes when told to, no job is left, and no two ever ran at one time.
+    /// Ends the election: each candidate ends after SIGTERM, no job is left, and no two jobs ever ran at the same time.
     pub fn close(&self, candidates: impl IntoIterator<Item = Running>) {
         let mut candidates: Vec<Running> = candidates.into_iter().collect();
         for candidate in &candidates {
@@ -204,7 +203,7 @@ impl TestElection {
         self.assert_never_two();
     }
 
-    /// Every record of the election with the law's verdict, as `neli-run watch` shows it to whoever asks.
+    /// Every record of the election with its verdict under the law, as `neli-run watch` prints it.
     #[must_use]
     pub fn verdicts(&self) -> Vec<Value> {
         let mut watch = Command::new(&self.program);
@@ -217,7 +216,7 @@ impl TestElection {
         lines.filter(|line| line["event"] == "record").collect()
     }
 
-    /// What a subcommand answers about the election.
+    /// Runs a subcommand for this election.
     #[must_use]
     pub fn ask(&self, subcommand: &str, arguments: &[&str]) -> Answer {
         let mut command = Command::new(&self.program);
@@ -232,14 +231,14 @@ impl TestElection {
 
 impl Drop for TestElection {
     fn drop(&mut self) {
-        // A job that a broken program left behind; one that forks on has a limit of its own.
+        // Kills a job that a broken program left behind. A job that keeps forking ends by its own time limit.
         for process in self.testimony().alive(None) {
             process.signal(Signal::SIGKILL);
         }
     }
 }
 
-/// A name that nobody had before.
+/// A name that no election had before.
 fn fresh_name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!("t{:x}-{:x}-{}", wait::now(), std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))

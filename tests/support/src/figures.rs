@@ -1,4 +1,4 @@
-//! Rows of figures, as a table for people and as JSON: what every bench prints.
+//! The results of a bench, printed as a table and as JSON.
 
 #![expect(clippy::print_stdout, reason = "what a bench is for")]
 
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-/// One figure: what was measured, how often, and how it came out.
+/// One measured quantity with its samples.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// What was measured.
@@ -15,12 +15,12 @@ pub struct Row {
     elector: &'static str,
     /// The unit of the samples.
     unit: &'static str,
-    /// In rising order.
+    /// In ascending order.
     samples: Vec<f64>,
 }
 
 impl Row {
-    /// From one sample or more, in any order.
+    /// A row from at least one sample, in any order.
     #[must_use]
     pub fn new(what: impl Into<String>, unit: &'static str, mut samples: Vec<f64>) -> Self {
         assert!(!samples.is_empty(), "a figure has samples");
@@ -28,7 +28,7 @@ impl Row {
         Self { what: what.into(), elector: "", unit, samples }
     }
 
-    /// Milliseconds from pairs of nanoseconds.
+    /// A row in milliseconds from pairs of nanoseconds.
     #[must_use]
     pub fn between(what: impl Into<String>, pairs: impl IntoIterator<Item = (u64, u64)>) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "a difference of less than an hour")]
@@ -53,7 +53,7 @@ impl Row {
         self.samples[self.samples.len() - 1]
     }
 
-    /// A line of JSON, with every sample.
+    /// One line of JSON with every sample.
     fn json(&self) -> String {
         let (best, median, worst) = (self.best(), self.median(), self.worst());
         json!({
@@ -64,7 +64,7 @@ impl Row {
     }
 }
 
-/// Where a bench's rows go: each to stdout as JSON as it is measured, or all in a table at the end.
+/// Output of a bench: each row as JSON on stdout when it is measured, or all rows as a table at the end.
 #[derive(Debug)]
 pub struct Figures {
     json: bool,
@@ -72,13 +72,13 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// None yet.
+    /// An empty report.
     #[must_use]
     pub fn new(json: bool) -> Self {
         Self { json, rows: Vec::new() }
     }
 
-    /// These were measured under this elector.
+    /// Adds rows that were measured with this elector.
     pub fn tell(&mut self, elector: &'static str, measured: Vec<Row>) {
         for mut row in measured {
             row.elector = elector;
@@ -89,7 +89,7 @@ impl Figures {
         }
     }
 
-    /// That is all.
+    /// Prints the table, if one was asked for.
     pub fn finish(self) {
         if !self.json {
             print!("{}", table(&self.rows));

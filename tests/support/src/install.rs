@@ -1,7 +1,7 @@
-//! What is made once and kept in `target/harness`: Kafka's jars by Maven, a formatted log directory, the witness.
+//! What is built once and kept in `target/harness`: Kafka's jars (fetched by Maven), a formatted log directory, the witness.
 //!
-//! Test binaries may run side by side: a lock lets one of them make it while the others wait. Each piece is made under
-//! another name and renamed, so that an interrupted one never counts as made.
+//! Test binaries may run in parallel: a lock lets one of them build while the others wait. Each file is built under another name and then
+//! renamed, so that an interrupted build is never used.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -13,10 +13,10 @@ use nix::fcntl::{Flock, FlockArg};
 
 use crate::accounts;
 
-/// Where the sources of this crate are: the POM and the witness.
+/// The directory of this crate's POM and C sources.
 const SOURCES: &str = env!("CARGO_MANIFEST_DIR");
 
-/// What Kafka needs, and Debian's package of it: Java always, Maven until its jars are here.
+/// Programs that Kafka needs, with Debian's package names: Java always, Maven only until the jars are fetched.
 const TOOLS: [(&str, &str); 2] = [("java", "default-jdk-headless"), ("mvn", "maven")];
 
 /// Kafka on this machine, ready to be started.
@@ -24,14 +24,14 @@ const TOOLS: [(&str, &str); 2] = [("java", "default-jdk-headless"), ("mvn", "mav
 pub struct Distribution {
     /// Java's class path.
     pub class_path: String,
-    /// A log directory as `StorageTool format` leaves it, to be copied.
+    /// A log directory as `StorageTool format` leaves it; each broker gets a copy.
     pub formatted: PathBuf,
 }
 
 /// Kafka, fetched and prepared on first use.
 ///
-/// Where it can't be had no test that needs it can pass. So one line says why, and the whole test program ends, in the place of one
-/// failure a test.
+/// If it can't be had, no test that needs it can pass. So one line says why and the whole test program ends, instead of one failure per
+/// test.
 pub fn kafka() -> &'static Distribution {
     static MADE: OnceLock<Distribution> = OnceLock::new();
     MADE.get_or_init(|| {
@@ -59,7 +59,7 @@ fn prepared(home: &Path) -> Result<Distribution, String> {
     Ok(Distribution { class_path, formatted })
 }
 
-/// All that is missing is said at once.
+/// Fails with one message that names every missing program.
 fn require(tools: &[(&str, &str)]) -> Result<(), String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_here = |tool: &str| std::env::split_paths(&path).any(|directory| directory.join(tool).is_file());
@@ -72,20 +72,20 @@ fn require(tools: &[(&str, &str)]) -> Result<(), String> {
     Err(format!("{} not found; apt-get install {}", names.join(" and "), packages.join(" ")))
 }
 
-/// The witness, compiled on first use and whenever its source has changed.
+/// The witness, compiled on first use and after a change of its source.
 #[must_use]
 pub fn witness() -> &'static Path {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     MADE.get_or_init(|| {
         compiled("witness.c", "witness", |compile| {
-            // Some systems have no static C library; then the loader's half millisecond counts in every start.
+            // Some systems have no static C library; there the dynamic loader adds half a millisecond to every start.
             compile(&["-Wall", "-Wextra", "-static"]).or_else(|_| compile(&["-Wall", "-Wextra"]))
         })
     })
 }
 
-/// What lends a process a wall clock of its own, to be preloaded (`stepped_clock.c`); compiled on first use and whenever its
-/// source has changed.
+/// A preload library that gives a process a wall clock of its own (`stepped_clock.c`); compiled on first use and after a change of its
+/// source.
 #[must_use]
 pub fn stepped_clock() -> &'static Path {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
@@ -94,7 +94,7 @@ pub fn stepped_clock() -> &'static Path {
     })
 }
 
-/// Compiles a source of ours, unless what was made of it is younger.
+/// Compiles one of our C sources, unless the result is newer than the source.
 fn compiled(
     source: &str,
     made: &str,
@@ -119,13 +119,13 @@ fn compiled(
     made
 }
 
-/// A directory for a broker's or a test's files, in `target/`: not in `/tmp`, which may be a small one in memory.
+/// A directory in `target/` for the files of a broker or a test: `/tmp` may be a small file system in memory.
 #[must_use]
 pub fn scratch() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("run-").tempdir_in(home()).expect("target/ can be written")
 }
 
-/// `target/harness`: the directory that cargo marked as a cache, wherever it was told to have it.
+/// `target/harness`, found through the directory that cargo marked as a cache, since the target directory can be set anywhere.
 fn home() -> PathBuf {
     let program = std::env::current_exe().expect("a running program has a path");
     let target = program.ancestors().find(|directory| directory.join("CACHEDIR.TAG").exists());
@@ -139,13 +139,13 @@ fn lock(home: &Path) -> Flock<File> {
     Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, error)| error).expect("a file can be locked")
 }
 
-/// Makes `path` by `maker`, unless it is there already.
+/// Builds `path` with `maker`, unless it exists.
 fn make(path: &Path, maker: impl FnOnce(&Path) -> Result<(), String>) -> Result<(), String> {
     if path.exists() {
         return Ok(());
     }
     let partial = path.with_extension("partial");
-    // What an interrupted run left.
+    // The remains of an interrupted run.
     let _ = fs::remove_dir_all(&partial);
     let _ = fs::remove_file(&partial);
     maker(&partial)?;
@@ -179,7 +179,7 @@ fn format(class_path: &str, into: &Path) -> Result<(), String> {
     run(&mut tool, "Java 17 or later: apt-get install default-jdk-headless")
 }
 
-/// Runs a tool to its end; a missing one is said as what to install, a failing one as what it said.
+/// Runs a tool to its end. The error says what to install if the tool is missing, and its output if it fails.
 pub(crate) fn run(tool: &mut Command, install: &str) -> Result<(), String> {
     let name = tool.get_program().to_string_lossy().into_owned();
     let Output { status, stdout, stderr } = tool.stdin(Stdio::null()).output().map_err(|error| {
@@ -195,7 +195,7 @@ pub(crate) fn run(tool: &mut Command, install: &str) -> Result<(), String> {
     Err(format!("`{name}` failed ({status}): {}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr)))
 }
 
-/// Progress, for whoever waits: past libtest's capture, since it is no test's output. Nobody listening is no failure.
+/// Prints progress to the terminal past libtest's capture, since it is not a test's output. A closed stderr is not an error.
 pub(crate) fn tell(what: &str) {
     let _ = writeln!(io::stderr(), "harness: {what}");
 }

@@ -1,4 +1,4 @@
-//! Records of our own making: a stranger's, a forger's. And the raw log, without the law.
+//! Records that a test writes itself, as another program or a forger would, and the raw log without the law.
 
 use std::time::Duration;
 
@@ -10,27 +10,27 @@ use rdkafka::{Offset, TopicPartitionList};
 use crate::kafka::Kafka;
 use crate::wait;
 
-/// Writes whatever it is told into partition 0 of a topic.
+/// Writes arbitrary records into partition 0 of a topic.
 pub struct Pen {
     producer: BaseProducer,
     topic: String,
 }
 
-/// A record as it lies in the log.
+/// A record as it is stored in the log.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Raw {
     /// Where.
     pub offset: i64,
-    /// Its key; empty where there is none.
+    /// Its key; empty if it has none.
     pub key: Vec<u8>,
-    /// What it says; `None` is a tombstone.
+    /// Its payload; `None` is a tombstone.
     pub payload: Option<Vec<u8>>,
-    /// When it was appended by the broker's clock, in milliseconds since 1970; 0 where that is not known.
+    /// The broker's append time in milliseconds since 1970; 0 if it is unknown.
     pub written_ms: u64,
 }
 
 impl Pen {
-    /// A pen that writes as a producer with these properties does: `compression.type`, `transactional.id`.
+    /// A pen whose producer has these properties, such as `compression.type` or `transactional.id`.
     #[must_use]
     pub fn new(kafka: &Kafka, topic: &str, properties: &[(&str, &str)]) -> Self {
         let mut client = kafka.client();
@@ -40,7 +40,7 @@ impl Pen {
         Self { producer: client.create().expect("a producer"), topic: topic.to_owned() }
     }
 
-    /// Writes records, in one batch where the producer can, and waits until they are there.
+    /// Writes records, in one batch if the producer can, and waits until they are stored.
     pub fn write(&self, key: &str, payloads: &[&[u8]]) {
         for payload in payloads {
             self.put(BaseRecord::to(&self.topic).partition(0).key(key).payload(*payload));
@@ -48,10 +48,10 @@ impl Pen {
         self.producer.flush(wait::PATIENCE).expect("the broker takes it");
     }
 
-    /// Writes a record, if the broker lets us.
+    /// Writes a record; the broker may refuse it.
     pub fn try_write(&self, key: &str, payload: &[u8]) {
         self.put(BaseRecord::to(&self.topic).partition(0).key(key).payload(payload));
-        // Delivered or refused: either way there is nothing left to wait for.
+        // Delivered or refused: in both cases nothing is outstanding after the flush.
         self.producer.flush(wait::PATIENCE).expect("the broker answers");
     }
 
@@ -67,13 +67,13 @@ impl Pen {
         self.producer.flush(wait::PATIENCE).expect("the broker takes it");
     }
 
-    /// Begins a transaction; the producer has a `transactional.id`.
+    /// Begins a transaction; the producer must have a `transactional.id`.
     pub fn begin(&self) {
         self.producer.init_transactions(wait::PATIENCE).expect("the broker knows transactions");
         self.producer.begin_transaction().expect("begun");
     }
 
-    /// Ends it.
+    /// Aborts it.
     pub fn abort(&self) {
         self.producer.abort_transaction(wait::PATIENCE).expect("aborted");
     }
@@ -83,14 +83,14 @@ impl Pen {
     }
 }
 
-/// The offset after the last record of partition 0. Of a topic that was just made, not every broker knows that partition yet.
+/// The offset after the last record of partition 0. If the topic is new, waits until the asked broker knows the partition.
 #[must_use]
 pub fn end(kafka: &Kafka, topic: &str) -> i64 {
     let reader: BaseConsumer = kafka.client().create().expect("a reader");
     wait::until("where the log ends", || reader.fetch_watermarks(topic, 0, wait::PATIENCE).ok()).1
 }
 
-/// All that partition 0 holds now; somebody may go on writing.
+/// All records that partition 0 holds now; other processes may go on writing.
 #[must_use]
 pub fn read(kafka: &Kafka, topic: &str) -> Vec<Raw> {
     let last = end(kafka, topic) - 1;
@@ -118,7 +118,7 @@ pub fn read(kafka: &Kafka, topic: &str) -> Vec<Raw> {
                 }
             }
             Some(Err(rdkafka::error::KafkaError::PartitionEOF(_))) => return records,
-            // The client tries again by itself.
+            // librdkafka tries again by itself.
             Some(Err(error)) => trouble = Some(error),
         }
     }

@@ -25,37 +25,37 @@ pub use silent::SilentBroker;
 #[derive(Debug)]
 pub struct Kafka {
     address: String,
-    /// The listener that asks who one is; a Kafka that we did not start has none that we know of.
+    /// The address of the listener that requires a login; unknown for a Kafka that the tests did not start.
     accounts_address: Option<String>,
 }
 
 impl Kafka {
-    /// The Kafka of the whole test run: that of `KAFKA_BROKERS`, or a broker of our own. It ends with this process.
+    /// The Kafka of the whole test run: that of `KAFKA_BROKERS`, or a broker of our own, which ends with this process.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Kafka> = OnceLock::new();
         SHARED.get_or_init(|| match env::var("KAFKA_BROKERS") {
             Ok(address) if !address.is_empty() => Self::at(&address),
             _ => {
-                // A static is never dropped: the broker goes when its pipe does, with the process.
+                // A static is never dropped: the broker ends when its pipe closes, at the end of the process.
                 static BROKER: OnceLock<Broker> = OnceLock::new();
                 BROKER.get_or_init(|| Broker::start(Node::alone())).kafka()
             }
         })
     }
 
-    /// One that we know nothing of but where it is.
+    /// A Kafka of which only the address is known.
     #[must_use]
     pub fn at(address: &str) -> Self {
         Self { address: address.to_owned(), accounts_address: None }
     }
 
-    /// `HOST:PORT` as a bootstrap server; whoever comes may do everything.
+    /// `HOST:PORT` of the listener where every client may do everything.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// The listener where one must be one of [`Account`](crate::accounts::Account), if there is one.
+    /// The listener where a client must log in as an [`Account`](crate::accounts::Account), if there is one.
     #[must_use]
     pub fn accounts_address(&self) -> Option<&str> {
         self.accounts_address.as_deref()
@@ -69,21 +69,21 @@ impl Kafka {
         client
     }
 
-    /// Makes a topic of one partition and one replica with settings of its own.
+    /// Creates a topic with one partition, one replica and these settings.
     pub fn create_topic(&self, name: &str, settings: &[(&str, &str)]) {
         self.create_replicated_topic(name, 1, settings);
     }
 
-    /// Makes a topic of one partition with settings of its own.
+    /// Creates a topic with one partition and these settings.
     pub fn create_replicated_topic(&self, name: &str, replicas: i32, settings: &[(&str, &str)]) {
         self.try_create_replicated_topic(name, 1, replicas, settings).expect("the topic is made");
     }
 
-    /// The same where it may fail.
+    /// Creates a topic with one partition and these settings, which may fail.
     ///
     /// # Errors
     ///
-    /// What the broker says, as that there is one already.
+    /// The broker's answer, for example that the topic exists.
     pub fn try_create_replicated_topic(
         &self,
         name: &str,
@@ -95,12 +95,12 @@ impl Kafka {
         self.create(&settings.iter().fold(topic, |topic, (key, value)| topic.set(key, value)))
     }
 
-    /// Makes a topic of so many partitions, of one replica each.
+    /// Creates a topic with this number of partitions, of one replica each.
     pub fn create_partitioned_topic(&self, name: &str, partitions: i32) {
         self.create(&NewTopic::new(name, partitions, TopicReplication::Fixed(1))).expect("the topic is made");
     }
 
-    /// Makes a topic of one partition that these brokers hold, each by its id: the first of them leads it.
+    /// Creates a topic with one partition on the brokers with these ids: the first of them leads it.
     pub fn create_topic_on(&self, name: &str, brokers: &[i32], settings: &[(&str, &str)]) {
         let assignment = [brokers];
         let topic = NewTopic::new(name, 1, TopicReplication::Variable(&assignment));
@@ -108,7 +108,7 @@ impl Kafka {
             .expect("the topic is made");
     }
 
-    /// Adds partitions to a topic, so that it has so many.
+    /// Adds partitions to a topic until it has this number.
     pub fn add_partitions(&self, name: &str, partitions: usize) {
         let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
@@ -127,7 +127,7 @@ impl Kafka {
         made.into_iter().try_for_each(|result| result.map(drop).map_err(|(_, error)| error))
     }
 
-    /// Gives a topic these settings, and its broker's defaults for all others.
+    /// Sets these settings of a topic and resets all others to the broker's defaults.
     pub fn set_topic(&self, name: &str, settings: &[(&str, &str)]) {
         let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
@@ -139,7 +139,7 @@ impl Kafka {
         }
     }
 
-    /// Deletes a topic; the brokers may know it for a moment longer.
+    /// Deletes a topic; the brokers may list it for a moment longer.
     pub fn delete_topic(&self, name: &str) {
         let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
@@ -149,12 +149,12 @@ impl Kafka {
         }
     }
 
-    /// Where none of several brokers alone is the Kafka.
+    /// A Kafka that is reached by the addresses of several brokers.
     pub(crate) fn of_all(addresses: &[String]) -> Self {
         Self::at(&addresses.join(","))
     }
 
-    /// What a topic's configuration says.
+    /// A topic's configuration.
     #[must_use]
     pub fn topic_setting(&self, name: &str, key: &str) -> String {
         let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
@@ -166,7 +166,7 @@ impl Kafka {
         settings.get(key).and_then(|entry| entry.value.clone()).expect("a setting that Kafka knows")
     }
 
-    /// Whether a group has so many members and no rebalance is under way.
+    /// Whether a group has this number of members and is not rebalancing.
     #[must_use]
     pub fn group_is_stable(&self, name: &str, members: usize) -> bool {
         let client: BaseProducer = self.client().create().expect("a client");
@@ -174,18 +174,18 @@ impl Kafka {
         groups.groups().iter().any(|group| group.state() == "Stable" && group.members().len() == members)
     }
 
-    /// Waits until a group has a coordinator: the first group of a cluster has none before its topic of offsets was made.
+    /// Waits until a group has a coordinator: in a new cluster there is none until the topic of offsets has been created.
     pub fn await_coordinator(&self, group: &str) {
-        // `FindCoordinator`, version 2: of a group.
+        // `FindCoordinator`, version 2, for a group.
         let mut request = Request::new(10, 2);
         request.text(group);
         request.i8(0);
-        // Behind the correlation and the time of a throttle, four bytes each.
+        // The error code follows the correlation id and the throttle time, of four bytes each.
         let is_found = |answer: Vec<u8>| answer.get(8..10) == Some(&[0, 0]);
         wait::until_true("a coordinator", || request.send(&self.address).is_ok_and(is_found));
     }
 
-    /// Whether a topic is there.
+    /// Whether a topic exists.
     #[must_use]
     pub fn has_topic(&self, name: &str) -> bool {
         let client: BaseProducer = self.client().create().expect("a client");

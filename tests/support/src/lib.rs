@@ -1,58 +1,58 @@
-//! What `neli-run`'s end-to-end tests and its bench stand on: a real Kafka, candidates, witnesses.
+//! The harness of `neli-run`'s end-to-end tests and benches: a real Kafka, candidates, witnesses.
 //!
-//! Everything that is started here ends with the process that started it, however that ends: the brokers by the end of
-//! a pipe, the candidates by the kernel's parent-death signal, the witnesses by their guard and, at last, a limit of
-//! their own. What goes wrong panics, with what there is to read: this crate is for tests.
+//! Everything that is started here ends with the process that started it, even if that process is killed: brokers by the end of a pipe,
+//! candidates by the kernel's parent-death signal, witnesses by their guard, and as a last resort by their own time limit. Errors panic
+//! with the available output, because this crate is for tests only.
 
 #![expect(clippy::expect_used, clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test fails by a panic")]
 
-/// Who may log in, and what they may do.
+/// Accounts that may log in, and their rights.
 pub mod accounts;
-/// A `neli-run` under test: started, watched, signalled, awaited.
+/// A `neli-run` under test.
 pub mod candidate;
-/// Several brokers, and a way of its own for each candidate to each of them.
+/// Several brokers, and a separate network path from each candidate to each broker.
 pub mod cluster;
 /// One election and its witnesses.
 pub mod election;
-/// Rows of figures: what every bench prints.
+/// Results of benches.
 pub mod figures;
-/// What is made once and kept in `target/`: Kafka, the witness.
+/// What is built once and kept in `target/`: Kafka, the witness.
 pub mod install;
-/// Records of our own making: a stranger's, a forger's.
+/// Records that a test writes itself.
 pub mod journal;
 /// Brokers.
 pub mod kafka;
-/// A machine of its own for a candidate, as far as its death goes.
+/// Control groups that make a candidate's processes die together or limit them.
 pub mod machine;
-/// A link to a machine of its own, that can be cut.
+/// A link to a network namespace, which can be cut.
 pub mod netns_link;
-/// Wires that can be broken.
+/// TCP proxies that can be broken.
 pub mod network;
 mod node;
 /// Other processes, as `/proc` shows them.
 pub mod process;
-/// Programs of a few lines.
+/// Short scripts as programs.
 pub mod program;
 mod request;
-/// Rights, given and taken while a broker runs.
+/// ACLs that are granted and revoked while a broker runs.
 pub mod rights;
-/// What the documentation says about a command's JSON.
+/// The documented schema of a command's JSON.
 pub mod schema;
 /// A terminal, and a shell with job control on it.
 pub mod terminal;
 /// A throw-away certificate authority.
 pub mod tls;
-/// Whether what was sampled grows.
+/// A test for growth in a series of samples.
 pub mod trend;
 mod untested;
-/// Waiting for conditions, and the clock that it needs.
+/// Waiting for conditions, and the clock for it.
 pub mod wait;
-/// The job that says when it ran, and the checker of what it said.
+/// The job that records when it ran, and the checker of its records.
 pub mod witness;
 
 pub use untested::not_tested;
 
-/// The same story under both electors: a test each, in a module of the story's name. [`Elector`](candidate::Elector) is to be in scope.
+/// Defines one test per elector, in a module with the test's name. [`Elector`](candidate::Elector) must be in scope.
 #[macro_export]
 macro_rules! with_both_electors {
     ($($(#[$attribute:meta])* fn $name:ident($elector:ident) $scenario:block)*) => {$(

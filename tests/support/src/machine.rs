@@ -1,4 +1,4 @@
-//! A machine of its own for a candidate, as far as its death and its limits go: control groups.
+//! Control groups that stand for a machine: a candidate's processes die together in one, and have its limits.
 
 use std::fs;
 use std::io;
@@ -7,23 +7,23 @@ use std::time::Duration;
 
 use crate::wait;
 
-/// A control group whose processes die in one step, and groups beside it that limit what they may have. All of them are removed
-/// when it is dropped.
+/// A control group whose processes are killed in one step, and the groups of other hierarchies that limit them. All are removed when this
+/// is dropped.
 #[derive(Debug)]
 pub struct Machine {
     directory: PathBuf,
-    /// Of other hierarchies (cgroup v1): memory, processor.
+    /// Groups in other hierarchies (cgroup v1): memory, processor.
     others: Vec<PathBuf>,
 }
 
-/// Where a controller is: in the hierarchy of cgroup v2, or in one of its own (v1).
+/// Where a controller is found: in the hierarchy of cgroup v2, or in one of its own (v1).
 enum Controller {
     Unified,
     Own(PathBuf),
 }
 
 impl Machine {
-    /// One of this name, below the control group that we are in; none where there is no cgroup v2, or none may be made.
+    /// A group with this name below our own control group; `None` if there is no cgroup v2, or no group may be created.
     #[must_use]
     pub fn make(name: &str) -> Option<Self> {
         let directory = below_ours("cgroup2", None)?.join(name);
@@ -32,12 +32,12 @@ impl Machine {
         made.directory.join("cgroup.kill").exists().then_some(made)
     }
 
-    /// Whoever enters it may have so many bytes of memory together. Where cgroup v2 has the controller they are slowed down from two
-    /// thirds of that on (`memory.high`).
+    /// Limits the memory of all processes in the group together. With the controller of cgroup v2 they are slowed down from two thirds of
+    /// the limit on (`memory.high`).
     ///
     /// # Errors
     ///
-    /// There is no memory controller here, or none that we may use.
+    /// There is no memory controller, or it may not be used.
     pub fn limit_memory(&mut self, bytes: u64) -> io::Result<()> {
         match self.controller("memory")? {
             Controller::Own(directory) => fs::write(directory.join("memory.limit_in_bytes"), bytes.to_string()),
@@ -48,11 +48,11 @@ impl Machine {
         }
     }
 
-    /// Whoever enters it may have so much of one processor's time together (1.0 is all of it), by periods of 100 ms.
+    /// Limits the processor time of all processes in the group together to this share of one processor, in periods of 100 ms.
     ///
     /// # Errors
     ///
-    /// There is no processor controller here, or none that we may use.
+    /// There is no processor controller, or it may not be used.
     pub fn limit_processor(&mut self, share: f64) -> io::Result<()> {
         const PERIOD_US: f64 = 100_000.0;
         let quota = format!("{:.0}", PERIOD_US * share);
@@ -65,7 +65,7 @@ impl Machine {
         }
     }
 
-    /// A group of this one's name under a controller; with cgroup v2 it is this one itself.
+    /// The group with this name under a controller; with cgroup v2 it is the same group.
     fn controller(&mut self, name: &str) -> io::Result<Controller> {
         let own_name = self.directory.file_name().expect("it was given one").to_owned();
         if let Some(parent) = below_ours("cgroup", Some(name)) {
@@ -79,7 +79,7 @@ impl Machine {
         Ok(Controller::Unified)
     }
 
-    /// A command that enters all of it and becomes what follows.
+    /// A command prefix that enters all the groups and then execs what follows.
     #[must_use]
     pub fn enter(&self) -> Vec<String> {
         let entering = r#"until [ "$1" = -- ]; do echo $$ >"$1/cgroup.procs" || exit; shift; done; shift; exec "$@""#;
@@ -87,9 +87,9 @@ impl Machine {
         ["sh", "-c", entering, "sh"].map(str::to_owned).into_iter().chain(groups).chain(["--".to_owned()]).collect()
     }
 
-    /// What a power cut does: whatever runs in it is killed, in one step.
+    /// Kills every process in the group in one step, as a power cut would.
     pub fn die(&self) {
-        // Gone already, it needs no killing.
+        // If the group is gone there is nothing to kill.
         let _ = fs::write(self.directory.join("cgroup.kill"), "1");
     }
 }
@@ -98,7 +98,7 @@ impl Drop for Machine {
     fn drop(&mut self) {
         self.die();
         for group in self.others.iter().chain([&self.directory]) {
-            // Who was killed takes a moment to be gone; what stays after that is no harm.
+            // A killed process takes a moment to disappear. A group that stays after that does no harm.
             let _ = wait::poll_for(Duration::from_secs(1), || {
                 remove(group);
                 (!group.exists()).then_some(())
@@ -107,7 +107,7 @@ impl Drop for Machine {
     }
 }
 
-/// The control group that we are in, of the hierarchy with this type of file system and this controller.
+/// Our own control group, in the hierarchy with this type of file system and this controller.
 fn below_ours(kind: &str, controller: Option<&str>) -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
@@ -129,7 +129,7 @@ fn below_ours(kind: &str, controller: Option<&str>) -> Option<PathBuf> {
     Some(root.join(ours))
 }
 
-/// Removes a group, and those that were left in it; what still has processes stays.
+/// Removes a group and the groups below it; a group that has processes stays.
 fn remove(directory: &Path) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     for below in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {

@@ -1,7 +1,7 @@
-//! A link to a machine of its own: a network namespace, joined to ours by a pair of virtual interfaces.
+//! A link to a network namespace, through a pair of virtual interfaces.
 //!
-//! What goes into a link that is cut is lost, and nobody is told: a segment is sent again until somebody gives up, and who
-//! connects hears nothing. A wire of [`crate::network`] has an end on this side that always answers.
+//! Packets that enter a cut link are lost without any report: TCP retransmits until it gives up, and a connecting client gets no answer.
+//! A wire of [`crate::network`] can't do that, because its near end always accepts.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -9,28 +9,28 @@ use std::process::{Child, Command, Stdio};
 
 use crate::wait;
 
-/// A namespace at the end of a link; 127.0.0.1 is there what it is here, by way of the link. It ends with this, or
-/// with the process that made it.
+/// A namespace at the far end of a link. There 127.0.0.1 leads over the link to this machine's 127.0.0.1. The namespace ends when this is
+/// dropped, or with the process that made it.
 #[derive(Debug)]
 pub struct NetnsLink {
-    /// Keeps the namespace: it reads a pipe that nobody writes to.
+    /// A process that keeps the namespace alive by reading a pipe to which nothing is written.
     keeper: Child,
     near: Ipv4Addr,
     far: Ipv4Addr,
 }
 
-/// Which way of a link is meant.
+/// A direction of a link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Way {
-    /// From the machine at its end.
+    /// From the namespace.
     There,
-    /// To it.
+    /// To the namespace.
     Back,
-    /// Both.
+    /// Both directions.
     Both,
 }
 
-/// What is done here: $1 is the keeper, $2 and $3 are the addresses of the near and the far end.
+/// The script at the near end: $1 is the keeper's pid, $2 and $3 are the addresses of the near and the far end.
 const NEAR: &str = r#"
     ip link add "neli$1" type veth peer name link netns "$1"
     ip address add "$2" peer "$3" dev "neli$1"
@@ -38,7 +38,7 @@ const NEAR: &str = r#"
     ip link set "neli$1" up
 "#;
 
-/// What is done there. Its own loopback stays down, so that 127.0.0.1 is no address of its own.
+/// The script at the far end. The namespace's own loopback stays down, so that 127.0.0.1 is not local to it.
 const FAR: &str = r#"
     ip address add "$3" peer "$2" dev link
     echo 1 >/proc/sys/net/ipv4/conf/link/route_localnet
@@ -46,20 +46,20 @@ const FAR: &str = r#"
     ip route add 127.0.0.1 via "$2" dev link src "$3"
 "#;
 
-/// An interface's address that nobody has.
+/// A hardware address that no interface has.
 const NOBODY: &str = "02:00:00:00:00:01";
 
 impl NetnsLink {
-    /// A link in order; the error says why there can be none here.
+    /// A working link.
     ///
     /// # Errors
     ///
-    /// Where there is no `ip`, or we may not make a namespace, or an interface in ours.
+    /// There is no `ip`, or a namespace or an interface may not be created. The error says which.
     pub fn lay() -> Result<Self, String> {
         let mut keeper = Command::new("unshare");
         keeper.args(["--net", "cat"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let keeper = keeper.spawn().expect("unshare is part of util-linux: apt-get install util-linux");
-        // The benchmarks' own network (RFC 2544), four addresses for each process that there may be.
+        // Addresses from the network that RFC 2544 reserves for benchmarks, four for each possible process.
         let first = u32::from(Ipv4Addr::new(198, 18, 0, 0)) + keeper.id() % (1 << 15) * 4;
         let link = Self { keeper, near: (first + 1).into(), far: (first + 2).into() };
         let ours = namespace("self");
@@ -76,15 +76,15 @@ impl NetnsLink {
         Ok(link)
     }
 
-    /// A command that becomes what follows, at the far end.
+    /// A command prefix that runs what follows in the namespace.
     #[must_use]
     pub fn far_end(&self) -> [String; 2] {
         ["nsenter".to_owned(), format!("--net=/proc/{}/ns/net", self.keeper.id())]
     }
 
-    /// From now on what goes this way is lost.
+    /// Drops all packets in this direction from now on.
     pub fn cut(&self, way: Way) {
-        // It goes to an address that nobody has.
+        // Packets are sent to a hardware address that no interface has.
         let forge = format!("lladdr {NOBODY} nud permanent");
         if way != Way::There {
             self.run(&[], &format!(r#"ip neighbour replace "$3" dev "neli$1" {forge}"#)).expect("ours");
@@ -94,13 +94,13 @@ impl NetnsLink {
         }
     }
 
-    /// Everything gets through again.
+    /// Restores both directions.
     pub fn mend(&self) {
         self.run(&[], r#"ip neighbour flush dev "neli$1" nud permanent"#).expect("ours");
         self.run(&self.far_end(), "ip neighbour flush dev link nud permanent").expect("ours");
     }
 
-    /// Runs a script behind a command that becomes it.
+    /// Runs a script behind a command prefix.
     fn run(&self, prefix: &[String], script: &str) -> Result<(), String> {
         let arguments = [self.keeper.id().to_string(), self.near.to_string(), self.far.to_string()];
         let shell = ["sh", "-ec", script, "sh"].map(str::to_owned);
@@ -116,13 +116,13 @@ impl NetnsLink {
 
 impl Drop for NetnsLink {
     fn drop(&mut self) {
-        // The namespace goes with the last process in it, and the interfaces with the namespace.
+        // The namespace ends with its last process, and the interfaces end with the namespace.
         let _ = self.keeper.kill();
         let _ = self.keeper.wait();
     }
 }
 
-/// A process's network namespace; none when there is no such process, or it has ended.
+/// A process's network namespace; `None` if there is no such process or it has ended.
 fn namespace(process: &str) -> Option<String> {
     let link = fs::read_link(format!("/proc/{process}/ns/net")).ok()?;
     Some(link.display().to_string())
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether somebody at the far end comes through to `port` here.
+    /// Whether a process in the namespace can connect to `port` on this side.
     fn connects(link: &NetnsLink, port: u16) -> bool {
         let [enter, namespace] = link.far_end();
         let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");

@@ -1,8 +1,8 @@
-//! A network that can be broken: wires between a candidate and a broker, each with a weather of its own.
+//! A network that can be broken: TCP proxies ("wires") between a candidate and a broker, each with its own state.
 //!
-//! A wire is a TCP proxy. It does to a stream what a network does: bytes come late, or slowly, or not at all, in one
-//! direction or in both; a connection is reset, or refused. Bytes are never lost from the middle of a stream: what a real
-//! network drops is sent again, or the connection ends.
+//! A wire does to a stream what a network does: it delays bytes, slows them down or holds them, in one direction or both; it resets
+//! connections or refuses them. It never drops bytes from the middle of a stream, because TCP would retransmit them or end the
+//! connection.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,61 +26,61 @@ mod frames;
 /// How a wire carries the bytes of one direction.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Flow {
-    /// Each piece this much later.
+    /// Each chunk is delayed by this time.
     Late(Duration),
-    /// Not at all, and never: a connection that lost something ends when the weather changes.
+    /// Nothing is delivered. A connection that lost bytes is closed when the state changes.
     Lost,
-    /// Not at all; what was held arrives when the weather changes.
+    /// Nothing is delivered until the state changes; then everything that was held is.
     Held,
-    /// At once.
+    /// Delivered at once.
     #[default]
     Open,
-    /// This many bytes a second.
+    /// Delivered at this many bytes a second.
     Trickle(u32),
 }
 
-/// What a wire does at present.
+/// The present state of a wire.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Weather {
     /// Towards the broker.
     pub there: Flow,
     /// Towards the candidate.
     pub back: Flow,
-    /// Nobody listens, and what was connected is reset.
+    /// The wire does not listen, and existing connections are reset.
     pub refuses: bool,
-    /// Requests with this API key never reach the broker, on connections that are made from now on.
+    /// Requests with this API key never reach the broker, on connections made from now on.
     pub swallows: Option<i16>,
-    /// Answers about where a log ends can be falsified ([`Wire::falsify_ends`]), on connections that are made from now on.
+    /// Answers about the end of a log can be falsified ([`Wire::falsify_ends`]), on connections made from now on.
     pub falsifies: bool,
 }
 
-/// What a wire is told.
+/// The settings of a wire.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct State {
     weather: Weather,
-    /// Grows with each reset of all connections.
+    /// Incremented by each reset of all connections.
     resets: u64,
 }
 
-/// All wires; they end with it.
+/// All wires; they end when this is dropped.
 #[derive(Debug)]
 pub struct Network {
     handle: Handle,
-    /// Dropped, it ends the thread.
+    /// Ends the thread when it is dropped.
     _end: oneshot::Sender<()>,
 }
 
-/// A way to a broker.
+/// A path to a broker.
 #[derive(Debug)]
 pub struct Wire {
-    /// Where it is entered, on 127.0.0.1.
+    /// The port on 127.0.0.1 where the wire listens.
     pub port: u16,
     state: watch::Sender<State>,
     ends: Arc<FalseEnds>,
 }
 
 impl Network {
-    /// One thread carries it all.
+    /// Starts the one thread that serves all wires.
     #[must_use]
     pub fn start() -> Self {
         let (end, ended) = oneshot::channel::<()>();
@@ -88,13 +88,13 @@ impl Network {
         thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
             say.send(runtime.handle().clone()).expect("the thread that started us waits");
-            // An error is the end, too: the sender is gone.
+            // An error also means that the sender was dropped.
             let _ = runtime.block_on(ended);
         });
         Self { handle: receiver.recv().expect("a thread that has a runtime"), _end: end }
     }
 
-    /// A wire to a broker, in fair weather.
+    /// A wire to a broker that delivers everything at once.
     #[must_use]
     pub fn wire(&self, to: SocketAddr) -> Wire {
         let (state, receiver) = watch::channel(State::default());
@@ -106,35 +106,35 @@ impl Network {
 }
 
 impl Wire {
-    /// Changes the weather, for the connections that are there and for those to come.
+    /// Sets the state of existing and future connections.
     pub fn set(&self, weather: Weather) {
         self.state.send_modify(|state| state.weather = weather);
     }
 
-    /// What the weather is.
+    /// The present state.
     #[must_use]
     pub fn weather(&self) -> Weather {
         self.state.borrow().weather
     }
 
-    /// The next so many answers about where a log ends say that it ends two records earlier.
+    /// Makes the next `answers` answers about the end of a log report an end that is two records too low.
     pub fn falsify_ends(&self, answers: u32) {
         self.ends.set(answers);
     }
 
-    /// How many answers about where a log ends have passed since then.
+    /// How many answers about the end of a log have passed since then.
     #[must_use]
     pub fn ends_passed(&self) -> u32 {
         self.ends.passed()
     }
 
-    /// Resets every connection; new ones are welcome.
+    /// Resets every connection; new ones are accepted.
     pub fn reset(&self) {
         self.state.send_modify(|state| state.resets += 1);
     }
 }
 
-/// Listens whenever it may, until the wire is dropped.
+/// Listens while the state allows it, until the wire is dropped.
 async fn serve(port: u16, to: SocketAddr, mut state: watch::Receiver<State>, ends: Arc<FalseEnds>) {
     let handed_on = state.clone();
     loop {
@@ -145,7 +145,7 @@ async fn serve(port: u16, to: SocketAddr, mut state: watch::Receiver<State>, end
         loop {
             tokio::select! {
                 accepted = listener.accept() => {
-                    // What failed before it was accepted is the client's to try again.
+                    // If a connection failed before it was accepted, the client tries again.
                     if let Ok((client, _)) = accepted {
                         tokio::spawn(carry(client, to, handed_on.clone(), Arc::clone(&ends)));
                     }
@@ -165,7 +165,7 @@ async fn serve(port: u16, to: SocketAddr, mut state: watch::Receiver<State>, end
 async fn carry(mut client: TcpStream, to: SocketAddr, mut state: watch::Receiver<State>, ends: Arc<FalseEnds>) {
     let resets = state.borrow().resets;
     if let Ok(mut broker) = TcpStream::connect(to).await {
-        // Small requests are not to wait for each other in here.
+        // Small requests must not wait for each other in the proxy (Nagle's algorithm).
         let _ = client.set_nodelay(true).and_then(|()| broker.set_nodelay(true));
         let (mut there, mut back) = (state.clone(), state.clone());
         let Weather { swallows, falsifies, .. } = state.borrow().weather;
@@ -182,7 +182,7 @@ async fn carry(mut client: TcpStream, to: SocketAddr, mut state: watch::Receiver
         tokio::select! {
             carried = both => {
                 if carried.is_ok() {
-                    // Each side has said all it had to say.
+                    // Both sides have sent their end of stream.
                     return;
                 }
             }
@@ -193,11 +193,11 @@ async fn carry(mut client: TcpStream, to: SocketAddr, mut state: watch::Receiver
     let _ = client.set_zero_linger();
 }
 
-/// Pieces that a direction of a connection holds at most: more is left with whoever sends.
+/// The largest number of chunks that one direction of a connection buffers; beyond that the sender has to wait.
 const PIECES: usize = 64;
 
-/// Carries one direction of one connection to its end. What comes is taken while what came before is still under way: else late
-/// pieces would add up.
+/// Carries one direction of one connection to its end. It reads while earlier chunks are still delayed, because otherwise the delays
+/// would add up.
 async fn pump(
     mut from: ReadHalf<'_>,
     mut to: WriteHalf<'_>,
@@ -216,7 +216,7 @@ async fn pump(
                 None => piece.to_vec(),
             };
             if piece.is_empty() && read > 0 {
-                // Swallowed; an empty piece means the end.
+                // The request was swallowed; an empty chunk would mean the end of the stream.
                 continue;
             }
             if taken.send((Instant::now(), piece)).await.is_err() || read == 0 {
@@ -236,7 +236,7 @@ async fn pump(
     tokio::try_join!(take, carry).map(|_| ())
 }
 
-/// Carries a piece as the weather lets it; an empty one is the end.
+/// Delivers a chunk as the state demands; an empty chunk is the end of the stream.
 async fn forward(
     piece: &[u8],
     since: Instant,
@@ -253,7 +253,7 @@ async fn forward(
             Flow::Open => break,
             Flow::Held => drop(state.changed().await.map_err(gone)?),
             Flow::Lost => {
-                // Whatever else comes is lost as well, and then nothing can follow.
+                // Later chunks are lost as well; after a loss the connection can't continue.
                 state.wait_for(|state| flow(&state.weather) != Flow::Lost).await.map_err(gone)?;
                 return Err(io::ErrorKind::ConnectionReset.into());
             }
@@ -284,7 +284,7 @@ mod tests {
     use super::*;
     use crate::wait;
 
-    /// A broker that says what it hears, and a wire to it.
+    /// A server that echoes what it receives, and a wire to it.
     fn wire() -> (Network, Wire) {
         let listener = net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let network = Network::start();
@@ -293,7 +293,7 @@ mod tests {
             while let Ok((mut connection, _)) = listener.accept() {
                 thread::spawn(move || {
                     let mut answers = connection.try_clone().expect("a descriptor to spare");
-                    // However the connection ends, its test has seen it.
+                    // The test has seen how the connection ended.
                     let _ = io::copy(&mut connection, &mut answers);
                 });
             }
@@ -345,7 +345,7 @@ mod tests {
         read_byte(&mut connection).expect("heard");
         wire.set(Weather { there: Flow::Lost, ..Weather::default() });
         connection.write_all(b"b").expect("said");
-        // It is lost only once it was taken, and nothing here tells when.
+        // The chunk is lost only once the proxy has read it, which can't be observed from here.
         wait::pause(Duration::from_millis(50));
         wire.set(Weather::default());
         assert!(read_byte(&mut connection).is_err());

@@ -1,4 +1,4 @@
-//! What a broker is told at its start: its number, its ports, its settings.
+//! The configuration of a broker: its id, its ports, its settings.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -11,21 +11,21 @@ use std::sync::{Mutex, OnceLock};
 use crate::accounts;
 use crate::tls::Authority;
 
-/// How many partitions the offsets' topic has.
+/// The number of partitions of `__consumer_offsets`.
 pub(crate) const OFFSETS_PARTITIONS: i32 = 4;
 
-/// A broker's place in its cluster. Its ports stay the same when it is started again.
+/// A broker's place in its cluster. Its ports stay the same when it is restarted.
 #[derive(Debug)]
 pub(crate) struct Node {
     id: usize,
     plain: u16,
     accounts: u16,
-    /// Where it says that one must log in without TLS.
+    /// The port that it advertises for logins without TLS.
     advertised_accounts: u16,
     controller: u16,
-    /// Every controller there is, itself included.
+    /// Every controller of the cluster, including this one.
     voters: String,
-    /// How many brokers there are.
+    /// The number of brokers.
     brokers: usize,
     doors: Vec<Door>,
     secure: Option<Secure>,
@@ -33,34 +33,34 @@ pub(crate) struct Node {
     session: &'static str,
 }
 
-/// A broker's session with the controller is short, so that one that was killed may soon come back.
+/// A short session with the controller, so that a killed broker can come back soon.
 const SHORT_SESSION: &str = "broker.session.timeout.ms=3000\nbroker.heartbeat.interval.ms=500\n";
 
-/// The listeners with TLS.
+/// The ports of the listeners with TLS.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Secure {
-    /// Where whoever comes may do everything.
+    /// Every client may do everything.
     plain: u16,
-    /// Where one must log in by SCRAM.
+    /// A client must log in by SCRAM.
     accounts: u16,
-    /// Where it says that one must.
+    /// The port that is advertised for logins by SCRAM.
     advertised_accounts: u16,
-    /// Where one must have a certificate.
+    /// A client must show a certificate.
     mutual: u16,
-    /// Where the broker's certificate has expired.
+    /// The broker's certificate has expired.
     expired: u16,
 }
 
 /// `HOST:PORT` of each listener with TLS.
 #[derive(Clone, Debug)]
 pub struct SecureAddresses {
-    /// Where whoever comes may do everything.
+    /// Every client may do everything.
     pub plain: String,
-    /// Where one must log in by one of [`accounts::SCRAM`].
+    /// A client must log in by one of [`accounts::SCRAM`].
     pub accounts: String,
-    /// Where one must have a certificate, and is who it says.
+    /// A client must show a certificate, and is the user that the certificate names.
     pub mutual: String,
-    /// Where the broker's certificate has expired.
+    /// The broker's certificate has expired.
     pub expired: String,
 }
 
@@ -69,13 +69,13 @@ impl Secure {
         [self.plain, self.accounts, self.mutual, self.expired]
     }
 
-    /// `,NAME://127.0.0.1:PORT` of each.
+    /// `,NAME://127.0.0.1:PORT` for each listener.
     fn listeners(ports: [u16; 4]) -> String {
         let names = ["SSL", "SASL_SSL", "MUTUAL", "EXPIRED"];
         iter::zip(names, ports).map(|(name, port)| format!(",{name}://127.0.0.1:{port}")).collect::<Vec<_>>().concat()
     }
 
-    /// What the broker is told of them; its keys and certificates are by `authority`.
+    /// The broker's settings for these listeners; `authority` made its keys and certificates.
     fn settings(authority: &Authority) -> String {
         format!(
             "listener.name.sasl_ssl.sasl.enabled.mechanisms={mechanisms}\n\
@@ -98,17 +98,17 @@ impl Secure {
     }
 }
 
-/// A listener for whoever comes from one place, under an address of that place's own.
+/// A listener for the clients of one place, advertised under that place's own address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Door {
-    /// Where the broker listens.
+    /// The port where the broker listens.
     pub(crate) port: u16,
-    /// Where it says that it does.
+    /// The port that the broker advertises.
     pub(crate) advertised: u16,
 }
 
 impl Node {
-    /// The only one.
+    /// The only broker of its cluster.
     pub(crate) fn alone() -> Self {
         let [plain, accounts, controller] = [free_port(), free_port(), free_port()];
         let voters = format!("1@127.0.0.1:{controller}");
@@ -127,29 +127,29 @@ impl Node {
         }
     }
 
-    /// The same, with TLS too.
+    /// The same with TLS listeners as well.
     pub(crate) fn with_tls(self) -> Self {
         let [plain, accounts, mutual, expired] = [free_port(), free_port(), free_port(), free_port()];
         Self { secure: Some(Secure { plain, accounts, advertised_accounts: accounts, mutual, expired }), ..self }
     }
 
-    /// The listener without TLS where one must log in is said to be at another port.
+    /// Advertises another port for the listener with logins and without TLS.
     pub(crate) fn with_accounts_advertised_at(self, port: u16) -> Self {
         Self { advertised_accounts: port, ..self }
     }
 
-    /// The same of the listener with TLS.
+    /// Advertises another port for the listener with logins and TLS.
     pub(crate) fn with_secure_accounts_advertised_at(mut self, port: u16) -> Self {
         self.secure.as_mut().expect("it has TLS").advertised_accounts = port;
         self
     }
 
-    /// The same, with the session that Kafka has by default: 9 s without a heartbeat.
+    /// The same with Kafka's default session: the controller gives the broker up after 9 s without a heartbeat.
     pub(crate) fn with_default_session(self) -> Self {
         Self { session: "", ..self }
     }
 
-    /// One of several with small heaps, each with these doors.
+    /// The brokers of a cluster with small heaps, each with these doors.
     pub(crate) fn cluster(doors: Vec<Vec<Door>>) -> Vec<Self> {
         let brokers = doors.len();
         let controllers: Vec<u16> = doors.iter().map(|_| free_port()).collect();
@@ -174,28 +174,28 @@ impl Node {
         iter::zip(1.., iter::zip(controllers, doors)).map(node).collect()
     }
 
-    /// `HOST:PORT`, where whoever comes may do everything.
+    /// `HOST:PORT` of the listener where every client may do everything.
     pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.plain)
     }
 
-    /// `HOST:PORT`, where one must be somebody.
+    /// `HOST:PORT` of the listener where a client must log in.
     pub(crate) fn accounts_address(&self) -> String {
         format!("127.0.0.1:{}", self.accounts)
     }
 
-    /// The listeners with TLS, where there are any.
+    /// The addresses of the listeners with TLS, if there are any.
     pub(crate) fn secure_addresses(&self) -> Option<SecureAddresses> {
         let [plain, accounts, mutual, expired] = self.secure?.ports().map(|port| format!("127.0.0.1:{port}"));
         Some(SecureAddresses { plain, accounts, mutual, expired })
     }
 
-    /// Java's option for the size of its heap.
+    /// Java's option for the heap size.
     pub(crate) fn heap(&self) -> &'static str {
         self.heap
     }
 
-    /// Nobody listens there any more.
+    /// Frees its ports: nothing listens on them any more.
     pub(crate) fn give_back(&self) {
         let mut taken = taken().lock().expect("no panic while it was locked");
         let doors = self.doors.iter().map(|door| door.port);
@@ -205,11 +205,11 @@ impl Node {
         }
     }
 
-    /// `meta.properties`, as it is formatted for the first of them, for this one.
+    /// `meta.properties` for this broker, made from the file that was formatted for the first one.
     pub(crate) fn identity(&self, formatted: &str) -> String {
         let line = |line: &str| match line.split_once('=') {
             Some(("node.id", _)) => format!("node.id={}\n", self.id),
-            // A random number in base64: another digit makes another number.
+            // The directory id is a random number in base64: with another digit it is another number.
             Some(("directory.id", id)) if self.id > 1 => {
                 let digit = if id.starts_with(char::from(b'a' + u8::try_from(self.id).expect("a few"))) {
                     'Z'
@@ -223,8 +223,8 @@ impl Node {
         formatted.lines().map(line).collect()
     }
 
-    /// `server.properties`. Limits that users' brokers have by default are left as they are, but for the broker's own session, for
-    /// which one that was killed must wait before it may come back (unless it has Kafka's own); what costs memory is kept small.
+    /// `server.properties`. Limits that brokers have by default are not changed, with one exception: the broker's session, for which a
+    /// killed broker must wait before it may come back (unless Kafka's default is wanted). Settings that cost memory are kept small.
     pub(crate) fn settings(&self, data: &Path, authority: Option<&Authority>) -> String {
         let Self {
             id,
@@ -255,7 +255,7 @@ impl Node {
             protocols += ",SSL:SSL,SASL_SSL:SASL_SSL,MUTUAL:SSL,EXPIRED:SSL";
             last = Secure::settings(authority);
         }
-        // Each listener has as many threads of its own.
+        // Every listener has this number of threads.
         let threads = if doors.is_empty() && secure.is_none() { 2 } else { 1 };
         format!(
             "process.roles=broker,controller\n\
@@ -286,20 +286,20 @@ impl Node {
              log.cleaner.dedupe.buffer.size=4194304\n\
              {last}",
             jaas = accounts::jaas(),
-            // Kafka's own check, by default, of tokens that nobody signed: who they say, and until when.
+            // Kafka's default check of unsigned tokens: the user's name and the expiry.
             bearer = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;",
             data = data.display(),
         )
     }
 }
 
-/// The ports that brokers of this process have or will have again.
+/// The ports that brokers of this process use, or will use again.
 fn taken() -> &'static Mutex<HashSet<u16>> {
     static TAKEN: OnceLock<Mutex<HashSet<u16>>> = OnceLock::new();
     TAKEN.get_or_init(Mutex::default)
 }
 
-/// A port that nobody has: below those that the kernel gives to clients, so that it is still free after a restart.
+/// A free port, below those that the kernel gives to clients, so that it is still free after a restart.
 pub(crate) fn free_port() -> u16 {
     let mut taken = taken().lock().expect("no panic while it was locked");
     let port = iter::repeat_with(candidate_port)
@@ -309,7 +309,7 @@ pub(crate) fn free_port() -> u16 {
     port
 }
 
-/// Ports to try, each another one; from where, the process decides, so that test runs side by side begin apart.
+/// A port to try, another one at each call. The process id determines the first, so that parallel test runs try different ones.
 fn candidate_port() -> u16 {
     const LOWEST: u16 = 15_000;
     const COUNT: u16 = 15_000;

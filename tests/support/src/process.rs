@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 
 use crate::wait;
 
-/// A process, told from a later one of the same pid by its start time.
+/// A process, identified by its pid and start time, so that a later process with the same pid is not confused with it.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Process {
     /// Its pid.
@@ -21,7 +21,7 @@ pub struct Process {
     started: u64,
 }
 
-/// What `/proc/<pid>/stat` says.
+/// Fields of `/proc/<pid>/stat`.
 struct Stat {
     name: String,
     state: char,
@@ -29,7 +29,7 @@ struct Stat {
     started: u64,
 }
 
-/// What each thread of a process does in the kernel: its state, and where it waits there.
+/// For each thread of a process its state, and the kernel function in which it waits.
 #[must_use]
 pub fn waits_of(pid: i32) -> String {
     let of_thread = |thread: i32| {
@@ -46,14 +46,14 @@ pub fn waits_of(pid: i32) -> String {
 }
 
 impl Process {
-    /// The process of this pid, if there is one; a zombie is none.
+    /// The process with this pid, if there is one; a zombie does not count.
     #[must_use]
     pub fn find(pid: i32) -> Option<Self> {
         let stat = Stat::read(pid)?;
         stat.lives().then_some(Self { pid, started: stat.started })
     }
 
-    /// A child of ours that was not waited for: it is there, and may have ended already.
+    /// A child of ours that was not waited for: the pid is valid even if the child has ended.
     #[must_use]
     pub fn child(pid: u32) -> Self {
         let pid = i32::try_from(pid).expect("a pid");
@@ -61,7 +61,7 @@ impl Process {
         Self { pid, started: stat.started }
     }
 
-    /// Every process with this in its environment.
+    /// Every process that has this text in its environment.
     #[must_use]
     pub fn with_variable(name: &str, value: &Path) -> Vec<Self> {
         let wanted = format!("{name}={}", value.display());
@@ -72,7 +72,7 @@ impl Process {
         all().filter(has).collect()
     }
 
-    /// Every process with this word on its command line.
+    /// Every process that has this word on its command line.
     #[must_use]
     pub fn with_word(word: &Path) -> Vec<Self> {
         let has = |process: &Self| {
@@ -82,7 +82,7 @@ impl Process {
         all().filter(has).collect()
     }
 
-    /// Whether it still runs; a zombie does not.
+    /// Whether it is alive; a zombie is not.
     #[must_use]
     pub fn lives(self) -> bool {
         self.stat().is_some_and(|stat| stat.lives())
@@ -106,8 +106,8 @@ impl Process {
         Some(self.stat()?.parent)
     }
 
-    /// The time that its threads have had of the processors, those that have ended left out. By the scheduler's own count
-    /// (`schedstat`), in nanoseconds: `stat` counts in hundredths of a second, by what runs at a tick.
+    /// The processor time of its living threads in nanoseconds, from the scheduler's own count (`schedstat`): `stat` counts in ticks of
+    /// 10 ms.
     #[must_use]
     pub fn processor_time(self) -> Option<Duration> {
         let threads = fs::read_dir(format!("/proc/{}/task", self.pid)).ok()?.flatten();
@@ -124,7 +124,7 @@ impl Process {
         family(&[self.pid], &everyone())
     }
 
-    /// All that descend from it now, itself left out.
+    /// Its present descendants.
     #[must_use]
     pub fn descendants(self) -> Vec<Self> {
         let everyone = everyone();
@@ -138,7 +138,7 @@ impl Process {
         found
     }
 
-    /// Sends it a signal; one that is gone gets none.
+    /// Sends it a signal, if it is alive.
     pub fn signal(self, signal: Signal) {
         if !self.lives() {
             return;
@@ -157,7 +157,7 @@ impl Process {
         line.split_whitespace().nth(1)?.parse().ok()
     }
 
-    /// The sum of some such fields, in MB; nothing of a process that is gone.
+    /// The sum of several such fields in MB; 0 for a process that is gone.
     #[must_use]
     pub fn megabytes(self, file: &str, fields: &[&str]) -> Option<f64> {
         let kib: u64 = fields.iter().map(|field| self.kib(file, field)).sum::<Option<_>>()?;
@@ -166,13 +166,13 @@ impl Process {
         Some(kib * 1024.0 / 1e6)
     }
 
-    /// How many threads it has.
+    /// The number of its threads.
     #[must_use]
     pub fn threads(self) -> Option<usize> {
         Some(fs::read_dir(format!("/proc/{}/task", self.pid)).ok()?.count())
     }
 
-    /// What its descriptors lead to, as `ls -l /proc/<pid>/fd` shows it.
+    /// The targets of its descriptors, as `ls -l /proc/<pid>/fd` shows them.
     #[must_use]
     pub fn descriptors(self) -> Vec<String> {
         let Ok(entries) = fs::read_dir(format!("/proc/{}/fd", self.pid)) else { return Vec::new() };
@@ -180,22 +180,22 @@ impl Process {
         entries.filter_map(|entry| target(&entry.ok()?.path())).collect()
     }
 
-    /// How many of its TCP connections are established.
+    /// The number of its established TCP connections.
     #[must_use]
     pub fn connections(self) -> usize {
         let tables = ["tcp", "tcp6"].map(|file| fs::read_to_string(format!("/proc/{}/net/{file}", self.pid)));
         let tables = tables.map(Result::unwrap_or_default).concat();
         let inode = |line: &str| {
             let fields: Vec<&str> = line.split_whitespace().collect();
-            // The state's number 01 is "established".
+            // State number 01 means "established".
             (fields.get(3) == Some(&"01")).then(|| format!("socket:[{}]", fields[9]))
         };
         let established: HashSet<String> = tables.lines().filter_map(inode).collect();
         self.descriptors().into_iter().filter(|target| established.contains(target)).count()
     }
 
-    /// Holds it where it is, as a hang does: nobody but the thread that called this is told, and no SIGCONT helps. SIGKILL
-    /// does, but its parent hears of that only when what is returned is dropped.
+    /// Stops it by ptrace, as if it hung: its parent is not informed, and SIGCONT does not continue it. SIGKILL kills it, but its parent
+    /// is informed only when the returned value is dropped.
     #[must_use]
     pub fn hold(self) -> Hold {
         let pid = Pid::from_raw(self.pid);
@@ -210,13 +210,13 @@ impl Process {
     }
 }
 
-/// A process that is held; let go when dropped, in the thread that holds it.
+/// A process that is stopped by ptrace; it continues when this is dropped, which must happen in the thread that stopped it.
 #[derive(Debug)]
 pub struct Hold(Pid);
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // Killed while it was held, it is kept from its parent until we, its tracer, have waited for it.
+        // If it was killed meanwhile, the kernel informs its parent only after we, its tracer, have waited for it.
         if ptrace::detach(self.0, None).is_err() {
             let _ = waitpid(self.0, Some(WaitPidFlag::__WALL));
         }
@@ -226,7 +226,7 @@ impl Drop for Hold {
 impl Stat {
     fn read(pid: i32) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name stands in parentheses and may hold any character: what follows the last one is fields.
+        // The name stands in parentheses and may contain any character: the fields follow the last closing one.
         let (before, after) = text.rsplit_once(')')?;
         let name = before.split_once('(')?.1.to_owned();
         let fields: Vec<&str> = after.split_whitespace().collect();
@@ -244,7 +244,7 @@ impl Stat {
     }
 }
 
-/// Every process there is, with its parent's pid: looked at once, since a look takes its time where there are many.
+/// All processes with their parents' pids, read in one pass, since reading /proc is slow on a machine with many processes.
 fn everyone() -> Vec<(Process, i32)> {
     let entries = fs::read_dir("/proc").expect("/proc is mounted");
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -255,12 +255,12 @@ fn everyone() -> Vec<(Process, i32)> {
     pids.filter_map(find).collect()
 }
 
-/// Those of `everyone` that are children of these.
+/// The children of these parents among `everyone`.
 fn family(parents: &[i32], everyone: &[(Process, i32)]) -> Vec<Process> {
     everyone.iter().filter(|(_, parent)| parents.contains(parent)).map(|(process, _)| *process).collect()
 }
 
-/// Every process there is.
+/// All processes.
 fn all() -> impl Iterator<Item = Process> {
     let entries = fs::read_dir("/proc").expect("/proc is mounted");
     entries.filter_map(|entry| Process::find(entry.ok()?.file_name().to_str()?.parse().ok()?))

@@ -1,13 +1,13 @@
-//! Programs of a few lines, in files.
+//! Short scripts as executable files.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Writes a program that everybody may execute.
+/// Writes a program that every user may execute.
 ///
-/// Another process does it. A child that another thread starts at that moment would inherit a descriptor that can write to the file, and until
-/// the child has executed its own program the kernel refuses to execute this one: "text file busy".
+/// Another process writes it. A child that another thread forks at that moment would inherit a descriptor that can write to the file, and
+/// until the child has executed its own program, the kernel refuses to execute this one ("text file busy").
 pub fn write(path: &Path, text: &str) {
     let mut install = Command::new("install");
     install.args(["-m", "755", "/dev/stdin"]).arg(path);

@@ -1,15 +1,15 @@
-//! Requests that librdkafka's binding has no call for, written by hand: Kafka's own tools cost seconds of Java.
+//! Requests that rust-rdkafka has no call for, encoded by hand: Kafka's own tools take seconds to start.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use crate::wait;
 
-/// A request of Kafka's protocol, as far as it was written.
+/// A request of Kafka's protocol, possibly incomplete.
 pub(crate) struct Request(Vec<u8>);
 
 impl Request {
-    /// A request of this kind.
+    /// A request with this API key and version.
     pub(crate) fn new(kind: i16, version: i16) -> Self {
         let mut request = Self(Vec::new());
         request.i16(kind);
@@ -36,12 +36,12 @@ impl Request {
         self.0.extend(text.as_bytes());
     }
 
-    /// The length of what follows, in a flexible version.
+    /// The length of the array or text that follows, in a flexible version.
     pub(crate) fn compact_length(&mut self, length: usize) {
         self.0.push(u8::try_from(length + 1).ok().filter(|byte| *byte < 0x80).expect("a short list"));
     }
 
-    /// No tagged fields, in a flexible version.
+    /// Empty tagged fields, in a flexible version.
     pub(crate) fn no_tags(&mut self) {
         self.0.push(0);
     }
@@ -55,7 +55,7 @@ impl Request {
         self.0.extend(bytes);
     }
 
-    /// Sends it to `HOST:PORT`, and returns what is answered, the correlation first.
+    /// Sends it to `HOST:PORT`, and returns the answer, which begins with the correlation id.
     pub(crate) fn send(&self, address: &str) -> io::Result<Vec<u8>> {
         let address: SocketAddr = address.parse().map_err(io::Error::other)?;
         let mut connection = TcpStream::connect_timeout(&address, wait::PATIENCE)?;

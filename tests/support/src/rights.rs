@@ -1,24 +1,23 @@
-//! Rights on a broker that has an authorizer, given and taken while it runs.
+//! ACLs of a broker that has an authorizer, granted and revoked while it runs.
 //!
-//! librdkafka's binding has no call for rights, and Kafka's own tool costs seconds of Java: the three requests are written by
-//! hand.
+//! rust-rdkafka has no call for ACLs, and Kafka's own tool takes seconds to start: the three requests are encoded by hand.
 
 use crate::kafka::Kafka;
 use crate::request::Request;
 use crate::wait;
 
-/// What a rule is about.
+/// The resource of a rule.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Resource<'a> {
     /// The cluster itself.
     Cluster,
-    /// A consumer group; `*` is any.
+    /// A consumer group; `*` means any.
     Group(&'a str),
-    /// A topic; `*` is any.
+    /// A topic; `*` means any.
     Topic(&'a str),
 }
 
-/// What a rule allows, as the protocol numbers it.
+/// The operation of a rule, with the protocol's number.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(missing_docs, reason = "Kafka's own names")]
 pub enum Operation {
@@ -29,14 +28,14 @@ pub enum Operation {
     DescribeConfigs = 10,
 }
 
-/// Whether a rule allows or denies, as the protocol numbers it.
+/// Whether a rule allows or denies, with the protocol's number.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Permission {
     Deny = 2,
     Allow = 3,
 }
 
-/// A user, a thing, and what may or may not be done to it; from any host.
+/// A user, a resource, an operation, and whether it is allowed; for connections from any host.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Rule<'a> {
     user: &'a str,
@@ -46,13 +45,13 @@ pub struct Rule<'a> {
 }
 
 impl<'a> Rule<'a> {
-    /// A right.
+    /// A rule that allows.
     #[must_use]
     pub const fn allow(user: &'a str, resource: Resource<'a>, operation: Operation) -> Self {
         Self { user, resource, operation, permission: Permission::Allow }
     }
 
-    /// What is denied, whatever else is allowed. (READ and WRITE imply DESCRIBE: only so can it be missing.)
+    /// A rule that denies, which takes precedence. (READ and WRITE imply DESCRIBE: only a denial can take DESCRIBE away.)
     #[must_use]
     pub const fn deny(user: &'a str, resource: Resource<'a>, operation: Operation) -> Self {
         Self { user, resource, operation, permission: Permission::Deny }
@@ -66,7 +65,7 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// The rule, or the filter that finds it and no other: they are written alike.
+    /// Encodes the rule, or the filter that matches exactly this rule: both have the same encoding.
     fn write(&self, request: &mut Request) {
         let (kind, name) = self.resource();
         request.i8(kind);
@@ -79,7 +78,7 @@ impl<'a> Rule<'a> {
     }
 }
 
-/// Who sets the rules: whoever comes without a login is the superuser.
+/// Changes the rules of a broker, as its superuser: on that listener every client is one.
 #[derive(Clone, Debug)]
 pub struct Rights {
     address: String,
@@ -97,20 +96,20 @@ impl Rights {
         Self { address: address.to_owned() }
     }
 
-    /// Makes rules, and returns when they hold.
+    /// Creates rules, and returns when they are in effect.
     pub fn make(&self, rules: &[Rule<'_>]) {
         let mut request = Request::new(30, 1); // CreateAcls
         request.i32(i32::try_from(rules.len()).unwrap());
         for rule in rules {
             rule.write(&mut request);
         }
-        // Of each: an error number and an empty text.
+        // Each result is an error code and an empty text.
         let results = self.ask(&request);
         assert_eq!(results[4..], [0; 4].repeat(rules.len()), "refused: {}", String::from_utf8_lossy(&results));
         self.await_all(rules, true);
     }
 
-    /// Unmakes rules, and returns when they hold no more.
+    /// Deletes rules, and returns when they are no longer in effect.
     pub fn unmake(&self, rules: &[Rule<'_>]) {
         let mut request = Request::new(31, 1); // DeleteAcls
         request.i32(i32::try_from(rules.len()).unwrap());
@@ -121,7 +120,7 @@ impl Rights {
         self.await_all(rules, false);
     }
 
-    /// The controller has decided; what counts is what the broker knows.
+    /// Waits until the broker itself applies the rules: the controller's answer does not yet mean that.
     fn await_all(&self, rules: &[Rule<'_>], there: bool) {
         for rule in rules {
             wait::until_true("a rule that holds, or does no more", || self.knows(rule) == there);
@@ -132,14 +131,14 @@ impl Rights {
         let mut request = Request::new(29, 1); // DescribeAcls
         rule.write(&mut request);
         let answer = self.ask(&request);
-        // An error number, a text or none, and how many resources there are to show.
+        // An error code, an optional text, and the number of resources.
         assert_eq!(answer[..2], [0, 0], "refused: {}", String::from_utf8_lossy(&answer));
         let text = i16::from_be_bytes([answer[2], answer[3]]);
         let at = 4 + usize::try_from(text).unwrap_or(0);
         answer[at..at + 4] != [0; 4]
     }
 
-    /// The answer, after correlation and throttle time.
+    /// The answer, after the correlation id and the throttle time.
     fn ask(&self, request: &Request) -> Vec<u8> {
         let answer = request.send(&self.address).expect("the broker answers");
         answer.get(8..).expect("an answer has a head").to_vec()

@@ -1,10 +1,10 @@
-//! What a page of the documentation says about a command's JSON, held against what the command prints.
+//! The documented schema of a command's JSON, compared with what the command prints.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// The fields that a section of a page describes, a row each: name, type, meaning.
+/// The fields that a section of a page describes, one table row each: name, type, meaning.
 #[derive(Debug)]
 pub struct Schema {
     section: String,
@@ -12,7 +12,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// That of the section with this heading, in the page.
+    /// The schema in the section with this heading.
     #[must_use]
     pub fn read(page: &str, heading: &str) -> Self {
         let begin = format!("\n## {heading}\n");
@@ -26,8 +26,8 @@ impl Schema {
         Self { section: heading.to_owned(), types: types.collect() }
     }
 
-    /// Every field of the object is described, with its type; and every field that is described is there, unless what it would
-    /// stand in is null or empty.
+    /// Asserts that every field of the object is documented with its type, and that every documented field is present, unless its parent
+    /// is null or empty.
     pub fn assert_holds(&self, object: &Value) {
         let mut seen = BTreeSet::new();
         self.walk("", object, &mut seen);
@@ -54,7 +54,7 @@ impl Schema {
                 self.skip_below(&format!("{path}."), seen);
                 return;
             }
-            // What others wrote, as it is.
+            // Records of other programs, printed as they are.
             if documented.starts_with("anything") {
                 return;
             }
@@ -79,7 +79,7 @@ impl Schema {
         }
     }
 
-    /// What is described below a place that is null or empty is not due.
+    /// Skips the fields that are documented below a parent that is null or empty.
     fn skip_below(&self, path: &str, seen: &mut BTreeSet<String>) {
         let below = self.types.keys().filter(|known| known.starts_with(path));
         seen.extend(below.cloned());

@@ -1,6 +1,6 @@
-//! A terminal, as a person has it: a shell with job control on it, keys that are pressed, words that appear.
+//! A terminal as a user has it: a shell with job control, keys, and a screen.
 //!
-//! The terminal is the kernel's own (a pseudoterminal), and so are its foreground, its modes and its signals.
+//! The terminal is a pseudoterminal of the kernel, so its foreground group, modes and signals are real.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
@@ -24,16 +24,16 @@ use crate::candidate::Event;
 use crate::process::Process;
 use crate::{program, wait};
 
-/// What the shell says when it waits for a line.
+/// The shell's prompt.
 const PROMPT: &str = "<ready>";
 
-/// By this everything that was started on a terminal is found again.
+/// The environment variable by which all processes that were started on a terminal are found.
 const MARK: &str = "NELI_TEST_TERMINAL";
 
-/// The shells that people and scripts have.
+/// The shells under test.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Shell {
-    /// GNU's.
+    /// GNU bash.
     Bash,
     /// Debian's `/bin/sh`.
     Dash,
@@ -49,7 +49,7 @@ impl Shell {
         }
     }
 
-    /// What makes it a shell for people, without what people have set up for themselves.
+    /// The arguments for an interactive shell without the user's own configuration.
     #[must_use]
     pub fn arguments(self) -> &'static [&'static str] {
         match self {
@@ -70,7 +70,7 @@ pub enum Ctrl {
     Z,
 }
 
-/// A terminal and the shell on it. Dropping it closes it; what outlives that is killed.
+/// A terminal and the shell on it. Dropping it closes the terminal and kills what outlives that.
 #[derive(Debug)]
 pub struct Terminal {
     shell: Child,
@@ -79,13 +79,13 @@ pub struct Terminal {
     slave: PathBuf,
     directory: PathBuf,
     screen: Arc<Screen>,
-    /// How much of the screen was awaited already.
+    /// How much of the screen was returned already.
     seen: usize,
-    /// Closed to end the thread that reads.
+    /// The pipe that ends the reading thread when it is closed, and that thread.
     reading: Option<(OwnedFd, JoinHandle<()>)>,
 }
 
-/// All that has appeared.
+/// Everything that has appeared on the screen.
 #[derive(Debug, Default)]
 struct Screen {
     text: Mutex<Vec<u8>>,
@@ -93,10 +93,10 @@ struct Screen {
 }
 
 impl Terminal {
-    /// A terminal with this shell on it, in `directory`, that waits for a line. One shell at most in a directory.
+    /// A terminal with this shell in `directory`, at its prompt. A directory can have one shell at a time.
     #[must_use]
     pub fn new(shell: Shell, directory: &Path) -> Self {
-        // Closed at every exec: a copy of it in another test's child would keep it open.
+        // Close-on-exec: otherwise another test's child would inherit it.
         let master = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC).expect("a pseudoterminal");
         grantpt(&master).expect("it is ours");
         unlockpt(&master).expect("it is ours");
@@ -131,7 +131,7 @@ impl Terminal {
         terminal
     }
 
-    /// The shell.
+    /// The shell's process.
     #[must_use]
     pub fn shell(&self) -> Process {
         self.process
@@ -157,7 +157,7 @@ impl Terminal {
         });
     }
 
-    /// Waits until `text` appears, after what was awaited before; what appeared before it.
+    /// Waits until `text` appears after what was returned before, and returns what appeared before it.
     pub fn await_text(&mut self, text: &str) -> String {
         let found = wait::poll_for(wait::PATIENCE, || self.screen.find(text, self.seen));
         let at = found.unwrap_or_else(|| panic!("{text:?} did not appear:\n{}", self.screen.show()));
@@ -166,46 +166,46 @@ impl Terminal {
         before
     }
 
-    /// Waits until the shell is ready for a line; what appeared before.
+    /// Waits for the prompt, and returns what appeared before it.
     pub fn await_prompt(&mut self) -> String {
         self.await_text(PROMPT)
     }
 
-    /// Types a line and waits until the shell is ready again; what appeared, the line left out.
+    /// Types a line, waits for the next prompt, and returns what appeared between the two.
     pub fn run(&mut self, line: &str) -> String {
         self.type_line(line);
         let text = self.await_prompt();
         text.replacen(&format!("{line}\r\n"), "", 1)
     }
 
-    /// All that has appeared.
+    /// Everything that has appeared.
     #[must_use]
     pub fn text(&self) -> String {
         self.screen.show()
     }
 
-    /// The process group that has the foreground.
+    /// The foreground process group.
     #[must_use]
     pub fn foreground(&self) -> i32 {
         let master = self.master.as_ref().expect("the terminal was not closed");
         unistd::tcgetpgrp(master).expect("a terminal with a session").as_raw()
     }
 
-    /// Its modes.
+    /// The terminal's modes.
     #[must_use]
     pub fn modes(&self) -> Termios {
         let master = self.master.as_ref().expect("the terminal was not closed");
         termios::tcgetattr(master).expect("a terminal has modes")
     }
 
-    /// Gives the window another size.
+    /// Changes the size of the window.
     pub fn resize(&self, rows: u16, columns: u16) {
         let (rows, columns) = (rows.to_string(), columns.to_string());
         let done = Command::new("stty").arg("-F").arg(&self.slave).args(["rows", &rows, "cols", &columns]).status();
         assert!(done.expect("stty is part of coreutils").success());
     }
 
-    /// Closes the window.
+    /// Closes the terminal.
     pub fn close(&mut self) {
         if let Some((end, thread)) = self.reading.take() {
             drop(end);
@@ -214,7 +214,7 @@ impl Terminal {
         self.master = None;
     }
 
-    /// Everything that was started on it and still lives.
+    /// Every process that was started on it and is alive.
     #[must_use]
     pub fn processes(&self) -> Vec<Process> {
         Process::with_variable(MARK, &self.directory)
@@ -241,13 +241,13 @@ impl Screen {
                     self.changed.notify_all();
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Nobody has the other end open any more.
+                // No process has the other end open any more.
                 Err(_) => return,
             }
         }
     }
 
-    /// Where `text` begins, at or after `from`.
+    /// The position of `text` at or after `from`.
     fn find(&self, text: &str, from: usize) -> Option<usize> {
         let bytes = self.text.lock().expect("no panic while it was locked");
         let rest = bytes.get(from..)?;
@@ -270,7 +270,7 @@ impl Drop for Terminal {
         if thread::panicking() {
             eprintln!("--- the terminal showed:\n{}", self.text());
         }
-        // Stopped first, so that no supervisor sees its guard die.
+        // All are stopped first, so that no supervisor sees its guard die.
         for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
             for process in self.processes() {
                 process.signal(signal);
@@ -282,16 +282,16 @@ impl Drop for Terminal {
     }
 }
 
-/// A log in a file, of one `neli-run` after the other.
+/// A log file to which one `neli-run` after the other writes.
 #[derive(Debug)]
 pub struct Log {
     path: PathBuf,
-    /// How many lines were returned already, or passed over for one that was.
+    /// How many lines were returned or skipped already.
     returned: usize,
 }
 
 impl Log {
-    /// The log that is, or will be, in this file.
+    /// The log in this file, which need not exist yet.
     #[must_use]
     pub fn new(path: &Path) -> Self {
         Self { path: path.to_owned(), returned: 0 }
@@ -315,24 +315,24 @@ impl Log {
         event
     }
 
-    /// All events so far.
+    /// The events so far.
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
         let text = self.text();
-        // The last line may be half written.
+        // The last line may be incomplete.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let fields = whole.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         fields.map(|fields| Event { at: wait::now(), fields }).collect()
     }
 
-    /// All of it.
+    /// The whole text.
     #[must_use]
     pub fn text(&self) -> String {
         fs::read_to_string(&self.path).unwrap_or_default()
     }
 }
 
-/// A script that executes `words`, in a file.
+/// Writes a script to a file that executes `words`.
 pub fn script(path: &Path, words: &[impl AsRef<std::ffi::OsStr>]) {
     let quoted: Vec<String> = words
         .iter()
@@ -341,7 +341,7 @@ pub fn script(path: &Path, words: &[impl AsRef<std::ffi::OsStr>]) {
     executable(path, &format!("exec {} \"$@\"", quoted.join(" ")));
 }
 
-/// A shell script, in a file.
+/// Writes a shell script to a file.
 pub fn executable(path: &Path, text: &str) {
     program::write(path, &format!("#!/bin/sh\n{text}\n"));
 }

@@ -1,4 +1,4 @@
-//! A throw-away certificate authority, and certificates by it.
+//! A certificate authority for tests, and its certificates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,26 +13,26 @@ pub use crate::node::SecureAddresses;
 /// A new key, without a password.
 const KEY: &str = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
 
-/// An authority that signs for brokers on loopback, and for whoever a test wants. A thing of a day: whoever trusts it has
-/// been told to by a test.
+/// An authority that signs certificates for brokers on loopback and for clients, valid for a day. Only a client that a test configures so
+/// trusts it.
 #[derive(Debug)]
 pub struct Authority {
     directory: PathBuf,
-    /// Gone with it, where it is nobody else's.
+    /// Its directory, if it has one of its own; deleted when this is dropped.
     _own: Option<TempDir>,
 }
 
-/// A key and the certificate that goes with it.
+/// A key with its certificate.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// What `ssl.certificate.location` takes.
+    /// The value of `ssl.certificate.location`.
     pub certificate: PathBuf,
-    /// What `ssl.key.location` takes.
+    /// The value of `ssl.key.location`.
     pub key: PathBuf,
 }
 
 impl Identity {
-    /// The librdkafka properties of whoever shows it.
+    /// The librdkafka properties of a client that shows this certificate.
     #[must_use]
     pub fn properties(&self) -> Vec<(String, String)> {
         let pairs = [("ssl.certificate.location", &self.certificate), ("ssl.key.location", &self.key)];
@@ -41,7 +41,7 @@ impl Identity {
 }
 
 impl Authority {
-    /// Makes one by `openssl`; its files go with it.
+    /// Creates an authority by `openssl`; its files are deleted with it.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let directory = install::scratch();
@@ -49,7 +49,7 @@ impl Authority {
         Self { _own: Some(directory), ..authority }
     }
 
-    /// One in a broker's directory, with the broker's certificates, one good and one that has expired.
+    /// An authority in a broker's directory, with a valid and an expired certificate for the broker.
     pub(crate) fn of_broker(directory: &Path) -> Self {
         let authority = Self::settled(directory, "authority");
         authority.keystore_of("broker", 2);
@@ -57,36 +57,36 @@ impl Authority {
         authority
     }
 
-    /// Its own certificate: what `ssl.ca.location` takes.
+    /// The authority's own certificate: the value of `ssl.ca.location`.
     #[must_use]
     pub fn certificate(&self) -> PathBuf {
         self.file("ca.pem")
     }
 
-    /// A new key, and a certificate that its owner is called so.
+    /// A new key, and a certificate for an owner with this name.
     #[must_use]
     pub fn identity(&self, name: &str) -> Identity {
         self.sign(name, 2, KEY)
     }
 
-    /// The same with a certificate that has expired.
+    /// The same with an expired certificate.
     #[must_use]
     pub fn expired_identity(&self, name: &str) -> Identity {
         self.sign(name, -1, KEY)
     }
 
-    /// The same with a key that only this password opens; it has no space.
+    /// The same with a key that is encrypted with this password, which has no space.
     #[must_use]
     pub fn locked_identity(&self, name: &str, password: &str) -> Identity {
         self.sign(name, 2, &format!("{} -passout pass:{password}", KEY.trim_end_matches(" -nodes")))
     }
 
-    /// The broker's key and certificate, as Kafka takes them.
+    /// The broker's key and certificate in Kafka's format.
     pub(crate) fn keystore(&self) -> PathBuf {
         self.file("broker.keystore")
     }
 
-    /// The broker's key, and a certificate that has expired.
+    /// The broker's key with an expired certificate, in Kafka's format.
     pub(crate) fn expired_keystore(&self) -> PathBuf {
         self.file("expired.keystore")
     }
@@ -106,7 +106,7 @@ impl Authority {
     }
 
     fn sign(&self, name: &str, days: i32, key: &str) -> Identity {
-        // One name may have several, asked for at one time.
+        // Several certificates may be made for one name at the same time.
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let serial = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
         let stem = format!("{name}-{serial}");

@@ -1,35 +1,35 @@
-//! Whether what was sampled over a while grows.
+//! Decides whether a sampled quantity grows.
 //!
-//! What a process holds goes up and down with what it does; what leaks stays. So a series is cut into windows, and the least
-//! of each counts: the level to which it comes back. The first quarter is left out: a process grows into its memory. Of
-//! the other windows two things are asked. Is there an order in them that chance does not make (Mann and Kendall's test, at
-//! one in ten thousand)? And is the rise (Theil and Sen's slope, from the first of them to the last) more than is allowed?
-//! It grows if both are so: a wild series may rise far, but in no order. Of memory, some jumps are forgiven, the largest from one
-//! window to the next: an allocator keeps what one bad moment took, and a leak is as much in all the other windows.
+//! A process's memory goes up and down with its work, while a leak stays. So the series is cut into windows, and the minimum of each
+//! window counts: the level to which the quantity returns. The first quarter is left out, because a process grows at its start. The
+//! series grows if two tests hold for the other windows. First, their order is not random (the Mann-Kendall test at a significance of 1
+//! in 10,000). Second, the rise from the first to the last window (by the Theil-Sen slope) is above the allowed one. A series with high
+//! variance may rise far, but not in order. For memory, the largest rises between two windows are ignored: an allocator keeps what one
+//! peak took, and a leak shows in all the other windows as well.
 
-/// What came of a series.
+/// The result for a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trend {
     /// The median of the first quarter's samples.
     pub first: f64,
     /// The median of the last quarter's samples.
     pub last: f64,
-    /// By how much the level rose over the last three quarters.
+    /// The rise of the level over the last three quarters.
     pub rise: f64,
-    /// How sure the order is, in standard deviations of what chance makes.
+    /// The Mann-Kendall statistic in standard deviations.
     pub order: f64,
-    /// The verdict.
+    /// Whether the series grows.
     pub grows: bool,
 }
 
-/// How many windows the last three quarters are cut into.
+/// The number of windows in the last three quarters.
 const WINDOWS: usize = 30;
 
-/// One in ten thousand, by chance alone.
+/// The quantile for a significance of 1 in 10,000.
 const SURE: f64 = 3.72;
 
 impl Trend {
-    /// Judges samples that were taken at equal distances; there are at least four of each window, or it is a sketch.
+    /// Judges samples at equal distances; for a meaningful result each window needs at least four.
     #[must_use]
     pub fn of(samples: &[f64], allowed: f64, forgiven: usize) -> Self {
         let quarter = samples.len() / 4;
@@ -52,7 +52,7 @@ impl Trend {
     }
 }
 
-/// The levels as they would be had the largest jumps not been.
+/// The levels with the largest jumps removed.
 fn without_jumps(levels: &[f64], forgiven: usize) -> Vec<f64> {
     let rise = |window: usize| levels[window] - levels[window - 1];
     let mut jumps: Vec<usize> = (1..levels.len()).filter(|window| rise(*window) > 0.0).collect();
@@ -62,7 +62,7 @@ fn without_jumps(levels: &[f64], forgiven: usize) -> Vec<f64> {
     levels.iter().enumerate().map(|(window, level)| level - before(window)).collect()
 }
 
-/// Of all pairs, those that rise less those that fall, in standard deviations of what it is by chance; ties are none.
+/// The Mann-Kendall statistic: rising pairs minus falling pairs, in standard deviations of a random order; ties don't count.
 fn order(levels: &[f64]) -> f64 {
     let surplus: f64 = pairs(levels).map(|(_, rise)| if rise > 0.0 { 1.0 } else { -f64::from(rise < 0.0) }).sum();
     #[expect(clippy::cast_precision_loss, reason = "a few windows")]
@@ -71,17 +71,17 @@ fn order(levels: &[f64]) -> f64 {
     sorted.sort_by(f64::total_cmp);
     let ties: f64 = sorted.chunk_by(|one, next| one.total_cmp(next).is_eq()).map(|tie| spread(tie.len())).sum();
     let deviation = (spread(levels.len()) - ties).sqrt();
-    // The first of so many steps is the continuity correction.
+    // The continuity correction.
     if deviation == 0.0 { 0.0 } else { (surplus - surplus.signum()) / deviation }
 }
 
-/// The median of all pairs' slopes, by the window.
+/// The median of all pairs' slopes, per window (Theil-Sen).
 fn slope(levels: &[f64]) -> f64 {
     let slopes: Vec<f64> = pairs(levels).map(|(distance, rise)| rise / distance).collect();
     if slopes.is_empty() { 0.0 } else { median(slopes) }
 }
 
-/// The distance and the rise of every pair, the earlier one first.
+/// The distance and the rise of every pair, with the earlier one first.
 fn pairs(levels: &[f64]) -> impl Iterator<Item = (f64, f64)> {
     levels.iter().enumerate().flat_map(|(index, earlier)| {
         #[expect(clippy::cast_precision_loss, reason = "a few windows")]
@@ -101,10 +101,10 @@ fn median(mut samples: Vec<f64>) -> f64 {
 mod tests {
     use super::*;
 
-    /// Half an hour, a sample every five seconds.
+    /// Half an hour with a sample every five seconds.
     const SAMPLES: u32 = 360;
 
-    /// Numbers from 0 to 1 in no order.
+    /// Pseudo-random numbers from 0 to 1.
     fn noise() -> impl Iterator<Item = f64> {
         let mut state = 1_u32;
         std::iter::repeat_with(move || {
@@ -119,11 +119,11 @@ mod tests {
 
     #[test]
     fn a_leak_is_seen_through_what_comes_and_goes() {
-        // Five descriptors in half an hour, under a lead that holds ten more every now and then.
+        // Five descriptors leak in half an hour, while the number in use varies by ten.
         let leak = series(|at, noise| 40.0 + (5.0 * at).floor() + if noise > 0.6 { 10.0 } else { 0.0 });
         let trend = Trend::of(&leak, 0.5, 0);
         assert!(trend.grows && trend.rise > 2.0, "{trend:?}");
-        // A kilobyte a second, under as much noise as there is of it in a minute.
+        // A kilobyte leaks per second, with a noise of as much as leaks in a minute.
         let leak = series(|at, noise| 8e6 + 1.8e6 * at + 60e3 * noise);
         assert!(Trend::of(&leak, 100e3, 2).grows);
     }

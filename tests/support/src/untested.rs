@@ -1,6 +1,7 @@
 use std::io::{self, Write};
 
-/// Says what could not be tested here, and why. Past the test runner's silence: what goes by `eprintln!` a test that passes keeps to
+/// Prints what could not be tested on this machine, and why. It writes past libtest's capture, which discards the `eprintln!` output of
+/// tests that pass.
 /// itself.
 pub fn not_tested(why: &str) {
     let _ = writeln!(io::stderr(), "NOT TESTED: {why}");

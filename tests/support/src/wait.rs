@@ -1,10 +1,10 @@
-//! The one place that reads the clock and sleeps: a test waits for a condition, with a bound, and never for a time.
+//! The only module that reads the clock and sleeps. A test waits for a condition with a bound, and never for a time.
 
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
-/// How long a test waits for what must come: far more than anything takes, since a busy machine is no failure.
+/// The bound of every wait: far more than anything takes, so that a busy machine does not make a test fail.
 pub const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Nanoseconds of `CLOCK_BOOTTIME`, the clock of witnesses and leases.
@@ -14,13 +14,13 @@ pub fn now() -> u64 {
     u64::try_from(at.tv_sec()).expect("after boot") * 1_000_000_000 + u64::try_from(at.tv_nsec()).expect("after boot")
 }
 
-/// The present and a while, in nanoseconds of `CLOCK_BOOTTIME`.
+/// The present time plus a duration, in nanoseconds of `CLOCK_BOOTTIME`.
 #[must_use]
 pub fn after(while_: Duration) -> u64 {
     now() + u64::try_from(while_.as_nanos()).expect("centuries are not awaited")
 }
 
-/// Asks every millisecond until there is an answer; `None` when there was none within `bound`.
+/// Calls `ask` every millisecond until it returns a value; `None` if it did not within `bound`.
 pub fn poll_for<T>(bound: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let end = after(bound);
     loop {
@@ -34,17 +34,17 @@ pub fn poll_for<T>(bound: Duration, mut ask: impl FnMut() -> Option<T>) -> Optio
     }
 }
 
-/// Waits until there is an answer, with [`PATIENCE`]; `what` is said when it runs out.
+/// Waits until `ask` returns a value, for at most [`PATIENCE`]; the failure names `what`.
 pub fn until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
     poll_for(PATIENCE, ask).unwrap_or_else(|| panic!("waited {PATIENCE:?} in vain: {what}"))
 }
 
-/// Waits until a condition holds, with [`PATIENCE`].
+/// Waits until a condition holds, for at most [`PATIENCE`].
 pub fn until_true(what: &str, mut condition: impl FnMut() -> bool) {
     until(what, || condition().then_some(()));
 }
 
-/// Lets time pass: where it must be shown that something does *not* happen, or that something lasts.
+/// Lets time pass, to show that something does *not* happen or that something lasts.
 pub fn pause(while_: Duration) {
     #[expect(clippy::disallowed_methods, reason = "the home of it: between two looks at a condition")]
     std::thread::sleep(while_);

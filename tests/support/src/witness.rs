@@ -1,4 +1,4 @@
-//! The job that says when it ran (`witness.c`), and the checker of what it said.
+//! The job that records when it ran (`witness.c`), and the checker of its records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -8,7 +8,7 @@ use std::{fs, iter};
 use crate::install;
 use crate::process::Process;
 
-/// How a witness is to behave; turns into a command line.
+/// The options of a witness; becomes its command line.
 #[derive(Clone, Debug)]
 pub struct Witness {
     file: PathBuf,
@@ -16,20 +16,20 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// A witness that writes to `file` and ends on a stop signal. Where the name ends in a dot the term is appended to it.
+    /// A witness that writes to `file` and ends on a stop signal. If the name ends in a dot, the term is appended to it.
     #[must_use]
     pub fn new(file: &Path) -> Self {
         Self { file: file.to_owned(), arguments: Vec::new() }
     }
 
-    /// One more word for it: `"--child"`, `"--daemon"`, `"--ignore-stop"`.
+    /// Adds an option: `"--child"`, `"--daemon"`, `"--ignore-stop"`.
     #[must_use]
     pub fn with(mut self, word: &str) -> Self {
         self.arguments.push(word.to_owned());
         self
     }
 
-    /// One more word with a number: `"--linger-ms"`, `"--end-ms"`, `"--status"`, `"--uid"`.
+    /// Adds an option with a number: `"--linger-ms"`, `"--end-ms"`, `"--status"`, `"--uid"`.
     #[must_use]
     pub fn set(self, word: &str, number: u64) -> Self {
         self.with(word).with(&number.to_string())
@@ -44,49 +44,49 @@ impl Witness {
     }
 }
 
-/// One line of a witness.
+/// One line that a witness wrote.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Line {
-    /// When, in nanoseconds of `CLOCK_BOOTTIME`.
+    /// The time in nanoseconds of `CLOCK_BOOTTIME`.
     pub at: u64,
-    /// What.
+    /// The event.
     pub event: Event,
-    /// What the process was made for; `main` is the job's main process.
+    /// The process's role in the job; `main` is the job's main process.
     pub role: String,
-    /// Who.
+    /// The process's pid.
     pub pid: i32,
     /// `NELI_EPOCH`.
     pub epoch: Option<u64>,
-    /// The guard's deadline in the lease descriptor; 0 when the term is over, or there is none.
+    /// The guard's deadline in the lease descriptor; 0 if the term is over or there is no descriptor.
     pub deadline: u64,
 }
 
-/// What a line of a witness says.
+/// The event of a line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Event {
     /// It runs.
     Beat,
-    /// It is about to end, by itself, with this status.
+    /// It is about to end by itself with this status.
     End(i64),
-    /// It caught this signal.
+    /// It received this signal.
     Signal(i64),
-    /// The first instruction of its main process; the parent is this pid.
+    /// The first instruction of its main process, with the parent's pid.
     Start(i64),
 }
 
-/// All that the witnesses of one election said.
+/// All lines that the witnesses of one election wrote.
 #[derive(Clone, Debug, Default)]
 pub struct Testimony {
-    /// The lines in the order in which they were written.
+    /// The lines in the order of their writing.
     pub lines: Vec<Line>,
 }
 
 impl Testimony {
-    /// What is in a file; a file that is not there yet holds nothing.
+    /// The lines of a file; none if it does not exist yet.
     #[must_use]
     pub fn read(file: &Path) -> Self {
         let text = fs::read_to_string(file).unwrap_or_default();
-        // The last line may be half written.
+        // The last line may be incomplete.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let lines =
             whole.lines().map(|line| Line::parse(line).unwrap_or_else(|| panic!("no line of a witness: {line:?}")));
@@ -99,7 +99,7 @@ impl Testimony {
         self.lines.iter().filter(move |line| line.epoch == Some(epoch))
     }
 
-    /// When each term's job was first and last seen to run.
+    /// The times of each term's first and last line.
     #[must_use]
     pub fn spans(&self) -> BTreeMap<u64, (u64, u64)> {
         let mut spans = BTreeMap::new();
@@ -112,7 +112,7 @@ impl Testimony {
         spans
     }
 
-    /// Every two terms whose jobs ran at one time: empty is what all of this is for.
+    /// Every two terms whose jobs ran at the same time: must be empty.
     #[must_use]
     pub fn overlaps(&self) -> Vec<String> {
         let spans: Vec<_> = self.spans().into_iter().collect();
@@ -128,32 +128,32 @@ impl Testimony {
         overlaps
     }
 
-    /// The processes that wrote and still live; of one term, or of all.
+    /// The processes that wrote lines and are alive, of one term or of all.
     #[must_use]
     pub fn alive(&self, epoch: Option<u64>) -> Vec<Process> {
         let lines = self.lines.iter().filter(|line| epoch.is_none() || line.epoch == epoch);
         let pids: BTreeSet<i32> = lines.map(|line| line.pid).collect();
-        // A pid that went to somebody else since is no witness.
+        // A process that got the pid of a witness later is excluded.
         pids.into_iter()
             .filter_map(Process::find)
             .filter(|process| process.name().as_deref() == Some("witness"))
             .collect()
     }
 
-    /// When the first instruction of each main process ran.
+    /// The time of the first instruction of each main process.
     #[must_use]
     pub fn starts(&self) -> impl DoubleEndedIterator<Item = &Line> {
         self.lines.iter().filter(|line| matches!(line.event, Event::Start(_)))
     }
 
-    /// Every signal that a witness caught.
+    /// Every signal that a witness received.
     pub fn signals(&self) -> impl Iterator<Item = &Line> {
         self.lines.iter().filter(|line| matches!(line.event, Event::Signal(_)))
     }
 }
 
 impl Line {
-    /// What a whole line says.
+    /// Parses one whole line.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
         let fields: Vec<&str> = line.split(' ').collect();

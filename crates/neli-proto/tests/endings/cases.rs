@@ -1,8 +1,8 @@
-//! What a machine goes through, and what may come of it.
+//! The causes that end a run or a term, and the possible outcomes.
 
 use std::time::Duration;
 
-/// Something that ends a run, a term or all of it.
+/// An event that ends a run, a term or the process.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Cause {
     End,
@@ -18,7 +18,7 @@ pub(crate) enum Cause {
     Unhealthy,
 }
 
-/// What the job makes of the stop signal.
+/// How the job reacts to the stop signal.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Manner {
     /// It ends with [`OBEYING`].
@@ -27,17 +27,17 @@ pub(crate) enum Manner {
     Stubborn,
 }
 
-/// The status of a job that is told to stop, and does.
+/// The exit status of a job that obeys the stop signal.
 pub(crate) const OBEYING: u8 = 3;
 
-/// What comes of it.
+/// The outcome.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Outcome {
     Exit(u8),
     StandsBy,
 }
 
-/// What a life may have besides.
+/// Time spans of a candidate's options.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Spans {
     /// `--settle`.
@@ -46,13 +46,13 @@ pub(crate) struct Spans {
     pub(crate) overlap: Option<Duration>,
 }
 
-/// What Kafka does with what is sent.
+/// How Kafka handles what is sent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Kafka {
-    /// It is read back at once.
+    /// A record is read back at once.
     Answers,
-    /// It reaches nobody.
+    /// A record is lost.
     IsGone,
-    /// It is appended, and read later.
+    /// A record is appended, and read later.
     Lags,
 }

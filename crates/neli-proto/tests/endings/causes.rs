@@ -1,5 +1,5 @@
-//! Several causes, the first that applies: every two of them, at every moment of a run, against the order that is written down
-//! (README.md, Exit statuses).
+//! With several causes the first one that applies determines the exit status: every two of them, at every moment of a run, compared with
+//! the documented order (README.md, Exit statuses).
 
 use neli_proto::restart::Restart;
 use neli_proto::supervisor::OnLoss;
@@ -21,14 +21,14 @@ const CAUSES: [Cause; 11] = [
     Cause::Unhealthy,
 ];
 
-/// What the first cause finds.
+/// The moment at which the first cause comes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Moment {
-    /// The guard was told to start the job, and has not said that it runs.
+    /// The guard was ordered to start the job, and has not answered that it runs.
     Ordered,
-    /// The main process has ended with 5, and a daemon of its is being stopped.
+    /// The main process has ended with 5, and a daemon that it left is being stopped.
     Leftover,
-    /// The run before ended with 5, and the next one is not due yet.
+    /// The last run ended with 5, and the next one is not due yet.
     Pause,
     Running,
 }
@@ -49,13 +49,13 @@ fn go_to(fixture: &mut Fixture, moment: Moment) {
     }
 }
 
-/// The page's words, in its order.
+/// The outcome according to the page.
 fn expected(causes: &[Cause], moment: Moment, manner: Manner, on_loss: OnLoss) -> Outcome {
     let any = |those: &[Cause]| causes.iter().any(|cause| those.contains(cause));
     if let (Moment::Pause, [first, second]) = (moment, causes)
         && *first != Cause::GuardDied
     {
-        // Nothing was alive: the term was over before the second came, and at most the release still waits for Kafka.
+        // No job was alive: the term was over before the second cause, and at most the release is still to be delivered.
         let alone = expected(&[*first], moment, manner, on_loss);
         let waits = *first == Cause::FenceWarning;
         return match second {
@@ -124,14 +124,14 @@ fn the_first_that_applies() {
     assert_eq!(looked_at, 2 * (3 * 4 - 1) * 2 * tuples().len());
 }
 
-/// Each cause alone, and each two in both orders.
+/// Each cause alone, and each pair in both orders.
 fn tuples() -> Vec<Vec<Cause>> {
     let alone = CAUSES.map(|cause| vec![cause]);
     let pairs = CAUSES.iter().flat_map(|one| CAUSES.iter().map(|other| vec![*one, *other]));
     alone.into_iter().chain(pairs.filter(|pair| pair[0] != pair[1])).collect()
 }
 
-/// The job's own end, and the limit, where nothing else comes; and what comes when it is all over but the release.
+/// The job's own end and the restart limit without another cause, and causes that come when only the release is left.
 #[test]
 fn the_end_of_its_own_comes_last() {
     for on_loss in [OnLoss::Standby, OnLoss::Exit] {
@@ -148,7 +148,7 @@ fn the_end_of_its_own_comes_last() {
                     assert_eq!(fixture.finish(manner), Outcome::Exit(wanted), "{restart:?} {moment:?} {manner:?}");
                 }
             }
-            // While the release waits for Kafka, the job is no more.
+            // While the release is being delivered there is no job any more.
             for (cause, wanted) in [(Cause::Term, 143), (Cause::SecondTerm, 143), (Cause::LeaseOver, wanted)] {
                 let mut fixture = Fixture::leading(on_loss, restart, limit);
                 go_to(&mut fixture, Moment::Running);
@@ -161,7 +161,7 @@ fn the_end_of_its_own_comes_last() {
     }
 }
 
-/// After a loss it stands by: a stop is none of a job's.
+/// After a loss it stands by: the status of a stop is not that of a job.
 #[test]
 fn after_a_loss_a_stop_has_its_own_status() {
     for cause in [Cause::Revoked, Cause::Resigned, Cause::Unhealthy, Cause::FenceWarning, Cause::LeaseOver] {

@@ -1,4 +1,4 @@
-//! One machine: a whole node and its guard as they are shipped, a Kafka that answers or does not, and a job.
+//! One machine: a whole node and its guard as they are shipped, with a simulated Kafka and job.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -33,21 +33,21 @@ pub(crate) struct Fixture {
     node: Node,
     guard: GuardProcess,
     pub(crate) kafka: Kafka,
-    /// `--overlap`: for how long it waits for another before it stops.
+    /// `--overlap`: how long the job may run beside its successor's.
     yields_for: Duration,
-    /// Where the next record is read.
+    /// The offset of the next record to be read.
     end: Offset,
-    /// The terms that were won and released, as the log has them.
+    /// How many terms were won and released according to the log.
     pub(crate) terms: (usize, usize),
-    /// How often the guard was told to start the job.
+    /// How often the guard was ordered to start the job.
     pub(crate) spawns: usize,
-    /// Appended and not read yet.
+    /// Records that were appended and not read yet.
     unread: VecDeque<Record>,
     exit: Option<(Ending, Time)>,
 }
 
 impl Fixture {
-    /// A leader whose job the guard was told to start.
+    /// A leader whose guard was ordered to start the job.
     pub(crate) fn leading(on_loss: OnLoss, restart: Restart, limit: Option<u32>) -> Self {
         let mut fixture = Self::new(on_loss, restart, limit);
         fixture.judge();
@@ -57,12 +57,12 @@ impl Fixture {
         fixture
     }
 
-    /// A candidate that has just begun.
+    /// A candidate that has just started.
     pub(crate) fn new(on_loss: OnLoss, restart: Restart, limit: Option<u32>) -> Self {
         Self::with(Spans::default(), on_loss, restart, limit)
     }
 
-    /// The same with a `--settle`, or an `--overlap`.
+    /// The same with `--settle` or `--overlap`.
     pub(crate) fn with(spans: Spans, on_loss: OnLoss, restart: Restart, limit: Option<u32>) -> Self {
         let Spans { settle, overlap } = spans;
         let now = Time::from_nanos(1_000_000_000_000);
@@ -118,25 +118,25 @@ impl Fixture {
         fixture
     }
 
-    /// The topic will do.
+    /// Reports that the topic is suitable.
     pub(crate) fn judge(&mut self) {
         let (asked, identity) = (self.now, TopicIdentity::Unnamed);
         self.tell(candidate::Event::TopicIdentified { asked, identity });
         self.tell(candidate::Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
     }
 
-    /// The log is empty.
+    /// Reports that the log is empty.
     pub(crate) fn answer(&mut self) {
         let asked = self.now;
         self.tell(candidate::Event::Answered { asked, start: 0, end: 0, trusted: true });
     }
 
-    /// The group's coordinator knows it by an id: it says hello.
+    /// Reports the candidate's member id in the group: it then says hello.
     pub(crate) fn name(&mut self) {
         self.tell(candidate::Event::Named { id: "neli-run-1".into() });
     }
 
-    /// The group has chosen.
+    /// Reports that the group has assigned the partition.
     pub(crate) fn assign(&mut self) {
         self.tell(candidate::Event::StandingChanged(Standing::Assigned));
     }
@@ -144,7 +144,7 @@ impl Fixture {
     pub(crate) fn happens(&mut self, cause: Cause) {
         match cause {
             Cause::End => self.append(None, Body::Request { what: What::End, term: None, by: None, reason: None }),
-            // Whatever comes after it, the beats come back again.
+            // After the warning the beats are read back again.
             Cause::FenceWarning => self.without_kafka(LEASE * 3 / 4),
             Cause::GuardDied => self.guard_dies(),
             Cause::LeaseOver => self.without_kafka(LEASE),
@@ -171,7 +171,7 @@ impl Fixture {
         }
     }
 
-    /// What is left of the job ends, and what is left of the lead: beyond the last cool-off nothing changes any more.
+    /// Ends the rest of the job and of the lead. After the last back-off nothing changes any more.
     pub(crate) fn finish(&mut self, manner: Manner) -> Outcome {
         if self.guard.run.is_some() && self.guard.holds_start {
             self.say_started();
@@ -187,7 +187,7 @@ impl Fixture {
             self.handle_event(Event::OrphansGone);
         }
         if self.exit.is_none() {
-            // Another leads from now on, so that this one stands by.
+            // Another candidate leads from now on, so that this one stands by.
             self.happens(Cause::Superseded);
         }
         self.pass(LEASE);
@@ -202,7 +202,7 @@ impl Fixture {
         self.guard.run.is_some()
     }
 
-    /// When it was over; now, while it is not.
+    /// When the process ended; the present if it has not.
     pub(crate) fn exited_at(&self) -> Time {
         self.exit.map_or(self.now, |(_, at)| at)
     }
@@ -231,7 +231,7 @@ impl Fixture {
         self.kafka = before;
     }
 
-    /// Another stands by.
+    /// Reads another candidate's hello, so that a standby is known.
     pub(crate) fn hear_standby(&mut self) {
         let (member, name) = (MemberId::from("other"), None);
         let hello = Hello { member, group_member: None, name, priority: 0, overlaps: true, leaves: false };
@@ -240,14 +240,14 @@ impl Fixture {
         self.tell(candidate::Event::ReadOther { offset, hello: Some(hello) });
     }
 
-    /// Another claims, and the job may run on for a while.
+    /// Reads another candidate's claim that overlaps this term: the job may run on for a while.
     pub(crate) fn overlap(&mut self) {
         let over = self.node.leads();
         let overlap = Some(Overlap { within_ms: 1_000, over, yields: false });
         self.append(Some("other"), Body::Claim { after: self.end - 1, lease_ms: 5_000, overlap });
     }
 
-    /// What was appended last was not, after all.
+    /// Drops the records that were appended and not read.
     pub(crate) fn lose_unread(&mut self) {
         self.unread.clear();
     }
@@ -257,7 +257,7 @@ impl Fixture {
         self.perform();
     }
 
-    // ---- as the process does ----------------------------------------------------------------------------------------
+    // ---- the process --------------------------------------------------------------------------------------------------
 
     fn signal_term(&mut self) {
         self.node.handle(self.now, node::Event::Signal { signal: 15 });
@@ -288,7 +288,7 @@ impl Fixture {
         }
     }
 
-    /// Reads what was appended next; false when there is nothing.
+    /// Reads the next record; returns false if there is none.
     fn read_one(&mut self) -> bool {
         let Some(record) = self.unread.pop_front() else { return false };
         let offset = self.end;
@@ -303,7 +303,7 @@ impl Fixture {
         true
     }
 
-    /// Reads what was appended next, and acts on it.
+    /// Reads the next record and performs the resulting actions.
     pub(crate) fn read(&mut self) {
         assert!(self.read_one(), "something was appended");
         self.perform();
@@ -312,7 +312,7 @@ impl Fixture {
     fn perform_one(&mut self, action: Action) {
         match action {
             Action::Exit(ending) => self.exit = Some((ending, self.now)),
-            // It is given little time to kill at the lease's end.
+            // The guard has little time to kill at the lease's end.
             Action::KillGuard => self.guard_dies(),
             Action::Order(order) => self.order(order),
             Action::Send { record } => {
@@ -326,7 +326,7 @@ impl Fixture {
                 }
             }
             Action::RenewGuard | Action::StartGuard => self.guard = GuardProcess::new(),
-            // Whoever reads anew is told nothing: it is to stand by, and not to lead again.
+            // A new reading gets no answer: the candidate is to stand by, and not to lead again.
             Action::DieOf { .. }
             | Action::AppendFact { .. }
             | Action::Identify

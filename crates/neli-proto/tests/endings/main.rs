@@ -1,5 +1,5 @@
-//! How a run, a term and `neli-run` itself come to an end (README.md, Exit statuses; man/neli-run.1.in, SIGNALS): every
-//! two causes, and a stop at every instant. Node and guard are the real ones; Kafka and the job are the fixture's.
+//! How a run, a term and `neli-run` itself end (README.md, Exit statuses; man/neli-run.1.in, SIGNALS): every pair of causes, and a stop
+//! at every instant. Node and guard are the real objects; Kafka and the job are simulated.
 
 mod cases;
 mod causes;

@@ -1,5 +1,5 @@
-//! A stop at every instant of a life: nothing is started after it, nothing is left, no term stays without its release where
-//! there is a Kafka, and it takes no longer than the manual allows (man/neli-run.1.in, SIGNALS).
+//! A stop at every instant of a candidate's life: nothing starts after it, nothing is left, every term is released if there is a Kafka,
+//! and it takes no longer than the manual allows (man/neli-run.1.in, SIGNALS).
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::fixture::{Fixture, LEASE, RESTART_DELAY, STOP_TIMEOUT};
 
 type Step = (&'static str, fn(&mut Fixture));
 
-/// A life, from the start through two terms; Kafka lags, so that each record that comes back is a step.
+/// A life from the start through two terms. Records are read late, so that each of them is a step.
 const LIFE: &[Step] = &[
     ("the topic is judged", Fixture::judge),
     ("the log is empty", Fixture::answer),
@@ -43,7 +43,7 @@ const LIFE: &[Step] = &[
     ("the third run goes on", |fixture| fixture.pass(LEASE / 50)),
 ];
 
-/// The same, where the topic is judged last.
+/// The same, with the topic judged last.
 const JUDGED_LATE: &[Step] = &[
     ("the log is empty", Fixture::answer),
     ("the group knows it", Fixture::name),
@@ -55,10 +55,10 @@ const JUDGED_LATE: &[Step] = &[
     ("the hello is read", Fixture::read),
 ];
 
-/// How long the job of a settling life waits for its start.
+/// How long a job waits for its start with `--settle`.
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// Two terms whose jobs wait for their start.
+/// Two terms in which the jobs wait for their start.
 const SETTLING: &[Step] = &[
     ("the topic is judged", Fixture::judge),
     ("the log is empty", Fixture::answer),
@@ -80,7 +80,7 @@ const SETTLING: &[Step] = &[
     ("the job runs", Fixture::say_started),
 ];
 
-/// A lead that another takes over while the job runs on.
+/// A term that another candidate overlaps while the job runs on.
 const OVERLAPPING: &[Step] = &[
     ("the topic is judged", Fixture::judge),
     ("the log is empty", Fixture::answer),
@@ -120,7 +120,7 @@ fn at_every_instant_before_a_late_judgement() {
     stop_at_every_instant_of(&Life { steps: JUDGED_LATE, runs: 1, spans: Spans::default() });
 }
 
-/// A life, and how many runs the whole of it has.
+/// The steps of a life, and the number of runs in all of it.
 struct Life {
     steps: &'static [Step],
     runs: usize,
@@ -160,7 +160,7 @@ fn stop_after(life: &Life, steps: usize, (kafka, manner, cause): (Kafka, Manner,
     assert_eq!(fixture.spawns, spawns, "{label}: nothing is started any more");
     assert!(!fixture.has_job(), "{label}: nothing is left");
     let took = fixture.exited_at().since(begun);
-    // The barrier, and a lease at most for a claim and for the release's delivery.
+    // The barrier, and at most a lease each for a claim and for the delivery of the release.
     let barrier = if manner == Manner::Stubborn { STOP_TIMEOUT } else { Duration::ZERO };
     let allowed = barrier + LEASE * 2;
     assert!(took <= allowed, "{label}: it took {took:?}");

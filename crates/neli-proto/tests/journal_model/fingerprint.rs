@@ -1,5 +1,4 @@
-//! States are told apart by 128 bits: with ten million of them, two that differ are taken for one with a chance of one
-//! in 10^24.
+//! States are identified by hashes of 128 bits: among ten million states the probability that two different ones collide is 1 in 10^24.
 
 use std::hash::{Hash, Hasher};
 
@@ -11,7 +10,7 @@ pub(crate) fn of(thing: &impl Hash) -> u128 {
     (u128::from(fold(left, 0xa409_3822_299f_31d1)) << 64) | u128::from(fold(right, 0x082e_fa98_ec4e_6c89))
 }
 
-/// Two lanes of folded multiplication, with different constants.
+/// Two lanes of folded multiplication with different constants.
 struct Fingerprinter {
     left: u64,
     right: u64,

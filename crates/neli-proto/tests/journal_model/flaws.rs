@@ -1,25 +1,26 @@
-//! Deliberately wrong rules around the real objects: of the processes that run them, of what lies between these, and of the world.
+//! Deliberately wrong rules around the real objects: of the processes, of the communication between them, and of the world.
 
 use std::cell::Cell;
 
-/// A rule of the guard's process, of what lies between it and the supervisor, or of the world's assumptions.
+/// A broken rule of the guard's process, of the communication with the supervisor, or of the world's assumptions.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum WorldFlaw {
-    /// Assumption 3: guard and supervisor are asleep at once.
+    /// Assumption 3: guard and supervisor are stopped at the same time.
     BothAsleep,
-    /// A command that runs beside the job is not waited for when the job has ended (R6).
+    /// A command beside the job is not waited for when the job has ended (R6).
     CommandForgotten,
-    /// The guard's `seen` goes on when its `term` is no longer current (R6).
+    /// The guard's `seen` still advances when its `term` is no longer current (R6).
     GuardSeesTooMuch,
-    /// Vacant: the new log of a broker that died is believed to be the first.
+    /// Vacancy: the new log of a broker that died is taken for the first log.
     NewLogTrusted,
-    /// The guard's end of file is taken for its death, waited for: what it left is not yet there to be killed (R6).
+    /// The guard's end of file is taken for its death, before it was waited for: then the processes that it leaves can't be found yet
+    /// (R6).
     ReleaseAtGuardsEnd,
-    /// R4: the supervisor checks the lease, and then spawns the job itself.
+    /// R4: the supervisor checks the lease and then starts the job itself.
     SupervisorSpawns,
-    /// Nobody watches the guard: what it does not kill lives on.
+    /// No watch over the guard: what it does not kill stays alive.
     GuardUnwatched,
-    /// Assumption 4: records are deleted at any age.
+    /// Assumption 4: records of any age are deleted.
     YoungRecordsDeleted,
 }
 
@@ -27,12 +28,12 @@ std::thread_local! {
     static FLAWED: Cell<Option<WorldFlaw>> = const { Cell::new(None) };
 }
 
-/// Breaks one rule, or none, from here on, on this thread.
+/// Breaks this rule, or none, on this thread from now on.
 pub(crate) fn break_only(rule: Option<WorldFlaw>) {
     FLAWED.set(rule);
 }
 
-/// Whether this rule of the world is broken.
+/// Whether this rule is broken.
 pub(crate) fn is_flawed(flaw: WorldFlaw) -> bool {
     FLAWED.get() == Some(flaw)
 }

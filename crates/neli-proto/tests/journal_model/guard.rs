@@ -1,5 +1,5 @@
-//! The guard's process: the guard as it is shipped, and around it the job's processes, the orders in the socket, and what befalls
-//! all of them. The guard alone starts the job, and kills it at the deadline.
+//! The guard's process: the shipped guard object, and around it the job's processes, the orders in the socket, and the faults. Only the
+//! guard starts the job, and it kills the job at the deadline.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::setup::Setup;
 
 const SIGKILL: i32 = 9;
 
-/// The guard's process, the job below it, and the orders that it has not read.
+/// The guard's process, its job, and the orders that it has not read.
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct Guard {
     pub(crate) life: Life,
@@ -26,31 +26,31 @@ pub(crate) struct Guard {
     jobs: Jobs,
 }
 
-/// What the guard and its jobs are like.
+/// The parameters of the guard and its jobs.
 #[derive(Clone, Copy, Debug, Hash)]
 struct Jobs {
-    /// What still is there so long after SIGKILL is stuck; here nothing is.
+    /// Processes that exist this long after SIGKILL count as stuck; this does not happen here.
     patience: Duration,
     kill_margin: Duration,
     have_children: bool,
     have_commands: bool,
 }
 
-/// How a process is.
+/// The state of a process.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub(crate) enum Life {
     /// It runs when it has something to do.
     #[default]
     Awake,
-    /// Stopped: it does nothing at all.
+    /// It is stopped and does nothing.
     Asleep,
-    /// Dead, and not yet waited for: its end of the socket is closed, its children are not yet its parent's.
+    /// It is dead and not waited for yet: its end of the socket is closed, but its children have not been re-parented.
     Dying,
     /// Dead.
     Dead,
 }
 
-/// The job's processes: which are alive, and what the guard has not waited for.
+/// The job's processes: which are alive, and which ends the guard has not waited for.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "processes that live and end each for itself")]
 pub(crate) struct Job {
@@ -58,29 +58,29 @@ pub(crate) struct Job {
     pub(crate) main: bool,
     /// A daemon that outlives the main process.
     pub(crate) child: bool,
-    /// A command that runs beside it, or what that has left.
+    /// A command beside the job, or what it has left.
     pub(crate) command: bool,
-    /// It was asked to stop, and may do so.
+    /// It got the stop signal, and may end.
     pub(crate) is_asked: bool,
-    /// The main process has ended, and was not waited for.
+    /// The main process has ended and was not waited for.
     main_ended: Option<MainEnd>,
-    /// So has the command.
+    /// The command has ended and was not waited for.
     command_ended: bool,
 }
 
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct MainEnd {
-    /// Its exit status, where it has ended by itself.
+    /// The exit status, if it ended by itself.
     status: Option<u8>,
-    /// A process outlived it, by a moment at least.
+    /// Another process outlived it, at least for a moment.
     left: bool,
 }
 
-/// What the guard tells: the supervisor, and, in the end, the world.
+/// The guard's output: answers, and possibly a release.
 #[derive(Default)]
 pub(crate) struct GuardOutput {
     pub(crate) answers: Vec<Answer>,
-    /// It has become the program that releases this for the dead.
+    /// It has become the program that releases this term after the supervisor's death.
     pub(crate) release: Option<(Grant, Option<Duration>)>,
 }
 
@@ -94,7 +94,7 @@ impl Job {
         self.main_ended.is_some() || self.command_ended
     }
 
-    /// Whether a process of it is alive.
+    /// Whether one of its processes is alive.
     pub(crate) fn is_alive(&self) -> bool {
         self.main || self.child || self.command
     }
@@ -120,13 +120,13 @@ impl Job {
 }
 
 impl Guard {
-    /// One that has just started.
+    /// A guard that has just started.
     pub(crate) fn new(patience: Duration, kill_margin: Duration, setup: &Setup) -> Self {
         let (have_children, have_commands) = (setup.jobs_have_children, setup.jobs_have_commands);
         Self::of(Jobs { patience, kill_margin, have_children, have_commands })
     }
 
-    /// Another one, that knows nothing of what this one was told.
+    /// A new guard, which knows nothing of the present one's orders.
     pub(crate) fn anew(&self) -> Self {
         Self::of(self.jobs)
     }
@@ -136,23 +136,23 @@ impl Guard {
         Self { life: Life::Awake, orders: VecDeque::new(), job: None, logic, knows_death: false, jobs }
     }
 
-    /// The term of the job, if a process of it is alive.
+    /// The term of the job, if one of its processes is alive.
     pub(crate) fn living_term(&self) -> Option<Offset> {
         self.job.filter(Job::is_alive).map(|job| job.term)
     }
 
-    /// When it has something to do, if nothing happens; `late` by as much as it may be scheduled late.
+    /// When it has something to do without an event; `late` adds its scheduling delay.
     pub(crate) fn due(&self, late: Duration) -> Option<Time> {
         self.logic.poll_timeout().filter(|_| self.life == Life::Awake).map(|due| due + late)
     }
 
-    /// Whether an event awaits it: a child has ended, or its supervisor.
+    /// Whether an event is waiting: a child or the supervisor has ended.
     pub(crate) fn has_news(&self, supervisor_is_dead: bool) -> bool {
         let of_death = supervisor_is_dead && (!self.knows_death || self.orders.is_empty());
         of_death || self.job.is_some_and(|job| job.has_ended_child())
     }
 
-    /// Whether it works, and has read all orders: in this world it carries each out at once.
+    /// Whether it works and has read all orders: in this model it performs each at once.
     pub(crate) fn has_answered_all(&self) -> bool {
         self.life == Life::Awake && self.orders.is_empty()
     }
@@ -172,7 +172,7 @@ impl Guard {
         output
     }
 
-    /// Carries out an order, as read at `now`.
+    /// Performs an order that is read at `now`.
     pub(crate) fn obey(&mut self, now: Time, order: Order) -> GuardOutput {
         let mut output = GuardOutput::default();
         let mut unchecked = None;
@@ -192,7 +192,7 @@ impl Guard {
             self.job = Some(Job::started(grant.term, self.jobs));
         }
         if self.jobs.have_commands && !was_running && self.job.is_some() {
-            // As if it had been ordered in the same breath; its time is never up.
+            // As if a stop had been ordered with it; it never times out.
             let kill_at = Time::from_nanos(u64::MAX);
             self.tell(now, Event::Ordered(Order::Command { kind: CommandKind::Lead, id: 1, kill_at }), &mut output);
         }
@@ -200,7 +200,7 @@ impl Guard {
         output
     }
 
-    /// The supervisor is dead, which the guard sees before it reads what there still is to be read.
+    /// The supervisor is dead; the guard notices that before it reads the remaining orders.
     pub(crate) fn outlive_supervisor(&mut self, now: Time) -> GuardOutput {
         let mut output = GuardOutput::default();
         if !self.knows_death {
@@ -214,7 +214,7 @@ impl Guard {
         output
     }
 
-    /// The main process ends by itself. What it left, if anything, goes on.
+    /// The main process ends by itself. Processes that it left continue.
     pub(crate) fn main_ends(&mut self, status: u8) {
         if let Some(job) = self.job.as_mut().filter(|job| job.main) {
             job.main = false;
@@ -222,12 +222,12 @@ impl Guard {
         }
     }
 
-    /// What the main process left ends too.
+    /// The process that the main process left ends.
     pub(crate) fn child_ends(&mut self) {
         self.job.iter_mut().for_each(|job| job.child = false);
     }
 
-    /// SIGKILL to the guard: the job's main process dies with it, what that started does not.
+    /// SIGKILL to the guard: the job's main process dies with it, the job's other processes do not.
     pub(crate) fn be_killed(&mut self) {
         self.life = Life::Dying;
         self.orders.clear();
@@ -237,7 +237,7 @@ impl Guard {
         self.job = self.job.filter(Job::is_alive);
     }
 
-    /// The end of each turn: waits for children that have ended, and tells what is left.
+    /// The end of a turn: waits for children that have ended, and reports whether some are left.
     fn finish_turn(&mut self, now: Time, output: &mut GuardOutput) {
         self.perform(now, output);
         loop {
@@ -265,7 +265,7 @@ impl Guard {
         self.perform(now, output);
     }
 
-    /// Does what the guard has decided. Whatever is sent SIGKILL is dead at once.
+    /// Performs the guard's actions. Each process that is sent SIGKILL is dead at once.
     fn perform(&mut self, now: Time, output: &mut GuardOutput) {
         while let Some(action) = self.logic.poll_action() {
             match action {
@@ -298,7 +298,7 @@ impl Guard {
                     self.logic.handle(now, Event::Executed);
                 }
                 Action::StartCommand(_) => self.job.iter_mut().for_each(|job| job.command = true),
-                // The tree is never looked at, and there is no terminal. Whoever is left may end at any time, asked or not.
+                // The tree is never examined and there is no terminal. Remaining processes may end at any time, asked or not.
                 Action::AnswerLeftBehind { .. }
                 | Action::AnswerStuck
                 | Action::HandOn
@@ -316,7 +316,7 @@ impl Guard {
 
 impl GuardOutput {
     fn add_answer(&mut self, answer: Answer) {
-        // The command is the world's own, and no hook of the node's.
+        // The command belongs to the model, and is not one of the node's hooks.
         if !matches!(answer, Answer::CommandEnded { .. }) {
             self.answers.push(answer);
         }

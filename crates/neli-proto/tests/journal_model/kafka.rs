@@ -1,4 +1,4 @@
-//! The partition, as a broker keeps it: what was appended, what was deleted since, and when.
+//! The partition as a broker stores it: the records, their times, and what was deleted.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -10,10 +10,10 @@ use neli_proto::time::Time;
 
 use crate::fingerprint;
 
-/// Assumption 4: nobody deletes younger records.
+/// Assumption 4: younger records are not deleted.
 pub(crate) const DELETED_AFTER: Duration = Duration::from_secs(120);
 
-/// A record that never changes any more, and its fingerprint.
+/// An immutable record with its fingerprint.
 #[derive(Clone, Debug)]
 pub(crate) struct Sealed {
     record: Rc<Record>,
@@ -56,16 +56,16 @@ impl fmt::Display for Sealed {
     }
 }
 
-/// What stands at an offset.
+/// The content of an offset.
 #[derive(Clone, Debug, Hash)]
 pub(crate) enum Slot {
-    /// A record that was deleted from the middle, or a transaction's marker: it is never handed over.
+    /// A deleted record or a transaction marker: never delivered to readers.
     Absent,
-    /// Of the election's key, and it does not parse.
+    /// An undecodable record under the election's key.
     Nonsense,
-    /// Of another key.
+    /// A record under another key.
     Other,
-    /// Of the election.
+    /// A record of the election.
     Record(Sealed),
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// A log that begins with `others` records of other keys.
+    /// A log that begins with `others` records under other keys.
     pub(crate) fn with_others(others: Offset, now: Time) -> Self {
         let entries = (0..others).map(|_| Entry { slot: Slot::Other, appended: now }).collect();
         Self { start: 0, entries }
@@ -102,14 +102,14 @@ impl Log {
         self.end() - 1
     }
 
-    /// The first thing that is handed over from `from` on.
+    /// The first entry at or after `from` that is delivered to readers.
     pub(crate) fn next_from(&self, from: Offset) -> Option<(Offset, &Slot)> {
         let skipped = usize::try_from(from).ok()?;
         let mut offsets = (from..).zip(self.entries.get(skipped..)?);
         offsets.find(|(_, entry)| !matches!(entry.slot, Slot::Absent)).map(|(offset, entry)| (offset, &entry.slot))
     }
 
-    /// The record at an offset, and when it was appended.
+    /// The record at an offset, with its append time.
     pub(crate) fn at(&self, offset: Offset) -> Option<(Time, &Record)> {
         let entry = self.entries.get(usize::try_from(offset).ok()?)?;
         match &entry.slot {
@@ -118,7 +118,7 @@ impl Log {
         }
     }
 
-    /// Offsets whose records may be deleted one by one.
+    /// The offsets whose records may be deleted by compaction.
     pub(crate) fn old_records(&self, now: Time, any_age: bool) -> impl Iterator<Item = Offset> {
         let old = move |entry: &Entry| any_age || now.since(entry.appended) >= DELETED_AFTER;
         let old_record = move |entry: &Entry| matches!(entry.slot, Slot::Record(_)) && old(entry);
@@ -132,7 +132,7 @@ impl Log {
         }
     }
 
-    /// Where the log would start if everything old were cut.
+    /// The log's first offset if all old records were deleted.
     pub(crate) fn start_after_cut(&self, now: Time, any_age: bool) -> Offset {
         let is_young = |entry: &Entry| !any_age && now.since(entry.appended) < DELETED_AFTER;
         let young = self.entries.iter().position(is_young);

@@ -1,4 +1,4 @@
-//! One machine: a whole node as it is shipped, and around it what the process, the reader and the guard do.
+//! One machine: a whole node as it is shipped, and around it a model of the process, the reader and the guard.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -34,55 +34,55 @@ mod reader;
 pub(crate) struct Machine {
     pub(crate) member: MemberId,
     pub(crate) node: Node,
-    /// The supervisor's process.
+    /// The state of the supervisor's process.
     pub(crate) life: Life,
     pub(crate) guard: Guard,
     pub(crate) guard_start: GuardStart,
     pub(crate) reader: Reader,
-    /// The 20 s question that is under way: when it was asked, and the log's bounds that come back.
+    /// The periodic question for the log's bounds: when it was asked, and the bounds in the answer under way.
     pub(crate) late_answer: Option<(Time, (Offset, Offset))>,
-    /// It wants to know since then which topic stands under the name.
+    /// Since when it has been asking for the topic's id.
     pub(crate) identity_asked: Option<Time>,
-    /// R0 has been judged since the history was cut last.
+    /// R0 has been judged since the last cut of the history.
     pub(crate) is_judged: bool,
-    /// No broker tells it.
+    /// No broker answers its questions for the topic's id.
     pub(crate) is_muted: bool,
-    /// In which of the topics that were made one after the other it leads, or has a job.
+    /// The generation of the topic in which it leads or has a job.
     pub(crate) leads_in: Option<u8>,
-    /// Its broker has died, and it has not noticed: what it sends reaches nobody.
+    /// Its broker has died and it has not noticed: what it sends is lost.
     pub(crate) cut_off: bool,
-    /// Another's claim has overlapped its term: until when its job may run at most, unless it is stopped meanwhile.
+    /// Another candidate's claim overlaps its term: until when its job may run, unless the process is stopped meanwhile.
     pub(crate) overlapped_until: Option<Time>,
-    /// The last term whose release it handed over: nothing of it runs any more (R6).
+    /// The last term that it released: no process of that job is alive (R6).
     pub(crate) released: Offset,
-    /// The health command that runs, and the hooks that do.
+    /// The running health command and hooks.
     check: Option<u32>,
     hooks: Vec<(Hook, u32)>,
-    /// What the guard said and the supervisor has not heard.
+    /// Answers of the guard that the supervisor has not read.
     pub(crate) answers: Answers<()>,
-    /// What has happened to records that it sent, and it has not heard.
+    /// Delivery reports that it has not read.
     pub(crate) receipts: VecDeque<candidate::Event>,
-    /// It has asked for what is recorded of its key, under this number.
+    /// The number of its outstanding question for the key's facts.
     pub(crate) facts_asked: Option<u32>,
     /// How often the key had been forgotten when it began.
     pub(crate) forgets_at_begin: u32,
-    /// What has come of that, and of facts that it sent, and it has not heard.
+    /// Answers and delivery reports about facts that it has not read.
     pub(crate) facts_events: VecDeque<FactsEvent>,
 }
 
-/// What a machine does to the world.
+/// A machine's effects on the world.
 #[derive(Default)]
 pub(crate) struct Actions {
     pub(crate) sent: Vec<Record>,
-    /// Facts, with their numbers.
+    /// Facts with their numbers.
     pub(crate) facts: Vec<(u32, Fact)>,
-    /// What the guard releases for the dead.
+    /// The term that the guard releases after the supervisor's death.
     pub(crate) released: Option<(Grant, Option<Duration>)>,
-    /// Told to a person, for the story.
+    /// Log messages, for the trace.
     pub(crate) said: Vec<String>,
-    /// It goes since the key needs no run.
+    /// It exits because the key needs no run.
     pub(crate) skipped: bool,
-    /// What must never happen, and has.
+    /// A breach that has happened.
     pub(crate) breach: Option<Breach>,
 }
 
@@ -101,7 +101,7 @@ impl Machine {
             on_loss: candidate.on_loss,
             health: setup.health.clone(),
         };
-        // Each its own share, so that no two are in step.
+        // Each has its own random share, so that no two are in step.
         let random = Random::fixed([20, 50, 80][index]);
         let guard = Guard::new(candidate.lease, timings.kill_margin(), setup);
         let settings = Settings {
@@ -146,7 +146,7 @@ impl Machine {
         machine
     }
 
-    /// When something is due at the supervisor's.
+    /// When the supervisor has something to do.
     pub(crate) fn due(&self) -> Option<Time> {
         self.node.poll_timeout()
     }
@@ -186,14 +186,14 @@ impl Machine {
         self.node.handle(now, node::Event::Guard(answer));
     }
 
-    /// R0 is judged.
+    /// The topic is judged (R0).
     pub(crate) fn judge(&mut self, now: Time, setup: &Setup) {
         self.is_judged = true;
         let (cut_is_harmless, gaps_are_markers) = (!setup.size_retention, setup.gaps_are_markers);
         self.hear_of_election(now, candidate::Event::TopicJudged { cut_is_harmless, gaps_are_markers });
     }
 
-    /// The judgement that was awaited has come.
+    /// The result of the judgement arrives.
     pub(crate) fn learn_judgement(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
         self.judge(now, setup);
         self.perform(now, setup, actions);
@@ -222,7 +222,7 @@ impl Machine {
         self.perform(now, setup, actions);
     }
 
-    /// The hook that has run for the longest ends.
+    /// The oldest running hook ends.
     pub(crate) fn hook_ends(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
         if self.hooks.is_empty() {
             return;
@@ -232,13 +232,13 @@ impl Machine {
         self.perform(now, setup, actions);
     }
 
-    /// TSTP to `neli-run`.
+    /// SIGTSTP to `neli-run`.
     pub(crate) fn suspend(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         self.hear_of_job(now, Event::SuspendSignal { continuable: true });
         self.perform(now, setup, actions);
     }
 
-    /// It goes on; SIGCONT tells of a suspension's end.
+    /// It continues; SIGCONT also ends a suspension.
     pub(crate) fn resume(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         const SIGCONT: i32 = 18;
         self.life = Life::Awake;
@@ -248,7 +248,7 @@ impl Machine {
         }
     }
 
-    /// Hears one of the things that wait to be heard.
+    /// Reads one of the waiting events.
     pub(crate) fn hear(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         if let Some((answer, _)) = self.answers.take_first() {
             actions.said.push(format!("its guard answers: {answer:?}"));
@@ -266,20 +266,20 @@ impl Machine {
         self.perform(now, setup, actions);
     }
 
-    /// Notes in which of the topics it leads, or has a job.
+    /// Notes the generation of the topic in which it leads or has a job.
     pub(crate) fn note_topic(&mut self, remakes: u8) {
         let leads = self.node.leads().is_some() || self.job_is_alive();
         self.leads_in = leads.then(|| self.leads_in.unwrap_or(remakes));
     }
 
-    /// Something has come for the supervisor, which hears it when it is awake.
+    /// An event has come for the supervisor, which handles it if it is awake.
     pub(crate) fn perform_if_awake(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         if self.life == Life::Awake {
             self.perform(now, setup, actions);
         }
     }
 
-    /// Performs what the node wants; then hears what the guard says to it, unless that takes its time.
+    /// Performs the node's actions, and then reads the guard's answers, unless they are delayed.
     pub(crate) fn perform(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         loop {
             if let Some(action) = self.node.poll_action() {
@@ -299,7 +299,7 @@ impl Machine {
 
     fn perform_one(&mut self, now: Time, action: Action, setup: &Setup, actions: &mut Actions) {
         match action {
-            // There is neither a group nor a terminal; the reader and the producer never fail.
+            // There is neither a group nor a terminal, and reader and producer never fail.
             Action::DieOf { .. }
             | Action::JoinGroup
             | Action::LeaveGroup { .. }
@@ -383,7 +383,7 @@ impl Machine {
             }
         }
         let is_claim = matches!(record.body, Body::Claim { .. });
-        // Hellos count in no law, and only take up offsets.
+        // Hellos do not affect the law, and only use up offsets.
         if setup.overlaps() || !matches!(record.body, Body::Hello { .. }) {
             actions.sent.push(record);
         }

@@ -1,17 +1,16 @@
-//! An exhaustive search for two jobs at once, over the protocol itself.
+//! An exhaustive search for two jobs at the same time, over the protocol itself.
 //!
-//! A whole node (candidate, supervisor, health and hooks) and its guard are the real ones; the job, Kafka, the clocks and everything
-//! that goes wrong are the world's, and its rules can be broken (`flaws.rs`). A [search](search::search) looks at every state of a small
-//! world, breadth first: with a rule broken it must find the way to two jobs, with the right rules there is none (nor a release
-//! beside a living job, a fencing token that falls, or a timeout that stays due). That it also finds two jobs when a rule of
-//! the real objects is broken is shown by `tests/mutants`, on a copy of the sources.
+//! A whole node (candidate, supervisor, health and hooks) and its guard are the real objects; the job, Kafka, the clocks and all faults
+//! are modelled, and rules of the model can be broken (`flaws.rs`). A [search](search::search) visits every state of a small world in
+//! breadth-first order. With a broken rule it must find a trace to two jobs; with the right rules there must be none, and no other
+//! breach: a release while the job is alive, a fencing token that decreases, or a timeout that stays due. `tests/mutants` shows that it
+//! also finds two jobs if a rule of the real objects is broken, in a copy of the sources.
 //!
-//! `cargo test --test journal_model -- --nocapture` prints how many states there were; with `STORIES=1` the way to each
-//! breach too, a line for each thing that happened. `--ignored` searches the larger worlds, a minute each at most.
+//! `cargo test --test journal_model -- --nocapture` prints the number of states; with `STORIES=1` also the trace to each breach, one line
+//! per step. `--ignored` searches the larger worlds, at most a minute each.
 //!
-//! Not to be seen here: clocks that run at different rates (assumption 2), echoes of history and rereadings that forget
-//! a lease (in this construction nobody leads or claims while it reads again, and what is read again is read whole), and
-//! whether anybody leads at all.
+//! Not modelled: clocks with different rates (assumption 2); old records that are read again, and readings that forget a lease (here no
+//! machine leads or claims while it reads again, and a second reading is complete); and whether there is ever a leader.
 
 mod fingerprint;
 mod flaws;
@@ -34,7 +33,7 @@ use flaws::WorldFlaw;
 use search::{Found, search};
 use setup::Setup;
 
-/// Searches one world with its wrong rules, each of which it catches, and with the right ones.
+/// Searches one world with each of its wrong rules, which must be caught, and with the right ones.
 fn look_into(setup: fn() -> Setup, wrong: &[WorldFlaw]) {
     for rule in wrong {
         let found = timed(setup, Some(*rule));

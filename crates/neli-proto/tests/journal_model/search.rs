@@ -1,4 +1,4 @@
-//! Breadth first: every state is seen once, by the shortest way to it.
+//! Breadth-first search: every state is visited once, by a shortest trace.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -10,31 +10,31 @@ use crate::setup::Setup;
 use crate::step::Step;
 use crate::world::{Breach, World};
 
-/// What a search found.
+/// The result of a search.
 pub(crate) struct Found {
-    /// How many states it saw.
+    /// The number of states.
     pub(crate) states: usize,
-    /// How many steps the longest way took.
+    /// The length of the longest trace.
     pub(crate) depth: usize,
-    /// What must never happen, and the way to it.
+    /// A breach and the trace to it, if there is one.
     pub(crate) trace: Option<Trace>,
 }
 
-/// The way to a breach.
+/// The trace to a breach.
 pub(crate) struct Trace {
     pub(crate) breach: Breach,
     pub(crate) steps: usize,
-    /// One line for each thing that happened.
+    /// One line per step.
     pub(crate) text: String,
 }
 
-/// How a state was come by.
+/// How a state was reached.
 struct Node {
     parent: usize,
     step: Step,
 }
 
-/// Fingerprints are their own hashes.
+/// A fingerprint is its own hash.
 #[derive(Default)]
 struct Identity(u64);
 
@@ -49,10 +49,10 @@ impl Hasher for Identity {
     }
 }
 
-/// Looks at every state of the world, with `rule` broken, until something happens that must not. With a broken rule only
-/// two jobs at once count, a job in a topic that nobody has judged, a release by a guard that has not read all, a forgotten key that is
-/// taken for done, and what must never
-/// become of a guard that is started late; with the right ones everything does. The variable `A_RULE_IS_BROKEN` says that a rule of the real objects is broken (`tests/mutants`).
+/// Visits every state of the world, with `rule` broken, until a breach is found. With a broken rule only these breaches count: two jobs
+/// at the same time, a job in a topic that was not judged, a release by a guard with unread orders, a forgotten key that counts as done,
+/// and the breaches about a guard that starts late. With the right rules every breach counts. The variable `A_RULE_IS_BROKEN` tells that
+/// a rule of the real objects is broken (`tests/mutants`).
 pub(crate) fn search(setup: Setup, rule: Option<WorldFlaw>) -> Found {
     break_only(rule);
     let setup = Rc::new(setup);
@@ -105,7 +105,7 @@ pub(crate) fn search(setup: Setup, rule: Option<WorldFlaw>) -> Found {
     Found { states: seen.len(), depth, trace: None }
 }
 
-/// Goes the way once more, and writes down what happens.
+/// Repeats the trace and writes its steps as text.
 fn tell(setup: &Rc<Setup>, breach: Breach, nodes: &[Node], last: usize) -> Trace {
     let mut steps = Vec::new();
     let mut node = last;

@@ -1,4 +1,4 @@
-//! What a world is made of, and how much may go wrong in it.
+//! The parameters of a world, and the limits of its faults.
 
 use std::time::Duration;
 
@@ -17,65 +17,65 @@ use neli_proto::window::{Span, Window};
 use crate::step::Step;
 use crate::world::World;
 
-/// What the candidates are called.
+/// The candidates' names.
 pub(crate) const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// Which candidate.
+/// A candidate's index.
 pub(crate) type Who = usize;
 pub(crate) const A: Who = 0;
 pub(crate) const B: Who = 1;
 pub(crate) const C: Who = 2;
 
-/// A world, before anything has happened.
+/// A world before its first step.
 #[expect(clippy::struct_excessive_bools, reason = "properties of a world that nothing ties to each other")]
 pub(crate) struct Setup {
     pub(crate) name: &'static str,
     pub(crate) candidates: Vec<CandidateSetup>,
-    /// How many records of other keys the log begins with.
+    /// How many records under other keys the log begins with.
     pub(crate) others: Offset,
     /// How far before the end a reading begins.
     pub(crate) span: Offset,
-    /// The topic has a size limit: a leader's records may be cut.
+    /// The topic has a size limit, so a leader's records may be deleted.
     pub(crate) size_retention: bool,
-    /// The topic deletes whole segments alone, and candidates have read that it does.
+    /// The topic only deletes whole segments, and candidates know that.
     pub(crate) gaps_are_markers: bool,
     /// R0 is judged some time after a reading has begun.
     pub(crate) judged_late: bool,
-    /// The broker has ids for topics.
+    /// The broker has topic ids.
     pub(crate) topic_ids: bool,
-    /// For how long after a remake that nobody noticed there may be a job of each topic.
+    /// How long each generation of a topic may have a job after a remake that was not noticed.
     pub(crate) remade_for: Duration,
     /// Each job leaves a daemon behind.
     pub(crate) jobs_have_children: bool,
-    /// Each job runs with a command beside it, that would outlive it.
+    /// Each job has a command beside it that would outlive it.
     pub(crate) jobs_have_commands: bool,
-    /// How the job's health is looked after, if it is.
+    /// The health policy, if there is one.
     pub(crate) health: Option<HealthPolicy>,
-    /// The hooks that are given.
+    /// The hooks.
     pub(crate) hooks: &'static [Hook],
-    /// What guard and supervisor say to each other takes its time.
+    /// Messages between guard and supervisor are delayed.
     pub(crate) slow_pipe: bool,
-    /// A claim's sender is told that it was appended.
+    /// The sender of a claim gets a delivery report.
     pub(crate) claims_are_acknowledged: bool,
-    /// A guard is started some time after it was needed, as in a process that leads many roles.
+    /// A guard starts some time after it was needed, as in a process with many roles.
     pub(crate) guards_start_late: bool,
-    /// By how much the guard may be scheduled late.
+    /// The guard's largest scheduling delay.
     pub(crate) guard_late: Duration,
-    /// The job runs once: for what.
+    /// What the job runs once for.
     pub(crate) once: Option<Occasion>,
-    /// Where a machine has died, or its candidate has gone, another begins.
+    /// When a machine has died or its candidate has left, a new one may begin.
     pub(crate) reborn: bool,
-    /// What may happen.
+    /// The faults that may happen.
     pub(crate) faults: Faults,
-    /// What has happened before the search begins.
+    /// The steps before the search begins.
     pub(crate) before: fn(&mut World),
     /// Which steps the search may take.
     pub(crate) may: fn(&World, Step) -> bool,
-    /// For how long the search goes on.
+    /// The simulated time after which the search ends.
     pub(crate) limit: Duration,
-    /// How many steps it may take.
+    /// The largest number of steps.
     pub(crate) depth: usize,
-    /// With so many states there is a mistake in the world: it is to be small.
+    /// With more states than this the world was built wrong: it should be small.
     pub(crate) most_states: usize,
 }
 
@@ -84,16 +84,16 @@ pub(crate) struct Setup {
 pub(crate) enum Occasion {
     /// One key.
     Key,
-    /// One key, whose runs all fail, and are followed by so many others.
+    /// One key, whose runs all fail and are retried this many times.
     Retries(u32),
-    /// The window of this number, on each machine. The clock shows the newest of them.
+    /// The window with this number on each machine. The real time is in the newest of them.
     Windows([u64; 3]),
-    /// Each window, one after the other; the clock of each machine shows the one of this number, and the one before it is done.
+    /// One window after another; each machine's clock is in the window with this number, and the previous one is done.
     Schedule(u64, CatchUp),
 }
 
 impl Occasion {
-    /// The window that the clock shows.
+    /// The window of the clock.
     pub(crate) fn shown(self) -> Option<Window> {
         match self {
             Self::Key | Self::Retries(_) => None,
@@ -102,7 +102,7 @@ impl Occasion {
         }
     }
 
-    /// What is recorded before anybody begins.
+    /// The facts that are recorded before the first candidate begins.
     pub(crate) fn recorded(self) -> Option<Fact> {
         let Self::Schedule(number, _) = self else { return None };
         let Window { key, span } = window(number - 1);
@@ -121,7 +121,7 @@ impl Occasion {
         })
     }
 
-    /// What a machine's candidate is told.
+    /// The policy of a machine's candidate.
     pub(crate) fn policy(self, who: Who) -> Policy {
         let (key, window, schedule) = match self {
             Self::Key | Self::Retries(_) => ("key".into(), None, None),
@@ -134,18 +134,18 @@ impl Occasion {
         Policy { key, window, schedule, retries: self.retries(), done_status: 0 }
     }
 
-    /// How many runs that fail are followed by another.
+    /// How many failed runs are retried.
     pub(crate) const fn retries(self) -> u32 {
         if let Self::Retries(retries) = self { retries } else { 0 }
     }
 
-    /// With what each job ends.
+    /// The exit status of each job.
     pub(crate) const fn status(self) -> u8 {
         if matches!(self, Self::Retries(_)) { 3 } else { 0 }
     }
 }
 
-/// The window of this number.
+/// The window with this number.
 fn window(number: u64) -> Window {
     Window { key: format!("window {number}").into(), span: Span { from_ms: number * 10, until_ms: (number + 1) * 10 } }
 }
@@ -162,69 +162,69 @@ pub(crate) struct CandidateSetup {
     pub(crate) on_loss: OnLoss,
 }
 
-/// How often something may happen.
+/// How often each fault may happen.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Faults {
     /// A candidate begins.
     pub(crate) begins: u8,
-    /// One record is deleted from the middle of the log.
+    /// A record is deleted from the middle of the log.
     pub(crate) compactions: u8,
-    /// A supervisor is sent SIGKILL.
+    /// A supervisor gets SIGKILL.
     pub(crate) crashes: u8,
-    /// The log's head is cut.
+    /// The beginning of the log is deleted.
     pub(crate) cuts: u8,
     /// A machine dies.
     pub(crate) deaths: u8,
-    /// An append takes its time, and others may overtake it.
+    /// An append is delayed, and others may overtake it.
     pub(crate) delays: u8,
     /// An append happens twice.
     pub(crate) doubles: u8,
-    /// Somebody ends the election.
+    /// An operator ends the election.
     pub(crate) ends: u8,
     /// A job ends by itself.
     pub(crate) exits: u8,
-    /// A fact that is recorded takes its time.
+    /// The recording of a fact is delayed.
     pub(crate) fact_delays: u8,
-    /// An operator has the key forgotten.
+    /// An operator lets the key be forgotten.
     pub(crate) forgets: u8,
-    /// A guard is sent SIGKILL.
+    /// A guard gets SIGKILL.
     pub(crate) guard_deaths: u8,
     /// A guard is stopped.
     pub(crate) guard_pauses: u8,
     /// A health command fails.
     pub(crate) failed_health_checks: u8,
-    /// A reader takes its time until it has caught up.
+    /// A reader takes time to catch up.
     pub(crate) lags: u8,
     /// An append is lost.
     pub(crate) losses: u8,
     /// A transaction's marker is appended.
     pub(crate) markers: u8,
-    /// From then on no broker tells a machine which topic stands under the name.
+    /// No broker tells a machine the topic's id from then on.
     pub(crate) mutes: u8,
-    /// Somebody writes nonsense under the election's key.
+    /// An undecodable record is written under the election's key.
     pub(crate) nonsense: u8,
-    /// Somebody writes a record under another key.
+    /// A record is written under another key.
     pub(crate) others: u8,
     /// A supervisor is stopped.
     pub(crate) pauses: u8,
-    /// The log's end is asked for again, and the answer takes its time.
+    /// The periodic question for the log's end is asked, and its answer is delayed.
     pub(crate) questions: u8,
-    /// The broker dies, and its successor begins with an empty log.
+    /// The broker dies, and its successor has an empty log.
     pub(crate) remakes: u8,
-    /// The topic is deleted and made again, and readers go on where they were.
+    /// The topic is deleted and created again, and readers keep their positions.
     pub(crate) unnoticed_remakes: u8,
     /// An operator asks the leader to resign.
     pub(crate) resigns: u8,
-    /// An answer to the first question takes its time.
+    /// The answer to the first question is delayed.
     pub(crate) slow_answers: u8,
-    /// TERM to `neli-run`.
+    /// SIGTERM to `neli-run`.
     pub(crate) stops: u8,
-    /// TSTP to `neli-run`.
+    /// SIGTSTP to `neli-run`.
     pub(crate) suspensions: u8,
 }
 
 impl Faults {
-    /// Nothing goes wrong.
+    /// No faults.
     pub(crate) const fn none() -> Self {
         Self {
             begins: 0,
@@ -258,7 +258,7 @@ impl Faults {
         }
     }
 
-    /// Everything goes wrong, again and again; but no broker is replaced by an empty one, and nobody ends the election.
+    /// Every fault may happen several times; but no broker is replaced by an empty one, and the election is not ended.
     pub(crate) const fn plenty() -> Self {
         Self {
             begins: 255,
@@ -294,7 +294,7 @@ impl Faults {
 }
 
 impl CandidateSetup {
-    /// A lease of so many milliseconds.
+    /// A lease in milliseconds.
     pub(crate) const fn lease(millis: u64) -> Self {
         Self {
             lease: Duration::from_millis(millis),
@@ -307,28 +307,28 @@ impl CandidateSetup {
         }
     }
 
-    /// Runs its job again after every end, so many milliseconds later.
+    /// Runs its job again this many milliseconds after every end.
     pub(crate) const fn restarting(self, millis: u64) -> Self {
         let restart = RestartPolicy { restart: Restart::Always, delay: Duration::from_millis(millis), limit: None };
         Self { restart, ..self }
     }
 
-    /// Claims a vacancy only after so many milliseconds.
+    /// Has this claim delay in milliseconds.
     pub(crate) const fn after(self, millis: u64) -> Self {
         Self { claim_delay: Duration::from_millis(millis), ..self }
     }
 
-    /// Starts its job only so many milliseconds after it has won the lead.
+    /// Starts its job this many milliseconds after it has won the lead.
     pub(crate) const fn settling(self, millis: u64) -> Self {
         Self { settle: Duration::from_millis(millis), ..self }
     }
 
-    /// Lets its job run beside its successor's for so many milliseconds.
+    /// Lets its job run beside its successor's for this many milliseconds.
     pub(crate) const fn overlapping(self, millis: u64) -> Self {
         Self { overlap: Some(Duration::from_millis(millis)), ..self }
     }
 
-    /// Goes for good when it loses the lead.
+    /// Exits when it loses the lead.
     pub(crate) const fn exiting(self) -> Self {
         Self { on_loss: OnLoss::Exit, ..self }
     }
@@ -348,12 +348,12 @@ impl CandidateSetup {
 }
 
 impl Setup {
-    /// Whether a job may run beside its successor's; then candidates hear each other's hellos.
+    /// Whether a job may run beside its successor's; then candidates read each other's hellos.
     pub(crate) fn overlaps(&self) -> bool {
         self.candidates.iter().any(|candidate| candidate.overlap.is_some())
     }
 
-    /// Two candidates with short leases, a log that is empty and believed, and nothing that goes wrong.
+    /// Two candidates with short leases, an empty log that proves a vacancy, and no faults.
     pub(crate) fn named(name: &'static str) -> Self {
         Self {
             name,

@@ -1,15 +1,15 @@
-//! What can happen, one thing at a time.
+//! The steps of a world.
 
 use neli_proto::record::Offset;
 
 use crate::setup::{Faults, Who};
 
-/// What can happen next.
+/// A possible next step.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Step {
-    /// The broker's answer to the first question arrives.
+    /// The answer to the first question arrives.
     Answer(Who),
-    /// A late answer arrives.
+    /// A delayed answer arrives.
     AnswerLate(Who),
     /// An append reaches the log.
     Append(usize),
@@ -19,27 +19,27 @@ pub(crate) enum Step {
     AppendFactLate(usize),
     /// A delayed append reaches the log.
     AppendLate(usize),
-    /// The question of every 20 s is asked and answered; the answer is under way.
+    /// The periodic question for the log's bounds is asked; the answer is under way.
     Ask(Who),
     /// A candidate begins.
     Begin(Who),
-    /// The broker answers the first question; the answer takes its time.
+    /// The broker answers the first question; the answer is delayed.
     Capture(Who),
-    /// What a job's main process left ends.
+    /// The process that a job's main process left ends.
     ChildEnds(Who),
     /// A record is deleted.
     Compact(Offset),
-    /// A supervisor is sent SIGKILL.
+    /// A supervisor gets SIGKILL.
     Crash(Who),
-    /// The log's head is cut.
+    /// The beginning of the log is deleted.
     Cut,
-    /// An append takes its time.
+    /// An append is delayed.
     Delay(usize),
-    /// A fact takes its time.
+    /// The recording of a fact is delayed.
     DelayFact(usize),
     /// A machine dies.
     Die(Who),
-    /// An append reaches the log, and will again.
+    /// An append reaches the log, and will reach it again.
     Double(usize),
     /// An operator ends the election.
     End,
@@ -51,23 +51,23 @@ pub(crate) enum Step {
     GuardReads(Who),
     /// A dead guard has been waited for.
     GuardWaited(Who),
-    /// An operator has the key forgotten.
+    /// An operator lets the key be forgotten.
     Forget,
-    /// A health command ends well.
+    /// A health command succeeds.
     HealthEnds(Who),
     /// A health command fails.
     HealthFails(Who),
-    /// A supervisor hears its guard, or its producer.
+    /// A supervisor reads an answer of its guard, or a delivery report.
     Hear(Who),
     /// A hook ends.
     HookEnds(Who),
-    /// A broker says which topic stands under the name.
+    /// A broker tells the topic's id.
     Identify(Who),
-    /// R0 is judged, and the topic may carry an election.
+    /// R0 is judged, and the topic is suitable.
     Judge(Who),
-    /// A guard is sent SIGKILL.
+    /// A guard gets SIGKILL.
     KillGuard(Who),
-    /// A reader takes its time.
+    /// A reader is delayed.
     Lag(Who),
     /// An append is lost.
     Lose(usize),
@@ -75,44 +75,44 @@ pub(crate) enum Step {
     MainEnds(Who),
     /// A transaction's marker is appended.
     Marker,
-    /// From now on no broker tells this machine which topic stands under the name.
+    /// No broker tells this machine the topic's id from now on.
     Mute(Who),
-    /// Somebody writes nonsense under the election's key.
+    /// An undecodable record is written under the election's key.
     Nonsense,
-    /// Somebody writes under another key.
+    /// A record is written under another key.
     Other,
     /// A supervisor is stopped.
     Pause(Who),
     /// A guard is stopped.
     PauseGuard(Who),
-    /// A reader hands over what is next.
+    /// A reader delivers the next entry.
     Read(Who),
     /// The topic of facts is read to its end.
     ReadFacts(Who),
-    /// A reader that takes its time hands over what is next.
+    /// A delayed reader delivers the next entry.
     ReadLate(Who),
-    /// The broker dies, and a new one begins with an empty log.
+    /// The broker dies, and a new one has an empty log.
     Remake,
-    /// The topic is deleted and made again, and readers go on where they were.
+    /// The topic is deleted and created again, and readers keep their positions.
     RemakeUnnoticed,
-    /// An operator asks the leader of this machine to resign.
+    /// An operator asks this machine's candidate to resign.
     Resign(Who),
-    /// A supervisor goes on.
+    /// A supervisor continues.
     Resume(Who),
-    /// A guard goes on.
+    /// A guard continues.
     ResumeGuard(Who),
-    /// A guard that waits for it is started.
+    /// A guard that waits for its start is started.
     StartGuard(Who),
-    /// TERM to `neli-run`.
+    /// SIGTERM to `neli-run`.
     Stop(Who),
-    /// TSTP to `neli-run`.
+    /// SIGTSTP to `neli-run`.
     Suspend(Who),
-    /// The time goes on to what is due next.
+    /// The time advances to the next due event.
     Tick,
 }
 
 impl Step {
-    /// Whether it comes before the time goes on.
+    /// Whether the step happens before the time advances.
     pub(crate) fn is_prompt(self) -> bool {
         match self {
             Self::Answer(_)
@@ -169,7 +169,7 @@ impl Step {
         }
     }
 
-    /// Whether somebody or something is gone afterwards.
+    /// Whether a process, a record or something else is gone afterwards.
     pub(crate) fn is_an_end(self) -> bool {
         matches!(
             self,
@@ -186,7 +186,7 @@ impl Step {
 }
 
 impl Faults {
-    /// Which of them this step is; none that is none.
+    /// The counter of this step's fault; `None` if the step is not a fault.
     pub(crate) fn of(&mut self, step: Step) -> Option<&mut u8> {
         Some(match step {
             Step::Ask(_) => &mut self.questions,

@@ -1,4 +1,4 @@
-//! A net below the bounded search: one way among many, and a long one, with everything at once.
+//! A complement to the bounded search: long random walks through a world with all faults.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use crate::setup::Setup;
 use crate::step::Step;
 use crate::world::World;
 
-/// A splitmix64 generator: the same seed, the same walk.
+/// A splitmix64 generator: the same seed gives the same walk.
 struct Dice(u64);
 
 impl Dice {
@@ -27,11 +27,11 @@ impl Dice {
     }
 }
 
-/// Walks so many steps, most of them as they should be; the walk that ends in what must never happen is told.
+/// Takes this many random steps, most of which are not faults. A walk that ends in a breach is printed.
 ///
 /// # Panics
 ///
-/// When it has happened.
+/// If there is a breach.
 pub(crate) fn walk(setup: Setup, seed: u64, length: usize) {
     let setup = Rc::new(setup);
     let taken = go(&mut World::new(&setup, false), seed, length);
@@ -57,7 +57,7 @@ fn go(world: &mut World, seed: u64, length: usize) -> usize {
         }
         world.renew();
         world.enabled(&mut steps);
-        // Whoever dies all the time leads to nothing.
+        // If machines died all the time, nothing else would happen.
         if !dice.one_in(20) {
             steps.retain(|step| !step.is_an_end());
         }

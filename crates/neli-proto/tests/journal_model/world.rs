@@ -1,7 +1,7 @@
-//! The world: machines, the partition between them, what is under way, the time, and all that may go wrong.
+//! The world: machines, the partition between them, records under way, the time, and the faults.
 //!
-//! Whatever is not late happens before the time goes on, in any order. The time goes from one thing that is due to the
-//! next; a process that is stopped, a reader that lags and an append that is delayed (each a [fault](Faults)) let it pass.
+//! Everything that is not delayed happens before the time advances, in any order. The time advances to the next due event; only stopped
+//! processes, lagging readers and delayed appends (each a [fault](Faults)) let it pass.
 
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
@@ -28,7 +28,7 @@ mod overlaps;
 mod possible;
 mod trace;
 
-/// When the story begins: long after the boot.
+/// The time at which each world begins: long after the boot.
 const BEGIN: Time = Time::from_nanos(1_000_000_000_000);
 
 /// Everything there is.
@@ -41,23 +41,23 @@ pub(crate) struct World {
     flying: Vec<Flight>,
     facts: FactsTopic,
     faults: Faults,
-    /// The broker that held the first log has died: a new one's beginning proves nothing.
+    /// The broker with the first log has died: the start of its successor's log proves nothing.
     remade: bool,
-    /// How often the topic was made again, and nobody noticed at once; and when that was last.
+    /// How often the topic was created again without being noticed at once; and the time of the last one.
     remakes: u8,
     remade_at: Time,
-    /// The search ends then.
+    /// The time at which the search ends.
     end: Time,
-    /// The highest term under which a job was started.
+    /// The highest term in which a job was started.
     highest_started: Offset,
     /// How many candidates have begun.
     births: usize,
     breach: Option<Breach>,
-    /// One line for each thing that happened, when somebody wants to read it.
+    /// One line per step, if a trace is wanted.
     pub(crate) trace: Option<Vec<String>>,
 }
 
-/// A part whose fingerprint is taken once.
+/// A part of the state whose fingerprint is cached.
 #[derive(Clone)]
 struct Known<T> {
     part: T,
@@ -74,14 +74,14 @@ impl<T: Hash> Known<T> {
 /// An append under way.
 #[derive(Clone, Hash)]
 struct Flight {
-    /// Whose producer hears what became of it.
+    /// The machine whose producer gets the delivery report.
     from: Option<Who>,
     record: Sealed,
     delayed: bool,
 }
 
 impl World {
-    /// The world as it is when the search begins.
+    /// The world at the beginning of the search.
     pub(crate) fn new(setup: &Rc<Setup>, with_trace: bool) -> Self {
         let mut world = Self {
             now: BEGIN,
@@ -107,17 +107,17 @@ impl World {
         world
     }
 
-    /// How long it is until something is due.
+    /// The time until something is due.
     pub(crate) fn idle(&self) -> Option<Duration> {
         self.next_time().map(|next| next.since(self.now))
     }
 
-    /// Time passes, and nothing is due yet.
+    /// Advances the time; nothing may be due in between.
     pub(crate) fn wait(&mut self, span: Duration) {
         self.now = self.now + span;
     }
 
-    /// What goes wrong begins to go wrong again.
+    /// Resets the limits of the faults.
     pub(crate) fn renew(&mut self) {
         self.faults = self.setup.faults;
     }
@@ -126,12 +126,12 @@ impl World {
         self.breach
     }
 
-    /// 128 bits that tell this state from others.
+    /// A hash of 128 bits that identifies this state.
     pub(crate) fn fingerprint(&self) -> u128 {
         fingerprint::of(self)
     }
 
-    // ---- what has happened before the search ----------------------------------------------------------------------
+    // ---- before the search ------------------------------------------------------------------------------------------
 
     /// A candidate begins, and everything that is due now happens.
     pub(crate) fn begin(&mut self, who: Who) {
@@ -140,7 +140,7 @@ impl World {
         self.settle();
     }
 
-    /// Nothing goes wrong for so many milliseconds.
+    /// This many milliseconds pass without faults.
     pub(crate) fn pass(&mut self, millis: u64) {
         let until = self.now + Duration::from_millis(millis);
         loop {
@@ -153,7 +153,7 @@ impl World {
         }
     }
 
-    /// Everything that is not late happens, in the order of the machines.
+    /// Everything that is not delayed happens, in the order of the machines.
     pub(crate) fn settle(&mut self) {
         let mut steps = Vec::new();
         loop {
@@ -164,7 +164,7 @@ impl World {
         }
     }
 
-    /// A fault, now.
+    /// Injects a fault now.
     pub(crate) fn suffer(&mut self, step: Step) {
         let plenty = |count: &mut u8| *count = count.saturating_add(1);
         if let Some(count) = self.faults.of(step) {
@@ -173,12 +173,12 @@ impl World {
         self.take(step);
     }
 
-    /// How often the log's head may still be cut.
+    /// How often the beginning of the log may still be deleted.
     pub(crate) fn cuts_left(&self) -> u8 {
         self.faults.cuts
     }
 
-    // ---- what happens ---------------------------------------------------------------------------------------------
+    // ---- steps ------------------------------------------------------------------------------------------------------
 
     /// Takes a step.
     pub(crate) fn take(&mut self, step: Step) {
@@ -264,13 +264,13 @@ impl World {
         self.at(who, |machine, now, parts| machine.health_ends(now, CommandEnd::Exited(status), parts));
     }
 
-    // ---- small things ---------------------------------------------------------------------------------------------
+    // ---- helpers ----------------------------------------------------------------------------------------------------
 
     fn machine(&self, who: Who) -> Option<&Machine> {
         self.machines[who].as_ref().map(|known| &known.part)
     }
 
-    /// Something happens at a machine, and has its consequences.
+    /// Performs something on a machine, and its effects on the world.
     fn at(&mut self, who: Who, act: impl FnOnce(&mut Machine, Time, (&Setup, &mut Actions))) {
         let Some(known) = &mut self.machines[who] else { return };
         let known = Rc::make_mut(known);
@@ -304,10 +304,10 @@ impl World {
         self.judge(who, actions.breach.or(skip));
     }
 
-    /// What must never happen; the worst of it counts.
+    /// Checks for breaches; the worst one counts.
     fn judge(&mut self, who: Who, mut breach: Option<Breach>) {
         let alive: Vec<_> = self.machines.iter().flatten().filter(|known| known.part.job_is_alive()).collect();
-        // Each topic may have a job for as long as a remake goes unnoticed.
+        // While a remake is unnoticed, each generation of the topic may have a job.
         let is_excused = self.remakes > 0 && self.now <= self.remade_at + self.setup.remade_for;
         let of_one_topic = |one: usize, other: usize| alive[one].part.leads_in == alive[other].part.leads_in;
         let is_overlap = matches!(&alive[..], [one, other] if self.may_overlap(&one.part, &other.part));

@@ -1,4 +1,4 @@
-//! One journal, read both ways; the fuzz target does the same.
+//! Reads one journal by both implementations of the law; the fuzz target uses it as well.
 
 use neli_proto::journal::{Journal, View};
 use neli_proto::record::Offset;
@@ -12,7 +12,7 @@ pub(crate) fn read(reading: &Reading) -> Result<(), String> {
     read_and_tell(reading, drop)
 }
 
-/// The same; each verdict and each state is told.
+/// The same; also passes each verdict and state to `tell`.
 pub(crate) fn read_and_tell(reading: &Reading, tell: impl Fn(String)) -> Result<(), String> {
     let mut journal = Journal::read_from(reading.from, reading.origin);
     let mut law = Law::read_from(reading.from, reading.origin);
@@ -54,13 +54,13 @@ pub(crate) fn read_and_tell(reading: &Reading, tell: impl Fn(String)) -> Result<
     Ok(())
 }
 
-/// A reader that is told of records of other keys as late as a session with many elections tells it: before anything else, and
+/// A reader that learns of records under other keys as late as one in a session with many elections: before anything else happens, and
 /// where an offset is missing.
 struct Late {
     journal: Journal,
-    /// The offset that comes next.
+    /// The next offset.
     next: Option<Offset>,
-    /// The records that it is still to be told of.
+    /// The range of records that it has not been told of yet.
     passed: Option<(Offset, Offset)>,
 }
 
@@ -111,7 +111,7 @@ fn same<T: Copy + PartialEq + std::fmt::Debug>(fold: T, law: T, what: &str, step
     if fold == law { Ok(()) } else { Err(format!("{what} {step:?}: the fold says {fold:?}, the law {law:?}")) }
 }
 
-/// What the fold says to the question that [`Law::state`] answers.
+/// The fold's answer to the question that [`Law::state`] answers.
 fn folded(journal: &Journal) -> State {
     match journal.view() {
         View::Led(term) => State::Led { term: term.offset, lease: term.lease },

@@ -1,4 +1,4 @@
-//! Journals with everything in them that can stand in one: lies, nonsense, gaps, other keys, late answers.
+//! Random journals with forged and undecodable records, gaps, other keys, and late answers.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use neli_proto::time::Time;
 
 use crate::records::hello;
 
-/// One thing that a reader is told. Offsets and times grow.
+/// One input of a reader. Offsets and times increase.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Answered { at: Time, asked: Time, end: Offset },
@@ -18,7 +18,7 @@ pub(crate) enum Step {
     Read { at: Time, offset: Offset, record: Option<Record> },
 }
 
-/// What one reader reads.
+/// All inputs of one reader.
 #[derive(Clone)]
 pub(crate) struct Reading {
     pub(crate) from: Offset,
@@ -27,7 +27,7 @@ pub(crate) struct Reading {
 }
 
 impl fmt::Debug for Reading {
-    /// A line for each step: the smallest journal that shows a difference is to be read.
+    /// Prints a line per step, so that the smallest journal with a difference is readable.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "from {} ({:?})", self.from, self.origin)?;
         self.steps.iter().try_for_each(|step| write!(f, "\n    {step:?}"))
@@ -35,7 +35,7 @@ impl fmt::Debug for Reading {
 }
 
 impl Reading {
-    /// A journal from small numbers: what they refer to is near by, so that most of it makes sense to somebody.
+    /// A journal from small numbers, which refer to nearby records so that most of it is plausible.
     pub(crate) fn of_numbers(origin: Origin, from: Offset, numbers: Vec<Numbers>) -> Self {
         let from = if origin == Origin::Beginning { 0 } else { from };
         let mut writer =
@@ -44,7 +44,7 @@ impl Reading {
         Self { from, origin, steps }
     }
 
-    /// A journal of any bytes: the origin, where it begins, and four for each step.
+    /// A journal from arbitrary bytes: the origin, the first offset, and four bytes for each step.
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
         let (head, steps) = bytes.split_at_checked(2).unwrap_or((&[0, 1], &[]));
         let origin = [Origin::Beginning, Origin::CutHead, Origin::Middle][usize::from(head[0] % 3)];
@@ -53,10 +53,10 @@ impl Reading {
     }
 }
 
-/// What a step is made of: its kind, below 20, and three that are below 8.
+/// The numbers of a step: its kind, below 20, and three below 8.
 pub(crate) type Numbers = (u8, u8, u8, u8);
 
-/// Makes steps of numbers.
+/// Makes steps from numbers.
 struct Writer {
     now: Time,
     next: Offset,
@@ -93,7 +93,7 @@ impl Writer {
                     self.claims.push(offset);
                 }
                 self.last = offset;
-                // A leader, now and then another, and once in a while nobody that is named.
+                // Usually the leader, sometimes another member, and rarely one without a name.
                 let member = match kind {
                     10 | 15 | 18 => Some(MemberId::from("b")),
                     14 => None,
@@ -104,7 +104,7 @@ impl Writer {
         }
     }
 
-    /// Mostly the next offset, sometimes with something missing before it.
+    /// Usually the next offset, sometimes with a gap before it.
     fn place(&mut self, number: u8) -> Offset {
         let offset = self.next + [0, 0, 0, 0, 0, 1, 2, 4][usize::from(number)];
         self.next = offset + 1;
@@ -148,7 +148,7 @@ impl Writer {
         }
     }
 
-    /// Mostly the last claim's, sometimes an earlier one's or none's.
+    /// Usually the last claim's term, sometimes an earlier one or none.
     fn term(&self, number: u8) -> Offset {
         match number {
             0..5 => self.claims.last().copied().unwrap_or(0),

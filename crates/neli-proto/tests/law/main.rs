@@ -1,7 +1,7 @@
-//! The law as the protocol's page has it, beside the law as the program folds it: the same of every journal.
+//! The law in its written form, compared with the fold of the program on random journals: both must agree.
 //!
-//! `written.rs` answers each question from the whole of what was read; it is slow, and short enough to be compared with
-//! the page by eye. That the comparison notices each rule of the fold that is broken is shown by `tests/mutants`.
+//! `written.rs` answers each question from everything that was read; it is slow, and short enough to be compared with docs/protocol.md by
+//! eye. `tests/mutants` shows that the comparison notices each broken rule of the fold.
 
 mod both;
 mod journals;
@@ -19,13 +19,13 @@ use neli_proto::journal::Origin;
 
 use journals::Reading;
 
-/// How many journals are read both ways.
+/// How many journals are compared.
 const JOURNALS: u32 = 20_000;
 
-/// How often each verdict and each state must have come up, or the comparison shows little.
+/// How often each verdict and each state must occur, so that the comparison is meaningful.
 const OFTEN: usize = 500;
 
-/// What was seen on the way.
+/// How often each verdict and state occurred.
 type Seen = RefCell<BTreeMap<String, usize>>;
 
 #[test]
@@ -41,7 +41,7 @@ fn the_fold_is_the_law() {
     assert_eq!(seen.borrow().len(), kinds, "every verdict and every state: {:?}", seen.borrow());
 }
 
-/// Reads many journals both ways: the same ones each time, so that what was found is found again.
+/// Compares many journals, always the same ones, so that a failure is reproducible.
 fn compare(seen: &Seen) -> Result<(), TestError<Reading>> {
     let config = Config { cases: JOURNALS, failure_persistence: None, ..Config::default() };
     let random = proptest::test_runner::TestRng::deterministic_rng(config.rng_algorithm);
@@ -55,7 +55,7 @@ fn any_journal() -> impl Strategy<Value = Reading> {
         .prop_map(|(origin, from, numbers)| Reading::of_numbers(origin, from, numbers))
 }
 
-/// What fuzzing has found worth keeping (`fuzz/`).
+/// Inputs that fuzzing has found (`fuzz/`).
 #[test]
 fn the_corpus_of_the_fuzz_target() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/law");

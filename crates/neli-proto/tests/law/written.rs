@@ -1,4 +1,4 @@
-//! The law as it is written (L1 to L4): each question is answered from all that was read, from the beginning.
+//! The law in its written form (L1 to L4): each question is answered from everything that was read.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use neli_proto::journal::{Origin, Verdict};
 use neli_proto::record::{Body, MemberId, Offset, Record, What};
 use neli_proto::time::Time;
 
-/// How old an answer about the log's end may be: what is missing there was appended less than this ago.
+/// The largest age of an answer about the log's end: a record that is missing there was appended less than this ago.
 const TOO_YOUNG_TO_BE_DELETED: Duration = Duration::from_secs(60);
 
-/// What is known of the election.
+/// The knowledge about the election.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum State {
     Led { term: Offset, lease: Duration },
@@ -18,7 +18,7 @@ pub(crate) enum State {
     Undecided,
 }
 
-/// All that one reader was told, in order.
+/// All inputs of one reader, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Law {
     from: Offset,
@@ -34,7 +34,7 @@ enum Shown {
     Record { at: Time, offset: Offset, record: Option<Record>, verdict: Verdict },
 }
 
-/// Where what is known of the election turns.
+/// An event that changes the knowledge about the election.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Turn {
     Led(Offset),
@@ -61,7 +61,7 @@ impl Law {
     }
 
     pub(crate) fn read(&mut self, at: Time, offset: Offset, record: Option<&Record>) -> Verdict {
-        // The gap before it comes first; then the record itself.
+        // The gap before a record comes first, and then the record itself.
         self.shown.push(Shown::Record { at, offset, record: record.cloned(), verdict: Verdict::Nonsense });
         let judged = record.map_or(Verdict::Nonsense, |record| self.judge(offset, record));
         if let Some(Shown::Record { verdict, .. }) = self.shown.last_mut() {
@@ -70,7 +70,7 @@ impl Law {
         judged
     }
 
-    /// What is known of the election, as of now.
+    /// The present knowledge about the election.
     pub(crate) fn state(&self) -> State {
         match self.turns(self.shown.len()).last() {
             Some((_, Turn::Led(term))) => State::Led { term: *term, lease: self.lease_of(*term) },
@@ -80,7 +80,7 @@ impl Law {
         }
     }
 
-    /// The offset of the last record that was handed over, whatever its key, and `w - 1` before the first.
+    /// The offset of the last record that was delivered, whatever its key; `w - 1` before the first.
     pub(crate) fn last(&self) -> Offset {
         let handed = self.shown.iter().filter_map(|shown| match shown {
             Shown::Other { offset, .. } | Shown::Record { offset, .. } => Some(*offset),
@@ -89,9 +89,9 @@ impl Law {
         handed.max().unwrap_or(-1).max(self.window() - 1)
     }
 
-    // ---- the verdicts ---------------------------------------------------------------------------------------------
+    // ---- verdicts -----------------------------------------------------------------------------------------------------
 
-    /// Of the record that was told last.
+    /// The verdict on the last record.
     fn judge(&self, offset: Offset, record: &Record) -> Verdict {
         let a_lease = |ms: u64| (300..=60_000).contains(&ms);
         match record.body {
@@ -125,7 +125,7 @@ impl Law {
         }
     }
 
-    /// L1, and L4: it can be judged when nothing may be missing behind its `after`.
+    /// L1 and L4: a claim can be judged if nothing can be missing after its `after`.
     fn judge_claim(&self, offset: Offset, after: Offset) -> Verdict {
         if self.records().any(|(between, ..)| after < between && between < offset) {
             Verdict::Void
@@ -136,7 +136,7 @@ impl Law {
         }
     }
 
-    /// L3; in an undecided view, whether it decides.
+    /// L3; in an undecided view, whether the record decides.
     fn judge_word_of_leader(&self, term: Offset, seen: Offset, member: Option<&MemberId>) -> Verdict {
         match self.known() {
             Turn::Led(current) if current == term && self.leader() == member => Verdict::Effective,
@@ -147,7 +147,7 @@ impl Law {
         }
     }
 
-    /// Whether a word whose writer had seen everything up to `seen` decides: every claim after it could be judged.
+    /// Whether a leader's record that knew everything up to `seen` decides: all claims after `seen` must be judged.
     fn decides(&self, seen: Offset) -> bool {
         let unjudged = self.records().any(|(offset, record, verdict)| {
             offset > seen
@@ -157,7 +157,7 @@ impl Law {
         seen >= self.window() - 1 && !unjudged
     }
 
-    /// Whether a release of this term was read since nothing has been decided.
+    /// Whether a release of this term was read since the view became undecided.
     fn is_remembered_as_released(&self, term: Offset) -> bool {
         let turns = self.turns(self.shown.len() - 1);
         let decided = turns.iter().rev().find(|(_, turn)| *turn != Turn::Undecided).map_or(0, |(index, _)| *index);
@@ -172,9 +172,9 @@ impl Law {
         named.any(|named| named == term)
     }
 
-    // ---- what is known --------------------------------------------------------------------------------------------
+    // ---- knowledge ----------------------------------------------------------------------------------------------------
 
-    /// What is known when the last record is judged: what was before it, and the gap in front of it.
+    /// The knowledge before the last record, including the gap in front of it.
     fn known(&self) -> Turn {
         let before = self.shown.len() - 1;
         if self.window_of(before + 1) > self.window_of(before) {
@@ -183,8 +183,8 @@ impl Law {
         self.turns(before).last().map_or(Turn::Undecided, |(_, turn)| *turn)
     }
 
-    /// The member of the claim of the current term; where that was not read, of the first beat or release that counted. All that
-    /// counted since are the same member's.
+    /// The member of the current term's claim; if the claim was not read, of the first effective beat or release. All effective records
+    /// since then are by the same member.
     fn leader(&self) -> Option<&MemberId> {
         let turns = self.turns(self.shown.len() - 1);
         let (index, _) = turns.iter().rev().find(|(_, turn)| matches!(turn, Turn::Led(_)))?;
@@ -194,7 +194,7 @@ impl Law {
         }
     }
 
-    /// Where what is known turned, among the first `count` things told: each with the index of what turned it.
+    /// The events that changed the knowledge, among the first `count` inputs, with their indexes.
     fn turns(&self, count: usize) -> Vec<(usize, Turn)> {
         let mut turns = vec![(0, if self.origin == Origin::Beginning { Turn::NeverLed } else { Turn::Undecided })];
         for (index, shown) in self.shown[..count].iter().enumerate() {
@@ -207,7 +207,7 @@ impl Law {
                 (Body::Claim { .. }, Verdict::Undecided) => Turn::Undecided,
                 (Body::Beat { term, .. }, Verdict::Effective) => Turn::Led(*term),
                 (Body::Release { term, .. }, Verdict::Effective) => Turn::Released(*term),
-                // In an undecided view nothing is void but what shows a term that was released.
+                // In an undecided view only a record of a term that was released is void.
                 (Body::Beat { term, .. } | Body::Release { term, .. }, Verdict::Void)
                     if turns.last().is_some_and(|(_, known)| *known == Turn::Undecided) =>
                 {
@@ -220,7 +220,7 @@ impl Law {
         turns
     }
 
-    /// The longest lease among the effective records of the current term, since the view was last undecided.
+    /// The longest lease in the effective records of the current term since the view was last undecided.
     fn lease_of(&self, term: Offset) -> Duration {
         let turns = self.turns(self.shown.len());
         let since = turns.iter().rev().find(|(_, turn)| *turn == Turn::Undecided).map_or(0, |(index, _)| *index);
@@ -239,9 +239,9 @@ impl Law {
         Duration::from_millis(leases.max().unwrap_or(0))
     }
 
-    // ---- what was read --------------------------------------------------------------------------------------------
+    // ---- records ------------------------------------------------------------------------------------------------------
 
-    /// Every record of the election.
+    /// All records of the election.
     fn records(&self) -> impl Iterator<Item = (Offset, Option<&Record>, Verdict)> {
         self.shown.iter().filter_map(|shown| match shown {
             Shown::Record { offset, record, verdict, .. } => Some((*offset, record.as_ref(), *verdict)),
@@ -249,12 +249,12 @@ impl Law {
         })
     }
 
-    /// L4's `w`, as of now.
+    /// L4's `w` now.
     fn window(&self) -> Offset {
         self.window_of(self.shown.len())
     }
 
-    /// L4's `w` after the first `count` things told.
+    /// L4's `w` after the first `count` inputs.
     fn window_of(&self, count: usize) -> Offset {
         let (mut window, mut next) = (self.from, self.from);
         for (index, shown) in self.shown[..count].iter().enumerate() {
@@ -275,7 +275,7 @@ impl Law {
         window
     }
 
-    /// Whether what is missing at `offset` is a marker, as far as was known at `at`, when `count` things had been told.
+    /// Whether the missing offset is a transaction marker, as far as was known at `at`, after `count` inputs.
     fn is_marker(&self, count: usize, at: Time, offset: Offset) -> bool {
         self.shown[..count].iter().any(|shown| {
             matches!(shown, Shown::Answer { asked, end } if at.since(*asked) <= TOO_YOUNG_TO_BE_DELETED && *end <= offset)

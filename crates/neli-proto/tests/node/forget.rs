@@ -1,4 +1,4 @@
-//! `neli-run forget`: a key that is done, or has failed, runs again.
+//! `neli-run forget`: a key that is done or has failed runs again.
 
 use neli_proto::fact::{Fact, Facts, Outcome};
 use neli_proto::record::Offset;
@@ -7,7 +7,7 @@ use neli_proto::supervisor::Ending;
 use crate::host::exits;
 use crate::once::{KEY, asked, attempted, done, fact, is_released, leading, listening, read};
 
-/// An operator has had the key forgotten when the journal ended behind this term.
+/// Facts in which an operator let the key be forgotten when the journal had reached this term.
 fn forgotten(facts: Facts, term: Offset) -> Facts {
     Facts { forgotten: Some(Fact { forgets: 1, ..fact(Outcome::Forgotten, term, None, 1) }), ..facts }
 }
@@ -42,7 +42,7 @@ fn facts_after_a_key_was_forgotten_count() {
     assert_eq!(succeeded(3, 1), [Ending::Skipped(7)], "the journal was made anew");
 }
 
-/// The run that went on when the key was forgotten does not count for those that stand by.
+/// For candidates that stand by, the run during which the key was forgotten does not count.
 #[test]
 fn a_release_of_the_run_that_went_on_is_a_vacancy() {
     let mut host = listening(0);

@@ -1,4 +1,4 @@
-//! The program around a node: what it sends is read back when the test has it so.
+//! The program around a node: records that it sends are read back when the test says so.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub(crate) struct Host {
     pub(crate) node: Node,
     pub(crate) now: Time,
     pub(crate) log: Vec<Record>,
-    /// Sent, and not appended yet.
+    /// Records that were sent and not appended yet.
     pub(crate) sent: Vec<Record>,
 }
 
@@ -49,7 +49,7 @@ impl Host {
         Self { node: Node::new(now, settings, Random::from_seed(1)), now, log: Vec::new(), sent: Vec::new() }
     }
 
-    /// Those of a node that begins at `now`.
+    /// The settings of a node that begins at `now`.
     pub(crate) fn settings(now: Time, hooks: &[Hook], accepts_remade_topic: bool) -> Settings {
         Settings {
             identity: Identity { member: MemberId::from("me"), name: "me".into(), hello: hello(0) },
@@ -70,7 +70,7 @@ impl Host {
         }
     }
 
-    /// One that lets its job run beside its successor's for a second.
+    /// A node that lets its job run beside its successor's for a second.
     pub(crate) fn overlapping() -> Self {
         let now = Time::ZERO + Duration::from_secs(1_000);
         let settings = Self::settings(now, &[], true);
@@ -80,7 +80,7 @@ impl Host {
         Self { node, now, log: Vec::new(), sent: Vec::new() }.listened()
     }
 
-    /// One whose lead the group gives first.
+    /// A node with the group elector.
     pub(crate) fn in_group() -> Self {
         let now = Time::ZERO + Duration::from_secs(1_000);
         let elector = Elector::Group(Patience::For(Duration::from_millis(500)));
@@ -90,7 +90,7 @@ impl Host {
         Self { node, now, log: Vec::new(), sent: Vec::new() }.listened()
     }
 
-    /// Reads an empty log, in a topic that will do; on the way to its claim.
+    /// Reads an empty log in a suitable topic, and is about to claim.
     pub(crate) fn listening(hooks: &[Hook]) -> Self {
         Self::new(hooks, true).listened()
     }
@@ -107,7 +107,7 @@ impl Host {
         Self::listening(hooks).led()
     }
 
-    /// The same, which leads now, and whose job runs.
+    /// Makes it lead, with a running job.
     pub(crate) fn led(self) -> Self {
         let mut host = self;
         host.answered();
@@ -130,7 +130,7 @@ impl Host {
         self.happens(Event::Job(event));
     }
 
-    /// The guard answers.
+    /// The guard's answer arrives.
     pub(crate) fn answers(&mut self, answer: Answer) {
         self.happens(Event::Guard(answer));
     }
@@ -139,12 +139,12 @@ impl Host {
         self.elects(candidate::Event::TopicIdentified { asked: self.now, identity });
     }
 
-    /// The log is empty.
+    /// Reports that the log is empty.
     pub(crate) fn answered(&mut self) {
         self.answered_with(0);
     }
 
-    /// The log holds so many records.
+    /// Reports that the log holds this many records.
     pub(crate) fn answered_with(&mut self, end: Offset) {
         let asked = self.now;
         self.elects(candidate::Event::Answered { asked, start: 0, end, trusted: true });
@@ -154,7 +154,7 @@ impl Host {
         self.answers(Answer::Started { pid: 7 });
     }
 
-    /// The job's main process ends, and leaves nothing.
+    /// The job's main process ends, and nothing is left.
     pub(crate) fn ends(&mut self, status: JobStatus) {
         let (code, signal) = match status {
             JobStatus::Exited(code) => (Some(code.into()), None),
@@ -164,7 +164,7 @@ impl Host {
         self.answers(Answer::Gone);
     }
 
-    /// What is to be done now; what is sent is kept.
+    /// The node's actions; records to be sent are stored.
     pub(crate) fn actions(&mut self) -> Vec<Action> {
         let actions: Vec<Action> = std::iter::from_fn(|| self.node.poll_action()).collect();
         for action in &actions {
@@ -175,7 +175,7 @@ impl Host {
         actions
     }
 
-    /// The time passes until the claim is sent.
+    /// Lets time pass until the claim is sent.
     pub(crate) fn claims(&mut self) {
         while !self.actions().iter().any(|action| sends(action, "claim")) {
             self.now = self.node.poll_timeout().unwrap();
@@ -202,7 +202,7 @@ impl Host {
         });
     }
 
-    /// What was sent comes back.
+    /// Reads the sent records back.
     pub(crate) fn reads_what_it_sent(&mut self) {
         for record in std::mem::take(&mut self.sent) {
             self.reads(record);
@@ -219,7 +219,7 @@ impl Host {
         assert!(self.node.poll_timeout().is_none_or(|due| due > self.now), "it would be called again for ever");
     }
 
-    /// The time passes until something is due.
+    /// Lets time pass until something is due.
     pub(crate) fn pass_until_due(&mut self) {
         let due = self.node.poll_timeout().unwrap();
         assert!(due > self.now, "it is due, and was not called");

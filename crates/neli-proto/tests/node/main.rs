@@ -1,4 +1,4 @@
-//! What candidate, supervisor and hooks of one node tell each other, and what its status shows of it.
+//! The communication between candidate, supervisor and hooks of one node, and the node's status.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -53,14 +53,14 @@ fn the_status_of_a_standby_names_the_leader_and_the_others() {
     let lease = Duration::from_millis(lease_ms);
     let leader = Leader { member, name, term: 0, since: Some(since), is_self: false, lease, received: since };
     assert_eq!((status.leader.as_ref(), status.vacancy), (Some(&leader), None));
-    // R2: 1 % and 10 ms.
+    // R2 adds 1 % and 10 ms.
     assert!(
         !leader.is_silent(since + Duration::from_millis(2_029))
             && leader.is_silent(since + Duration::from_millis(2_030))
     );
     let standby = StandingFor { leader: Some("db1-name".into()), term: Some(0), why: Some(Waiting::Led) };
     assert_eq!(status.position, Position::Standby(Some(standby)));
-    // R2: its own lease, 1 % and 10 ms.
+    // R2: its own lease plus 1 % and 10 ms.
     assert_eq!(status.awaits, Some(awaits(Awaited::Silence, since + Duration::from_millis(2_030))));
     let member = MemberId::from("db3");
     let age = Duration::from_secs(1);
@@ -70,7 +70,7 @@ fn the_status_of_a_standby_names_the_leader_and_the_others() {
     assert_eq!(host.status().standbys, [], "its hello is too old");
 }
 
-/// `neli_standbys`, and the alert that goes by it, count no candidate that died as the leader.
+/// `neli_standbys`, and the alert that uses it, must not count a dead leader.
 #[test]
 fn a_leader_over_whose_silence_another_claims_stands_by_no_more() {
     let mut host = Host::listening(&[]);
@@ -181,7 +181,7 @@ fn a_term_without_judgement_shows_until_when_it_is_awaited() {
     host.reads_what_it_sent();
     let status = host.status();
     assert_eq!(status.position, Position::AwaitingJudgement { term: 0 });
-    // A lease less the beat's interval and the kill margin.
+    // A lease minus the heartbeat interval and the kill margin.
     assert_eq!(status.awaits, Some(awaits(Awaited::Judgement, sent + LEASE * 78 / 100)));
     assert_eq!(status.lease_end, Some(sent + LEASE));
 }
@@ -236,7 +236,8 @@ fn a_claim_is_awaited_where_the_topic_is_refused_and_not_where_kafka_refuses() {
     assert_eq!(exits(&other.actions()), [Ending::Refused]);
 }
 
-/// What Kafka says in the same turn of the loop comes after the refusal, and before the exit: nothing would be left to release a claim.
+/// Kafka's events in the same turn of the loop come after the refusal and before the exit: a claim sent then could not be released any
+/// more.
 #[test]
 fn a_refused_candidate_claims_nothing_more() {
     for refusal in [Event::TopicRefused { error: "compacted".into() }, Event::KafkaRefused { error: "no".into() }] {
@@ -271,7 +272,7 @@ fn a_topic_that_was_made_again_is_refused_where_the_settings_say_so() {
     }
 }
 
-/// The old guard kills the old history's job by its deadline: it is not replaced before nothing is left of it.
+/// The old guard kills the old history's job by its deadline: it is not replaced before nothing is left.
 #[test]
 fn the_guard_is_replaced_when_no_job_is_alive() {
     let mut host = Host::leading(&[]);

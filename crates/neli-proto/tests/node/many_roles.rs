@@ -1,4 +1,4 @@
-//! A process with many roles, from its first reading on: when it may claim, and beside whom it does not stand.
+//! A process with many roles, from its first reading on: when it may claim, and which other processes it refuses to stand beside.
 
 use neli_proto::many_roles::{Action, ManyRoles, Settings};
 use neli_proto::node::{Action as NodeAction, Event};
@@ -35,12 +35,12 @@ fn many(elector: Elector) -> ManyRoles {
     ManyRoles::new(Settings { hello: hello("me", "4", None), roles: 4, elector, are_spread: true })
 }
 
-/// What is wanted until nothing more is.
+/// The actions until there are no more.
 pub(super) fn wanted(many: &mut ManyRoles) -> Vec<Action> {
     std::iter::from_fn(|| many.poll_action()).collect()
 }
 
-/// Lets time pass until it wants nothing more, or for long.
+/// Lets time pass until there are no more actions, or for long.
 pub(super) fn let_time_pass(many: &mut ManyRoles, from: Time) -> Vec<Action> {
     let mut actions = Vec::new();
     while let Some(due) = many.poll_timeout().filter(|due| *due < from + LONG) {
@@ -55,7 +55,7 @@ fn is_claimed(action: &Action) -> bool {
     matches!(action, Action::Tell { event: Event::SpreadBy(Some(_)), .. })
 }
 
-/// One with four roles on four partitions that has said hello and read it back at offset 12.
+/// A process with four roles on four partitions that has said hello and read it back at offset 12.
 pub(super) fn introduced(elector: Elector) -> (ManyRoles, Time) {
     let (mut many, now) = (many(elector), Time::from_nanos(1_000_000_000_000));
     many.topic_judged(now, 0);
@@ -69,7 +69,7 @@ pub(super) fn introduced(elector: Elector) -> (ManyRoles, Time) {
     (many, now)
 }
 
-/// The same, which may claim.
+/// The same after it may claim.
 fn standing(elector: Elector) -> (ManyRoles, Time) {
     let (mut many, now) = introduced(elector);
     let actions = let_time_pass(&mut many, now);
@@ -77,7 +77,7 @@ fn standing(elector: Elector) -> (ManyRoles, Time) {
     (many, now + LONG)
 }
 
-/// What was told last of a role's claim delay.
+/// The last claim delay of a role.
 fn last_delay(actions: &[Action]) -> Option<Duration> {
     let delay = |action: &Action| {
         if let Action::Tell { role: 0, event: Event::SpreadBy(extra) } = action { *extra } else { None }
@@ -94,7 +94,7 @@ fn nothing_is_claimed_before_the_others_could_answer() {
     assert!(many.last_hello().is_some_and(|hello| hello.leaves && hello.joined == Some(12)));
 }
 
-/// Its mutant is one of the table.
+/// A mutant of the table breaks this rule.
 #[test]
 fn nothing_is_claimed_beside_one_that_maps_a_role_elsewhere() {
     let (mut many, now) = introduced(Elector::Log);
@@ -165,13 +165,13 @@ fn roles_are_handed_to_those_that_take_some() {
     }
 }
 
-/// A reader that starts anew reads again what was read. Whoever said it may have gone since, and would be handed what nobody takes.
+/// A reader that starts again reads old hellos again. Their process may have left since, and must not be handed a role.
 #[test]
 fn a_hello_that_is_read_again_is_no_news() {
     let (mut many, now) = introduced(Elector::Log);
     let other = ProcessHello { joined: Some(13), ..hello("other", "4", Some(4)) };
     drop(many.received(now, 14, &other.to_bytes()));
-    // Longer than a hello holds.
+    // Longer than a hello is valid.
     drop(let_time_pass(&mut many, now));
     let now = now + LONG;
     (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
@@ -183,7 +183,7 @@ fn a_hello_that_is_read_again_is_no_news() {
     assert!(many.received(now + LONG, 15, &other.to_bytes()).is_some(), "a later one is news");
 }
 
-/// Nothing but what is due wakes it.
+/// It wakes only when something is due.
 #[test]
 fn roles_are_handed_over_in_time_where_claim_delays_have_changed_as_well() {
     let (mut many, now) = standing(Elector::Log);

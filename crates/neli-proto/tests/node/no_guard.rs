@@ -1,4 +1,4 @@
-//! A guard that can't be started: what is held is released before the end, since nobody else would do it.
+//! If no guard can be started, held terms are released before the exit, since no guard would do it later.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::host::{Host, exits, refusals, sends};
 
 const WHY: &str = "the guard can't be started: Too many open files (os error 24)";
 
-/// As the process tells it.
+/// Reports the failure as the process does.
 fn no_guard(host: &mut Host) -> Vec<Action> {
     host.job(supervisor::Event::GuardNotStarted);
     host.happens(Event::GuardRefused { error: WHY.into() });

@@ -1,4 +1,4 @@
-//! `--once`: what key, candidate and supervisor tell each other.
+//! `--once`: the communication between key, candidate and supervisor.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::host::{Host, LEASE, TERM, by, exits, sends};
 
 pub(crate) const KEY: &str = "v1.42";
 
-/// A candidate of the key that has read an empty log.
+/// A candidate for the key that has read an empty log.
 pub(crate) fn listening(retries: u32) -> Host {
     listening_for(policy(retries))
 }
@@ -30,7 +30,7 @@ pub(crate) fn listening_for(policy: Policy) -> Host {
     listening_to(policy, 0)
 }
 
-/// One that was told that the log holds so many records.
+/// A candidate that was told that the log holds this many records.
 pub(crate) fn listening_to(policy: Policy, end: Offset) -> Host {
     let mut host = Host::new(&[], true);
     let mut settings = Host::settings(host.now, &[Hook::Lead], true);
@@ -42,7 +42,7 @@ pub(crate) fn listening_to(policy: Policy, end: Offset) -> Host {
     host
 }
 
-/// What is asked for and what is to be recorded, in one look at what is to be done.
+/// The questions and the facts to record among the actions.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
     pub(crate) read: Option<u32>,
@@ -91,7 +91,7 @@ pub(crate) fn done(term: Offset) -> Facts {
     Facts { done: Some(fact(Outcome::Done, term, Some(0), 1)), ..Facts::default() }
 }
 
-/// A leader that reads what is recorded.
+/// A leader that reads the key's facts.
 pub(crate) fn leading(retries: u32) -> (Host, u32) {
     let mut host = listening(retries);
     let first = asked(&mut host).read.unwrap();
@@ -184,7 +184,7 @@ fn the_outcome_is_acknowledged_before_the_release_which_tells_of_it_too() {
     let (id, fact) = ended.appended.unwrap();
     assert_eq!(fact, Fact { outcome: Outcome::Done, exit: Some(0), ran_ms: Some(1_500), ..begun });
     assert!(ended.releases.is_none());
-    // A stop waits for it, too, and what is refused is tried again.
+    // A stop waits for it as well, and a fact that was refused is sent again.
     host.happens(Event::Signal { signal: TERM });
     facts(&mut host, FactsEvent::NotAppended { id, error: "no".into() });
     let refused = asked(&mut host);
@@ -308,7 +308,7 @@ fn a_release_that_tells_that_the_key_is_done_is_no_vacancy() {
         let id = asked(&mut host).read.unwrap();
         host.pass(Duration::from_secs(10));
         assert!(!host.actions().iter().any(|action| sends(action, "claim")), "it is to be read first");
-        // What is recorded may be lost.
+        // The recording may have been lost.
         read(&mut host, id, attempted(fact(Outcome::Running, 0, None, 1)));
         host.pass(Duration::from_secs(1));
         let actions = host.actions();
@@ -317,7 +317,7 @@ fn a_release_that_tells_that_the_key_is_done_is_no_vacancy() {
     }
 }
 
-/// Another leads, and releases with this outcome of this key's run.
+/// Another candidate leads, and releases with this outcome of the key's run.
 pub(crate) fn is_released(host: &mut Host, key: &str, exit: u8) {
     host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
     let (why, group_member, late_ms, successor) = (Some("exited".into()), None, None, None);

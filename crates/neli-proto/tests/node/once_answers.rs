@@ -12,7 +12,7 @@ use neli_proto::supervisor::{Ending, JobStatus};
 use crate::host::{Host, LEASE, by, exits, sends};
 use crate::once::{asked, attempted, done, fact, facts, leading, listening, listening_to, policy, read, running};
 
-/// Nothing but what is due wakes it.
+/// It wakes only when something is due.
 #[test]
 fn facts_are_waited_for_half_a_lease() {
     let (mut host, _) = leading(0);
@@ -52,7 +52,7 @@ fn a_standby_that_can_not_read_says_why_and_says_the_same_once() {
     assert_eq!(notes(&mut host, "no"), [unavailable("no")]);
     assert_eq!(notes(&mut host, "no"), []);
     assert_eq!(notes(&mut host, "never"), [unavailable("never")]);
-    // A leader says it when it gives up.
+    // A leader logs it when it gives up.
     let (mut host, _) = leading(0);
     assert_eq!(notes(&mut host, "no"), []);
     host.pass(LEASE / 2);
@@ -87,7 +87,7 @@ fn an_answer_to_an_earlier_question_is_none() {
     assert_eq!(host.actions(), [], "the outcome is on its way still");
 }
 
-/// The fence has come before the acknowledgement, and in the topic the run is still one that was begun.
+/// The fence came before the acknowledgement, and in the topic the run is still recorded as begun.
 #[test]
 fn the_known_outcome_of_an_own_run_precedes_its_recorded_beginning() {
     let (mut host, begun) = running(0, Facts::default());
@@ -109,13 +109,13 @@ fn a_later_run_goes_before_one_that_has_failed() {
     host.claims();
     host.reads_what_it_sent();
     let id = asked(&mut host).read.unwrap();
-    // Whoever ran it has died, and has counted a failure of which this one has not read.
+    // The runner has died, and had counted a failure of which this one has not read.
     read(&mut host, id, attempted(fact(Outcome::Running, 4, None, 3)));
     let (_, begun) = asked(&mut host).appended.unwrap();
     assert_eq!(begun.attempt, 3);
 }
 
-/// The terms of a journal that was made anew begin again.
+/// In a journal that was created again the terms begin at 0.
 #[test]
 fn of_two_failures_under_the_same_term_the_one_that_was_read_later_counts() {
     let mut host = listening(1);
@@ -147,7 +147,7 @@ fn a_refused_node_neither_asks_for_facts_nor_takes_them() {
     assert_eq!(host.actions(), []);
 }
 
-/// The topic of facts is made anew, and the journal told of a run: whichever of both is known first.
+/// The topic of facts was created again, and the journal reports a run: in either order of learning of the two.
 #[test]
 fn lost_facts_are_reported() {
     let release = |once: Option<&str>| Body::Release {

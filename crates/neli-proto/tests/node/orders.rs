@@ -1,4 +1,4 @@
-//! The orders that wait for a guard whose socket is full.
+//! Orders that wait because the guard's socket is full.
 
 use neli_proto::guard::{Order, Orders, Target};
 use neli_proto::time::Time;

@@ -1,4 +1,4 @@
-//! `--overlap`: what a node does with its job when another is to lead.
+//! `--overlap`: a node's job when another candidate is to lead.
 
 use std::time::Duration;
 

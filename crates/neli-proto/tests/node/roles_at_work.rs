@@ -1,4 +1,4 @@
-//! A process with many roles that may claim: what it hands over, when it is called again and says hello, and when the roles that it leads beat.
+//! A process with many roles that may claim: what it hands over, when it is called and says hello, and when its roles beat.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use super::host::HEARTBEAT_INTERVAL;
 use super::many_roles::{LONG, hello, introduced, let_time_pass, wanted};
 use super::*;
 
-/// It stands in one election at most, which may be none of these: what it was handed would be led by nobody.
+/// A candidate without roles stands in one election, which may be none of these: a role that was handed to it would have no leader.
 #[test]
 fn nothing_is_handed_to_a_candidate_without_many_roles() {
     let of_many = hello("other", "4", Some(4));
@@ -35,7 +35,7 @@ fn nothing_is_handed_to_a_candidate_without_many_roles() {
     }
 }
 
-/// Something that may happen to it, at random.
+/// A random event for it.
 fn happens(many: &mut ManyRoles, now: Time, random: &mut Random) {
     let mut below = |bound: u64| random.up_to(Duration::from_secs(bound)).as_secs().min(bound - 1);
     let role = usize::try_from(below(4)).unwrap();
@@ -66,7 +66,7 @@ fn happens(many: &mut ManyRoles, now: Time, random: &mut Random) {
     }
 }
 
-/// A time that is not after now would be waited for without an end: the process would spin.
+/// A timeout that is not in the future would make the process spin.
 #[test]
 fn it_wants_to_be_called_later_than_now() {
     for seed in 0..500 {
@@ -74,7 +74,7 @@ fn it_wants_to_be_called_later_than_now() {
         let elector = if seed % 2 == 0 { Elector::Log } else { Elector::Group(Patience::Never) };
         let (mut many, mut now) = introduced(elector);
         for step in 0..300 {
-            // At the very moment, often.
+            // Often exactly at the timeout.
             now = match many.poll_timeout() {
                 Some(due) if random.up_to(Duration::from_secs(2)) > Duration::from_secs(1) => due,
                 _ => now + random.up_to(Duration::from_secs(3)),
@@ -91,7 +91,7 @@ fn it_wants_to_be_called_later_than_now() {
     }
 }
 
-/// What is wanted soon after a role was released for this reason.
+/// The actions soon after a role was released for this reason.
 fn wanted_after_release(reason: Why) -> Vec<Action> {
     let (mut many, _) = introduced(Elector::Log);
     let mut host = Host::leading(&[]);
@@ -114,7 +114,7 @@ fn wanted_after_release(reason: Why) -> Vec<Action> {
     wanted(&mut many)
 }
 
-/// Nodes of others take whoever releases for gone.
+/// Other processes' nodes take a member that releases as gone.
 #[test]
 fn a_candidate_that_stays_after_a_release_says_hello_again() {
     let is_hello = |action: &Action| matches!(action, Action::Hello(_));
@@ -122,7 +122,7 @@ fn a_candidate_that_stays_after_a_release_says_hello_again() {
     assert!(!wanted_after_release(Why::Stopped).iter().any(is_hello), "it goes");
 }
 
-/// A leader of one role that has begun at `began`: its host, and when it claimed.
+/// A leader of one role that began at `began`: its host, and when it claimed.
 fn leader(began: Time, is_one_of_many: bool) -> (Host, Time) {
     let node = Node::new(began, Host::settings(began, &[], true), Random::from_seed(1));
     let node = if is_one_of_many { node.one_of_many() } else { node };
@@ -135,7 +135,7 @@ fn leader(began: Time, is_one_of_many: bool) -> (Host, Time) {
     (host, claimed)
 }
 
-/// When it beats, up to `until`. Each beat comes back, and the guard answers.
+/// The times of its beats up to `until`. Each beat is read back, and the guard answers.
 fn beats(host: &mut Host, until: Time) -> Vec<Time> {
     let mut beats = Vec::new();
     while host.now < until {
@@ -153,7 +153,7 @@ fn beats(host: &mut Host, until: Time) -> Vec<Time> {
     beats
 }
 
-/// A broker looks at all partitions of a reader for each answer, so that beats which come together cost it less.
+/// For each fetch a broker examines all partitions of a reader, so it is cheaper if beats come together.
 #[test]
 fn the_roles_of_a_process_beat_at_the_same_moments_and_never_later_than_one_alone() {
     let begin = Time::ZERO + Duration::from_secs(1_000);

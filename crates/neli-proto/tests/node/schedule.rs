@@ -14,7 +14,7 @@ use crate::host::{Host, LEASE, TERM, exits};
 use crate::once::{Asked, asked, facts, listening_for, read};
 use crate::windows::{attempted, done, span, window};
 
-/// A leader whose clock shows this window, when these facts are read.
+/// A leader that reads these facts while its clock is in this window.
 fn leads(shown: u64, found: Facts) -> (Host, Asked) {
     leads_with(CatchUp::Last, shown, found)
 }
@@ -32,7 +32,7 @@ fn leads_with(catch_up: CatchUp, shown: u64, found: Facts) -> (Host, Asked) {
     (host, asked)
 }
 
-/// An operator has had this window forgotten: a leader runs it again while its clock shows it, and with `--catch-up none`, too.
+/// An operator let this window be forgotten: a leader runs it again while its clock is in it, also with `--catch-up none`.
 #[test]
 fn a_window_that_is_forgotten_is_run_at_the_next_lead() {
     for catch_up in [CatchUp::Last, CatchUp::None] {
@@ -56,7 +56,7 @@ fn shows(host: &mut Host, number: u64) -> Asked {
     asked(host)
 }
 
-/// The job is started for this window, once that it begins is acknowledged.
+/// The job starts for this window once the recording of its begin is acknowledged.
 fn starts(host: &mut Host, asked: Asked, number: u64) {
     let (id, fact) = asked.appended.unwrap();
     assert_eq!((fact.outcome, fact.window), (Outcome::Running, Some(span(number))));
@@ -68,7 +68,7 @@ fn starts(host: &mut Host, asked: Asked, number: u64) {
     host.actions();
 }
 
-/// It ends, and that is acknowledged. Gives what is done then.
+/// The job ends, and the recording of that is acknowledged. Returns the next actions.
 fn ends(host: &mut Host, status: u8) -> Asked {
     host.ends(JobStatus::Exited(status));
     let (id, fact) = asked(host).appended.unwrap();
@@ -83,7 +83,7 @@ fn awaits_window(host: &Host) -> bool {
     host.status().awaits.is_some_and(|awaits| awaits.what == Awaited::Window)
 }
 
-/// It says that it waits for the window of this number.
+/// The note that it waits for the window with this number.
 fn waiting(number: u64) -> Action {
     Action::Note(Note::Once(once::Note::Waiting { until_ms: span(number).from_ms }))
 }
@@ -112,7 +112,7 @@ fn at_a_first_start_the_window_is_recorded_as_over() {
     let (id, fact) = first.appended.unwrap();
     assert_eq!((fact.outcome, fact.window, fact.exit), (Outcome::Skipped, Some(span(5)), None));
     assert!(awaits_window(&host));
-    // What is refused is tried again, and it wakes for that: here between two beats.
+    // A refused fact is sent again; it wakes for that, here between two beats.
     host.pass(Duration::from_millis(300));
     facts(&mut host, FactsEvent::NotAppended { id, error: "no".into() });
     let again_at = host.now + Duration::from_secs(1);
@@ -157,7 +157,7 @@ fn that_a_skip_is_not_recorded_is_said_at_once_and_every_30_s() {
     assert_eq!(notes, 2);
 }
 
-/// A leader has died in the run of window 5, and another leads in window 7.
+/// A leader died during the run of window 5, and another leads in window 7.
 #[test]
 fn an_unfinished_run_is_reported_with_its_runner() {
     let mut found = done(4);
@@ -213,7 +213,7 @@ fn a_new_leader_runs_what_has_no_outcome() {
     }
 }
 
-/// The outcome stands in its release alone.
+/// Only its release contains the outcome.
 #[test]
 fn a_run_that_a_release_names_is_not_repeated() {
     let schedule = Some(CatchUp::Last);

@@ -1,4 +1,4 @@
-//! What a node's status tells while nothing runs: what is waited for, until when, and why nobody leads.
+//! A node's status while no job runs: what it waits for, until when, and why there is no leader.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn beat_of_db2(term: i64, seen: i64) -> Record {
     by("db2", Body::Beat { term, seen, lease_ms: 5_000, state, pid, attempt, since_ms, overlap })
 }
 
-/// A node whose claim took effect in a topic that is not judged yet.
+/// A node whose claim took effect in a topic that was not judged yet.
 fn holding_unjudged() -> Host {
     let mut host = Host::new(&[], true);
     host.identified(TopicIdentity::Unnamed);
@@ -60,7 +60,7 @@ fn the_end_of_wait_is_shown_while_another_leads() {
     assert_eq!(host.status().departs_at, None, "the silence of a leader that was not heard yet is waited for");
     host.reads(beat_of_db2(0, 0));
     assert_eq!(host.status().departs_at, departs_at);
-    // Its own claim is awaited whatever the time.
+    // It waits for its own claim without a time limit.
     host.claims();
     assert_eq!((host.status().position, host.status().departs_at), (Position::Claiming, None));
 }
@@ -81,7 +81,7 @@ fn deleted_older_records_leave_the_leader_unknown() {
     let mut host = Host::listening(&[]);
     let asked = host.now;
     host.elects(candidate::Event::Answered { asked, start: 3, end: 5, trusted: true });
-    // A beat that does not know of what is missing decides nothing.
+    // A beat whose writer did not know of the missing record decides nothing.
     host.elects(candidate::Event::Read { offset: 3, record: Some(beat_of_db2(0, 1)) });
     host.elects(candidate::Event::Read { offset: 4, record: Some(beat_of_db2(0, 1)) });
     let status = host.status();

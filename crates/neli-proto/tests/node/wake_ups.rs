@@ -1,4 +1,4 @@
-//! A node never wants to be woken at once when it has just done what was due: its process would spin.
+//! After a node has done what was due, its next timeout is in the future: otherwise its process would spin.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use neli_proto::topic::TopicIdentity;
 use crate::host::{DURATIONS, Host, LEASE, TERM, by};
 use crate::records::hello;
 
-/// A node, and what may happen to it at random.
+/// A node, and the random events for it.
 struct World {
     node: Node,
     now: Time,
@@ -69,7 +69,7 @@ impl World {
         Offset::try_from(self.log.len()).unwrap()
     }
 
-    /// Lets time pass, often until the very moment that the node wants to be woken at.
+    /// Lets time pass, often exactly to the node's timeout.
     fn pass(&mut self) {
         self.now = match self.node.poll_timeout() {
             Some(due) if self.below(3) == 0 => due.max(self.now),
@@ -77,11 +77,11 @@ impl World {
         };
     }
 
-    /// Does what is due, and looks when the node wants to be woken next.
+    /// Handles the timeout and checks the next one.
     fn wake(&mut self, seed: u64, step: u32, after: &str) {
         self.node.handle_timeout(self.now);
         self.perform();
-        // What was performed may have told it something.
+        // Performing the actions may have caused events.
         let due = self.node.poll_timeout();
         assert!(due.is_none_or(|due| due > self.now), "seed {seed}, step {step}, after {after}: it would spin");
     }
@@ -108,7 +108,7 @@ impl World {
         self.node.handle(self.now, Event::Guard(answer));
     }
 
-    /// The guard answers the first order that it has not answered.
+    /// The guard answers the first unanswered order.
     fn guard_answers(&mut self) {
         if self.orders.is_empty() {
             return;
@@ -176,7 +176,7 @@ impl World {
         self.log.push(record);
     }
 
-    /// Something happens.
+    /// A random event.
     fn happens(&mut self) -> &'static str {
         match self.below(24) {
             0 => {

@@ -1,4 +1,4 @@
-//! `--window`: of the windows of an election the newest is recorded, by clocks that differ.
+//! `--window`: the newest window of an election is recorded, with clocks that differ.
 
 use neli_proto::fact::{Fact, Facts, Outcome};
 use neli_proto::node::{Action, Event, FactsEvent, Note};
@@ -10,7 +10,7 @@ use neli_proto::window::{Span, Window};
 use crate::host::{Host, exits};
 use crate::once::{Asked, asked, facts, listening_for, read};
 
-/// The window of this number: each lasts for a second.
+/// The window with this number; each lasts a second.
 pub(crate) fn span(number: u64) -> Span {
     Span { from_ms: number * 1_000, until_ms: (number + 1) * 1_000 }
 }
@@ -19,7 +19,7 @@ pub(crate) fn window(number: u64) -> Window {
     Window { key: format!("window {number}").into(), span: span(number) }
 }
 
-/// What another has recorded of a window.
+/// Another candidate's fact about a window.
 fn fact(number: u64, outcome: Outcome, term: Offset, attempt: u32) -> Fact {
     let exit = match outcome {
         Outcome::Done | Outcome::Skipped => Some(0),
@@ -49,7 +49,7 @@ pub(crate) fn attempted(number: u64, outcome: Outcome, attempt: u32) -> Facts {
     Facts { attempt: Some(fact(number, outcome, 0, attempt)), ..Facts::default() }
 }
 
-/// What is done by whoever was started in window 5, and leads when its clock shows the window `shown` and these facts are read.
+/// The actions of a candidate that was started in window 5, and leads with these facts while its clock is in window `shown`.
 fn leads(shown: u64, found: Facts) -> (Host, Asked) {
     let Window { key, span } = window(5);
     let policy = Policy { key, window: Some(span), schedule: None, retries: 1, done_status: 7 };
@@ -65,7 +65,7 @@ fn leads(shown: u64, found: Facts) -> (Host, Asked) {
     (host, asked)
 }
 
-/// The status with which it goes without a run.
+/// The status of its exit without a run.
 fn skips_with((mut host, asked): (Host, Asked)) -> Ending {
     assert!(asked.appended.is_none() && asked.releases.is_some(), "{asked:?}");
     host.reads_what_it_sent();
@@ -97,7 +97,7 @@ fn a_window_far_ahead_of_the_clock_is_not_believed() {
     assert_eq!((runs_as(&far), is_warned(&far)), (1, true));
     let far = leads(5, attempted(7, Outcome::Failed, 9));
     assert_eq!((runs_as(&far), is_warned(&far)), (1, true));
-    // Who has stood by for long has a clock that goes on.
+    // A candidate that has stood by for long uses its present clock.
     assert_eq!(skips_with(leads(8, done(8))), Ending::Skipped(7));
     assert!(!is_warned(&leads(8, done(8))));
 }
@@ -107,7 +107,7 @@ fn failures_are_counted_in_their_window() {
     assert_eq!(runs_as(&leads(5, attempted(5, Outcome::Failed, 1))), 2);
     assert_eq!(skips_with(leads(5, attempted(5, Outcome::Failed, 2))), Ending::Skipped(3));
     assert_eq!(runs_as(&leads(5, attempted(4, Outcome::Failed, 2))), 1);
-    // A newer one has its outcome.
+    // The newer window has an outcome.
     assert_eq!(skips_with(leads(5, attempted(6, Outcome::Failed, 2))), Ending::Skipped(3));
     assert_eq!(runs_as(&leads(5, attempted(6, Outcome::Running, 1))), 1);
 }
@@ -128,7 +128,7 @@ fn the_outcome_is_that_of_the_window_and_the_release_names_it() {
     assert_eq!(once.as_deref(), Some("window 5"));
 }
 
-/// An operator has had window 5 forgotten: it runs again, and those before it do not.
+/// An operator let window 5 be forgotten: it runs again, and earlier ones do not.
 #[test]
 fn a_window_that_is_forgotten_runs_again_and_those_before_it_do_not() {
     let forgotten = |number, mut found: Facts| {
@@ -141,7 +141,7 @@ fn a_window_that_is_forgotten_runs_again_and_those_before_it_do_not() {
     assert_eq!(skips_with(leads(6, forgotten(5, done(6)))), Ending::Skipped(7), "a newer one is done");
 }
 
-/// What stands where an election's windows are recorded and is about none.
+/// A record that is stored in place of an election's windows but is not about one.
 #[test]
 fn a_fact_of_no_window_is_no_reason_to_run() {
     let mut found = done(5);

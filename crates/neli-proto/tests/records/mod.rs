@@ -1,8 +1,8 @@
-//! Records that many tests need.
+//! Records that several tests use.
 
 use neli_proto::record::Body;
 
-/// A hello of a candidate of this priority that says nothing else of itself.
+/// A hello of a candidate with this priority and no other properties.
 pub(crate) const fn hello(priority: u16) -> Body {
     Body::Hello {
         host: None,

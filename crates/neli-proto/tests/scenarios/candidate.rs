@@ -1,4 +1,4 @@
-//! The stories of a candidate, which is called `me`.
+//! Scenarios of a candidate, which is called `me`.
 
 mod outcome;
 
@@ -27,10 +27,10 @@ use outcome::{NO_IDS, shown_action};
 pub(crate) struct Scenario {
     candidate: Candidate,
     now: Time,
-    /// What it has sent, by its own count.
+    /// The records that it has sent, by their sequence numbers.
     sent: BTreeMap<u64, Record>,
     lease: Duration,
-    /// The last grant to run a job that it has given.
+    /// The last grant to run a job that it gave.
     grant: Option<Grant>,
 }
 
@@ -67,7 +67,7 @@ impl Scenario {
         let setup = Setup { identity, timings, started: now, wait: words.span_of("wait"), first_span: FIRST_SPAN };
         let candidate = Candidate::new(now, setup, Random::from_seed(1));
         let mut candidate = if words.says("one-of-many") { candidate.one_of_many() } else { candidate };
-        // Most stories are told of a broker without ids for topics: nothing is asked about them.
+        // Most scenarios have a broker without topic ids: then no ids are asked for.
         if !words.says("ids") {
             candidate.handle(now, Event::TopicIdentified { asked: now, identity: TopicIdentity::Unnamed });
         }
@@ -77,7 +77,7 @@ impl Scenario {
         (scenario, actions)
     }
 
-    /// What happens on its machine; none where the words tell of Kafka.
+    /// An event of the machine; `None` if the line is about Kafka.
     fn local_event(&self, words: &Words<'_>) -> Option<LocalEvent> {
         Some(match words.verb() {
             "continued" => LocalEvent::Continued,
@@ -104,7 +104,7 @@ impl Scenario {
         })
     }
 
-    /// That nothing is left of the job that it let run, or of another term's: a supervisor alone can show it, told by its guard.
+    /// The proof that nothing is left of the job in its term or another one: only a supervisor can make it, after its guard's answer.
     fn proof(&self, term: Option<Offset>) -> NothingLeft {
         let grant = self.grant.unwrap_or_else(|| panic!("it has not led"));
         nothing_left(self.now, Grant { term: term.unwrap_or(grant.term), ..grant })
@@ -158,7 +158,7 @@ impl Scenario {
         }
     }
 
-    /// `hello=b`, or `hello=b@id-in-the-group`, and `priority=10`.
+    /// `hello=b`, or `hello=b@member-id-in-the-group`, and `priority=10`.
     fn hello(words: &Words<'_>) -> Option<Hello> {
         let (who, id) = words.value("hello").map(|hello| hello.split_once('@').unwrap_or((hello, "")))?;
         let group_member = Some(id.into()).filter(|_| !id.is_empty());
@@ -167,7 +167,7 @@ impl Scenario {
         Some(Hello { member: member(who), group_member, name: Some(name), priority, overlaps, leaves })
     }
 
-    /// `nonsense`, `sent 3` (what the candidate itself sent), or a record in full.
+    /// `nonsense` (undecodable), `sent 3` (a record of the candidate itself), or a record in full.
     fn record(&self, words: &Words<'_>) -> Option<Record> {
         let by = words.value("by");
         let lease_ms = || {

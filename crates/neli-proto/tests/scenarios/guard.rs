@@ -1,4 +1,4 @@
-//! The stories of a guard.
+//! Scenarios of a guard.
 
 use std::time::Duration;
 

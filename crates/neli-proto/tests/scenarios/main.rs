@@ -1,8 +1,8 @@
-//! Stories of a candidate, of a supervisor, of a guard and of a schedule, as text: what happens, and below it, indented, what they do about it and
-//! when they want to be woken. `UPDATE=1 cargo test --test scenarios` writes what they do; the diff is the review.
+//! Scenarios of a candidate, a supervisor, a guard and a schedule, as text: events, and below each, indented, the resulting actions and
+//! the next timeout. `UPDATE=1 cargo test --test scenarios` writes the actions; the difference is reviewed.
 //!
-//! A story begins with `candidate`, `guard`, `schedule` or `supervisor`. Times count from its first line. `timeout` goes on to the moment that
-//! was wanted last, and wakes there.
+//! A scenario begins with `candidate`, `guard`, `schedule` or `supervisor`. Times count from its first line. `timeout` advances the time
+//! to the last timeout and handles it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,19 +20,19 @@ mod words;
 use neli_proto::time::Time;
 use words::{Words, shown_time, time};
 
-/// Who a story is about.
+/// The object of a scenario.
 trait Subject {
-    /// The story's time.
+    /// The scenario's time.
     fn now(&mut self) -> &mut Time;
-    /// What happens to it.
+    /// Handles an event.
     fn meet(&mut self, words: &Words<'_>);
     fn handle_timeout(&mut self, now: Time);
     fn poll_timeout(&self) -> Option<Time>;
-    /// What it wants done.
+    /// The object's actions.
     fn actions(&mut self) -> Vec<String>;
 }
 
-/// Plays one line; gives what the subject does.
+/// Plays one line; returns the resulting actions.
 fn play(subject: &mut dyn Subject, words: &Words<'_>) -> Vec<String> {
     match words.verb() {
         "time" => {
@@ -57,7 +57,7 @@ fn play(subject: &mut dyn Subject, words: &Words<'_>) -> Vec<String> {
     }
 }
 
-/// What the subject wants done, and when it wants to be woken: never at once, or it would turn for ever.
+/// The actions, and the next timeout, which must be in the future: otherwise the program would spin.
 fn actions_of(subject: &mut dyn Subject) -> Vec<String> {
     let mut actions = subject.actions();
     if let Some(next) = subject.poll_timeout() {
@@ -90,7 +90,7 @@ fn every_scenario_has_its_recorded_outcome() {
     assert!(changed.is_empty(), "{}\nUPDATE=1 cargo test --test scenarios writes what they do", changed.join("\n"));
 }
 
-/// The story with what really happens in it.
+/// The scenario with the actual actions.
 #[expect(clippy::print_stdout, reason = "shown when a line panics: which one it was")]
 fn run(written: &str) -> String {
     let mut subject: Option<Box<dyn Subject>> = None;

@@ -1,4 +1,4 @@
-//! The stories of a schedule. Its windows are numbered, and each lasts for a second.
+//! Scenarios of a schedule. Its windows are numbered, and each lasts a second.
 
 use neli_proto::schedule::{Action, CatchUp, Note, Recorded, Schedule, SkipReason};
 use neli_proto::time::Time;
@@ -7,10 +7,10 @@ use neli_proto::window::{Span, Window};
 use crate::Subject;
 use crate::words::{Words, begin};
 
-/// A schedule, and the story's time, which it does not look at.
+/// A schedule, and the scenario's time, which it does not use.
 pub(crate) struct Scenario {
     schedule: Schedule,
-    /// Nothing runs, under a lead.
+    /// It leads, and no job runs.
     is_idle: bool,
     now: Time,
 }

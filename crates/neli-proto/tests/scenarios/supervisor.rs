@@ -1,4 +1,4 @@
-//! The stories of a supervisor.
+//! Scenarios of a supervisor.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ impl Scenario {
         Self { supervisor: Supervisor::new(policy, kill_margin), now: begin() }
     }
 
-    /// `healthy 1`, `unhealthy 1 status=1`, `unhealthy 1 signal=9`, `unhealthy 1 timed-out`, `abandoned 1`: how a health command ended.
+    /// `healthy 1`, `unhealthy 1 status=1`, `unhealthy 1 signal=9`, `unhealthy 1 timed-out`, `abandoned 1`: the end of a health command.
     fn health_ended(words: &Words<'_>) -> Event {
         let end = match words.verb() {
             "abandoned" => CommandEnd::Abandoned,
@@ -73,7 +73,7 @@ impl Scenario {
         Event::HealthEnded { id: words.number(1), end, last_line: words.value("line").unwrap_or_default().into() }
     }
 
-    /// What the candidate says of the lead; none where the words tell of something else.
+    /// The candidate's event about the lead; `None` if the line is about something else.
     fn lead_event(words: &Words<'_>) -> Option<LeadEvent> {
         let grant = || Grant {
             term: words.needed("term", words.number_of("term")),
@@ -112,7 +112,7 @@ impl Scenario {
         })
     }
 
-    /// What the guard answers; none where the words tell of something else.
+    /// The guard's answer; `None` if the line is about something else.
     fn answer(words: &Words<'_>) -> Option<Answer> {
         Some(match words.verb() {
             "answered" => Answer::Extended { until: words.needed("until", words.time_of("until")) },

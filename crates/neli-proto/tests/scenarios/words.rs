@@ -1,4 +1,4 @@
-//! The words of one line: a verb, what follows it, and `key=value` pairs.
+//! The words of one line: a verb, arguments, and `key=value` pairs.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use neli_proto::record::{MemberId, Offset, Why};
 use neli_proto::time::Time;
 
-/// When every story begins: long after the boot.
+/// The time at which every scenario begins: long after the boot.
 const BEGIN: Time = Time::from_nanos(1_000_000_000_000);
 
 /// One line.
@@ -48,19 +48,19 @@ impl<'a> Words<'a> {
         ends.unwrap_or_else(|| panic!("{}: {word} is no range", self.line))
     }
 
-    /// What must be there.
+    /// Fails if the value is missing.
     pub(crate) fn needed<T>(&self, key: &str, value: Option<T>) -> T {
         value.unwrap_or_else(|| panic!("{}: {key} is missing", self.line))
     }
 
-    /// Whether the word is there, anywhere.
+    /// Whether the line contains this word.
     pub(crate) fn says(&self, wanted: &str) -> bool {
         let at = self.parts.iter().position(|word| *word == wanted);
         self.used.borrow_mut().extend(at);
         at.is_some()
     }
 
-    /// The value of `key`, if it is there.
+    /// The value of `key`, if the line contains it.
     pub(crate) fn value(&self, key: &str) -> Option<&'a str> {
         let of_key = |word: &&'a str| word.strip_prefix(key).and_then(|rest| rest.strip_prefix('='));
         let (at, value) = self.parts.iter().enumerate().find_map(|(at, word)| Some((at, of_key(word)?)))?;
@@ -74,7 +74,7 @@ impl<'a> Words<'a> {
         Some(value.parse().unwrap_or_else(|_| panic!("{}: {value} is no number", self.line)))
     }
 
-    /// The value of `key` as a span of time.
+    /// The value of `key` as a duration.
     pub(crate) fn span_of(&self, key: &str) -> Option<Duration> {
         self.value(key).map(span)
     }
@@ -89,7 +89,7 @@ impl<'a> Words<'a> {
         why(self.needed("why", self.value("why")))
     }
 
-    /// A word that nobody has read is a mistake of the story's.
+    /// Fails if a word of the line was not used, since that is a mistake in the scenario.
     pub(crate) fn check_all_used(&self) {
         let used = self.used.borrow();
         let unread = (0..self.parts.len()).find(|index| !used.contains(index));
@@ -104,7 +104,7 @@ pub(crate) fn span(word: &str) -> Duration {
     humantime::parse_duration(word).unwrap_or_else(|error| panic!("{word}: {error}"))
 }
 
-/// The point `span` after the beginning.
+/// The time `span` after the beginning.
 pub(crate) fn time(word: &str) -> Time {
     BEGIN + span(word)
 }
@@ -114,23 +114,23 @@ pub(crate) const fn begin() -> Time {
     BEGIN
 }
 
-/// A point in time, as the stories tell it.
+/// A time in the notation of the scenarios.
 pub(crate) fn shown_time(time: Time) -> String {
     shown(time.since(BEGIN))
 }
 
-/// A span of time, as the stories tell it: whole milliseconds, and what is beyond them as a fraction.
+/// A duration in the notation of the scenarios: whole milliseconds, and the rest as a fraction.
 pub(crate) fn shown(span: Duration) -> String {
     let millis = span.as_secs_f64() * 1_000.0;
     if span.subsec_nanos().is_multiple_of(1_000_000) { format!("{millis:.0}ms") } else { format!("{millis:.2}ms") }
 }
 
-/// A member, by what the stories call it.
+/// The member with this name in the scenarios.
 pub(crate) fn member(word: &str) -> MemberId {
     MemberId::from(word)
 }
 
-/// A reason, by its word in the journal.
+/// The reason with this name in the journal.
 pub(crate) fn why(word: &str) -> Why {
     Why::parse(word).unwrap_or_else(|| panic!("{word} is no reason"))
 }

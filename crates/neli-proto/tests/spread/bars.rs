@@ -1,4 +1,4 @@
-//! Who is given nothing for a while, since it did not take what it was handed or could not run it; and who is forgotten.
+//! Processes that are given no role for a while, because they did not take one or could not run it; and when they are forgotten.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use neli_proto::time::Time;
 
 use crate::rules::{START, actions, handed_over, held_by, settings};
 
-/// Leads all of so many roles.
+/// Makes it lead all roles.
 fn leads(spread: &mut Spread, now: Time, roles: usize) {
     (0..roles).for_each(|role| spread.observe(now, role, Holding::Leading));
 }
 
-/// The other can't run a role.
+/// The other process can't run a role.
 fn fails(spread: &mut Spread, now: Time) {
     spread.released(now, 0, &"m2".into(), "unhealthy");
 }
 
-/// What is handed over next, to whom, and after how many seconds, where others say hello all along.
+/// The next handover: after how many seconds, which role, and to whom, while other processes keep saying hello.
 fn next_handed_over(spread: &mut Spread, from: Time, others: &[&str]) -> (u64, usize, Option<MemberId>) {
     let (mut now, mut hello_due) = (from, from);
     while now <= from + Duration::from_secs(3_600) {
@@ -48,7 +48,7 @@ fn each_failure_in_a_row_doubles_the_exclusion() {
     let to = || Some(MemberId::from("m2"));
     assert_eq!(next_handed_over(&mut spread, START, &["m2"]), (60, 5, to()));
     let now = START + Duration::from_secs(60);
-    // Nobody takes it.
+    // No process takes it.
     spread.observe(now, 5, Holding::Ending);
     spread.observe(now, 5, Holding::Leading);
     assert_eq!(next_handed_over(&mut spread, now, &["m2"]), (120, 5, to()));
@@ -105,7 +105,7 @@ fn a_returning_candidate_keeps_its_exclusion() {
     assert_eq!(next_handed_over(&mut spread, later, &["m2"]).0, 40, "two minutes after it failed for the second time");
 }
 
-/// It holds nothing, and whoever holds more than the one that holds the fewest waits longer.
+/// It holds nothing, so every process that holds more than the minimum waits longer.
 #[test]
 fn a_candidate_without_recent_hellos_is_not_waited_for() {
     let mut spread = Spread::new(START, settings(6));

@@ -1,4 +1,4 @@
-//! What happens to a world's processes.
+//! Changes of a world's processes.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ impl World {
     /// A process starts, with all journals read.
     pub(crate) fn join(&mut self, max_roles: Option<u32>) -> usize {
         let process = self.processes.len();
-        // The order of the ids tells nothing of the order of the starts.
+        // The order of the ids must not depend on the order of the starts.
         let bits = self.up_to(Duration::from_secs(1)).as_nanos() << 64;
         let member = MemberId::from_random(bits + process as u128 + 1);
         let mut new = Process::new(self.now, member, self.journals.len(), self.by, max_roles);
@@ -34,7 +34,7 @@ impl World {
         process
     }
 
-    /// A process is told to stop.
+    /// A process is stopped.
     pub(crate) fn leave(&mut self, process: usize) {
         let Some(it) = self.processes[process].as_mut() else { return };
         it.is_leaving = true;
@@ -50,7 +50,7 @@ impl World {
         self.go_if_done(process);
     }
 
-    /// A process dies; its guard releases, or its machine dies with it.
+    /// A process dies; its guard releases its roles, or its machine dies with it.
     pub(crate) fn die(&mut self, process: usize, with_machine: bool) {
         let Some(dead) = self.processes[process].take() else { return };
         self.at(self.now + SESSION, Event::SessionOver { process });
@@ -69,7 +69,7 @@ impl World {
         }
     }
 
-    /// Whoever leads a role is dead with its machine, and is silent.
+    /// The leader of a role has died with its machine, so its silence is waited for.
     fn await_silence(&mut self, process: usize, role: usize) {
         let silence = LEASE.mul_f64(1.01) + self.up_to(Duration::from_millis(200)) + self.up_to(self.weather.latency);
         let read = self.journals[role].len();
@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    /// A process stands down in a role, if it leads it; whether it does.
+    /// A process stands down in a role, if it leads it; returns whether it does.
     pub(crate) fn stand_down(&mut self, process: usize, role: usize, why: &'static str) -> bool {
         let Some(it) = &mut self.processes[process] else { return false };
         let state = &mut it.role_states[role];

@@ -1,4 +1,4 @@
-//! The consumer group: which member each role's partition is assigned to, and when each process is told.
+//! The consumer group: the assignment of the roles' partitions to members, and when each process learns of it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use neli_proto::spread::By;
 
 use super::world::{Event, World};
 
-/// After a death the group takes the member for gone.
+/// The time after which the group removes a dead member.
 pub(crate) const SESSION: Duration = Duration::from_secs(6);
 
-/// A rebalance takes so long, at most.
+/// The longest duration of a rebalance.
 const REBALANCE: Duration = Duration::from_millis(110);
 
 /// The coordinator, and the assignor of its members.
 pub(crate) struct Group {
     members: BTreeSet<usize>,
-    /// To whom the partition of each role is assigned.
+    /// The member to which each role's partition is assigned.
     assignment: Vec<Option<usize>>,
 }
 
@@ -36,7 +36,7 @@ impl Group {
         self.members.iter().copied().min_by_key(|member| self.count(*member))
     }
 
-    /// Takes one partition from whoever has two more than another. Gives the role and who had it.
+    /// Takes one partition from a member that has two more than another. Returns the role and its previous member.
     fn revoke_one(&mut self) -> Option<(usize, usize)> {
         let fewest = self.count(self.fewest()?);
         let most = self.members.iter().copied().max_by_key(|member| self.count(*member))?;
@@ -67,8 +67,8 @@ impl World {
         self.at(self.now + late, Event::GroupChanged);
     }
 
-    /// What is free goes to those that have the fewest; then each gives up what it has beyond the others, and is told so before the one
-    /// that is given it.
+    /// Assigns free partitions to the members with the fewest. Then members with too many give some up, and learn that before the new
+    /// members do.
     pub(crate) fn rebalance(&mut self) {
         for role in 0..self.group.assignment.len() {
             if self.group.assignment[role].is_none_or(|owner| !self.group.members.contains(&owner)) {
@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    /// A process learns which partitions are its. A role in which it cools off is in no group.
+    /// A process learns its assignment. A role in which it backs off is not in the group.
     pub(crate) fn assigned(&mut self, process: usize) {
         if !self.group.members.contains(&process) {
             return;
@@ -96,7 +96,7 @@ impl World {
         }
     }
 
-    /// A process learns that it has lost one; what it leads there ends.
+    /// A process learns that a partition was revoked; its lead of that role ends.
     pub(crate) fn revoked(&mut self, process: usize, role: usize) {
         self.stand(process, role, Standing::Elsewhere);
         self.revokes += usize::from(self.stand_down(process, role, "revoked"));
@@ -116,7 +116,7 @@ impl World {
         self.await_claim(process, role);
     }
 
-    /// How many roles are led by others than the group has chosen.
+    /// How many roles are led by other members than those assigned.
     pub(crate) fn misplaced(&self) -> usize {
         let leaders = self.group.assignment.iter().zip(self.leaders());
         let is_misplaced = |(owner, leader): &(&Option<usize>, &Option<MemberId>)| {

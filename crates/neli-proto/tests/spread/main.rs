@@ -1,5 +1,5 @@
-//! The spread in counted time: processes that join, leave, restart and die, that read their journals with delays of their own and lose
-//! hellos. Everybody holds a fair share within a minute of each change, and no more roles move than that takes.
+//! The spread of roles in simulated time: processes join, leave, restart and die, read their journals with individual delays, and lose
+//! hellos. Each process leads a fair share within a minute of every change, and no more roles move than necessary.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,16 +20,16 @@ use world::{FAIR_WEATHER, Weather, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What has died with its machine is known to have once its lease is over.
+/// A machine's death is known once its lease is over.
 const SILENCE: Duration = Duration::from_secs(21);
 
-/// How many of `roles` each is to hold.
+/// Whether these numbers of roles are fair.
 fn is_fair(held: &[usize], roles: usize) -> bool {
     let (least, most) = (roles / held.len(), roles.div_ceil(held.len()));
     held.iter().sum::<usize>() == roles && held.iter().all(|held| (least..=most).contains(held))
 }
 
-/// The fewest roles that must move so that everybody holds a fair share.
+/// The smallest number of moves after which the shares are fair.
 fn least_moves(held: &[usize], roles: usize) -> usize {
     let (each, rest) = (roles / held.len(), roles % held.len());
     let mut held = held.to_vec();
@@ -37,7 +37,7 @@ fn least_moves(held: &[usize], roles: usize) -> usize {
     held.iter().enumerate().map(|(place, held)| held.saturating_sub(each + usize::from(place < rest))).sum()
 }
 
-/// How many have each count: what a failed assertion shows.
+/// How many processes have each number of roles, for failure messages.
 fn histogram(held: &[usize]) -> BTreeMap<usize, usize> {
     held.iter().fold(BTreeMap::new(), |mut counts, held| {
         *counts.entry(*held).or_default() += 1;
@@ -45,7 +45,7 @@ fn histogram(held: &[usize]) -> BTreeMap<usize, usize> {
     })
 }
 
-/// What happens to the processes.
+/// A change of the processes.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Dies {
@@ -58,7 +58,7 @@ enum Change {
     Restarts,
 }
 
-/// Does one change, and looks whether a minute later everything is as it should be.
+/// Makes one change, and checks the state a minute later.
 fn change(world: &mut World, roles: usize, change: Change, victim: usize) {
     let (hand_overs, wins, revokes, misplaced) = (world.hand_overs, world.wins, world.revokes, world.misplaced());
     let before: Vec<_> = world.leaders().to_vec();
@@ -91,7 +91,7 @@ fn change(world: &mut World, roles: usize, change: Change, victim: usize) {
             least = least_moves(&world.held(), roles);
         }
     }
-    // What the group gives to another than its leader may have to move back.
+    // A role that the group assigned to another member than its leader may have to move back.
     if world.by == By::Assignment {
         least = misplaced + if matches!(change, Change::Dies { .. } | Change::Resigns) { orphans } else { 0 };
     }
@@ -100,7 +100,7 @@ fn change(world: &mut World, roles: usize, change: Change, victim: usize) {
     assert!(is_fair(&held, roles), "{change:?}: {:?}", histogram(&held));
     let moved = world.hand_overs - hand_overs;
     assert!(moved <= least, "{change:?}: {moved} roles were handed over, and {least} would do: {:?}", histogram(&held));
-    // Whoever stays keeps what it has, but for what is handed over or taken away by the group; each role is led anew once.
+    // Each process keeps its roles, except for those that are handed over or revoked; each role gets a new leader once.
     let moved = moved + world.revokes - revokes;
     assert!(world.wins - wins <= orphans + moved, "{change:?}: {} claims for {orphans} and {moved}", world.wins - wins);
     let (hand_overs, wins, misplaced) = (world.hand_overs, world.wins, world.misplaced());
@@ -118,7 +118,7 @@ fn there(world: &World) -> Vec<usize> {
     (0..world.processes.len()).filter(|&process| world.processes[process].is_some()).collect()
 }
 
-/// Twelve changes at random among up to five processes.
+/// Twelve random changes among up to five processes.
 fn a_life(seed: u64, by: By, weather: Weather) {
     let mut sizes = World::new(seed, by, 1, weather);
     let roles = 1 + pick(&mut sizes, 20);
@@ -170,7 +170,7 @@ fn late_and_lost_hellos_cost_no_more_than_their_interval() {
     }
 }
 
-/// Changes follow each other faster than the shares do; a minute after the last one they are fair.
+/// Changes follow each other faster than the shares can be balanced; a minute after the last one they are fair.
 fn a_storm(seed: u64, by: By, with_deaths: bool) {
     let mut world = World::new(seed, by, 6, FAIR_WEATHER);
     for _ in 0..4 {
@@ -194,7 +194,7 @@ fn a_storm(seed: u64, by: By, with_deaths: bool) {
             }
         }
     }
-    // Who has died and led nothing is missed only after its hello has held.
+    // The death of a process that led nothing is known only when its last hello has expired.
     world.run_for(MINUTE + if with_deaths { HELLO_HOLDS } else { Duration::ZERO });
     let held = world.held();
     assert!(is_fair(&held, 6), "seed {seed}, {by:?}, {with_deaths}: {held:?}");
@@ -210,7 +210,7 @@ fn after_a_storm_shares_are_fair_within_a_minute() {
     }
 }
 
-/// Nobody waits until the roles are spread again.
+/// The next change does not wait until the roles are spread.
 #[test]
 fn a_rolling_restart_ends_fair() {
     for seed in 0..20 {
@@ -224,7 +224,7 @@ fn a_rolling_restart_ends_fair() {
         }
         world.run_for(MINUTE);
         assert_eq!(world.held(), [5, 5, 5, 5]);
-        // Each leader's roles go to others, and each that comes is given a share of what all hold then.
+        // Each leader's roles go to others, and each new process gets a share of what all hold then.
         assert!(world.hand_overs <= 4 * 5 + 15, "{}", world.hand_overs);
     }
 }
@@ -250,7 +250,7 @@ fn no_candidate_exceeds_its_limit() {
     }
 }
 
-/// What is handed to somebody who does not take it goes to another, and is not handed over again and again.
+/// A role that is handed to a process which does not take it goes to another, and is not handed over repeatedly.
 #[test]
 fn a_candidate_that_takes_nothing_is_soon_excluded() {
     let mut world = World::new(7, By::Count, 12, FAIR_WEATHER);
@@ -269,7 +269,7 @@ fn a_candidate_that_takes_nothing_is_soon_excluded() {
     assert_eq!(world.held(), [4, 4, 4], "it is tried again in the end");
 }
 
-/// The same where the group chooses, which does not see that it takes nothing.
+/// The same with the group elector, whose group does not notice that the process takes nothing.
 #[test]
 fn a_role_that_the_groups_choice_does_not_take_is_offered_less_and_less_often() {
     let mut world = World::new(7, By::Assignment, 12, FAIR_WEATHER);

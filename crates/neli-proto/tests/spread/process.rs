@@ -1,4 +1,4 @@
-//! One process: its spread, and what it has in each role, with as much of a candidate as precedence needs.
+//! One process: its spread, and its state in each role, with the part of a candidate that precedence needs.
 
 use std::time::Duration;
 
@@ -7,31 +7,31 @@ use neli_proto::record::MemberId;
 use neli_proto::spread::{By, Holding, PATIENCE, Settings, Spread};
 use neli_proto::time::Time;
 
-/// What a process has in one role.
+/// The state of a process in one role.
 #[derive(Clone, Debug)]
 pub(crate) struct RoleState {
     /// How many entries of the role's journal it has read.
     pub(crate) read: usize,
-    /// Who leads as far as it has read: none when the role is vacant.
+    /// The leader according to what it has read; `None` if the role is vacant.
     pub(crate) leader: Option<MemberId>,
-    /// Whom the last release named.
+    /// The successor that the last release named.
     pub(crate) successor: Option<MemberId>,
     /// The last release was written for a dead supervisor.
     pub(crate) leader_died: bool,
-    /// Why this process ends its lead, where it does.
+    /// Why this process ends its lead, if it does.
     pub(crate) why: &'static str,
-    /// What the group has told of its partition.
+    /// The group's information about its partition.
     pub(crate) standing: Standing,
-    /// Since when it may claim, but for its claim delay.
+    /// Since when it may claim, apart from its claim delay.
     pub(crate) open_since: Option<Time>,
     pub(crate) own: Own,
-    /// The extra claim delay that it was told last.
+    /// Its present extra claim delay.
     pub(crate) extra: Option<Duration>,
-    /// It has handed the role over, and another is to lead first, until then.
+    /// It has handed the role over, and leaves it to others until then.
     pub(crate) cools_off: Option<Time>,
 }
 
-/// What it does itself.
+/// The process's own part in the role.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Own {
     Nothing,
@@ -46,13 +46,13 @@ pub(crate) struct Process {
     pub(crate) spread: Spread,
     pub(crate) role_states: Vec<RoleState>,
     pub(crate) max_roles: Option<u32>,
-    /// What says who is to hold a role.
+    /// What decides which process should hold a role.
     by: By,
-    /// It says hello and claims nothing.
+    /// It says hello but never claims.
     pub(crate) is_broken: bool,
-    /// When it is to be woken.
+    /// Its timeout.
     pub(crate) alarm: Option<Time>,
-    /// It was told to stop.
+    /// It was stopped.
     pub(crate) is_leaving: bool,
     /// Its last hello was lost.
     pub(crate) lost_last_hello: bool,
@@ -97,12 +97,12 @@ impl Process {
         }
     }
 
-    /// How many roles it holds or claims, by what it has read.
+    /// How many roles it holds or claims, according to what it has read.
     pub(crate) fn count(&self) -> usize {
         self.role_states.iter().filter(|state| state.own != Own::Nothing).count()
     }
 
-    /// Whether it may claim, once its claim delay is over; and the delay: what is fixed of it, and up to how much is random.
+    /// When it may claim apart from its claim delay; the fixed part of that delay, and the range of the random part.
     pub(crate) fn may_claim(&self, role: usize) -> Option<(Time, Duration, Duration)> {
         let state = &self.role_states[role];
         let is_free = state.own == Own::Nothing && state.cools_off.is_none() && !self.is_leaving && !self.is_broken;

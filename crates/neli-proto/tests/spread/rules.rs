@@ -1,4 +1,4 @@
-//! Single rules, without a world: what one process's spread says to what it is told.
+//! Single rules without a world: the reactions of one process's spread.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(crate) fn held_by(id: &str) -> Holding {
     Holding::Held { by: id.into() }
 }
 
-/// The roles that are handed over, and to whom, when nothing happens for so long.
+/// The roles that are handed over, and to which member, if nothing happens for this time.
 pub(crate) fn handed_over(spread: &mut Spread, from: Time, span: Duration) -> Vec<(usize, Option<MemberId>)> {
     let mut handed = Vec::new();
     let mut now = from;
@@ -40,7 +40,7 @@ pub(crate) fn handed_over(spread: &mut Spread, from: Time, span: Duration) -> Ve
     }
 }
 
-/// Leads all of so many roles, beside another that holds none.
+/// A process that leads all roles, while another holds none.
 fn leads_all(settings: Settings) -> Spread {
     let roles = settings.roles;
     let mut spread = Spread::new(START, settings);
@@ -123,7 +123,7 @@ fn nothing_is_handed_to_a_leaving_or_failed_candidate() {
     }
 }
 
-/// Whoever is told one delay and claims at once has no room for what it would have been told next.
+/// Two delays that it is given must not both expire at once: a process that claims after one may have no room for the role of the other.
 #[test]
 fn no_more_roles_are_claimed_than_there_is_room_for() {
     let mut spread = Spread::new(START, Settings { max_roles: Some(1), ..settings(2) });
@@ -140,7 +140,7 @@ fn no_more_roles_are_claimed_than_there_is_room_for() {
     assert_eq!(actions(&mut spread), [Action::Delay { role: 1, extra: None }], "what was to be told is told no more");
 }
 
-/// A revoke is told before the new assignment is: until that is known the others wait for whom the group has chosen.
+/// A process learns of a revocation before the new assignment is known: until then the others wait for the new member.
 #[test]
 fn after_a_revoke_the_groups_new_choice_is_waited_for() {
     for member in ["m1", "m2"] {
@@ -173,7 +173,7 @@ fn a_role_that_was_given_up_is_withheld_from_the_groups_choice() {
     }
 }
 
-/// How long it is kept depends on how its last lead ended, and on whether somebody else holds two roles fewer.
+/// How long it is withheld depends on how the last lead ended, and on whether another process holds two roles fewer.
 #[test]
 fn a_withheld_role_is_handed_over_in_the_end() {
     let kept = [
@@ -198,7 +198,7 @@ fn a_withheld_role_is_handed_over_in_the_end() {
     }
 }
 
-/// The group has assigned a role's partition to another, and this process leads it all the same.
+/// The group has assigned a role's partition to another member, but this process leads the role.
 #[test]
 fn with_the_group_the_assignment_decides() {
     let mut spread = leads_all(Settings { by: By::Assignment, ..settings(4) });
@@ -214,7 +214,7 @@ fn with_the_group_the_assignment_decides() {
     assert_eq!(handed_over(&mut spread, later, Duration::from_secs(60)), [(2, None)], "what nobody took is kept");
 }
 
-/// A hello from before the reading may be of somebody who has gone. Whoever is there says another within the interval, or a little later.
+/// The process of an old hello may have left. One that is present says another hello within the interval, or slightly later.
 #[test]
 fn a_hello_from_before_the_reading_holds_until_the_next_one_is_overdue() {
     let holds = HELLO_INTERVAL + Duration::from_secs(5);
@@ -229,7 +229,7 @@ fn a_hello_from_before_the_reading_holds_until_the_next_one_is_overdue() {
     }
 }
 
-/// Its hello may have been lost on the way to here, or comes later.
+/// Its hello may have been lost, or comes later.
 #[test]
 fn a_named_successor_is_alive_without_a_hello() {
     let mut spread = Spread::new(START, settings(1));
@@ -251,7 +251,8 @@ fn a_role_without_a_leader_for_ten_seconds_counts_in_no_share() {
     assert_eq!(handed_over(&mut spread, later + before, just), [(5, Some("m2".into()))], "two of four each");
 }
 
-/// What was resigned goes back to the group's choice only when nothing has changed for ten seconds: something else may make shares fair.
+/// A resigned role goes back to the group's choice only after ten seconds without a change, because another change may make the shares
+/// fair.
 #[test]
 fn a_hand_over_by_this_process_is_no_change_that_is_waited_for() {
     for (is_another, seconds) in [(false, 30), (true, 35)] {

@@ -1,4 +1,4 @@
-//! Whose turn it is: who claims which vacancy first, and who hands over which role when.
+//! Which process claims which vacancy first, and which one hands over which role when.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::rules::{START, actions, handed_over, held_by, settings};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// What is told of each role's claim delay, in this order.
+/// The claim delays of all roles, in this order.
 fn delays(spread: &mut Spread) -> Vec<(usize, Option<Duration>)> {
     let delay = |action| if let Action::Delay { role, extra } = action { Some((role, extra)) } else { None };
     actions(spread).into_iter().filter_map(delay).collect()
@@ -20,7 +20,7 @@ fn named(successor: &str) -> Holding {
     Holding::Vacant { successor: Some(successor.into()) }
 }
 
-/// Two leaders that hand over at the same time may mean the same candidate.
+/// Two leaders that hand over at the same time may choose the same candidate.
 #[test]
 fn a_candidate_that_is_named_twice_takes_no_more_than_its_share() {
     let mut spread = Spread::new(START, settings(4));
@@ -31,14 +31,14 @@ fn a_candidate_that_is_named_twice_takes_no_more_than_its_share() {
         spread.observe(START, role, held_by(leader));
     }
     drop(actions(&mut spread));
-    // One role each: the second is given to the one that holds none.
+    // One role each: the second is given to the process that holds none.
     spread.observe(START, 1, named("m1"));
     spread.observe(START, 2, named("m1"));
     let events = delays(&mut spread);
     assert!(events.contains(&(1, Some(Duration::ZERO))) && !events.contains(&(2, Some(Duration::ZERO))), "{events:?}");
 }
 
-/// What it is about to claim counts, too.
+/// Roles that it is about to claim count as well.
 #[test]
 fn of_two_vacancies_it_takes_no_more_than_its_share() {
     let mut spread = Spread::new(START, settings(3));
@@ -52,7 +52,7 @@ fn of_two_vacancies_it_takes_no_more_than_its_share() {
     assert_eq!(events, [(0, Some(Duration::ZERO)), (2, Some(patience))], "two of three, and one more than the other");
 }
 
-/// Who holds one role more than others, and no more than anybody may, waits for what others do; who holds more than that does not.
+/// A process with one role more than others, but not above the fair share, waits for the others; one above the fair share does not.
 #[test]
 fn a_holder_of_one_more_waits_before_it_hands_over() {
     for (roles, wait) in [(4, Duration::from_millis(300)), (6, Duration::ZERO)] {
@@ -63,7 +63,7 @@ fn a_holder_of_one_more_waits_before_it_hands_over() {
         let last = roles - 1;
         spread.observe(START, last, held_by("m0"));
         assert_eq!(handed_over(&mut spread, START, MILLISECOND), []);
-        // What nobody leads any more is claimed here.
+        // A role without a leader is claimed here.
         let later = START + Duration::from_secs(1);
         spread.observe(later, last, Holding::Vacant { successor: None });
         spread.observe(later, last, Holding::Leading);
@@ -85,13 +85,14 @@ fn a_role_is_not_handed_back_while_another_can_be() {
         spread.observe(START, 3, held_by(from));
         spread.observe(START, 3, Holding::Vacant { successor: None });
         (0..4).for_each(|role| spread.observe(START, role, Holding::Leading));
-        // The one that was taken last, else.
+        // Otherwise it hands over the role that it took last.
         let first = handed_over(&mut spread, START, Duration::from_secs(2));
         assert_eq!(first, [(handed, Some(MemberId::from("m2")))], "{from}");
     }
 }
 
-/// With the group: what its leader left without a release is kept until the group knows that it is dead, be it fair or not.
+/// With the group: a role that its leader left without a release is withheld until the group knows that the leader is dead, whether that
+/// is fair or not.
 #[test]
 fn a_role_taken_after_a_silence_is_withheld_until_the_death_is_known() {
     for roles in [1, 3] {
@@ -106,7 +107,8 @@ fn a_role_taken_after_a_silence_is_withheld_until_the_death_is_known() {
     }
 }
 
-/// What the group's choice has not taken is kept for twice as long each time in a row, and no longer in a row after twenty minutes.
+/// A role that the group's member did not take is withheld for twice as long at each repetition; the count starts again after twenty
+/// minutes.
 #[test]
 fn a_refusal_of_long_ago_no_longer_counts() {
     let in_a_row = Duration::from_secs(20 * 60);

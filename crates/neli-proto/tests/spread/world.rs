@@ -1,4 +1,4 @@
-//! A world in counted time: the roles' journals, the processes that read them with delays of their own, and what happens to them.
+//! A world in simulated time: the roles' journals, processes that read them with individual delays, and changes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,20 +15,20 @@ use super::process::{Own, Process};
 pub(crate) const LEASE: Duration = Duration::from_secs(20);
 const HELLO_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How the world treats its processes.
+/// The delays and losses of a world.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Weather {
-    /// A record is read so long after it was appended, at most.
+    /// The longest time from the append of a record to its reading.
     pub(crate) latency: Duration,
-    /// A job takes so long to stop, at most.
+    /// The longest time that a job takes to stop.
     pub(crate) stop: Duration,
-    /// So many of a hundred hellos are lost, but never two of a process in a row.
+    /// The percentage of hellos that are lost, but never two of a process in a row.
     pub(crate) hellos_lost: u32,
-    /// A hello is read so late, at most.
+    /// The longest delay of a hello.
     pub(crate) hello_latency: Duration,
 }
 
-/// Quick and without loss.
+/// Short delays without losses.
 pub(crate) const FAIR_WEATHER: Weather = Weather {
     latency: Duration::from_millis(3),
     stop: Duration::from_millis(20),
@@ -36,7 +36,7 @@ pub(crate) const FAIR_WEATHER: Weather = Weather {
     hello_latency: Duration::from_millis(3),
 };
 
-/// An entry of a role's journal, with the law's verdict.
+/// An entry of a role's journal with its verdict.
 #[derive(Clone, Debug)]
 pub(crate) enum Entry {
     Claim { by: MemberId, is_effective: bool },
@@ -45,7 +45,7 @@ pub(crate) enum Entry {
 
 #[derive(Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Event {
-    /// The group has told a process which partitions are its.
+    /// A process learns its assignment.
     Assigned {
         process: usize,
     },
@@ -82,7 +82,7 @@ pub(crate) enum Event {
         process: usize,
         role: usize,
     },
-    /// The group has taken a role's partition from a process.
+    /// A process learns that a role's partition was revoked.
     Revoked {
         process: usize,
         role: usize,
@@ -106,7 +106,7 @@ pub(crate) struct World {
     pub(crate) weather: Weather,
     random: Random,
     pub(crate) journals: Vec<Vec<Entry>>,
-    /// Who really leads each role.
+    /// The actual leader of each role.
     pub(crate) leaders: Vec<Option<MemberId>>,
     pub(crate) group: Group,
     pub(crate) processes: Vec<Option<Process>>,
@@ -114,7 +114,7 @@ pub(crate) struct World {
     count: u64,
     /// How many roles were handed over.
     pub(crate) hand_overs: usize,
-    /// How many that led were told to stop by the group.
+    /// How many leaders were stopped because the group revoked their partition.
     pub(crate) revokes: usize,
     /// How many claims took effect.
     pub(crate) wins: usize,
@@ -156,9 +156,9 @@ impl World {
         self.now = until;
     }
 
-    // ---- what is seen of it -------------------------------------------------------------------------------------------
+    // ---- observation ----------------------------------------------------------------------------------------------------
 
-    /// How many roles each process that is not leaving holds.
+    /// How many roles each process holds, except for those that are leaving.
     pub(crate) fn held(&self) -> Vec<usize> {
         let staying = self.processes.iter().flatten().filter(|process| !process.is_leaving);
         staying
@@ -166,12 +166,12 @@ impl World {
             .collect()
     }
 
-    /// Who leads each role.
+    /// The leader of each role.
     pub(crate) fn leaders(&self) -> &[Option<MemberId>] {
         &self.leaders
     }
 
-    // ---- how it goes on -----------------------------------------------------------------------------------------------
+    // ---- events ---------------------------------------------------------------------------------------------------------
 
     pub(crate) fn at(&mut self, at: Time, event: Event) {
         self.count += 1;
@@ -186,7 +186,7 @@ impl World {
                 let now = self.now;
                 let Some(it) = &mut self.processes[process] else { return };
                 if it.role_states[role].cools_off.take_if(|until| now >= *until).is_some() {
-                    // It is told what the group has said of it meanwhile.
+                    // It learns the assignment that it missed.
                     self.assigned(process);
                     self.await_claim(process, role);
                 }
@@ -279,7 +279,7 @@ impl World {
         it.role_states[role].own = Own::Claiming;
         assert!(it.max_roles.is_none_or(|most| it.count() <= most as usize), "it claims more than it may hold");
         let (by, read) = (it.member.clone(), it.role_states[role].read);
-        // L1: it has judged everything before it. (A claim is appended as soon as it is sent.)
+        // L1: it has judged everything before the claim. (A claim is appended as soon as it is sent.)
         let is_effective = read == self.journals[role].len();
         if is_effective {
             self.leaders[role] = Some(by.clone());

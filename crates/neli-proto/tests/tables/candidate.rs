@@ -1,4 +1,4 @@
-//! What a candidate does in each state.
+//! The candidate's table: its actions in each state.
 
 use std::time::Duration;
 
@@ -20,21 +20,21 @@ use crate::{Happening, State, Subject, drawn};
 
 const LEASE: Duration = Duration::from_secs(10);
 
-/// A candidate of the group elector, alone with its log.
+/// A candidate with the group elector, and its log.
 struct Fixture {
     candidate: Candidate,
     now: Time,
-    /// Where the log ends.
+    /// The end of the log.
     end: Offset,
-    /// Its last own claim, beat and release, by their sequence numbers.
+    /// The sequence numbers of its last claim, beat and release.
     claim: u64,
     beat: u64,
     release: u64,
-    /// What it let the job run by.
+    /// The grant that it gave for the job.
     grant: Grant,
 }
 
-/// The states, each with the way to it.
+/// The states, each with a function that reaches it.
 const STATES: [State<Fixture>; 8] = [
     ("listening", Fixture::new),
     ("standing by", Fixture::standing_by),
@@ -128,7 +128,7 @@ impl Subject for Fixture {
 }
 
 impl Fixture {
-    /// It has asked where the log ends.
+    /// A candidate that has asked where the log ends.
     fn new() -> Self {
         let now = Time::from_nanos(1_000_000_000_000);
         let durations = Durations {
@@ -153,7 +153,7 @@ impl Fixture {
         Self { candidate, now, end: 0, claim: 0, beat: 0, release: 0, grant }
     }
 
-    /// It has read an empty log; the group has assigned the partition to it.
+    /// A candidate that has read an empty log; the group has assigned the partition to it.
     fn listened(is_judged: bool) -> Self {
         let mut fixture = Self::new();
         if is_judged {
@@ -166,7 +166,7 @@ impl Fixture {
         fixture
     }
 
-    /// Another leads.
+    /// Another candidate leads.
     fn standing_by() -> Self {
         let mut fixture = Self::listened(true);
         fixture.wait_for("claiming");
@@ -188,7 +188,7 @@ impl Fixture {
         fixture
     }
 
-    /// A beat is on its way.
+    /// A leader with a beat under way.
     fn leading() -> Self {
         let mut fixture = Self::claiming();
         fixture.read_own_claim(-1);
@@ -217,7 +217,7 @@ impl Fixture {
         fixture
     }
 
-    // ---- what happens -------------------------------------------------------------------------------------------------
+    // ---- events -------------------------------------------------------------------------------------------------------
 
     fn handle(&mut self, event: Event) {
         self.candidate.handle(self.now, event);

@@ -1,5 +1,5 @@
-//! The tables of docs/architecture.md: what the candidate and the supervisor do in each state at each event. They are drawn from what
-//! the objects do; `UPDATE=1 cargo test --test tables` writes them, and the difference is the review.
+//! The tables of docs/architecture.md: the actions of candidate and supervisor in each state at each event. They are made by the objects
+//! themselves; `UPDATE=1 cargo test --test tables` writes them, and the difference is reviewed.
 
 mod candidate;
 #[path = "../proof/mod.rs"]
@@ -26,7 +26,7 @@ fn the_tables_show_what_the_objects_do() {
     fs::write(&path, drawn).unwrap();
 }
 
-/// The page with this table between the marks of its name.
+/// The page with this table between the markers with its name.
 fn with_table(page: &str, name: &str, table: &str) -> String {
     let [begin, end] = ["begin", "end"].map(|mark| format!("<!-- table of the {name}: {mark} -->\n"));
     let parts = page.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once(&end)?.1)));
@@ -34,20 +34,20 @@ fn with_table(page: &str, name: &str, table: &str) -> String {
     format!("{before}{begin}{table}{end}{after}")
 }
 
-/// A state, and something that is in it.
+/// A state's name, and a function that makes an object in that state.
 type State<S> = (&'static str, fn() -> S);
-/// An event, and how it happens.
+/// An event's name, and a function that applies it.
 type Happening<S> = (&'static str, fn(&mut S));
 
-/// What a table is about.
+/// The object of a table.
 trait Subject {
-    /// What its state is called.
+    /// The name of its state.
     fn state(&self) -> &'static str;
-    /// What it wants done. What is only reported is left out.
+    /// Its actions, without those that only report.
     fn actions(&mut self) -> Vec<String>;
 }
 
-/// A table of Markdown: a line for each event, a column for each state.
+/// The table in Markdown: a row for each event, a column for each state.
 fn drawn<S: Subject>(states: &[State<S>], events: &[Happening<S>]) -> String {
     let line = |first: &str, cells: &[String]| format!("| {first} | {} |\n", cells.join(" | "));
     let mut table = line("Event", &states.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>());
@@ -59,7 +59,7 @@ fn drawn<S: Subject>(states: &[State<S>], events: &[Happening<S>]) -> String {
     table
 }
 
-/// A cell: the state that follows, where it is another, and what is done.
+/// A cell: the next state, if it differs, and the actions.
 fn cell<S: Subject>(before: &str, mut subject: S, happens: fn(&mut S)) -> String {
     subject.actions();
     assert_eq!(subject.state(), before, "the way to this state leads there");

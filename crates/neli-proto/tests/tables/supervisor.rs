@@ -1,4 +1,4 @@
-//! What a supervisor does in each state of its job.
+//! The supervisor's table: its actions in each state of the job.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ const STOP: i32 = 20;
 const USR1: i32 = 10;
 const STATUS: i32 = 3;
 
-/// A supervisor that runs its job again.
+/// A supervisor that restarts its job.
 struct Fixture {
     supervisor: Supervisor,
     now: Time,
 }
 
-/// The states, each with the way to it.
+/// The states, each with a function that reaches it.
 const STATES: [State<Fixture>; 7] = [
     ("no job", Fixture::new),
     ("held", Fixture::held),

@@ -1,11 +1,12 @@
-//! The same relay as a program that stands for election itself, with the library `neli` (the crate `neli-election`). One on each machine; one of them relays.
+//! The same relay as a program that stands for election itself, with the library `neli` (the crate `neli-election`). It runs on each
+//! machine, and one of them relays.
 //!
-//! It is told by variables: `OUTBOX_DATABASE`, `OUTBOX_BROKERS` and `OUTBOX_TOPIC` as the other, `OUTBOX_GROUP` (the election's name), and
-//! `OUTBOX_LEASE_MS`, if it is set (how long the others wait for a leader that has died). SIGTERM ends it when the rows under way are
-//! marked and the lead is released.
+//! It is configured by environment variables: `OUTBOX_DATABASE`, `OUTBOX_BROKERS` and `OUTBOX_TOPIC` as for the other program,
+//! `OUTBOX_GROUP` (the election's name), and optionally `OUTBOX_LEASE_MS` (how long the others wait for a leader that has died). SIGTERM
+//! ends it once the current rows are marked and the lead is released.
 //!
-//! Nothing kills it when its lease is over, as `neli-run` would: its work ends at the next await. The fence in the table is what
-//! refuses a mark that was under way.
+//! Unlike with `neli-run`, nothing kills it at the end of its lease: its work ends at the next await. The fence in the table refuses a
+//! mark that is made after that.
 
 use std::cell::Cell;
 use std::error::Error;
@@ -31,7 +32,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<usize, Box<dyn Error>> {
-    // Before anything else: a stop that comes early is a stop too.
+    // Before anything else, so that an early signal is handled as well.
     let mut terminate = signal(SignalKind::terminate())?;
     let options = Options::from_environment(variable("OUTBOX_GROUP")?)?;
     let mut builder = Election::builder(&options.group).brokers(&options.brokers);
@@ -54,7 +55,7 @@ async fn run() -> Result<usize, Box<dyn Error>> {
         };
         match relay(&options, lease.token(), stop).await {
             Ok(rows) => relayed.set(relayed.get() + rows),
-            // The lead is given up, so that another machine tries; where there is none, this one leads again after two leases.
+            // The lead is given up, so that another machine tries; if there is none, this one leads again after two leases.
             Err(error) => eprintln!("outbox: {error}"),
         }
     };

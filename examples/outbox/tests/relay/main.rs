@@ -1,4 +1,5 @@
-//! Relays under `neli-run`, and with the library, on a real Kafka and a real PostgreSQL, while their leaders are stopped, killed and cut off.
+//! Relays with `neli-run` and with the library, on a real Kafka and a real PostgreSQL, while their leaders are stopped, killed and cut
+//! off.
 
 mod postgres;
 mod records;
@@ -47,9 +48,9 @@ fn a_library_relay_that_is_stopped_finishes_what_it_has_begun() {
     stop_leaders(Kind::Library);
 }
 
-/// What is under way when a relay is told to stop is finished: not one row is sent twice.
+/// A relay that is stopped finishes its current rows: no row is sent twice.
 fn stop_leaders(kind: Kind) {
-    // Nobody dies: no lease is to end, however busy the machine is.
+    // No leader dies, so no lease should end, however busy the machine is.
     let setup = Setup::new(kind, 2, Duration::from_secs(60));
     let mut relays: Vec<Relay> = (0..2).map(|machine| setup.relay(machine)).collect();
     let stop = AtomicBool::new(false);
@@ -71,7 +72,7 @@ fn stop_leaders(kind: Kind) {
     end(relays);
 }
 
-/// What a leader suffers.
+/// A fault of a leader.
 #[derive(Clone, Copy, Debug)]
 enum Strike {
     /// Its machine is cut off from Kafka for longer than its lease.
@@ -80,9 +81,9 @@ enum Strike {
     Job,
     /// Its machine loses power.
     Machine,
-    /// All of it stands still for longer than its lease, and goes on then.
+    /// All its processes stop for longer than its lease, and then continue.
     Pause,
-    /// It is told to stop.
+    /// It is stopped (SIGTERM).
     Stop,
     /// `neli-run` is killed.
     Supervisor,
@@ -101,14 +102,14 @@ fn rows_survive_library_relays_that_are_killed() {
     strike_leaders(Kind::Library, &[Strike::Cut, Strike::Machine, Strike::Pause, Strike::Stop]);
 }
 
-/// Each of them twice, in any order.
+/// Injects each fault twice, in random order.
 fn strike_leaders(kind: Kind, strikes: &[Strike]) {
     let setup = Setup::new(kind, 3, Duration::from_secs(2));
     let mut relays: Vec<Relay> = (0..3).map(|machine| setup.relay(machine)).collect();
     let mut strikes = strikes.repeat(2);
     let mut random = wait::now();
     for at in (1..strikes.len()).rev() {
-        // A linear congruential generator (Knuth's MMIX): any order of the strikes is to pass.
+        // A linear congruential generator (Knuth's MMIX), so that every order may occur.
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         strikes.swap(at, usize::try_from(random >> 33).expect("31 bits") % (at + 1));
     }
@@ -146,7 +147,7 @@ impl Strike {
                 return wait::until_true("a job that is started again", || relay.running.count("job_started") > runs);
             }
             Self::Machine => {
-                // Stopped first, so that none of them sees another one die.
+                // All are stopped first, so that none of them sees another die.
                 signal_all(Signal::SIGSTOP);
                 signal_all(Signal::SIGKILL);
             }

@@ -1,4 +1,4 @@
-//! A PostgreSQL of a test's own, from Debian's package `postgresql`: its programs, not its service.
+//! A PostgreSQL server for a test, from Debian's package `postgresql`: its programs, not its service.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use tokio_postgres::{Client, NoTls};
 
 const INSTALL: &str = "PostgreSQL is not here: apt-get install postgresql";
 
-/// PostgreSQL's programs do not run as root; Debian's package makes a user for them.
+/// PostgreSQL's programs refuse to run as root; Debian's package creates a user for them.
 const USER: &str = "postgres";
 
-/// What the test sees of the outbox: each mark, in the order of their commits, since each is made while the fence is locked.
+/// A record of each mark, in the order of the commits, since each is made while the fence is locked.
 const MARKS: &str = "
     CREATE TABLE marks (n bigint GENERATED ALWAYS AS IDENTITY, id bigint NOT NULL, term bigint NOT NULL);
     CREATE FUNCTION note_mark() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -32,7 +32,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts one.
+    /// Starts a server.
     pub fn start() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         if Uid::effective().is_root() {
@@ -48,7 +48,7 @@ impl Postgres {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
         let mut server = program("postgres");
         server.arg("-D").arg(&data).args(["-c", &format!("port={port}"), "-c", "listen_addresses=127.0.0.1"]);
-        // Nothing here outlives the machine.
+        // The data need not survive a crash of the machine.
         server.args(["-c", "unix_socket_directories=", "-c", "fsync=off"]).current_dir(directory.path());
         let server = server.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect(INSTALL);
         let postgres = Self { server, _directory: directory, port };
@@ -59,12 +59,12 @@ impl Postgres {
         postgres
     }
 
-    /// How it is reached.
+    /// The connection parameters.
     pub fn database(&self) -> String {
         format!("host=127.0.0.1 port={} user=app dbname=postgres", self.port)
     }
 
-    /// Does something with a connection of its own.
+    /// Runs a function with its own connection.
     pub fn run<T>(&self, what: impl AsyncFnOnce(Client) -> T) -> T {
         let runtime = runtime();
         let database = self.database();
@@ -76,7 +76,7 @@ impl Postgres {
         })
     }
 
-    /// The one number that a query gives.
+    /// The number that a query returns.
     pub fn number(&self, query: &str) -> i64 {
         self.run(async |client| client.query_one(query, &[]).await.expect("an answer").get(0))
     }
@@ -84,19 +84,19 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // At once, and its processes with it; SIGKILL would leave them to find out.
+        // An immediate shutdown, which also ends the server's child processes; after SIGKILL they would end later by themselves.
         let server = Pid::from_raw(self.server.id().cast_signed());
         let _ = kill(server, Signal::SIGQUIT);
         let _ = self.server.wait();
     }
 }
 
-/// A runtime for what a test does itself.
+/// A runtime for the test's own work.
 pub fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-/// One of PostgreSQL's programs, as a user that may run it, and ended with the thread that starts it.
+/// One of PostgreSQL's programs, run as a user that may run it; it ends with the thread that starts it.
 fn program(name: &str) -> Command {
     let mut command = Command::new("setpriv");
     if Uid::effective().is_root() {
@@ -106,7 +106,7 @@ fn program(name: &str) -> Command {
     command
 }
 
-/// Where the newest version's programs are: Debian puts them beside the `PATH`.
+/// The directory of the newest version's programs, which Debian does not put into the `PATH`.
 fn directory() -> PathBuf {
     let versions = Path::new("/usr/lib/postgresql").read_dir().expect(INSTALL).flatten();
     let newest = versions.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).max().expect(INSTALL);

@@ -1,4 +1,4 @@
-//! What has come to the topic.
+//! The records in the topic.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use rdkafka::error::KafkaError;
 use rdkafka::message::{Headers, Message};
 use rdkafka::{Offset, TopicPartitionList};
 
-/// How many partitions the topic has: order holds within a key alone.
+/// The number of partitions of the topic: order holds only within a key.
 pub const PARTITIONS: i32 = 3;
 
-/// All that has come, in the order of each partition: key and id of each row.
+/// All records, in the order of each partition: key and id of each row.
 pub fn read(kafka: &Kafka, topic: &str) -> Vec<(String, i64)> {
     let mut client = kafka.client();
     client.set("group.id", "outbox-test").set("enable.auto.commit", "false").set("enable.partition.eof", "true");
@@ -44,7 +44,8 @@ pub fn read(kafka: &Kafka, topic: &str) -> Vec<(String, i64)> {
     records
 }
 
-/// What a reader sees that skips ids at or below the highest of their key. It misses nothing by that: what it skips, it has seen.
+/// The rows that a reader sees which skips ids at or below the highest of their key. It misses none, since it has seen each row that it
+/// skips.
 pub fn seen_once(records: &[(String, i64)]) -> BTreeSet<i64> {
     let mut highest = HashMap::new();
     let mut seen = BTreeSet::new();

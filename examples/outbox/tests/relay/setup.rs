@@ -16,7 +16,7 @@ use harness::wait;
 use crate::postgres::Postgres;
 use crate::records::{PARTITIONS, read, seen_once};
 
-/// So many keys are written of.
+/// The number of keys of the rows.
 const KEYS: i64 = 5;
 
 /// How a relay stands for election.
@@ -28,7 +28,7 @@ pub enum Kind {
     Library,
 }
 
-/// `neli-run`: that of the variable, or built from the sources beside this example.
+/// The path of `neli-run`: that of the variable, or built from the sources beside this example.
 fn neli_run() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -57,7 +57,7 @@ pub struct Setup {
 /// One machine's relay.
 pub struct Relay {
     kind: Kind,
-    /// Which of the ways to Kafka is its own.
+    /// The index of its path to Kafka.
     pub machine: usize,
     pub running: Running,
 }
@@ -69,7 +69,7 @@ impl Relay {
         lines.iter().rev().find_map(|line| line.strip_prefix("outbox: relaying in term ")?.parse().ok())
     }
 
-    /// Its processes, the one that relays last.
+    /// Its processes; the last one is the relay.
     pub fn processes(&mut self) -> Vec<Process> {
         let Self { kind, running, .. } = self;
         if *kind == Kind::Library {
@@ -82,7 +82,7 @@ impl Relay {
 }
 
 impl Setup {
-    /// One for so many relays.
+    /// A setup for this many relays.
     pub fn new(kind: Kind, relays: usize, lease: Duration) -> Self {
         let kafka = Cluster::start(1, relays);
         let name = format!("outbox-{:x}", wait::now());
@@ -114,7 +114,7 @@ impl Setup {
         Relay { kind: self.kind, machine, running: candidate.start() }
     }
 
-    /// What the network between a relay and Kafka does.
+    /// Sets how the network between a relay and Kafka delivers bytes.
     pub fn set_flow(&self, machine: usize, flow: Flow) {
         self.kafka.wire(machine, 0).set(Weather { there: flow, back: flow, ..Weather::default() });
     }
@@ -141,14 +141,14 @@ impl Setup {
         self.postgres.number("SELECT count(*) FROM outbox WHERE relayed_in IS NOT NULL")
     }
 
-    /// Waits until rows are relayed that were not there before.
+    /// Waits until more rows are relayed.
     pub fn await_progress(&self) {
         let so_far = self.postgres.number("SELECT coalesce(max(id), 0) FROM outbox");
         let query = format!("SELECT count(*) FROM outbox WHERE id > {so_far} AND relayed_in IS NOT NULL");
         wait::until_true("rows that are relayed", || self.postgres.number(&query) >= 20);
     }
 
-    /// Writes rows until it is told to stop; how many there are.
+    /// Writes rows until it is stopped; returns their number.
     pub fn write<'a>(&'a self, scope: &'a thread::Scope<'a, '_>, stop: &'a AtomicBool) -> ScopedJoinHandle<'a, i64> {
         scope.spawn(move || {
             self.postgres.run(async |client| {
@@ -158,7 +158,7 @@ impl Setup {
                     let insert = "INSERT INTO outbox (key, payload) VALUES ($1, $2)";
                     client.execute(insert, &[&key, &payload]).await.expect("a row");
                     count += 1;
-                    // Some hundred a second: the leaders are to have something under way whenever they die.
+                    // Some hundred rows a second, so that a leader is always sending when it dies.
                     wait::pause(Duration::from_millis(2));
                 }
                 count
@@ -166,7 +166,7 @@ impl Setup {
         })
     }
 
-    /// Every row came, in order by key; and whoever led before marked nothing once the next had begun.
+    /// Asserts that every row arrived, in order by key, and that no earlier leader marked a row once the next had begun.
     pub fn assert_all_relayed(&self, written: i64) -> Vec<(String, i64)> {
         wait::until_true("all rows that are relayed", || self.relayed() == written);
         let records = read(&self.kafka.kafka(), &self.name);

@@ -1,4 +1,4 @@
-//! The lines of `watch`, with a clock that the test holds.
+//! The lines of `watch`, with a simulated clock.
 
 use std::time::Duration;
 
@@ -103,7 +103,7 @@ fn earlier_records_are_known_and_not_shown() {
     assert_eq!(account.take_lines(), ["2026-01-31T12:00:00.123Z as of now: web leads, term 0: the job runs, pid 7"]);
 }
 
-/// After so many milliseconds.
+/// After this many milliseconds.
 fn later(ms: u64) -> ReadAt {
     ReadAt { now: NOW + Duration::from_millis(ms), wall_ms: AT.wall_ms + ms }
 }
@@ -127,7 +127,7 @@ fn a_leader_that_is_silent_for_longer_than_its_lease_leads_no_more() {
     assert_eq!(account.poll_timeout(later(7_123)), Some(later(7_123 + 5_060).now));
 }
 
-/// No record tells of a silence: neither a script nor whoever reads later must take the leader for one that leads on.
+/// No record reports a silence: without a line of its own, scripts and readers would believe that the leader still leads.
 #[test]
 fn a_silence_has_a_line_in_json_too_and_where_it_is_long_over() {
     let records = |account: &mut Account| {

@@ -1,4 +1,4 @@
-//! A `neli-run` that was started, and what it has logged.
+//! A running `neli-run`, and the events that it has logged.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
@@ -20,50 +20,50 @@ use crate::wait;
 /// An event of the log.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// When its line came to us, in nanoseconds of `CLOCK_BOOTTIME`: a little after it was written.
+    /// When the test read the line, in nanoseconds of `CLOCK_BOOTTIME`: slightly after it was written.
     pub at: u64,
-    /// The line.
+    /// The line as JSON.
     pub fields: Value,
 }
 
 impl Event {
-    /// What happened.
+    /// The event's name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.fields["event"].as_str().unwrap_or_default()
     }
 
-    /// A field that is a number.
+    /// A numeric field.
     #[must_use]
     pub fn number(&self, field: &str) -> u64 {
         self.fields[field].as_u64().unwrap_or_else(|| panic!("no number `{field}` in {}", self.fields))
     }
 
-    /// A field that is a text; empty where there is none.
+    /// A text field; empty if it is absent.
     #[must_use]
     pub fn text(&self, field: &str) -> &str {
         self.fields[field].as_str().unwrap_or_default()
     }
 }
 
-/// The line that the harness writes behind what a process wrote to stderr, to see that all before it is read.
+/// A line that the harness itself writes to the process's stderr: once it is read, everything written before has been read.
 const MARK: &str = "\u{1}read up to here";
 
-/// A `neli-run` that was started; killed, with all that it started, when dropped.
+/// A running `neli-run`. When dropped it is killed together with all its descendants.
 pub struct Running {
     child: Child,
     process: Process,
     shared: Arc<Shared>,
-    /// The pipe that is its stderr: another descriptor for the end that is read.
+    /// The pipe that is its stderr; needed to open a second write end.
     errors: OwnedFd,
-    /// How many events of a name were returned already.
+    /// For each event name, how many events were returned already.
     returned: HashMap<String, usize>,
     guard: Option<Process>,
-    /// Just before its start, in nanoseconds of `CLOCK_BOOTTIME`.
+    /// The time just before its start, in nanoseconds of `CLOCK_BOOTTIME`.
     pub started_at: u64,
 }
 
-/// What a `neli-run` has said so far.
+/// The output of a `neli-run` so far.
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
@@ -73,9 +73,9 @@ struct Shared {
 #[derive(Default)]
 struct State {
     events: Vec<Event>,
-    /// Lines on stderr that are no events: the job's.
+    /// Lines on stderr that are not log events: the job's output.
     strange: Vec<String>,
-    /// How many [`MARK`]s were read.
+    /// How many [`MARK`] lines were read.
     marks: u32,
     errors_ended: bool,
     output: Option<Vec<u8>>,
@@ -90,7 +90,7 @@ impl Running {
         let process = Process::child(child.id());
         let shared = Arc::new(Shared::default());
         if let (Some(mut stdin), Some(bytes)) = (child.stdin.take(), input) {
-            // A job that does not read what it is given is no failure of the test.
+            // A job that does not read its input does not fail the test.
             thread::spawn(move || drop(stdin.write_all(&bytes)));
         }
         let stderr = child.stderr.take().expect("piped");
@@ -108,13 +108,13 @@ impl Running {
         Self { child, process, shared, errors, returned: HashMap::new(), guard: None, started_at }
     }
 
-    /// The supervisor.
+    /// The supervisor's process.
     #[must_use]
     pub fn process(&self) -> Process {
         self.process
     }
 
-    /// The guard: the supervisor's child of that name.
+    /// The guard's process: the supervisor's child with that name.
     pub fn guard(&mut self) -> Process {
         if let Some(guard) = self.guard.filter(|guard| guard.lives()) {
             return guard;
@@ -126,18 +126,18 @@ impl Running {
         guard
     }
 
-    /// Sends the supervisor a signal.
+    /// Sends a signal to the supervisor.
     pub fn signal(&self, signal: Signal) {
         self.process.signal(signal);
     }
 
-    /// The first event of this name that was not returned yet, waiting for it if need be.
+    /// Waits for the first event of this name that was not returned yet.
     pub fn await_event(&mut self, name: &str) -> Event {
         self.await_event_within(name, wait::PATIENCE)
             .unwrap_or_else(|| panic!("no `{name}`, for {:?} or before its stderr was closed", wait::PATIENCE))
     }
 
-    /// The same; `None` when it does not come within `bound`, or can't come any more.
+    /// Like [`Self::await_event`], but `None` if the event does not come within `bound`, or if the process has ended without it.
     pub fn await_event_within(&mut self, name: &str, bound: Duration) -> Option<Event> {
         let seen = self.returned.entry(name.to_owned()).or_default();
         let nth = *seen;
@@ -148,63 +148,63 @@ impl Running {
         found
     }
 
-    /// Every event of a name so far.
+    /// All events of this name so far.
     #[must_use]
     pub fn events(&self, name: &str) -> Vec<Event> {
         self.shared.state().events.iter().filter(|event| event.name() == name).cloned().collect()
     }
 
-    /// The messages of all warnings so far that hold these words.
+    /// The messages of all warnings so far that contain all these words.
     #[must_use]
     pub fn warnings_with(&self, words: &str) -> Vec<String> {
         let messages = self.events("warning").into_iter().map(|event| event.text("message").to_owned());
         messages.filter(|message| message.contains(words)).collect()
     }
 
-    /// Every event so far.
+    /// All events so far.
     #[must_use]
     pub fn history(&self) -> Vec<Event> {
         self.shared.state().events.clone()
     }
 
-    /// Every event after the first so many.
+    /// All events after the first `count`.
     #[must_use]
     pub fn history_from(&self, first: usize) -> Vec<Event> {
         self.shared.state().events[first..].to_vec()
     }
 
-    /// How many events of a name there were so far.
+    /// The number of events of this name so far.
     #[must_use]
     pub fn count(&self, name: &str) -> usize {
         self.shared.state().events.iter().filter(|event| event.name() == name).count()
     }
 
-    /// Its status as a shell says it, if it has ended.
+    /// Its exit status as a shell reports it, if it has ended.
     pub fn ended(&mut self) -> Option<i32> {
         let status = self.child.try_wait().expect("a child can be waited for")?;
         Some(status.code().unwrap_or_else(|| 128 + status.signal().expect("neither exited nor killed")))
     }
 
-    /// What was on stderr beside the log: the job's lines.
+    /// The lines on stderr that are not log events: the job's output.
     #[must_use]
     pub fn strange_lines(&self) -> Vec<String> {
         self.shared.state().strange.clone()
     }
 
-    /// The job's main process, of the next `job_started`.
+    /// Waits for the next `job_started`, and returns the job's main process.
     pub fn await_job(&mut self) -> Process {
         let pid = self.await_event("job_started").number("pid");
         let pid = i32::try_from(pid).expect("a pid");
         Process::find(pid).unwrap_or_else(|| panic!("the job {pid} is gone"))
     }
 
-    /// Waits until it leads; the term.
+    /// Waits until it leads, and returns the term.
     pub fn await_lead(&mut self) -> u64 {
         self.await_event("leading").number("term")
     }
 
-    /// Waits for the next release, but for that of a claim that came back too late to be used, as on a machine that stands still for
-    /// seconds: of such a term there was no lead.
+    /// Waits for the next release of a term in which it led. A claim that came back too late to be used, as happens on a stalled machine,
+    /// is released as well, and is skipped here.
     pub fn await_release(&mut self) -> Event {
         loop {
             let released = self.await_event("released");
@@ -214,7 +214,7 @@ impl Running {
         }
     }
 
-    /// Waits for its end, and until all is read that it has logged; its status as a shell says it: 128 + n after a signal.
+    /// Waits for its end, and until its whole log is read. Returns the exit status as a shell reports it: 128 + n after signal n.
     pub fn status(&mut self) -> i32 {
         let ended = wait::poll_for(wait::PATIENCE, || self.ended());
         let status = ended.unwrap_or_else(|| panic!("waited {:?} in vain for its end", wait::PATIENCE));
@@ -222,7 +222,7 @@ impl Running {
         status
     }
 
-    /// Waits until all is read that was written to stderr before: others may have it open for longer.
+    /// Waits until everything that was written to stderr so far has been read. Other processes may keep stderr open for longer.
     fn await_read(&self) {
         let marks_before = {
             let state = self.shared.state();
@@ -231,7 +231,7 @@ impl Running {
             }
             state.marks
         };
-        // To open a pipe by its descriptor's entry gives another end of the same pipe.
+        // Opening the pipe's entry under /proc gives another write end of the same pipe.
         let pipe = format!("/proc/self/fd/{}", self.errors.as_raw_fd());
         let mut pipe = File::options().write(true).open(pipe).expect("our own pipe");
         writeln!(pipe, "{MARK}").expect("a pipe that is read");
@@ -240,14 +240,14 @@ impl Running {
         assert!(state.errors_ended || state.marks > marks_before, "waited {:?} in vain for its log", wait::PATIENCE);
     }
 
-    /// Waits until stdout is closed by all who had it; what was written to it.
+    /// Waits until every process has closed stdout, and returns what was written to it.
     #[must_use]
     pub fn output(&self) -> Vec<u8> {
         let state = self.shared.await_until(wait::PATIENCE, |state| state.output.is_some());
         state.output.clone().unwrap_or_else(|| panic!("waited {:?} in vain for the end of stdout", wait::PATIENCE))
     }
 
-    /// Waits until stderr is closed by all who had it.
+    /// Waits until every process has closed stderr.
     pub fn await_silence(&self) {
         let state = self.shared.await_until(wait::PATIENCE, |state| state.errors_ended);
         assert!(state.errors_ended, "waited {:?} in vain for the end of stderr", wait::PATIENCE);
@@ -266,7 +266,7 @@ impl Shared {
             .0
     }
 
-    /// Takes lines until there are no more.
+    /// Reads lines until the end of the stream.
     fn listen(&self, errors: impl BufRead) {
         for line in errors.split(b'\n').map_while(Result::ok) {
             let at = wait::now();
@@ -282,7 +282,7 @@ impl State {
     fn take(&mut self, at: u64, line: String) {
         if let Some(before) = line.strip_suffix(MARK) {
             self.marks += 1;
-            // What has no newline at its end.
+            // A last line without a newline.
             if !before.is_empty() {
                 self.take(at, before.to_owned());
             }
@@ -312,12 +312,12 @@ impl fmt::Debug for Running {
 impl Drop for Running {
     #[expect(clippy::print_stderr, reason = "a failed test shows what its candidates said")]
     fn drop(&mut self) {
-        // Alive, it would start a new guard for one that we kill; stopped, it can't.
+        // A living supervisor would start a new guard for one that is killed here; a stopped one can't.
         self.process.signal(Signal::SIGSTOP);
         let family = self.process.descendants();
         self.process.signal(Signal::SIGKILL);
         self.child.wait().expect("a child can be waited for");
-        // Whatever the program is worth, nothing of it outlives the test.
+        // No descendant may outlive the test, even if the program is broken.
         for process in family {
             process.signal(Signal::SIGKILL);
         }

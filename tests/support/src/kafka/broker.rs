@@ -1,4 +1,4 @@
-//! Brokers of our own.
+//! Brokers that the tests start.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -21,33 +21,33 @@ use crate::process::Process;
 use crate::tls::{Authority, SecureAddresses};
 use crate::{accounts, install, wait};
 
-/// How long a broker may take until it listens: several that start at once share the processors, and a busy machine has few.
+/// How long a broker may take until it listens. Several brokers that start at once share the processors, and a busy machine has few.
 const STARTS_WITHIN: Duration = Duration::from_mins(3);
 
-/// A broker that we started: our own process, that dies with us.
+/// A broker that the tests started: a child process that ends with this one.
 #[derive(Debug)]
 pub struct Broker {
     node: Node,
-    /// Who signed its certificate, where it has one.
+    /// The certificate authority of its certificates, if it has TLS.
     authority: Option<Authority>,
     directory: TempDir,
     running: Option<Running>,
     small_disk: bool,
-    /// Given back when it is dropped.
+    /// Returned when the broker is dropped.
     permit: Option<BrokerPermit>,
 }
 
-/// The shell that minds a broker's Java, and Java.
+/// The shell that supervises a broker's Java, and Java itself.
 #[derive(Debug)]
 struct Running {
     shell: Child,
     java: Process,
 }
 
-/// Starts Java ($@) beside a `read` of the pipe that is our stdin: when that ends, however its other end came to close, Java is
-/// killed, and the directory ($1) with it unless a word says that it will be needed again. As Java's parent the shell
-/// can't kill a stranger of the same pid, and in a process group of its own no Ctrl-C reaches it. What it ignores Java
-/// would, too, were it started later.
+/// Starts Java ($@) and reads the pipe on stdin: when the pipe is closed, for whatever reason, Java is killed, and the directory ($1) is
+/// deleted unless a line asks to keep it. As Java's parent the shell can't kill another process that got the same pid. The shell has a
+/// process group of its own, so that Ctrl-C does not reach it. Java starts first, because it would inherit the signals that the shell
+/// ignores.
 const MINDER: &str = r#"
     directory=$1; shift
     "$@" </dev/null >>"$directory/log" 2>&1 &
@@ -63,7 +63,7 @@ const MINDER: &str = r#"
 "#;
 
 impl Broker {
-    /// A broker for one test alone, that it may stop; no more than two of them at a time.
+    /// A broker for one test alone, which the test may stop. At most two exist at a time.
     #[must_use]
     pub fn own() -> Self {
         let permit = BrokerPermit::take();
@@ -72,13 +72,13 @@ impl Broker {
         broker
     }
 
-    /// One that can be reached by TLS, too; there is to be one of it.
+    /// A broker with TLS listeners as well; only one test has it.
     #[must_use]
     pub fn with_tls() -> Self {
         Self::start(Node::alone().with_tls())
     }
 
-    /// A broker, and a wire to its listener without TLS where one must log in; its address is the wire's.
+    /// A broker, and a wire to its listener with logins and without TLS; the broker advertises the wire's address there.
     #[must_use]
     pub fn behind_a_wire(network: &Network) -> (Self, Wire, String) {
         let node = Node::alone();
@@ -88,7 +88,7 @@ impl Broker {
         (broker, wire, address)
     }
 
-    /// The same of one with TLS, to the listener with TLS.
+    /// The same, for the listener with logins and TLS.
     #[must_use]
     pub fn with_tls_behind_a_wire(network: &Network) -> (Self, Wire, String) {
         let node = Node::alone().with_tls();
@@ -99,19 +99,19 @@ impl Broker {
         (broker, wire, address)
     }
 
-    /// Who signed its certificates.
+    /// The authority that signed its certificates.
     #[must_use]
     pub fn authority(&self) -> &Authority {
         self.authority.as_ref().expect("it was started with TLS")
     }
 
-    /// The listeners with TLS.
+    /// The addresses of the listeners with TLS.
     #[must_use]
     pub fn secure_addresses(&self) -> SecureAddresses {
         self.node.secure_addresses().expect("it was started with TLS")
     }
 
-    /// A broker that takes requests; the error says what to install.
+    /// A broker that accepts requests. A failure says what to install.
     pub(super) fn start(node: Node) -> Self {
         let mut broker = Self::of(node, false);
         broker.begin();
@@ -119,8 +119,7 @@ impl Broker {
         broker
     }
 
-    /// A broker that has yet to begin. Its disk is small where that is wanted and we may mount
-    /// one.
+    /// A broker that has not been started. If `wants_small_disk`, its disk is small, provided that this machine allows mounting one.
     pub(crate) fn of(node: Node, wants_small_disk: bool) -> Self {
         let distribution = install::kafka();
         let directory = install::scratch();
@@ -141,19 +140,19 @@ impl Broker {
         broker
     }
 
-    /// The Kafka that it is.
+    /// Access to the broker.
     #[must_use]
     pub fn kafka(&self) -> Kafka {
         Kafka { address: self.node.address(), accounts_address: Some(self.node.accounts_address()) }
     }
 
-    /// Starts it, again after [`Self::end`], with the same ports and what it had written; returns when it takes requests.
+    /// Starts it, or starts it again after [`Self::end`] with the same ports and data. Returns when it accepts requests.
     pub fn begin(&mut self) {
         self.launch();
         self.await_ready();
     }
 
-    /// Starts it, and waits for nothing.
+    /// Starts it without waiting.
     pub fn launch(&mut self) {
         let distribution = install::kafka();
         let mut minder = Command::new("sh");
@@ -172,7 +171,7 @@ impl Broker {
         self.running = Some(Running { shell, java });
     }
 
-    /// Waits until it takes requests.
+    /// Waits until it accepts requests.
     pub fn await_ready(&self) {
         let java = self.java();
         let address: SocketAddr = self.node.address().parse().expect("an address");
@@ -183,7 +182,7 @@ impl Broker {
             TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()
         });
         assert!(listens.is_some(), "waited {STARTS_WITHIN:?} in vain for a broker that listens");
-        // It listens a little before it knows itself.
+        // The broker listens slightly before it lists itself in its metadata.
         let client: BaseProducer = self.kafka().client().create().expect("a client");
         wait::until("a broker that answers", || {
             let metadata = client.client().fetch_metadata(None, Duration::from_secs(5)).ok()?;
@@ -197,15 +196,15 @@ impl Broker {
         self.small_disk
     }
 
-    /// Leaves no room on its disk.
+    /// Fills its disk.
     pub fn fill_disk(&self) {
         assert!(self.small_disk, "another disk is everybody's");
         let mut filler = fs::File::create(self.filler()).expect("the directory is ours");
-        // Until there is no room: that it fails is what it is for.
+        // The write must fail in the end: then the disk is full.
         while filler.write_all(&[0; 4096]).is_ok() {}
     }
 
-    /// Leaves room again.
+    /// Frees the space on its disk.
     pub fn empty_disk(&self) {
         fs::remove_file(self.filler()).expect("the directory is ours");
     }
@@ -214,46 +213,46 @@ impl Broker {
         self.data().join("filler")
     }
 
-    /// Whether it was started, and has not been ended since.
+    /// Whether it was started and not ended since.
     #[must_use]
     pub fn is_begun(&self) -> bool {
         self.running.is_some()
     }
 
-    /// Whether its process is there.
+    /// Whether its process is alive.
     #[must_use]
     pub fn lives(&self) -> bool {
         self.running.as_ref().is_some_and(|running| running.java.lives())
     }
 
-    /// Asks it to hand over and go (SIGTERM); it is gone when [`Self::lives`] says so, and is then still to be ended.
+    /// Asks it to hand over its partitions and exit (SIGTERM). Call [`Self::end`] once [`Self::lives`] is false.
     pub fn ask_to_shut_down(&self) {
         self.java().signal(Signal::SIGTERM);
     }
 
-    /// Ends it as a power cut does: at once, with what it had written kept.
+    /// Kills it as a power cut would: at once, with its data kept.
     pub fn end(&mut self) {
         self.stop("keep");
     }
 
-    /// Stops its process (SIGSTOP): connections stay, answers don't come.
+    /// Stops its process (SIGSTOP): connections stay open, and nothing is answered.
     pub fn freeze(&self) {
         self.java().signal(Signal::SIGSTOP);
         wait::until_true("a stopped broker", || self.java().is_stopped());
     }
 
-    /// Lets it go on.
+    /// Continues its process (SIGCONT).
     pub fn thaw(&self) {
         self.java().signal(Signal::SIGCONT);
     }
 
-    /// Whatever it is, its data included, lies here.
+    /// Its directory, with its data.
     #[must_use]
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// `HOST:PORT`, where whoever comes may do everything.
+    /// `HOST:PORT` of the listener where every client may do everything.
     #[must_use]
     pub fn address(&self) -> String {
         self.node.address()
@@ -265,7 +264,7 @@ impl Broker {
         self.java()
     }
 
-    /// The bytes of a topic's partition 0, in the segments on its disk.
+    /// The bytes of a topic's partition 0 in the segments on its disk.
     #[must_use]
     pub fn segment_bytes(&self, topic: &str) -> u64 {
         let files = fs::read_dir(self.data().join(format!("{topic}-0"))).expect("a topic has a directory");
@@ -275,7 +274,7 @@ impl Broker {
         segments.map(|file| file.metadata().expect("readable").len()).sum()
     }
 
-    /// The quorum of controllers as it knows it: the epoch, and the node that leads it; none below 1.
+    /// The quorum of controllers as this broker knows it: the epoch and the leader's id; `None` if the epoch is below 1.
     pub(crate) fn quorum(&self) -> Option<(i64, i64)> {
         let text = fs::read_to_string(self.data().join("__cluster_metadata-0/quorum-state")).ok()?;
         let state: serde_json::Value = serde_json::from_str(&text).ok()?;
@@ -288,7 +287,8 @@ impl Broker {
 
     fn stop(&mut self, word: &str) {
         if let Some(Running { mut shell, .. }) = self.running.take() {
-            // Dropped at the end of this statement: the end of file is what ends Java. A shell that is gone takes no word.
+            // The pipe is dropped at the end of this statement, and the end of file ends Java. The write fails if the shell has ended
+            // already.
             let _ = writeln!(shell.stdin.take().expect("piped"), "{word}");
             shell.wait().expect("a child can be waited for");
         }
@@ -317,7 +317,7 @@ impl Drop for Broker {
     fn drop(&mut self) {
         self.stop("");
         if self.small_disk {
-            // One that was ended before keeps it until now; another is rid of it already.
+            // A broker that was ended keeps its disk until now; for others the unmount fails and is not needed.
             let _ = Command::new("umount").arg("-l").arg(self.data()).stderr(Stdio::null()).status();
         }
         self.node.give_back();
@@ -325,18 +325,18 @@ impl Drop for Broker {
     }
 }
 
-/// A disk in memory; whether we may have one.
+/// Mounts a file system in memory; returns whether this machine allows it.
 fn mount_small_disk(at: &Path) -> bool {
     let mut mount = Command::new("mount");
     mount.args(["-t", "tmpfs", "-o", "size=256m", "neli-run-harness"]).arg(at);
     mount.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// The right to a broker of one's own: a machine has memory for so many.
+/// The right to a broker for one test: the machine has memory for a limited number.
 #[derive(Debug)]
 struct BrokerPermit;
 
-/// The permits that are left.
+/// The number of permits left.
 static BROKER_PERMITS: (Mutex<usize>, Condvar) = (Mutex::new(2), Condvar::new());
 
 impl BrokerPermit {

@@ -21,7 +21,7 @@ impl SilentBroker {
         let over = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&over);
         thread::spawn(move || {
-            // Kept open until all is over: a closed connection would be an answer.
+            // Connections are kept open until the end, because closing one would be an answer.
             let mut held = Vec::new();
             while let Ok((connection, _)) = listener.accept() {
                 if seen.load(Ordering::Relaxed) {
@@ -43,7 +43,7 @@ impl SilentBroker {
 impl Drop for SilentBroker {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
-        // Wakes the thread; one that has ended already needs no waking.
+        // Wakes the thread; the connection fails if the thread has ended already.
         let _ = TcpStream::connect(self.address);
     }
 }

@@ -1,23 +1,23 @@
-//! The requests and answers of one connection, of which some are swallowed, and some answers falsified.
+//! The requests and answers of one connection; some requests are swallowed and some answers falsified.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// API key of the question where a log begins or ends.
+/// The API key of `ListOffsets`, which asks where a log begins or ends.
 const LIST_OFFSETS: i16 = 2;
-/// By how much a falsified end is too low.
+/// By how many records a falsified end is too low.
 const TOO_LOW: i64 = 2;
 
-/// One direction of a connection, cut into requests or answers.
+/// One direction of a connection, split into requests or answers.
 pub(super) struct Frames {
-    /// What is there of the one that is not whole yet.
+    /// The received part of an incomplete message.
     begun: Vec<u8>,
-    /// What becomes of each.
+    /// Maps each message to the one that is passed on, or to none.
     pass: Box<dyn FnMut(Vec<u8>) -> Option<Vec<u8>> + Send>,
 }
 
-/// How many answers about where a log ends are still to be falsified, and how many have passed since that was set.
+/// How many answers about the end of a log are still to be falsified, and how many have passed since that number was set.
 #[derive(Debug, Default)]
 pub(super) struct FalseEnds {
     left: AtomicU32,
@@ -34,9 +34,9 @@ impl FalseEnds {
         self.told.load(Ordering::SeqCst)
     }
 
-    /// Takes the answer to a question of this version about one partition. One that says where a log begins, at 0, stays.
+    /// Falsifies an answer of this version about one partition. An answer with the beginning of the log, at 0, is not changed.
     fn pass(&self, mut answer: Vec<u8>, version: i16) -> Vec<u8> {
-        // Behind the offset: the leader's epoch, and in flexible versions no tagged fields of partition, topic and answer.
+        // The offset is followed by the leader epoch and, in flexible versions, by empty tagged fields of partition, topic and answer.
         let behind = match version {
             6.. => 7,
             4.. => 4,
@@ -55,11 +55,11 @@ impl FalseEnds {
     }
 }
 
-/// Both directions of a connection: requests with this API key are swallowed, and answers about ends are falsified.
+/// The two directions of a connection: requests with this API key are swallowed, and answers about ends are falsified.
 pub(super) fn both(swallowed: Option<i16>, ends: Option<Arc<FalseEnds>>) -> (Frames, Frames) {
     let questions: Arc<Mutex<HashMap<[u8; 4], i16>>> = Arc::default();
     let asked = Arc::clone(&questions);
-    // Four bytes of length, two of the API key, two of its version, four of the correlation.
+    // A request begins with four bytes of length, two of the API key, two of its version and four of the correlation id.
     let there = Frames::new(move |request| {
         let number = |at: usize| request.get(at..at + 2).map(|two| i16::from_be_bytes([two[0], two[1]]));
         if number(4).is_some() && number(4) == swallowed {
@@ -87,7 +87,7 @@ impl Frames {
         Self { begun: Vec::new(), pass: Box::new(pass) }
     }
 
-    /// Takes the next piece of the stream; what of it and before it is to go on.
+    /// Takes the next chunk of the stream, and returns the bytes to pass on.
     pub(super) fn let_through(&mut self, piece: &[u8]) -> Vec<u8> {
         self.begun.extend_from_slice(piece);
         let mut through = Vec::new();

@@ -1,4 +1,4 @@
-//! The deaths of a supervisor, and of the whole machine.
+//! Deaths of a supervisor, and of a whole machine.
 
 use neli_proto::guard::Answers;
 use neli_proto::guard::{Grant, Order};
@@ -10,12 +10,12 @@ use crate::guard::Life;
 use crate::kafka::Log;
 
 impl Machine {
-    /// SIGKILL to the supervisor. What it has ordered is still to be read.
+    /// SIGKILL to the supervisor. Its unread orders are still read.
     pub(crate) fn crash(&mut self, now: Time, log: &Log) {
         if is_flawed(WorldFlaw::GuardSeesTooMuch)
             && let Some(Reading::Record(seen, _)) = self.to_read(log)
         {
-            // It had just read that, told its guard, and did not come to judge it.
+            // It had just read that record and informed its guard, but not judged it.
             let term = self.node.term().unwrap_or(-1);
             self.guard.obey(now, Order::Lease(Grant { term, seen, next_seq: 0, until: Time::ZERO }));
         }
@@ -23,7 +23,7 @@ impl Machine {
         self.forget();
     }
 
-    /// The whole machine is dead.
+    /// The whole machine dies.
     pub(crate) fn die(&mut self) {
         self.life = Life::Dead;
         self.guard = self.guard.anew();
@@ -31,7 +31,7 @@ impl Machine {
         self.forget();
     }
 
-    /// A dead process reads and hears nothing: all such are the same.
+    /// Clears the state of a dead process, since all dead processes behave alike.
     pub(crate) fn forget(&mut self) {
         self.forget_late_guard();
         self.reader = Reader::default();

@@ -14,7 +14,7 @@ use crate::setup::Setup;
 use crate::world::Breach;
 
 impl Machine {
-    /// The guard has died and has been waited for; all that it said is heard first.
+    /// The guard has died and has been waited for; its answers are read first.
     pub(crate) fn guard_died(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         while let Some((answer, _)) = self.answers.take_first() {
             self.answered(now, answer);
@@ -28,7 +28,7 @@ impl Machine {
     }
 
     pub(super) fn order(&mut self, now: Time, order: Order, setup: &Setup, actions: &mut Actions) {
-        // A command is no part of the job's tree here, and ends when the world has it end.
+        // A command is not part of the job's tree here, and ends when the model says so.
         if let Order::Command { kind, id, .. } = order {
             return match kind {
                 CommandKind::Health => self.check = Some(id),
@@ -56,7 +56,7 @@ impl Machine {
         self.perform_if_awake(now, setup, actions);
     }
 
-    /// The guard does what is due, or sees that its supervisor or a child of it has ended.
+    /// The guard does what is due, or notices that its supervisor or a child has ended.
     pub(crate) fn guard_acts(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
         let output = if self.life == Life::Dead { self.guard.outlive_supervisor(now) } else { self.guard.act(now) };
         if self.life != Life::Dead && self.guard.due(Duration::ZERO).is_some_and(|due| due <= now) {
@@ -87,12 +87,12 @@ impl Machine {
         }
     }
 
-    /// The supervisor is stopped: what its job may do beside another's ends with the lease alone.
+    /// The supervisor is stopped: then only the lease ends a job that runs beside its successor's.
     pub(crate) fn pause(&mut self) {
         (self.life, self.overlapped_until) = (Life::Asleep, None);
     }
 
-    /// The guard is stopped; so is this.
+    /// The same for the guard.
     pub(crate) fn pause_guard(&mut self) {
         (self.guard.life, self.overlapped_until) = (Life::Asleep, None);
     }

@@ -1,4 +1,4 @@
-//! A guard that is started late: until then its orders are kept, and answered, by what does so in the program.
+//! A guard that is started late: until then the program's own code stores its orders and answers them.
 
 use std::mem;
 
@@ -10,15 +10,15 @@ use crate::guard::Life;
 use crate::setup::Setup;
 use crate::world::Breach;
 
-/// Whether a machine's guard was started.
+/// Whether a machine's guard has been started.
 #[derive(Clone, Debug, Default, Hash)]
 pub(crate) enum GuardStart {
-    /// None is needed.
+    /// No guard is needed.
     #[default]
     Unneeded,
     /// It waits to be started.
     Waits(LateGuard),
-    /// It was started, whatever has become of it since.
+    /// It was started, and may have ended since.
     Begun,
 }
 
@@ -26,17 +26,17 @@ pub(crate) enum GuardStart {
 #[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct LateGuard {
     awaited: AwaitedGuard,
-    /// Until when the job may run, as the supervisor was answered last.
+    /// The deadline in the last answer to the supervisor.
     promised: Option<Time>,
 }
 
 impl GuardStart {
-    /// That of a machine that begins.
+    /// The state of a machine that begins.
     pub(super) const fn of(setup: &Setup) -> Self {
         if setup.guards_start_late { Self::Unneeded } else { Self::Begun }
     }
 
-    /// Until when the job may run whose guard waits.
+    /// The deadline of the job whose guard waits.
     pub(crate) fn deadline(&self) -> Option<Time> {
         match self {
             Self::Waits(guard) => guard.promised,
@@ -50,14 +50,14 @@ impl GuardStart {
 }
 
 impl Machine {
-    /// A guard is to be started, some time.
+    /// A guard is to be started at some time.
     pub(super) fn need_guard(&mut self) {
         if matches!(self.guard_start, GuardStart::Unneeded) {
             self.guard_start = GuardStart::Waits(LateGuard::default());
         }
     }
 
-    /// Keeps an order of a guard that waits; whether it did.
+    /// Stores an order for a guard that waits; returns whether it did.
     pub(super) fn put_off(&mut self, now: Time, order: &Order, actions: &mut Actions) -> bool {
         if let Order::Spawn { .. } = order {
             self.need_guard();
@@ -68,7 +68,7 @@ impl Machine {
         true
     }
 
-    /// The guard is started, unless it is too late for it.
+    /// Starts the guard, unless it is too late.
     pub(crate) fn start_guard(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
         if let GuardStart::Waits(guard) = &self.guard_start {
             let wait = guard.awaited.turn(now);
@@ -90,7 +90,7 @@ impl Machine {
         self.perform(now, setup, actions);
     }
 
-    /// What was in the supervisor's memory alone is gone with it.
+    /// This state is in the supervisor's memory, and is lost with it.
     pub(super) fn forget_late_guard(&mut self) {
         if self.guard_start.waits() {
             self.guard_start = GuardStart::Unneeded;

@@ -1,4 +1,4 @@
-//! What a machine reads of the log.
+//! How a machine reads the log.
 
 use neli_proto::candidate;
 use neli_proto::record::{Body, Offset, Record};
@@ -8,33 +8,33 @@ use super::{Actions, Machine};
 use crate::kafka::{Log, Slot};
 use crate::setup::Setup;
 
-/// Where the reading is.
+/// The reader's position.
 #[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct Reader {
-    /// R1's question is under way since then.
+    /// When R1's question was asked, if it is outstanding.
     pub(crate) asked: Option<Time>,
-    /// The broker has answered it, and the answer is late.
+    /// The broker's answer to it, which is delayed.
     pub(crate) answer: Option<(Offset, Offset)>,
-    /// What is read next.
+    /// The next offset to read.
     pub(crate) next: Option<Offset>,
-    /// What is there is read late.
+    /// Records are delivered late.
     pub(crate) lags: bool,
-    /// The topic was made again: until it has grown as far, there is nothing to be read, and no error.
+    /// The topic was created again: nothing is delivered, and no error, until it is as long as the position.
     pub(crate) waits: bool,
 }
 
-/// What a reader finds.
+/// The result of a read.
 pub(crate) enum Reading<'a> {
-    /// Nothing more up to the end, but markers.
+    /// No more records before the end, only markers.
     End(Offset),
-    /// Its place is no longer in the log.
+    /// The position is no longer in the log.
     OutOfRange,
     /// A record.
     Record(Offset, &'a Slot),
 }
 
 impl Machine {
-    /// What is to be handed over next: a record, or that there is no more.
+    /// The next result: a record, or that there is none.
     pub(crate) fn to_read<'a>(&self, log: &'a Log) -> Option<Reading<'a>> {
         let next = self.reader.next?;
         if self.reader.waits && next > log.end() {
@@ -49,7 +49,7 @@ impl Machine {
         }
     }
 
-    /// Reads what is next.
+    /// Reads the next entry.
     pub(crate) fn read(&mut self, now: Time, log: &Log, setup: &Setup, actions: &mut Actions) {
         let event = match self.to_read(log) {
             None => return,
@@ -84,7 +84,7 @@ impl Machine {
         }
     }
 
-    /// The broker has died: its successor is found under another address, and holds nothing of what was read.
+    /// The broker has died: its successor has another address, and none of the records.
     pub(crate) fn lose_broker(&mut self) {
         self.reader.answer = None;
         self.late_answer = None;

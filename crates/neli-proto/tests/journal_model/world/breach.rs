@@ -1,34 +1,34 @@
-//! What a search looks for.
+//! The breaches that a search looks for.
 
-/// What must never happen.
+/// A state that must never be reached.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Breach {
-    /// A guard that had carried out all orders, and whose answers were heard, was taken for one that hangs.
+    /// A guard that had performed all orders, and whose answers were read, was killed as if it hung.
     AnsweringGuardKilled,
-    /// A key's run was begun although one had succeeded, and nothing excuses it.
+    /// A run of a key began although one had succeeded, without an excuse.
     RanAgain,
-    /// A candidate took a key for done that was forgotten before it began, and that had not succeeded since.
+    /// A candidate took a key as done that was forgotten before the candidate began, and that had not succeeded since.
     KeptForgotten,
     /// A timeout stays due after it was handled.
     BusyLoop,
-    /// A guard was started with a deadline before the one that had been answered in its place.
+    /// A guard was started with an earlier deadline than the one that was answered in its place.
     DeadlineMovedBack,
-    /// R6: a release was handed over while the job was alive.
+    /// R6: a term was released while its job was alive.
     ReleasedAlive,
-    /// R6: a guard released for the dead before it had read all that they had ordered.
+    /// R6: a guard released a term after its supervisor's death before it had read all orders.
     ReleasedUnread,
-    /// A guard was started although its deadline had come.
+    /// A guard was started although its deadline had passed.
     StartedLate,
-    /// A process that was suspended had a job, or a term.
+    /// A suspended process had a job, or a term.
     SuspendedLeader,
-    /// R6: a job was started under a term whose release had been handed over.
+    /// R6: a job was started in a term that had been released.
     RunAfterRelease,
-    /// A job was started under a term that is not above all before.
+    /// A job was started in a term that is not higher than all before.
     TokenFell,
     /// Two jobs are alive.
     TwoJobs,
-    /// R0: a term was led before the topic was judged.
+    /// R0: a job ran in a topic that was not judged.
     Unjudged,
-    /// A guard that was not started was taken for one that hangs.
+    /// A guard that was not started yet was killed as if it hung.
     UnstartedKilled,
 }

@@ -1,4 +1,4 @@
-//! The topic of facts: what is under way to it, what it holds, and whether the key's run has succeeded.
+//! The topic of facts: the facts under way, the recorded ones, and whether the key's run has succeeded.
 
 use std::collections::BTreeSet;
 use std::hash::Hash;
@@ -12,7 +12,7 @@ use super::{Breach, World};
 use crate::setup::{Occasion, Who};
 use crate::step::Step;
 
-/// The topic, and what is under way to it.
+/// The topic and the facts under way.
 #[derive(Clone, Default, Hash)]
 pub(super) struct FactsTopic {
     log: Vec<Fact>,
@@ -20,9 +20,9 @@ pub(super) struct FactsTopic {
     success: Option<Success>,
     /// The terms whose runs have failed.
     failed: BTreeSet<Offset>,
-    /// Where the journal ended when a success was first recorded: whoever claims behind that reads of it.
+    /// The journal's end when a success was first recorded: every claim after it has to know of the success.
     recorded_below: Option<Offset>,
-    /// The last time that an operator had the key forgotten. What that is about is not looked at any more.
+    /// The last forgetting of the key. Runs before it no longer count.
     forgotten: Option<Fact>,
 }
 
@@ -41,9 +41,9 @@ pub(super) struct FactFlight {
 struct Success {
     by: Who,
     term: Offset,
-    /// How often the key had been forgotten when it began.
+    /// How often the key had been forgotten when the run began.
     forgets: u32,
-    /// Its runner was told that it is recorded, within its lease: no other run may follow.
+    /// Its runner got the acknowledgement within its lease: no other run may follow.
     recorded: bool,
     /// Its runner died, or lost its lease, before that: another run may follow.
     excused: bool,
@@ -60,7 +60,7 @@ impl FactsTopic {
         self.forgotten.as_ref().is_none_or(|forgotten| !fact.is_forgotten_by(forgotten))
     }
 
-    /// The record has reached the topic: what it is about may follow once more.
+    /// The record of the forgetting has reached the topic: runs may follow again.
     fn forget(&mut self, forgotten: Fact) {
         let is_about = |success: &Success| success.forgets < forgotten.forgets && success.term <= forgotten.term;
         if self.success.as_ref().is_none_or(is_about) {
@@ -72,7 +72,7 @@ impl FactsTopic {
 }
 
 impl World {
-    /// A machine hands facts to its producer.
+    /// A machine passes facts to its producer.
     pub(super) fn send_facts(&mut self, who: Who, facts: Vec<(u32, Fact)>) {
         for (id, fact) in facts {
             if fact.outcome == Outcome::Done && self.facts.counts(&fact) {
@@ -100,7 +100,7 @@ impl World {
         }
     }
 
-    /// The last fact was sent twice, and comes a second time at any moment from now on.
+    /// The last fact was sent twice, and may arrive a second time at any moment.
     pub(crate) fn send_last_fact_again(&mut self) {
         let again = self.facts.log.last().cloned();
         self.facts.flying.extend(again.map(|fact| FactFlight { from: None, id: 0, fact, delayed: true }));
@@ -111,12 +111,12 @@ impl World {
         self.faults.forgets
     }
 
-    /// How often a job may still end by itself.
+    /// How many jobs may still end by themselves.
     pub(crate) const fn exits_left(&self) -> u8 {
         self.faults.exits
     }
 
-    /// What the topic holds for the key.
+    /// The facts of the key in the topic.
     fn facts_of_key(&self) -> Facts {
         let mut facts = Facts::default();
         let before = self.setup.once.and_then(Occasion::recorded);
@@ -126,7 +126,7 @@ impl World {
         facts
     }
 
-    /// An operator reads what is recorded, and where the journal ends; the record is under way then (`neli-run forget --force`).
+    /// An operator reads the facts and the journal's end; then the record of the forgetting is under way (`neli-run forget --force`).
     pub(super) fn forget(&mut self) {
         let facts = self.facts_of_key();
         let known = || [&facts.done, &facts.attempt, &facts.forgotten].into_iter().flatten();
@@ -144,7 +144,7 @@ impl World {
         self.facts.flying.push(FactFlight { from: None, id: 0, fact, delayed: false });
     }
 
-    /// A machine goes since the key needs no run, and it does need one.
+    /// A machine exits because the key needs no run, although it needs one.
     pub(super) fn skips_wrongly(&self, who: Who, skips: bool) -> Option<Breach> {
         let began_after = self.machine(who)?.forgets_at_begin > 0;
         (skips && began_after && self.facts.success.is_none()).then_some(Breach::KeptForgotten)
@@ -159,7 +159,7 @@ impl World {
         });
     }
 
-    /// What a step that is about to be taken means for a run that has succeeded.
+    /// The effect of the next step on a successful run.
     pub(super) fn look_after_success(&mut self, step: Step) {
         if let Step::Crash(who) | Step::Die(who) | Step::KillGuard(who) = step {
             self.excuse(who);
@@ -168,7 +168,7 @@ impl World {
         }
     }
 
-    /// A machine is about to hear of its facts: whether it is told of its success within its lease.
+    /// A machine is about to read a delivery report: notes whether it learns of its success within its lease.
     fn note_recorded(&mut self, who: Who) {
         let holds = |term| {
             self.machine(who).is_some_and(|machine| {
@@ -182,14 +182,14 @@ impl World {
         }
     }
 
-    /// Something has befallen a machine, or its guard.
+    /// A fault has affected a machine or its guard.
     fn excuse(&mut self, who: Who) {
         if let Some(success) = self.facts.success.as_mut().filter(|success| success.by == who) {
             success.excused |= !success.recorded;
         }
     }
 
-    /// A release that says that the lease was lost.
+    /// Handles a release that reports a lost lease.
     pub(super) fn excuse_the_fenced(&mut self, who: Who, record: &Record) {
         let lost = [Why::Fenced, Why::GuardDied].map(Why::as_str);
         if let Body::Release { why: Some(why), .. } = &record.body
@@ -199,8 +199,8 @@ impl World {
         }
     }
 
-    /// A job of the machine is alive after a run that has succeeded, though nothing went wrong that would excuse it; nothing excuses
-    /// one whose claim came after the record of that success. The same where so many runs have failed that none is to follow.
+    /// A machine's job is alive after a successful run, and no fault excuses that; nothing excuses a job whose claim came after the
+    /// record of the success. The same applies if so many runs have failed that none may follow.
     pub(super) fn runs_again(&self, who: Who) -> Option<Breach> {
         let living = self.machine(who)?.guard.living_term()?;
         if matches!(self.setup.once, Some(Occasion::Schedule(_, CatchUp::None))) {

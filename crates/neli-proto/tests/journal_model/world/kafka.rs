@@ -1,4 +1,4 @@
-//! What happens in Kafka, and between it and the machines.
+//! Effects in Kafka, and between Kafka and the machines.
 
 use std::rc::Rc;
 
@@ -10,25 +10,25 @@ use crate::setup::Who;
 use crate::world::{Known, World};
 
 impl World {
-    /// A record that was on its way is in the log.
+    /// A record under way reaches the log.
     pub(super) fn arrive(&mut self, flight: usize) {
         let flight = self.flying.remove(flight);
         self.append(&flight);
     }
 
-    /// A record that was on its way is lost.
+    /// A record under way is lost.
     pub(super) fn lose(&mut self, flight: usize) {
         let flight = self.flying.remove(flight);
         self.receipt(&flight, false);
     }
 
-    /// Where the log ends is asked, and answered later.
+    /// The log's end is asked for, and answered later.
     pub(super) fn ask_late(&mut self, who: Who) {
         let (now, bounds) = (self.now, self.bounds());
         self.at(who, |machine, _, _| machine.late_answer = Some((now, bounds)));
     }
 
-    /// What is answered of the log's bounds is what they are now.
+    /// The answer contains the log's present bounds.
     pub(super) fn capture(&mut self, who: Who) {
         let bounds = self.bounds();
         self.at(who, |machine, _, _| machine.reader.answer = Some(bounds));
@@ -39,7 +39,7 @@ impl World {
         self.at(who, |machine, now, _| machine.crash(now, &log.part));
     }
 
-    /// The log's head is cut.
+    /// The beginning of the log is deleted.
     pub(super) fn cut(&mut self) {
         let start = self.log.part.start_after_cut(self.now, self.cuts_young());
         self.change_log(|log| log.cut_to(start));
@@ -50,7 +50,7 @@ impl World {
         self.at(who, |machine, now, (setup, actions)| machine.read(now, &log.part, setup, actions));
     }
 
-    /// The topic is made anew.
+    /// The broker is replaced by one with an empty log.
     pub(super) fn remake(&mut self) {
         self.remade = !is_flawed(WorldFlaw::NewLogTrusted);
         self.flying.clear();
@@ -60,7 +60,7 @@ impl World {
         }
     }
 
-    /// An operator asks the leader to stand down.
+    /// An operator asks the leader to resign.
     pub(super) fn ask_to_resign(&mut self, who: Who) {
         let term = self.machine(who).and_then(|machine| machine.node.leads());
         self.request(What::Resign, term);

@@ -1,4 +1,4 @@
-//! `--overlap`: which two jobs may run at once, and for how long.
+//! `--overlap`: which two jobs may run at the same time, and for how long.
 
 use neli_proto::record::{Body, Offset};
 
@@ -12,8 +12,8 @@ impl World {
         claim.and_then(Body::overlap).is_some_and(|overlap| overlap.over == Some(term))
     }
 
-    /// Whether these two may have jobs now: the claim of one overlaps the other's term, whose lease is not over; and where that other
-    /// has read the claim, and neither it nor its guard was stopped since, it is not longer ago than `--overlap` says.
+    /// Whether these two may have jobs now: the claim of one overlaps the other's term, whose lease has not ended. If the other has read
+    /// the claim, and neither it nor its guard was stopped since, `--overlap` limits the time since then as well.
     pub(super) fn may_overlap(&self, one: &Machine, other: &Machine) -> bool {
         let (Some(term), Some(other_term)) = (one.guard.living_term(), other.guard.living_term()) else { return false };
         if term > other_term {
@@ -23,7 +23,7 @@ impl World {
         is_in_time && self.is_overlapped(term, other_term) && self.is_leased(term, other_term)
     }
 
-    /// Whether the lease of `term` may last yet: its last effective record was sent before the claim of `by`.
+    /// Whether the lease of `term` may still run: its last effective record was sent before the claim of `by`.
     fn is_leased(&self, term: Offset, by: Offset) -> bool {
         let lease = self.log.part.at(term).and_then(|(_, claim)| claim.body.lease());
         let claimed = self.log.part.at(by).map(|(appended, _)| appended);

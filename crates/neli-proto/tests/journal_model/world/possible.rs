@@ -1,4 +1,4 @@
-//! What can happen next in a world.
+//! The steps that are possible in a world.
 
 use neli_proto::time::Time;
 
@@ -10,7 +10,7 @@ use crate::step::Step;
 use crate::world::World;
 
 impl World {
-    /// All that can happen next.
+    /// All possible next steps.
     pub(crate) fn enabled(&self, steps: &mut Vec<Step>) {
         steps.clear();
         self.enabled_in_flight(steps);
@@ -71,7 +71,7 @@ impl World {
         }
     }
 
-    /// What can happen to a supervisor that is awake.
+    /// Steps of a supervisor that is awake.
     fn enabled_awake(&self, who: Who, machine: &Machine, steps: &mut Vec<Step>) {
         if machine.due().is_some_and(|due| due <= self.now) {
             steps.push(Step::Fire(who));
@@ -101,7 +101,7 @@ impl World {
         }
     }
 
-    /// What Kafka can have a supervisor learn that is awake.
+    /// Steps by which a supervisor that is awake learns something from Kafka.
     fn enabled_by_kafka(&self, who: Who, machine: &Machine, steps: &mut Vec<Step>) {
         if machine.reader.asked.is_some() {
             let is_late = machine.reader.answer.is_some();
@@ -133,9 +133,9 @@ impl World {
         }
     }
 
-    /// What can be done to a supervisor that is awake.
+    /// Faults that may affect a supervisor that is awake.
     fn enabled_faults_at(&self, who: Who, machine: &Machine, steps: &mut Vec<Step>) {
-        // One that waits to be started has nothing to guard.
+        // A guard that waits for its start has nothing to do.
         let guard_works = machine.guard.life == Life::Awake || machine.guard_start.waits();
         let alone_is_allowed = is_flawed(WorldFlaw::BothAsleep);
         if self.faults.pauses > 0 && (guard_works || alone_is_allowed) {
@@ -165,7 +165,7 @@ impl World {
                 if due || guard.has_news(machine.life == Life::Dead) {
                     steps.push(Step::GuardActs(who));
                 }
-                // What the supervisor does by hand it does when it is awake.
+                // With this flaw the supervisor itself starts the job, which it can only do when it is awake.
                 if !guard.orders.is_empty() && (machine.life == Life::Awake || !is_flawed(WorldFlaw::SupervisorSpawns))
                 {
                     steps.push(Step::GuardReads(who));
@@ -222,12 +222,12 @@ impl World {
         }
     }
 
-    /// Size retention asks for no age.
+    /// Retention by size does not depend on age.
     pub(super) fn cuts_young(&self) -> bool {
         self.setup.size_retention || is_flawed(WorldFlaw::YoungRecordsDeleted)
     }
 
-    /// When something is due next.
+    /// The time of the next due event.
     pub(super) fn next_time(&self) -> Option<Time> {
         let at = |who| {
             let machine: &Machine = self.machine(who)?;

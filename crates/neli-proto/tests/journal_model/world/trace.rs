@@ -1,4 +1,4 @@
-//! A world's steps in words.
+//! Steps as text.
 
 use neli_proto::time::Time;
 
@@ -9,7 +9,7 @@ use crate::step::Step;
 use crate::world::World;
 
 impl World {
-    /// The line about a step that is about to be taken.
+    /// The line about the next step.
     pub(super) fn describe(&self, step: Step) -> String {
         let flight = |index: usize| self.flying[index].record.to_string();
         let end = self.log.part.end();
@@ -88,7 +88,7 @@ impl World {
     }
 }
 
-/// The line, with the points in time that `Debug` shows counted from `begin`.
+/// The line, with the times that `Debug` prints counted from `begin`.
 pub(super) fn with_times_since(begin: Time, line: &str) -> String {
     let mut parts = line.split("Time(");
     let before = parts.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Who may claim, and what a claim and its beats are worth: L1 to L4, R0, R2, R3.
+//! Worlds about claims, and about the effect of claims and beats: L1 to L4, R0, R2, R3.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::{LONG, NONE, SHORT, both_begin, millis};
 use crate::setup::{A, B, C, CandidateSetup, Faults, Setup};
 use crate::step::Step;
 
-/// R2: what is read at a start was received when listening began.
+/// R2: records that are read at the start count as received when the listening began.
 pub(crate) fn a_start_beside_a_leader() -> Setup {
     Setup {
         before: |world| {
@@ -20,7 +20,7 @@ pub(crate) fn a_start_beside_a_leader() -> Setup {
     }
 }
 
-/// L1: of two claims that know nothing of each other the first wins.
+/// L1: of two claims whose writers do not know of each other, the first takes effect.
 pub(crate) fn two_starts_at_once() -> Setup {
     Setup {
         faults: Faults { begins: 2, doubles: 1, delays: 1, ..NONE },
@@ -30,7 +30,7 @@ pub(crate) fn two_starts_at_once() -> Setup {
     }
 }
 
-/// R2: the holder's lease is waited for, not one's own.
+/// R2: a candidate waits for the leader's lease, not for its own.
 pub(crate) fn a_leader_with_a_longer_lease() -> Setup {
     Setup {
         candidates: vec![CandidateSetup::lease(1_200), SHORT],
@@ -41,7 +41,7 @@ pub(crate) fn a_leader_with_a_longer_lease() -> Setup {
     }
 }
 
-/// R3: the lease runs from the sending of the very record that came back.
+/// R3: the lease runs from the sending of the record that was read back.
 pub(crate) fn a_beat_that_is_lost() -> Setup {
     Setup {
         before: |world| {
@@ -56,7 +56,8 @@ pub(crate) fn a_beat_that_is_lost() -> Setup {
     }
 }
 
-/// R0: the claim takes effect before the topic is judged, or never is; nothing runs before both, or for longer than the lease.
+/// R0: the claim takes effect before the topic is judged, or the topic is never judged; no job runs before both, or for longer than the
+/// lease.
 pub(crate) fn a_topic_that_is_judged_late() -> Setup {
     Setup {
         judged_late: true,
@@ -67,7 +68,7 @@ pub(crate) fn a_topic_that_is_judged_late() -> Setup {
     }
 }
 
-/// R3, R5: a claim that comes back a lease after its sending is not taken up.
+/// R3, R5: a claim that is read back a lease after its sending is not used.
 pub(crate) fn a_claim_that_comes_back_late() -> Setup {
     Setup {
         before: |world| world.begin(B),
@@ -79,7 +80,7 @@ pub(crate) fn a_claim_that_comes_back_late() -> Setup {
     }
 }
 
-/// R2: a claim says what its writer has judged; L1: and whatever slipped in voids it.
+/// R2: a claim names the last record that its writer has judged; L1: a record in between voids it.
 pub(crate) fn a_reader_that_lags() -> Setup {
     Setup {
         candidates: vec![SHORT, SHORT.after(50)],
@@ -94,7 +95,7 @@ pub(crate) fn a_reader_that_lags() -> Setup {
     }
 }
 
-/// R0, L4: where a leader's records may be cut, an empty log is no vacancy.
+/// R0, L4: if a leader's records may be deleted, an empty log does not prove a vacancy.
 pub(crate) fn a_head_cut_by_size() -> Setup {
     Setup {
         candidates: vec![LONG, LONG],
@@ -113,7 +114,7 @@ pub(crate) fn a_head_cut_by_size() -> Setup {
     }
 }
 
-/// R2: in an undecided view the longest lease that was heard is waited for, too.
+/// R2: in an undecided view a candidate also waits for the longest lease that was read.
 pub(crate) fn a_late_beat_in_an_undecided_view() -> Setup {
     Setup {
         candidates: vec![LONG, LONG, SHORT],
@@ -125,7 +126,7 @@ pub(crate) fn a_late_beat_in_an_undecided_view() -> Setup {
             world.suffer(Step::Die(C));
             world.begin(A);
             world.pass(21_000);
-            // c's claim came too late; b can't know, and a has not read it when it beats next.
+            // c's claim came too late; b can't know that, and a has not read it when it beats next.
             world.suffer(Step::Cut);
             world.suffer(Step::Lag(A));
             world.suffer(Step::AppendLate(0));
@@ -152,7 +153,7 @@ pub(crate) fn a_start_in_the_middle() -> Setup {
     }
 }
 
-/// L4: a beat says that its term was current when it was written, not when it arrived.
+/// L4: a beat shows that its term was current when it was written, not when it arrived.
 pub(crate) fn a_late_beat_at_the_end() -> Setup {
     Setup {
         candidates: vec![SHORT, SHORT, LONG],
@@ -174,7 +175,7 @@ pub(crate) fn a_late_beat_at_the_end() -> Setup {
     }
 }
 
-/// L4: a claim that reaches back behind the window may be effective all the same.
+/// L4: a claim that refers to a record before the window may still be effective.
 pub(crate) fn a_claim_that_cannot_be_judged() -> Setup {
     Setup {
         candidates: vec![SHORT, SHORT, LONG],
@@ -203,8 +204,8 @@ pub(crate) fn a_claim_that_cannot_be_judged() -> Setup {
     }
 }
 
-/// L4: what is missing and may have been deleted takes the decision with it. b has a question answered early, and reads
-/// late; by then c leads, and its claim is deleted.
+/// L4: a missing record that may have been deleted makes the view undecided. b gets an early answer and reads late; by then c leads, and
+/// its claim is deleted.
 pub(crate) fn a_deleted_claim() -> Setup {
     Setup {
         candidates: vec![SHORT, SHORT.after(50), LONG],
@@ -218,14 +219,14 @@ pub(crate) fn a_deleted_claim() -> Setup {
             world.pass(124_000);
         },
         faults: Faults { compactions: 1, questions: 1, ..NONE },
-        // Of all that is old, c's claim.
+        // Of all old records only c's claim is deleted.
         may: |_, step| !matches!(step, Step::Ask(A | C) | Step::Compact(..=1 | 3..)),
         limit: millis(500),
         ..Setup::named("a deleted claim")
     }
 }
 
-/// L4: behind a missing offset only what was written with knowledge of it decides.
+/// L4: after a missing offset only a record whose writer knew of it decides.
 pub(crate) fn a_deleted_claim_and_a_late_beat() -> Setup {
     Setup {
         candidates: vec![SHORT, SHORT, LONG],

@@ -1,4 +1,4 @@
-//! When a job may run, and when its term is released: R4, R6, R7.
+//! Worlds about when a job may run, and when its term is released: R4, R6, R7.
 
 use neli_proto::hooks::Hook;
 
@@ -6,7 +6,7 @@ use super::{LONG, NONE, SHORT, both_begin, millis, often_looked_after};
 use crate::setup::{A, B, C, Faults, Setup};
 use crate::step::Step;
 
-/// R6: whoever has read that its term is over writes nothing more about it.
+/// R6: a leader that has read the end of its term writes nothing more about it.
 pub(crate) fn a_leader_that_was_superseded() -> Setup {
     Setup {
         slow_pipe: true,
@@ -24,7 +24,7 @@ pub(crate) fn a_leader_that_was_superseded() -> Setup {
     }
 }
 
-/// R6: a daemon that the job left is running work.
+/// R6: a daemon that the job left behind still does work.
 pub(crate) fn a_daemon_that_is_left() -> Setup {
     Setup {
         jobs_have_children: true,
@@ -37,7 +37,7 @@ pub(crate) fn a_daemon_that_is_left() -> Setup {
     }
 }
 
-/// R6: a health command, or a hook, is a part of the tree.
+/// R6: a health command or a hook belongs to the tree.
 pub(crate) fn a_command_beside_the_job() -> Setup {
     Setup {
         jobs_have_commands: true,
@@ -50,7 +50,7 @@ pub(crate) fn a_command_beside_the_job() -> Setup {
     }
 }
 
-/// R6: whoever dies, nothing is released before what the job started is gone.
+/// R6: whichever process dies, nothing is released before all that the job started is gone.
 pub(crate) fn deaths() -> Setup {
     Setup {
         jobs_have_children: true,
@@ -62,7 +62,7 @@ pub(crate) fn deaths() -> Setup {
     }
 }
 
-/// R6: what the dead had ordered is read before anything is released for them: they may have released it themselves.
+/// R6: a dead supervisor's orders are read before the guard releases for it, because the supervisor may have released already.
 pub(crate) fn orders_of_the_dead() -> Setup {
     Setup {
         slow_pipe: true,
@@ -74,7 +74,7 @@ pub(crate) fn orders_of_the_dead() -> Setup {
     }
 }
 
-/// R6: nothing is released before the guard has said that nothing runs.
+/// R6: nothing is released before the guard has reported that nothing runs.
 pub(crate) fn a_stop_behind_the_spawn() -> Setup {
     Setup {
         slow_pipe: true,
@@ -87,7 +87,7 @@ pub(crate) fn a_stop_behind_the_spawn() -> Setup {
     }
 }
 
-/// R6: between two runs nothing is left, and after a stop there is no next one.
+/// R6: between two runs nothing is left, and after a stop there is no next run.
 pub(crate) fn a_stop_between_two_runs() -> Setup {
     Setup {
         candidates: vec![SHORT.restarting(20), SHORT],
@@ -99,7 +99,7 @@ pub(crate) fn a_stop_between_two_runs() -> Setup {
     }
 }
 
-/// R6: the guard's answer to a stop that it reads late is about the run before, and the next one may be alive by then.
+/// R6: the guard's answer to a stop that it reads late is about the previous run, while the next one may be alive.
 pub(crate) fn an_answer_about_the_run_before() -> Setup {
     Setup {
         slow_pipe: true,
@@ -114,7 +114,7 @@ pub(crate) fn an_answer_about_the_run_before() -> Setup {
     }
 }
 
-/// R6: whoever is stopped before its job was started has released, and starts nothing any more.
+/// R6: a candidate that is stopped before its job started has released the term, and starts nothing any more.
 pub(crate) fn a_stop_before_the_first_run() -> Setup {
     Setup {
         candidates: vec![SHORT.settling(20), SHORT.after(50)],
@@ -126,7 +126,7 @@ pub(crate) fn a_stop_before_the_first_run() -> Setup {
     }
 }
 
-/// R4: a guard that is started late starts no job whose deadline has come by then, and else one with the deadline of then.
+/// R4: a guard that starts late starts no job whose deadline has passed by then, and otherwise uses the deadline of that time.
 pub(crate) fn a_guard_that_is_started_late() -> Setup {
     Setup {
         candidates: vec![SHORT.settling(20), SHORT.after(50)],
@@ -139,7 +139,7 @@ pub(crate) fn a_guard_that_is_started_late() -> Setup {
     }
 }
 
-/// R6: a term that ends before its guard is started is released, and nothing of it is started any more.
+/// R6: a term that ends before its guard is started is released, and its job is never started.
 pub(crate) fn an_end_before_the_guard_is_started() -> Setup {
     Setup {
         candidates: vec![SHORT.settling(20), SHORT],
@@ -153,7 +153,7 @@ pub(crate) fn an_end_before_the_guard_is_started() -> Setup {
     }
 }
 
-/// R4: the lead is kept between two runs, and no longer than the lease; the guard starts the next one, or does not.
+/// R4: between two runs the lead is kept, but not longer than the lease; the guard decides whether the next run starts.
 pub(crate) fn a_restart_that_is_held_up() -> Setup {
     Setup {
         before: both_begin,
@@ -165,7 +165,7 @@ pub(crate) fn a_restart_that_is_held_up() -> Setup {
     }
 }
 
-/// R7: whoever is suspended has released before, and leads again under a term of its own.
+/// R7: a suspended candidate has released its term before, and leads again in a new one.
 pub(crate) fn a_suspension() -> Setup {
     Setup {
         jobs_have_children: true,
@@ -177,7 +177,7 @@ pub(crate) fn a_suspension() -> Setup {
     }
 }
 
-/// Assumption 3: guard and supervisor may each sleep, die or hang, and the other makes good for it.
+/// Assumption 3: guard or supervisor may be stopped, die or hang, and the other one takes over its part.
 pub(crate) fn sleepers() -> Setup {
     Setup {
         jobs_have_children: true,
@@ -189,7 +189,7 @@ pub(crate) fn sleepers() -> Setup {
     }
 }
 
-/// R4: who checks the lease and who starts the job is one and the same.
+/// R4: the process that checks the lease must be the one that starts the job.
 pub(crate) fn a_start_that_is_held_up() -> Setup {
     Setup {
         before: |world| world.begin(B),
@@ -201,7 +201,7 @@ pub(crate) fn a_start_that_is_held_up() -> Setup {
     }
 }
 
-/// R6: the candidate's own clock says when its lease is over, and not that its job is.
+/// R6: the candidate's own clock tells that its lease is over, but not that its job is.
 pub(crate) fn a_guard_that_is_late() -> Setup {
     Setup {
         slow_pipe: true,
@@ -217,7 +217,7 @@ pub(crate) fn a_guard_that_is_late() -> Setup {
     }
 }
 
-/// R6: what the guard would release with is what the supervisor knew when the term was current.
+/// R6: the guard's release uses what the supervisor knew when the term was current.
 pub(crate) fn a_release_for_a_superseded_leader() -> Setup {
     Setup {
         candidates: vec![SHORT, SHORT, LONG],
@@ -234,7 +234,7 @@ pub(crate) fn a_release_for_a_superseded_leader() -> Setup {
     }
 }
 
-/// A leader whose health command fails: it stands down, and the other leads, while hooks run.
+/// A leader whose health command fails stands down, and the other candidate leads while hooks run.
 pub(crate) fn an_unhealthy_job() -> Setup {
     Setup {
         health: Some(often_looked_after()),

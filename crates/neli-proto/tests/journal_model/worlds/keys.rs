@@ -1,5 +1,5 @@
-//! `--once`, `--window` and `--schedule`: no two runs of a key, or of a window, succeed, but where a machine dies or loses its lease between the job's end and the acknowledged
-//! fact.
+//! `--once`, `--window` and `--schedule`: no two runs of a key or window succeed, except if a machine dies or loses its lease between the
+//! job's end and the acknowledgement of the fact.
 
 use neli_proto::schedule::CatchUp;
 
@@ -7,7 +7,7 @@ use super::{NONE, SHORT, both_begin, millis};
 use crate::setup::{A, B, C, Faults, Occasion, Setup};
 use crate::step::Step;
 
-/// A runner ends well, and another stands by: whatever is late, it does not run the job again.
+/// A run succeeds while another candidate stands by: however late the records are, the other does not run the job again.
 pub(crate) fn a_key_that_is_done() -> Setup {
     Setup {
         once: Some(Occasion::Key),
@@ -35,7 +35,7 @@ pub(crate) fn a_runner_that_is_stopped() -> Setup {
     }
 }
 
-/// A runner dies when it has recorded its outcome, or before, and is followed.
+/// A runner dies before or after it has recorded its outcome, and another candidate follows.
 pub(crate) fn a_runner_that_dies() -> Setup {
     Setup {
         once: Some(Occasion::Key),
@@ -47,7 +47,7 @@ pub(crate) fn a_runner_that_dies() -> Setup {
     }
 }
 
-/// Two crontabs, of which one is late by a window: when the newer one's run has succeeded, the older one's does not begin.
+/// Two candidates, one of which is late by a window: when the newer window's run has succeeded, the older one's does not begin.
 pub(crate) fn a_window_that_is_over() -> Setup {
     Setup {
         once: Some(Occasion::Windows([5, 4, 4])),
@@ -59,7 +59,7 @@ pub(crate) fn a_window_that_is_over() -> Setup {
     }
 }
 
-/// The leader of a schedule has run a window, and dies: whoever leads next does not run that window again.
+/// A schedule's leader has run a window and dies: the next leader does not run that window again.
 pub(crate) fn a_schedule_whose_leader_dies() -> Setup {
     Setup {
         once: Some(Occasion::Schedule(5, CatchUp::Last)),
@@ -71,7 +71,7 @@ pub(crate) fn a_schedule_whose_leader_dies() -> Setup {
     }
 }
 
-/// The same with `--catch-up none`, while the clock shows one window: nobody runs it.
+/// The same with `--catch-up none`, while the clock stays in one window: it is not run at all.
 pub(crate) fn a_schedule_that_catches_nothing_up() -> Setup {
     Setup {
         once: Some(Occasion::Schedule(5, CatchUp::None)),
@@ -80,8 +80,8 @@ pub(crate) fn a_schedule_that_catches_nothing_up() -> Setup {
     }
 }
 
-/// A run has succeeded, and an operator has the key forgotten: a candidate that begins after that runs the job, and then nobody does, though
-/// the record of the first run reaches its topic a second time, late.
+/// A run has succeeded, and an operator lets the key be forgotten: a candidate that begins after that runs the job, and then none does,
+/// although the record of the first run reaches the topic a second time, late.
 pub(crate) fn a_key_that_is_forgotten() -> Setup {
     Setup {
         once: Some(Occasion::Key),
@@ -103,7 +103,8 @@ pub(crate) fn a_key_that_is_forgotten() -> Setup {
     }
 }
 
-/// Each run fails, and one retry is left for both machines together: it has begun. One that has failed claims again two leases later.
+/// Each run fails, and one retry is left for both machines together, which has begun. After a failure a candidate claims again two leases
+/// later.
 pub(crate) fn retries_of_two_machines() -> Setup {
     Setup {
         once: Some(Occasion::Retries(1)),

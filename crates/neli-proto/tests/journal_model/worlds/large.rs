@@ -1,4 +1,4 @@
-//! Larger worlds, and one for the walks that nobody could search.
+//! Larger worlds, and worlds for the random walks, which are too large for a search.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{ALL_HOOKS, NONE, SHORT, millis, often_looked_after};
 use crate::setup::{A, B, CandidateSetup, Faults, Occasion, Setup, Who};
 use crate::step::Step;
 
-/// Two candidates from the start, and a little of everything that Kafka and machines do.
+/// Two candidates from the start, with a few of all faults of Kafka and machines.
 pub(crate) fn two_candidates() -> Setup {
     Setup {
         before: |world| world.begin(A),
@@ -30,7 +30,7 @@ pub(crate) fn three_candidates() -> Setup {
     }
 }
 
-/// A reader that begins in the middle and reads further back, beside a leader that may go.
+/// A reader that begins in the middle and reads further back, while a leader may end.
 pub(crate) fn a_reader_in_the_middle() -> Setup {
     Setup {
         span: 1,
@@ -46,7 +46,7 @@ pub(crate) fn a_reader_in_the_middle() -> Setup {
     }
 }
 
-/// Guard and supervisor, each stopped or dead while the other is not, one after the other.
+/// Guard and supervisor are stopped or die one after the other, while the other one works.
 pub(crate) fn guard_and_supervisor() -> Setup {
     Setup {
         jobs_have_children: true,
@@ -64,7 +64,7 @@ pub(crate) fn guard_and_supervisor() -> Setup {
     }
 }
 
-/// Everything at once, and jobs that may run beside each other.
+/// All faults, with jobs that may overlap.
 pub(crate) fn everything_with_overlap(leases: [u64; 3]) -> Setup {
     let mut setup = everything(leases);
     for candidate in &mut setup.candidates {
@@ -74,7 +74,7 @@ pub(crate) fn everything_with_overlap(leases: [u64; 3]) -> Setup {
     Setup { name: "everything with overlap", ..setup }
 }
 
-/// Everything at once, and a job that succeeds once.
+/// All faults, with a job that succeeds once.
 pub(crate) fn everything_with_a_key(leases: [u64; 3]) -> Setup {
     let mut setup = everything(leases);
     for candidate in &mut setup.candidates {
@@ -83,12 +83,12 @@ pub(crate) fn everything_with_a_key(leases: [u64; 3]) -> Setup {
     Setup { name: "everything with a key", once: Some(Occasion::Key), ..setup }
 }
 
-/// Everything at once, and guards that are started late.
+/// All faults, with guards that start late.
 pub(crate) fn everything_with_late_guards(leases: [u64; 3]) -> Setup {
     Setup { name: "everything with late guards", guards_start_late: true, ..everything(leases) }
 }
 
-/// Everything at once, for the walks: nobody could search it.
+/// All faults, for the walks.
 pub(crate) fn everything(leases: [u64; 3]) -> Setup {
     let lease = |who: Who| CandidateSetup::lease(leases[who]);
     Setup {

@@ -1,4 +1,4 @@
-//! `--overlap`: two jobs at most, the later one's claim names the earlier one's term, and that ends with its lease or before.
+//! `--overlap`: at most two jobs run; the later one's claim names the earlier one's term, whose job ends with its lease or before.
 
 use super::{NONE, SHORT, both_begin, millis};
 use crate::setup::{A, B, C, CandidateSetup, Faults, Setup};
@@ -6,7 +6,8 @@ use crate::step::Step;
 
 const OVERLAPPING: CandidateSetup = SHORT.overlapping(100);
 
-/// A leader is told to stop, and another claims while its job runs; whoever is stopped or late, they are two for as long as allowed.
+/// A leader is stopped, and another claims while its job runs. Whichever process is stopped or late, two jobs run for no longer than
+/// allowed.
 pub(crate) fn a_leader_that_yields() -> Setup {
     Setup {
         candidates: vec![OVERLAPPING; 2],
@@ -18,7 +19,7 @@ pub(crate) fn a_leader_that_yields() -> Setup {
     }
 }
 
-/// The leader that was told to stop dies, or its guard does, beside the other's job.
+/// The leader that was asked to stop dies, or its guard does, while the other's job runs.
 pub(crate) fn a_death_beside_another_job() -> Setup {
     Setup {
         candidates: vec![OVERLAPPING; 2],
@@ -35,7 +36,7 @@ pub(crate) fn a_death_beside_another_job() -> Setup {
     }
 }
 
-/// Two leaders in a row are told to stop, and the first one's supervisor is stopped by then: never three.
+/// Two leaders in a row are asked to stop, and the first one's supervisor is stopped by then: three jobs never run.
 pub(crate) fn two_hand_overs_in_a_row() -> Setup {
     Setup {
         candidates: vec![OVERLAPPING; 3],
@@ -54,7 +55,7 @@ pub(crate) fn two_hand_overs_in_a_row() -> Setup {
     }
 }
 
-/// The job that overlaps another ends at once: nobody leads, and the earlier job may be alive.
+/// The job that overlaps another ends at once: there is no leader, and the earlier job may be alive.
 pub(crate) fn a_vacancy_beside_an_overlapped_job() -> Setup {
     Setup {
         candidates: vec![OVERLAPPING; 3],
@@ -73,7 +74,7 @@ pub(crate) fn a_vacancy_beside_an_overlapped_job() -> Setup {
     }
 }
 
-/// A candidate that begins beside two jobs, and reads the last record alone.
+/// A candidate that begins while two jobs run, and reads only the last record.
 pub(crate) fn a_start_beside_two_jobs() -> Setup {
     Setup {
         candidates: vec![OVERLAPPING; 3],

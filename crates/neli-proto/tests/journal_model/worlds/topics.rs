@@ -1,4 +1,4 @@
-//! Topics that are deleted, made anew or cut.
+//! Topics that are deleted, created again or cut.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::{LONG, NONE, SHORT, millis};
 use crate::setup::{A, B, C, Faults, Setup};
 use crate::step::Step;
 
-/// Vacant: with `--embedded` an empty log is believed only when the broker before it ended in order.
+/// Vacancy: with `--embedded` an empty log proves a vacancy only if the broker before ended in order.
 pub(crate) fn a_broker_that_dies() -> Setup {
     Setup {
         candidates: vec![LONG, LONG],
@@ -18,7 +18,7 @@ pub(crate) fn a_broker_that_dies() -> Setup {
     }
 }
 
-/// L3: the old topic's leader, which has not noticed yet, speaks of a term that has the number of the new one's.
+/// L3: the old topic's leader, which has not noticed yet, beats in a term with the number of the new leader's.
 pub(crate) fn a_topic_that_is_remade() -> Setup {
     Setup {
         candidates: vec![SHORT, SHORT, LONG.after(20)],
@@ -38,11 +38,11 @@ pub(crate) fn a_topic_that_is_remade() -> Setup {
     }
 }
 
-/// R3: while nobody tells a leader that its topic is still the one in which it claimed, its lease is not extended.
+/// R3: while no broker confirms to a leader that its topic is the one in which it claimed, its lease is not extended.
 pub(crate) fn a_remade_topic_whose_id_no_broker_tells() -> Setup {
     Setup {
         topic_ids: true,
-        // The last answer may have come just before, and the last beat a lease later.
+        // The last confirmation may have come just before, and the last beat a lease later.
         remade_for: millis(600),
         before: |world| {
             world.begin(A);
@@ -57,7 +57,7 @@ pub(crate) fn a_remade_topic_whose_id_no_broker_tells() -> Setup {
     }
 }
 
-/// R2: who missed a remake takes the new leader's beats for void, and hears silence.
+/// R2: a candidate that missed a remake takes the new leader's beats as void, and concludes that there is silence.
 pub(crate) fn a_standby_that_missed_a_remake() -> Setup {
     Setup {
         candidates: vec![SHORT, SHORT, LONG],
@@ -77,7 +77,7 @@ pub(crate) fn a_standby_that_missed_a_remake() -> Setup {
     }
 }
 
-/// Assumption 4: for two minutes nobody deletes anything.
+/// Assumption 4: for two minutes no record is deleted.
 pub(crate) fn a_young_record_deleted() -> Setup {
     Setup {
         candidates: vec![LONG, SHORT.after(50)],

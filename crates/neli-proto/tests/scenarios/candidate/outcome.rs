@@ -1,4 +1,4 @@
-//! What a candidate does, in the words of the stories.
+//! A candidate's actions in the words of the scenarios.
 
 use neli_proto::candidate::{Action, Milestone, Note, StandingFor};
 use neli_proto::guard::Grant;
@@ -6,7 +6,7 @@ use neli_proto::record::{Body, Overlap};
 
 use crate::words::{shown, shown_time, span};
 
-/// What is told of a broker without ids for topics.
+/// The note about a broker without topic ids.
 pub(super) const NO_IDS: &str = "says: the broker has no ids for topics";
 
 fn shown_overlap(overlap: Option<Overlap>) -> String {
@@ -16,7 +16,7 @@ fn shown_overlap(overlap: Option<Overlap>) -> String {
     format!(" overlap={within_ms}ms{over}{yields}")
 }
 
-/// In the words of the stories.
+/// An action in the words of the scenarios.
 pub(super) fn shown_action(action: Action) -> String {
     match action {
         Action::Ask => "asks where the log ends".to_owned(),
