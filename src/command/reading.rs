@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 
 use neli::program::{
-    Access, Brokers, Client, ElectionId, Elections, IfMissing, KafkaEvent, ReadRecord, Reader, ReadingEvent, Source, clock,
-    embedded,
+    Access, Brokers, Client, ElectionId, Elections, IfMissing, KafkaEvent, ReadRecord, Reader, ReadingEvent, Source,
+    clock, embedded,
 };
 use neli_proto::journal::Origin;
 use neli_proto::observer::ReadAt;

@@ -272,11 +272,12 @@ impl<'a> Snapshot<'a> {
                 page.row("term", &self.term(leader));
                 page.row("job", "dead, or killed by its guard when the lease ended");
             }
-            Leadership::Released { .. } | Leadership::Unknown => claimable.rows(&mut page),
             Leadership::NeverLed if !self.observer.has_read_anything() && !self.seen.others.groups.is_empty() => {
                 page.row("groups", &format!("this topic has {}", groups(&self.seen.others.groups)));
             }
-            Leadership::Forgotten | Leadership::NeverLed => {}
+            Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Unknown => {
+                claimable.rows(&mut page);
+            }
         }
         self.overlap(&mut page);
         if let Some((label, text)) = self.last_run.map(|fact| run::row(fact, self.at.wall_ms)) {
