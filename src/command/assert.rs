@@ -122,10 +122,11 @@ fn by_journal(assert: &Assert, look: &Look) -> Result<Answer, StartupError> {
     let seen = reading::run(async {
         let access = reading::access(&look.client)?;
         let place = Place::find(&access, &look.election, look.timeout).await?;
-        observe(&mut Reading::of(&access, &place)?, look.timeout).await
+        let seen = observe(&mut Reading::of(&access, &place)?, look.timeout).await?;
+        Ok((seen, place.election))
     });
     let by = "journal";
-    let seen = match seen {
+    let (seen, election) = match seen {
         Ok(seen) => seen,
         Err(Unread::NoAnswer(why)) => return Ok(Answer { by, left: None, verdict: Verdict::Unknown(why) }),
         Err(Unread::Refused(refusal)) => return Err(refusal),
@@ -138,7 +139,7 @@ fn by_journal(assert: &Assert, look: &Look) -> Result<Answer, StartupError> {
         Leadership::Led { leader, .. } => Verdict::LeadsNot(format!("{} leads, term {}", leader.shown(), leader.term)),
         Leadership::Unknown => Verdict::Unknown(leadership(current)),
         Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
-            Verdict::LeadsNot(leadership(current))
+            Verdict::LeadsNot(seen.no_record(&election).unwrap_or_else(|| leadership(current)))
         }
     };
     Ok(Answer { by, left: None, verdict })

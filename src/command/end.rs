@@ -71,7 +71,7 @@ async fn ending(end: &End) -> Result<Ending, StartupError> {
         Err(Unread::Refused(refusal)) => return Err(refusal),
         Err(Unread::NoAnswer(why)) => return Ok(Ending { outcome: "no-answer", why: Some(why), ..ending }),
     };
-    (ending.election, ending.has_more_roles) = (place.election, seen.mapping.is_some());
+    (ending.election, ending.has_more_roles) = (place.election, seen.others.mapping.is_some());
     if !force && let Some(why) = nobody_to_end(&ending.election, &seen) {
         return Ok(Ending { outcome: NOBODY_TO_END, why: Some(why), ..ending });
     }
@@ -117,7 +117,7 @@ fn is_wanted(election: &ElectionId, seen: &Seen) -> bool {
          stopped before, or they stand again.\nEnd this election? [y/N] ",
         one_line(&named(election)),
         one_line(&leadership(seen.observer.leadership(at))),
-        consequence(seen.mapping.is_some())
+        consequence(seen.others.mapping.is_some())
     );
     is_answered_yes(&question)
 }

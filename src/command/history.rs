@@ -1,18 +1,16 @@
 //! `history`: the terms in the retained journal, and irregularities in it.
 
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::time::Duration;
 
 use neli::program::{ElectionId, Key, ReadRecord, clock};
 use neli_proto::journal::Journal;
 use neli_proto::observer::{Finding, Found, History, Leadership, PastTerm, ReadAt, TermEnd};
-use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{Offset, Record};
 use neli_proto::time::millis;
 
 use crate::command::page::{Style, Tone, columns, wrapped};
-use crate::command::reading::{self, ElectionKey, Input, Place, Reading, Unread, is_hello, key_of_election, read_at};
+use crate::command::reading::{self, Input, Others, Place, Reading, Unread, read_at};
 use crate::command::stdout;
 use crate::command::wording::{counted, date, how_released, named, no_record, span};
 use crate::config::{HistoryOf, Look};
@@ -63,8 +61,8 @@ pub fn main(history: &HistoryOf) -> Result<ExitStatus, StartupError> {
 #[derive(Clone)]
 struct Read {
     history: History,
-    /// The groups of other elections in the partition.
-    others: BTreeSet<String>,
+    /// What was read of other elections.
+    others: Others,
     /// Whether a record of the election or a candidate's hello was read.
     is_known: bool,
 }
@@ -88,9 +86,9 @@ async fn read_to_end(
     timeout: Duration,
     from_ms: u64,
 ) -> Result<Read, StartupError> {
-    let mut read: Option<(Read, Offset)> = None;
+    let mut read: Option<(History, Offset)> = None;
     // A hello in another partition may be read before the start of the election's partition is known.
-    let (mut caught_up, mut trouble, mut is_candidate_known) = (0, None, false);
+    let (mut caught_up, mut trouble, mut others, mut is_known) = (0, None, Others::default(), false);
     loop {
         // The journal may be long: only each answer has a time limit, not the whole reading.
         let input = reading.next(Some(clock::now() + timeout)).await?;
@@ -101,16 +99,15 @@ async fn read_to_end(
             (Input::Ends { asked, start, end }, None) => {
                 let mut journal = Journal::read_from(start, reading.origin(start, start));
                 journal.answered(at.now, asked, end);
-                let (history, others) = (History::new(journal).since(from_ms), BTreeSet::new());
-                read = Some((Read { history, others, is_known: false }, end));
+                read = Some((History::new(journal).since(from_ms), end));
                 reading.read_from(start);
             }
-            (Input::Ends { asked, end, .. }, Some((read, _))) => read.history.answered(at.now, asked, end),
-            (Input::Record(record), Some((read, _))) => {
-                is_candidate_known |= is_hello_of(election, &record);
-                read.take_in(at, election, &record);
+            (Input::Ends { asked, end, .. }, Some((history, _))) => history.answered(at.now, asked, end),
+            (Input::Record(record), Some((history, _))) => {
+                is_known |= !matches!(record.key, Key::AnyHello | Key::Other) | others.take_in(election, &record);
+                take_in(history, at, &record);
             }
-            (Input::Hello(record), _) => is_candidate_known |= is_hello_of(election, &record),
+            (Input::Hello(record), _) => is_known |= others.take_in(election, &record),
             (Input::CaughtUp(next), _) => caught_up = next,
             (Input::Timeout, _) => {
                 let within = spoken(timeout);
@@ -120,37 +117,23 @@ async fn read_to_end(
             (Input::Record(_) | Input::Up | Input::Warning(_), _) => {}
         }
         let is_read =
-            |(read, end): &mut (Read, Offset)| caught_up.max(read.history.observer().journal().next()) >= *end;
+            |(history, end): &mut (History, Offset)| caught_up.max(history.observer().journal().next()) >= *end;
         if reading.has_read_hellos()
-            && let Some((read, _)) = read.take_if(is_read)
+            && let Some((history, _)) = read.take_if(is_read)
         {
-            return Ok(Read { is_known: read.is_known || is_candidate_known, ..read });
+            return Ok(Read { history, others, is_known });
         }
     }
 }
 
-/// Whether a candidate says hello for the election's role.
-fn is_hello_of(election: &ElectionId, record: &ReadRecord) -> bool {
-    let process = record.value.as_deref().filter(|_| is_hello(&election.group, record)).and_then(ProcessHello::parse);
-    process.is_some_and(|process| process.mapping().number(&election.label()).is_some())
-}
-
-impl Read {
-    fn take_in(&mut self, at: ReadAt, election: &ElectionId, record: &ReadRecord) {
-        let ReadRecord { offset, key, value, other_key, written_ms, .. } = record;
-        match key {
-            Key::Election(_) => {
-                let parsed = value.as_deref().and_then(Record::parse);
-                self.history.read(at, *offset, parsed.as_ref(), *written_ms);
-            }
-            Key::AnyHello | Key::Hello(_) | Key::Other => self.history.read_other(at.now, *offset),
+fn take_in(history: &mut History, at: ReadAt, record: &ReadRecord) {
+    let ReadRecord { offset, key, value, written_ms, .. } = record;
+    match key {
+        Key::Election(_) => {
+            let parsed = value.as_deref().and_then(Record::parse);
+            history.read(at, *offset, parsed.as_ref(), *written_ms);
         }
-        match other_key.as_deref().and_then(key_of_election) {
-            Some(ElectionKey { group, .. }) if *key == Key::Other => {
-                self.others.extend(Some(group).filter(|group| *group != election.group).map(str::to_owned));
-            }
-            _ => self.is_known |= *key != Key::Other,
-        }
+        Key::AnyHello | Key::Hello(_) | Key::Other => history.read_other(at.now, *offset),
     }
 }
 
@@ -355,6 +338,20 @@ mod tests {
         let line = "term 1: d2, 15s: silent beyond its lease (15s); last heartbeat 108s ago; nobody led for 93s, and nobody does yet";
         assert!(drawn.contains(&format!("{line}</text>")), "{drawn}");
         assert!(drawn.contains("<title>no leader for 93s</title>"), "{drawn}");
+    }
+
+    #[test]
+    fn a_drawing_without_terms_says_so_and_marks_the_time_that_was_looked_at() {
+        let (from_ms, to_ms) = (AT.wall_ms - 3_600_000, AT.wall_ms);
+        let drawn = svg::draw("g", &[], from_ms..to_ms);
+        let span = format!("from {} to {}", date(from_ms), date(to_ms));
+        assert!(drawn.contains(&format!(">no terms {span}</text>")), "{drawn}");
+        assert!(drawn.contains(&format!(">{}</text>", date(from_ms + 1_800_000))), "the axis shows the time: {drawn}");
+        assert!(!drawn.contains("class=\"gap\""), "no legend of what is not drawn: {drawn}");
+        // Without --since there is no time to look at.
+        let drawn = svg::draw("g", &[], 0..to_ms);
+        assert!(drawn.contains(&format!(">no terms up to {}</text>", date(to_ms))), "{drawn}");
+        assert!(!drawn.contains("class=\"axis\""), "an axis of no time: {drawn}");
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 
 use neli::program::{
-    Access, Brokers, Client, Elections, IfMissing, KafkaEvent, ReadRecord, Reader, ReadingEvent, Source, clock,
-    embedded,
+    Access, Brokers, Client, ElectionId, Elections, IfMissing, KafkaEvent, ReadRecord, Reader, ReadingEvent, Source,
+    clock, embedded,
 };
 use neli_proto::journal::Origin;
 use neli_proto::observer::ReadAt;
@@ -21,12 +21,14 @@ use crate::text::reason;
 
 mod hellos;
 mod last;
+mod others;
 mod place;
 mod seen;
 
 use hellos::HellosElsewhere;
 pub(super) use hellos::is_hello;
 pub(super) use last::{Begin, read_last};
+pub(super) use others::Others;
 pub(super) use place::Place;
 pub(super) use seen::{ElectionKey, Seen, Unread, key_of_election, no_answer, observe};
 
@@ -187,6 +189,12 @@ impl Reading {
     /// Reads from this offset.
     pub(super) fn read_from(&self, offset: Offset) {
         self.reader.read_from(self.partition, offset);
+    }
+
+    /// The election that is read.
+    fn election(&self) -> ElectionId {
+        let elections = &self.source.elections;
+        elections.election(elections.roles.start, 1)
     }
 
     /// The number of the topic's partitions, if more than one role was looked for.

@@ -13,7 +13,7 @@ use neli_proto::time::Time;
 use crate::command::page::{Page, Style, Tone, wrapped};
 use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, observe, read_at};
 use crate::command::screen::{self, Screen};
-use crate::command::wording::{counted, date, groups, job_state, leadership, named, span};
+use crate::command::wording::{counted, date, groups, job_state, leadership, named, no_role, span};
 use crate::command::{status::json::Line, stdout};
 use crate::config::{Look, StatusOf};
 use crate::exit::{ExitStatus, StartupError};
@@ -178,7 +178,7 @@ impl<'a> Snapshot<'a> {
     fn of(election: &'a ElectionId, seen: &'a Seen, last_run: Option<&'a Fact>, at: ReadAt) -> Self {
         let observer = &seen.observer;
         let (leadership, standbys) = (observer.leadership(at), observer.standbys(at));
-        let roles = seen.mapping.as_ref().map_or(1, Mapping::count);
+        let roles = seen.others.mapping.as_ref().map_or(1, Mapping::count);
         let no_room = NoRoom::of(&standbys, roles).filter(|_| is_vacant(leadership));
         Self { election, seen, observer, last_run, at, leadership, standbys, no_room }
     }
@@ -196,12 +196,13 @@ impl<'a> Snapshot<'a> {
     /// The leader, or why there is none.
     fn sentence(&self) -> String {
         let sentence = leadership(self.leadership);
-        if let (Leadership::Forgotten | Leadership::NeverLed, Some(mapping)) = (self.leadership, self.other_roles()) {
-            let (label, roles) = (self.election.label(), mapping.roles());
-            return format!("no leader: there is no role {label}; --role says which of {roles} is meant");
+        if let (Leadership::Forgotten | Leadership::NeverLed, Some(roles)) =
+            (self.leadership, self.seen.others.other_roles(self.election))
+        {
+            return format!("no leader: there is {}", no_role(self.election, roles));
         }
         let Some(NoRoom { candidates, most, max_roles }) = &self.no_room else { return sentence };
-        let roles = self.seen.mapping.as_ref().map_or(1, Mapping::count);
+        let roles = self.seen.others.mapping.as_ref().map_or(1, Mapping::count);
         let limits: Vec<String> = max_roles.iter().map(u32::to_string).collect();
         let candidates = if *candidates == 1 { "one candidate".to_owned() } else { format!("{candidates} candidates") };
         let limits = limits.join(", ");
@@ -271,11 +272,12 @@ impl<'a> Snapshot<'a> {
                 page.row("term", &self.term(leader));
                 page.row("job", "dead, or killed by its guard when the lease ended");
             }
-            Leadership::Released { .. } | Leadership::Unknown => claimable.rows(&mut page),
-            Leadership::NeverLed if !self.observer.has_read_anything() && !self.seen.others.is_empty() => {
-                page.row("groups", &format!("this topic has {}", groups(&self.seen.others)));
+            Leadership::NeverLed if !self.observer.has_read_anything() && !self.seen.others.groups.is_empty() => {
+                page.row("groups", &format!("this topic has {}", groups(&self.seen.others.groups)));
             }
-            Leadership::Forgotten | Leadership::NeverLed => {}
+            Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Unknown => {
+                claimable.rows(&mut page);
+            }
         }
         self.overlap(&mut page);
         if let Some((label, text)) = self.last_run.map(|fact| run::row(fact, self.at.wall_ms)) {
@@ -356,14 +358,9 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// The roles of the candidates, where this one is none of them.
-    fn other_roles(&self) -> Option<&Mapping> {
-        self.seen.mapping.as_ref().filter(|mapping| mapping.number(&self.election.label()).is_none())
-    }
-
     /// The role's number and the number of roles.
     fn roles(&self, page: &mut Page) {
-        let Some(mapping) = &self.seen.mapping else { return };
+        let Some(mapping) = &self.seen.others.mapping else { return };
         let (label, roles) = (self.election.label(), mapping.roles());
         let cells = match mapping.number(&label) {
             Some(_) => format!("{roles}; this is {label}, and --role shows another"),

@@ -2,18 +2,15 @@
 //! It reads like every other reader and writes nothing. To know the law's verdict on the first shown record, it
 //! begins up to 10,000 records before it.
 
-use std::collections::BTreeSet;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::ops::Range;
 
-use neli::program::{ElectionId, Key, ReadRecord, clock};
+use neli::program::{ElectionId, Key, clock};
 use neli_proto::journal::Journal;
 use neli_proto::record::Offset;
 use neli_proto::time::{Time, millis};
 
-use crate::command::reading::{
-    self, ElectionKey, Input, Place, Reading, Unread, is_hello, key_of_election, no_answer, read_at,
-};
+use crate::command::reading::{self, Input, Others, Place, Reading, Unread, is_hello, no_answer, read_at};
 use crate::command::screen;
 use crate::command::status::{self, How};
 use crate::command::watch::account::{Account, Position, Shown};
@@ -89,7 +86,7 @@ fn show(watch: &Watch) -> Result<(), Obstacle> {
             end: 0,
             caught_up: false,
             is_known: false,
-            others: BTreeSet::new(),
+            others: Others::default(),
             trouble: None,
         };
         // If a refusal ends the display, the buffer is written when it is dropped.
@@ -134,10 +131,10 @@ struct Show<'a> {
     /// The log's end at that time.
     end: Offset,
     caught_up: bool,
-    /// A record of the election was read.
+    /// A record of the election was read, or the hello of a candidate for it.
     is_known: bool,
-    /// The groups of other elections in the partition.
-    others: BTreeSet<String>,
+    /// What was read of other elections.
+    others: Others,
     /// Why Kafka has not answered yet.
     trouble: Option<String>,
 }
@@ -171,7 +168,7 @@ impl Show<'_> {
                     account.read(at, offset, record.value.as_deref(), record.written_ms);
                 } else {
                     account.read_other(at.now, offset);
-                    note_other(self.election, &record, &mut self.is_known, &mut self.others);
+                    self.is_known |= self.others.take_in(self.election, &record);
                     let is_shown_hello = self.watch.has_hellos && is_hello(&self.election.group, &record);
                     if let Some(value) = record.value.filter(|_| is_shown_hello) {
                         let position = Position { partition: self.election.partition, offset };
@@ -218,7 +215,8 @@ impl Show<'_> {
             return Step::On;
         }
         // If there are other elections, the name may be mistyped; if there are none, this one may be the first.
-        if !self.caught_up && !self.is_known && !self.others.is_empty() {
+        let has_others = !self.others.groups.is_empty() || self.others.other_roles(self.election).is_some();
+        if !self.caught_up && !self.is_known && has_others {
             say(&no_record(self.election, &self.others));
         }
         if self.watch.until_end {
@@ -239,14 +237,6 @@ impl Show<'_> {
 /// The error that Kafka has not answered in time at the start.
 fn unknown(why: &str) -> StartupError {
     StartupError::with(UNKNOWN, format!("can't tell who leads: {why}"))
-}
-
-/// Handles a record that is not the election's: a hello of its candidates, or another election's record.
-fn note_other(election: &ElectionId, record: &ReadRecord, is_known: &mut bool, others: &mut BTreeSet<String>) {
-    match record.other_key.as_deref().and_then(key_of_election) {
-        Some(ElectionKey { group, .. }) if group != election.group => others.extend([group.to_owned()]),
-        _ => *is_known |= is_hello(&election.group, record),
-    }
 }
 
 /// One line on stderr; if stderr is closed nobody reads it.

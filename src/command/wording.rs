@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use neli::program::ElectionId;
+use neli_proto::mapping::Mapping;
 use neli_proto::observer::{Change, Job, Leader, Leadership, Observer, OverlappedJob, Release, Silence};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{JobState, What};
 
+use crate::command::reading::Others;
 use crate::report::log::{self, because, spoken};
 
 /// A time of the day, in UTC, without its milliseconds: `05:40:50Z`.
@@ -60,10 +62,19 @@ pub(super) fn groups(others: &BTreeSet<String>) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// The topic contains no record of an election, but records of these groups.
-pub(super) fn no_record(election: &ElectionId, others: &BTreeSet<String>) -> String {
+/// The topic contains no record of an election, but records of other groups, or of other roles.
+pub(super) fn no_record(election: &ElectionId, others: &Others) -> String {
+    if let Some(roles) = others.other_roles(election) {
+        return format!("{} has {}", election.group, no_role(election, roles));
+    }
+    let others = &others.groups;
     let has = if others.is_empty() { String::new() } else { format!("; this topic has {}", groups(others)) };
     format!("topic {} keeps no record of {}{has}", election.topic, named(election))
+}
+
+/// The candidates have other roles than the one that is looked at.
+pub(super) fn no_role(election: &ElectionId, roles: &Mapping) -> String {
+    format!("no role {}; --role says which of {} is meant", election.label(), roles.roles())
 }
 
 /// The leader, or why there is none.

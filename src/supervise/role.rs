@@ -147,6 +147,7 @@ fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
         group_member: None,
         priority: config.priority,
         overlap_ms: None,
+        waits_ms: None,
         leaves: false,
     };
     let job = Policy {

@@ -132,6 +132,6 @@ fn of_a_role_of_which_there_are_only_hellos() {
     }
     // The candidates have no role 0, and the topic has no other group.
     let answer = election.ask("history", &[]);
-    let line = format!("neli-run: topic {} keeps no record of {}\n", election.topic(), election.group);
+    let line = format!("neli-run: {} has no role 0; --role says which of in, out is meant\n", election.group);
     assert_eq!((answer.text.as_str(), answer.errors, answer.status), ("", line, 3));
 }

@@ -100,6 +100,12 @@ fn on_another_broker() {
         let records = journal::read(&kafka, &topic);
         records.iter().any(|record| record.key.ends_with(b"/hello"))
     });
+    // It claims nothing for a minute, and an operator can see until when.
+    let answer = election.ask("status", &[]);
+    assert!(answer.text.contains("\nclaimable  now, by a candidate that starts; at "), "{answer:?}");
+    assert!(answer.text.contains("\nwhy        the topic was made anew"), "{answer:?}");
+    let object = election.ask("status", &["--json"]).json();
+    assert!(object["standbys"][0]["waits_ms"].as_u64().is_some_and(|left| left > 0), "{object}");
     election.close([run]);
 }
 

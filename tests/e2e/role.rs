@@ -66,6 +66,20 @@ fn a_role_is_seen_by_its_name_and_by_its_number() {
     assert!(answer.text.starts_with(&format!("{}: {head}\n", election.group)), "{answer:?}");
     assert!(answer.text.ends_with("\nroles      ingest, bill, report; --role says which\n"), "{answer:?}");
     assert_eq!(answer.status, 3);
+    let line = format!("{} has no role 0; --role says which of ingest, bill, report is meant", election.group);
+    let commands: [(&str, &[&str], i32); 6] = [
+        ("history", &[], 3),
+        ("resign", &[], 3),
+        ("end", &["--yes"], 3),
+        ("assert", &["--epoch", "0"], 83),
+        ("watch", &["--until-end"], 0),
+        ("watch", &["--from", "start", "--until-end", "--json"], 0),
+    ];
+    for (subcommand, arguments, status) in commands {
+        let answer = election.ask(subcommand, arguments);
+        assert!(answer.errors.contains(&line) && answer.errors.lines().count() == 1, "{subcommand}: {answer:?}");
+        assert_eq!((answer.text.as_str(), answer.status), ("", status), "{subcommand}");
+    }
     for unknown in ["mail", "3"] {
         for subcommand in ["status", "watch", "history", "resign", "end"] {
             let answer = election.ask(subcommand, &["--role", unknown]);

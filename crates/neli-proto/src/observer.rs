@@ -125,7 +125,9 @@ impl Observer {
     pub fn record_received(&mut self, at: ReadAt, record: Record, written_ms: Option<u64>) {
         let received = self.receipt(at, written_ms);
         let Record { member: Some(member), name, body, .. } = record else { return };
-        let Body::Hello { host, pid, version, elector, priority, overlap_ms, leaves, .. } = body else { return };
+        let Body::Hello { host, pid, version, elector, priority, overlap_ms, waits_ms, leaves, .. } = body else {
+            return;
+        };
         if leaves {
             self.candidates.remove(&member);
             return;
@@ -142,6 +144,7 @@ impl Observer {
             has_many_roles,
             max_roles,
             overlaps,
+            undecided_for: Duration::from_millis(waits_ms.unwrap_or_default()),
             received,
         };
         self.is_there(at, candidate);

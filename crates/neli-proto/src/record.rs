@@ -130,6 +130,10 @@ pub enum Body {
         /// `--overlap`, in milliseconds; left out without it.
         #[serde(skip_serializing_if = "Option::is_none")]
         overlap_ms: Option<u64>,
+        /// The candidate can't tell who leads, and claims nothing for so long after this hello unless a record tells. Left out
+        /// where it can tell.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        waits_ms: Option<u64>,
         /// The last one: the candidate stood by, and goes. Left out else.
         #[serde(skip_serializing_if = "is_default")]
         leaves: bool,
@@ -298,6 +302,7 @@ impl Body {
                 group_member: fields.text("group_member"),
                 priority: fields.number("priority").unwrap_or_default(),
                 overlap_ms: fields.number("overlap_ms"),
+                waits_ms: fields.number("waits_ms"),
                 leaves: fields.flag("leaves"),
             },
             "release" => Self::Release {

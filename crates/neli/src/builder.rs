@@ -326,6 +326,7 @@ fn hello(elector: Elector) -> Body {
         group_member: None,
         priority: 0,
         overlap_ms: None,
+        waits_ms: None,
         leaves: false,
     }
 }

@@ -25,6 +25,9 @@ const LISTED: usize = 60;
 
 /// The drawing as SVG, for a period that ends now.
 pub(super) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64>) -> String {
+    if rows.is_empty() {
+        return without_terms(group, time_ms);
+    }
     let Range { start: from_ms, end: now_ms } = time_ms;
     let begins = rows.iter().filter_map(|row| row.past.from_ms.or(row.past.last_record_ms)).min().unwrap_or(now_ms);
     let begin = begins.max(from_ms);
@@ -35,16 +38,8 @@ pub(super) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64>) -> String
         lanes.entry(row.past.shown()).or_insert(next);
     }
     let bottom = TOP + ROW * u64::try_from(lanes.len()).unwrap_or_default().max(1);
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-         <style>.led{{fill:#3a7d44}}.ended{{fill:#4a6fa5}}.lost{{fill:#b3402a}}.gap{{fill:#e9b44c}}.axis{{stroke:#999}}</style>\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n<text x=\"10\" y=\"22\" font-size=\"16\">{} {}: who led, from {} to {}</text>\n",
-        bottom + 70 + LINE * u64::try_from(rows.len().min(LISTED) + 1).unwrap_or_default(),
-        "election",
-        escaped(group),
-        date(axis.begin),
-        date(axis.end)
-    );
+    let height = bottom + 70 + LINE * u64::try_from(rows.len().min(LISTED) + 1).unwrap_or_default();
+    let mut svg = head(height, group, &format!("who led, {}", axis.span()));
     let nexts = rows.iter().skip(1).map(|next| next.past.from_ms).chain([Some(now_ms)]);
     for (row, to_ms) in rows.iter().zip(nexts) {
         gap(&mut svg, &axis, row, to_ms, bottom);
@@ -76,6 +71,30 @@ pub(super) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64>) -> String
         );
     }
     list(&mut svg, rows, bottom + 75, now_ms);
+    svg + "</svg>\n"
+}
+
+/// The beginning of a drawing of this height, with its title.
+fn head(height: u64, group: &str, what: &str) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <style>.led{{fill:#3a7d44}}.ended{{fill:#4a6fa5}}.lost{{fill:#b3402a}}.gap{{fill:#e9b44c}}.axis{{stroke:#999}}</style>\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n<text x=\"10\" y=\"22\" font-size=\"16\">election {}: {what}</text>\n",
+        escaped(group)
+    )
+}
+
+/// The drawing of a time in which there was no term; without `--since` that time has no beginning, and so no axis.
+fn without_terms(group: &str, time_ms: Range<u64>) -> String {
+    let Range { start: from_ms, end: now_ms } = time_ms;
+    let axis = Axis { begin: from_ms, end: now_ms.max(from_ms + 1) };
+    let (bottom, span) = (TOP + ROW, if from_ms > 0 { axis.span() } else { format!("up to {}", date(now_ms)) });
+    let mut svg = head(bottom + 30, group, "who led");
+    let middle = LEFT + (WIDTH - LEFT - RIGHT) / 2;
+    let _ = writeln!(svg, "<text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">no terms {span}</text>", TOP - 10);
+    if from_ms > 0 {
+        ticks(&mut svg, &axis, bottom);
+    }
     svg + "</svg>\n"
 }
 
@@ -125,6 +144,11 @@ struct Axis {
 }
 
 impl Axis {
+    /// The time in words.
+    fn span(&self) -> String {
+        format!("from {} to {}", date(self.begin), date(self.end))
+    }
+
     /// The position of a time.
     fn x(&self, ms: u64) -> u64 {
         let room = u128::from(WIDTH - LEFT - RIGHT);
@@ -170,8 +194,10 @@ fn gap(svg: &mut String, axis: &Axis, row: &Row<'_>, to_ms: Option<u64>, bottom:
 }
 
 fn ticks(svg: &mut String, axis: &Axis, bottom: u64) {
-    for tick in 0..=TICKS {
-        let ms = axis.begin + (axis.end - axis.begin) / TICKS * tick;
+    // The labels have whole seconds: in a shorter time they would be the same.
+    let steps = TICKS.min((axis.end - axis.begin) / 1_000);
+    for tick in 0..=steps {
+        let ms = axis.begin + (axis.end - axis.begin) / steps.max(1) * tick;
         let x = axis.x(ms);
         let _ = writeln!(
             svg,

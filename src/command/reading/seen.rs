@@ -1,19 +1,18 @@
 //! One election, read up to the log's end.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
 
-use neli::program::{ElectionId, Elections, Key, ReadRecord, clock, runs_on_this_machine};
+use neli::program::{ElectionId, Key, ReadRecord, clock, runs_on_this_machine};
 use neli_proto::journal::{Journal, View};
 use neli_proto::listener::FIRST_SPAN;
-use neli_proto::mapping::Mapping;
 use neli_proto::observer::{Leadership, Observer, ReadAt};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{JobState, Offset, Record};
 use neli_proto::time::Time;
 
-use super::{Input, Reading, is_hello, read_at};
+use super::{Input, Others, Reading, is_hello, read_at};
 use crate::command::wording::{self, date};
 use crate::exit::StartupError;
 use crate::report::log::spoken;
@@ -31,17 +30,13 @@ const MOST_EVENTS: usize = 10;
 /// An election that was read.
 pub(in crate::command) struct Seen {
     pub(in crate::command) observer: Observer,
-    /// Groups of other elections in the same partition.
-    pub(in crate::command) others: BTreeSet<String>,
-    /// The mapping in the last hello of a candidate with many roles.
-    pub(in crate::command) mapping: Option<Mapping>,
+    /// What was read of other elections.
+    pub(in crate::command) others: Others,
     /// The last changes, oldest first.
     pub(in crate::command) events: VecDeque<String>,
     /// Kafka does not answer, for this reason.
     pub(in crate::command) trouble: Option<String>,
-    group: String,
-    /// The role's name in its records' key.
-    label: String,
+    election: ElectionId,
     /// The timestamps of the election's records are by the broker's clock.
     is_brokers_time: bool,
     /// The offset where the reading began.
@@ -108,7 +103,7 @@ async fn read_to_end(reading: &mut Reading, span: Offset, deadline: Time, timeou
                 let from = start.max(end - span);
                 let mut journal = Journal::read_from(from, reading.origin(from, start));
                 journal.answered(clock::now(), asked, end);
-                let mut begun = Seen::new(&reading.source.elections, journal, from, start..end);
+                let mut begun = Seen::new(reading.election(), journal, from, start..end);
                 for hello in early.drain(..) {
                     begun.take_in(Input::Hello(hello));
                 }
@@ -151,15 +146,13 @@ pub(in crate::command) struct SeenRun {
 
 impl Seen {
     /// For a reading that begins at `from`, in a log with these offsets.
-    fn new(elections: &Elections, journal: Journal, from: Offset, log: Range<Offset>) -> Self {
+    fn new(election: ElectionId, journal: Journal, from: Offset, log: Range<Offset>) -> Self {
         Self {
             observer: Observer::new(journal),
-            others: BTreeSet::new(),
-            mapping: None,
+            others: Others::default(),
             events: VecDeque::new(),
             trouble: None,
-            group: elections.group.clone(),
-            label: elections.election(elections.roles.start, 1).label(),
+            election,
             is_brokers_time: true,
             from,
             start: log.start,
@@ -206,7 +199,7 @@ impl Seen {
     }
 
     fn take_in_record(&mut self, at: ReadAt, record: &ReadRecord) {
-        let ReadRecord { offset, key, value, other_key, written_ms, is_brokers_time } = record;
+        let ReadRecord { offset, key, value, written_ms, is_brokers_time, .. } = record;
         let (offset, written_ms) = (*offset, *written_ms);
         if let Key::Election(_) = key {
             self.is_brokers_time &= is_brokers_time;
@@ -219,28 +212,22 @@ impl Seen {
             return;
         }
         self.observer.read_other(at.now, offset);
-        if is_hello(&self.group, record) {
+        if is_hello(&self.election.group, record) {
             return self.take_in_hello(at, record);
         }
-        let election = other_key.as_deref().and_then(key_of_election);
-        let group = election.map(|election| election.group).filter(|group| *group != self.group);
-        self.others.extend(group.map(str::to_owned));
+        self.others.take_in(&self.election, record);
     }
 
     /// Notes whether the candidate of this hello stands for the role.
     fn take_in_hello(&mut self, at: ReadAt, record: &ReadRecord) {
         let Some(value) = record.value.as_deref() else { return };
         let Some(process) = ProcessHello::parse(value) else { return };
-        let mapping = process.mapping();
-        if mapping.number(&self.label).is_some() {
+        if self.others.stands_for(&self.election, &process.mapping()) {
             if process.roles.is_some() {
                 self.observer.process_hello_received(at, process, record.written_ms);
             } else if let Some(hello) = Record::parse(value) {
                 self.observer.record_received(at, hello, record.written_ms);
             }
-        }
-        if mapping != Mapping::of_one_role() {
-            self.mapping = Some(mapping);
         }
     }
 

@@ -17,6 +17,9 @@ const CLAIMED_WITHIN: Duration = Duration::from_secs(10);
 const LOOK: &str =
     "not in the journal: the logs of those that stand by say what keeps them, in Kafka's words where it refuses";
 
+/// The reason of candidates that wait although the journal is empty.
+const REMADE: &str = "the topic was made anew, or its records were deleted, while they stood by: the job of a leader in the old one may run on";
+
 /// The state that is shown.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
@@ -51,13 +54,22 @@ impl View<'_> {
                 (claimable, age)
             }
             Leadership::Unknown => {
-                let by = moment(self.at, silence(LONGEST_LEASE));
-                (
-                    format!("{by} at the latest, by a candidate that runs, unless a leader's record comes before"),
-                    Duration::ZERO,
-                )
+                // A candidate that has just begun to read has not said for how long it waits.
+                let says = waits.filter(|left| !left.is_zero());
+                let by = moment(self.at, says.unwrap_or(silence(LONGEST_LEASE)));
+                let latest = if says.is_none() { " at the latest" } else { "" };
+                let claimable =
+                    format!("{by}{latest}, by a candidate that runs, unless a leader's record comes before");
+                (claimable, Duration::ZERO)
             }
-            Leadership::Forgotten | Leadership::Led { .. } | Leadership::NeverLed => return,
+            Leadership::Forgotten | Leadership::NeverLed => {
+                let Some(left) = waits.filter(|left| !left.is_zero()) else { return };
+                let at = moment(self.at, left);
+                page.row("claimable", &format!("now, by a candidate that starts; {at}, by one that stands by"));
+                page.row("why", REMADE);
+                return;
+            }
+            Leadership::Led { .. } => return,
         };
         page.row("claimable", &claimable);
         if waits == Some(Duration::ZERO) && vacant_for > CLAIMED_WITHIN {
@@ -113,6 +125,26 @@ mod tests {
         assert_eq!(rows("stopped", Some("d2"), 1), "\nclaimable  now, by a candidate that stands by or starts\n");
         let only = "\nclaimable  now, by a candidate that starts; at 12:00:10Z (in 6s), by one that stands by\n";
         assert_eq!(rows("resigned", Some("d1"), 4), only);
+    }
+
+    /// The rows about an empty journal whose candidate says that it waits for so many milliseconds.
+    fn rows_of_an_empty_journal(waits_ms: u64) -> String {
+        let mut observer = Observer::new(Journal::read_from(0, Origin::Beginning));
+        let hello = format!(r#"{{"v":1,"kind":"hello","member":"d2","name":"d2","seq":1,"waits_ms":{waits_ms}}}"#);
+        observer.read_hello(AT, 0, Record::parse(hello.as_bytes()), Some(AT.wall_ms));
+        let mut page = Page::new(Tone::Bad, "");
+        let at = later(8);
+        View { observer: &observer, standbys: &observer.standbys(at), has_no_room: false, at }.rows(&mut page);
+        page.render(Style { is_coloured: false, columns: None })
+    }
+
+    #[test]
+    fn in_a_topic_that_was_made_anew_the_page_says_until_when_those_that_stand_by_wait() {
+        let page = rows_of_an_empty_journal(60_000);
+        let claimable = "\nclaimable  now, by a candidate that starts; at 12:01:00Z (in 52s), by one that stands by\n";
+        assert!(page.starts_with(claimable), "{page}");
+        assert!(page.contains("\nwhy        the topic was made anew"), "{page}");
+        assert_eq!(rows_of_an_empty_journal(0), "\n");
     }
 
     #[test]

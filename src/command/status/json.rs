@@ -86,6 +86,7 @@ struct CandidateLine<'a> {
     max_roles: Option<u32>,
     hello_age_ms: u64,
     failed_runs: u32,
+    waits_ms: u64,
 }
 
 impl<'a> Line<'a> {
@@ -95,7 +96,7 @@ impl<'a> Line<'a> {
             earlier_job: EarlierJobLine::of(observer.journal().earlier_job()),
             last_run: snapshot.last_run.map(RunLine::of),
             void_claims: observer.void_claims().map_or(0, |claims| claims.count),
-            standbys: snapshot.standbys.iter().map(CandidateLine::of).collect(),
+            standbys: snapshot.standbys.iter().map(|standby| CandidateLine::of(snapshot, standby)).collect(),
             state: state(snapshot.leadership),
             ..Self::blank(election, *at)
         };
@@ -172,7 +173,7 @@ fn leader_line<'a>(snapshot: &Snapshot<'a>, leader: &'a Leader, age: Duration, l
         hello: snapshot
             .observer
             .leaders_hello()
-            .map(|hello| CandidateLine::with(hello, snapshot.observer.age(hello.received, snapshot.at), 0)),
+            .map(|hello| CandidateLine::with(hello, snapshot.observer.age(hello.received, snapshot.at))),
     }
 }
 
@@ -202,11 +203,12 @@ impl<'a> ReleaseLine<'a> {
 }
 
 impl<'a> CandidateLine<'a> {
-    fn of(standby: &Standby<'a>) -> Self {
-        Self::with(standby.candidate, standby.age, standby.failed_runs)
+    fn of(snapshot: &Snapshot<'a>, standby: &Standby<'a>) -> Self {
+        let waits_ms = millis(snapshot.observer.waits(standby, snapshot.at));
+        Self { failed_runs: standby.failed_runs, waits_ms, ..Self::with(standby.candidate, standby.age) }
     }
 
-    fn with(candidate: &'a KnownCandidate, age: Duration, failed_runs: u32) -> Self {
+    fn with(candidate: &'a KnownCandidate, age: Duration) -> Self {
         Self {
             name: candidate.name.as_deref(),
             member: candidate.member.as_str(),
@@ -217,7 +219,8 @@ impl<'a> CandidateLine<'a> {
             priority: candidate.priority,
             max_roles: candidate.max_roles,
             hello_age_ms: millis(age),
-            failed_runs,
+            failed_runs: 0,
+            waits_ms: 0,
         }
     }
 }

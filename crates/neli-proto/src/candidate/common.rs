@@ -171,17 +171,19 @@ impl Common {
     pub(super) fn say_hello(&mut self, now: Time) {
         self.next_hello = Some(now + HELLO_INTERVAL);
         if !self.is_one_of_many {
-            self.send_hello(false);
+            self.send_hello(Some(now));
         }
     }
 
-    fn send_hello(&mut self, is_last: bool) {
+    /// `now` is left out of the last one.
+    fn send_hello(&mut self, now: Option<Time>) {
         let seq = self.next_seq();
         let mut hello = self.identity.hello.clone();
-        if let Body::Hello { group_member, overlap_ms, leaves, .. } = &mut hello {
+        if let Body::Hello { group_member, overlap_ms, waits_ms, leaves, .. } = &mut hello {
             *group_member = self.precedence.group_member().map(Into::into);
             *overlap_ms = self.overlap_ms();
-            *leaves = is_last;
+            *waits_ms = now.and_then(|now| self.listener.undecided_for(now)).map(millis);
+            *leaves = now.is_none();
         }
         self.send(seq, hello);
     }
@@ -357,7 +359,7 @@ impl Common {
         self.leave_group();
         // The others count a candidate as alive if it has said hello and has not just released a term.
         if self.next_hello.take().is_some() && !self.is_one_of_many {
-            self.send_hello(true);
+            self.send_hello(None);
         }
         self.actions.push_back(Action::Depart(departure));
         State::Departed

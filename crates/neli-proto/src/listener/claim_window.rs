@@ -63,6 +63,15 @@ impl Listener {
         claim_from.is_none_or(|since| now + now.since(self.began) < since)
     }
 
+    /// How much longer nothing may be claimed because the records do not tell who leads; none where they tell.
+    #[must_use]
+    pub(crate) fn undecided_for(&self, now: Time) -> Option<Duration> {
+        if self.is_vacant() || !matches!(self.journal.view(), View::Undecided(_)) {
+            return None;
+        }
+        Some(self.claim_window()?.since.since(now)).filter(|left| !left.is_zero())
+    }
+
     /// From when on the lead may be claimed (R2), before any delay; none while that isn't known.
     #[must_use]
     pub(crate) fn claim_window(&self) -> Option<ClaimWindow> {

@@ -115,6 +115,8 @@ pub struct KnownCandidate {
     pub max_roles: Option<u32>,
     /// Whether `--overlap` was given.
     pub overlaps: bool,
+    /// For how long after its hello it claims nothing, because the records do not tell it who leads; zero where they tell.
+    pub undecided_for: Duration,
     /// When the hello was read and written.
     pub received: Receipt,
 }
@@ -123,8 +125,20 @@ impl KnownCandidate {
     /// A process with many roles.
     pub(super) fn of_process(hello: ProcessHello, received: Receipt) -> Self {
         let ProcessHello { member, name, host, pid, version, elector, max_roles, .. } = hello;
-        let (priority, has_many_roles, overlaps) = (0, true, false);
-        Self { member, name, host, pid, version, elector, priority, has_many_roles, max_roles, overlaps, received }
+        Self {
+            member,
+            name,
+            host,
+            pid,
+            version,
+            elector,
+            priority: 0,
+            has_many_roles: true,
+            max_roles,
+            overlaps: false,
+            undecided_for: Duration::ZERO,
+            received,
+        }
     }
 }
 

@@ -51,6 +51,7 @@ mod tests {
             has_many_roles: true,
             max_roles: *max_roles,
             overlaps: false,
+            undecided_for: Duration::ZERO,
             received,
         };
         let candidates: Vec<KnownCandidate> = limits.iter().map(candidate).collect();

@@ -7,10 +7,17 @@ use crate::record::Why;
 
 impl Observer {
     /// How much longer that candidate will not claim, as far as the records show: it stood down and waits two leases
-    /// for another candidate, or its last runs failed. `None` if there is a leader or no release.
+    /// for another candidate, or its last runs failed; or its history was cut (a topic that was made anew), so that the records do not tell it
+    /// who leads. Zero if there is a leader.
     #[must_use]
     pub fn waits(&self, standby: &Standby<'_>, at: ReadAt) -> Duration {
-        let Leadership::Released { release, age } = self.leadership(at) else { return Duration::ZERO };
+        let (release, age) = match self.leadership(at) {
+            Leadership::Released { release, age } => (release, age),
+            Leadership::Forgotten | Leadership::NeverLed | Leadership::Unknown => {
+                return standby.candidate.undecided_for.saturating_sub(standby.age);
+            }
+            Leadership::Led { .. } | Leadership::Silent { .. } => return Duration::ZERO,
+        };
         let is_own = release.member.as_ref() == Some(&standby.candidate.member);
         let stood_down = is_own && release.why.as_deref().and_then(Why::parse).is_some_and(Why::lets_another_lead);
         let lease = self.leader.as_ref().filter(|leader| stood_down && leader.term == release.term);
@@ -21,7 +28,11 @@ impl Observer {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
     use alloc::vec::Vec;
+
+    use super::*;
+    use crate::record::Record;
 
     use super::super::tests::{claim, hello, later, observer, read, release};
 
@@ -34,6 +45,22 @@ mod tests {
         hello(&mut observer, 3, 1_100, "m");
         let at = later(1_000 + ms);
         observer.standbys(at).iter().map(|standby| observer.waits(standby, at).as_millis()).collect()
+    }
+
+    #[test]
+    fn one_whose_history_was_cut_says_for_how_long_it_claims_nothing() {
+        let mut observer = observer();
+        let line = r#"{"v":1,"kind":"hello","member":"n","name":"n","seq":1,"waits_ms":58000}"#;
+        observer.read_hello(later(0), 0, Record::parse(line.as_bytes()), None);
+        hello(&mut observer, 1, 0, "o");
+        let waits = |observer: &Observer, ms: u64| -> Vec<u128> {
+            let at = later(ms);
+            observer.standbys(at).iter().map(|standby| observer.waits(standby, at).as_millis()).collect()
+        };
+        assert_eq!(observer.leadership(later(0)), Leadership::NeverLed);
+        assert_eq!((waits(&observer, 8_000), waits(&observer, 58_000)), (vec![50_000, 0], vec![0, 0]));
+        read(&mut observer, 2, 9_000, &claim("m", 1));
+        assert_eq!(waits(&observer, 10_000), [0, 0], "a leader is known");
     }
 
     #[test]

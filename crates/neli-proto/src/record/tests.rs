@@ -32,6 +32,7 @@ fn bodies() -> Vec<Body> {
             group_member: Some("neli-run-2".into()),
             priority: 10,
             overlap_ms: Some(150),
+            waits_ms: Some(58_000),
             leaves: true,
         },
         Body::Release {
@@ -75,7 +76,7 @@ fn the_line_is_as_the_protocol_says() {
 
 fn hello(leaves: bool) -> Body {
     let (host, pid, version, elector, group_member, overlap_ms) = (None, None, None, None, None, None);
-    Body::Hello { host, pid, version, elector, group_member, priority: 0, overlap_ms, leaves }
+    Body::Hello { host, pid, version, elector, group_member, priority: 0, overlap_ms, waits_ms: None, leaves }
 }
 
 #[test]

@@ -12,6 +12,7 @@ pub(crate) const fn hello(priority: u16) -> Body {
         group_member: None,
         priority,
         overlap_ms: None,
+        waits_ms: None,
         leaves: false,
     }
 }

@@ -1,0 +1,49 @@
+//! What else a topic holds beside the records of one election: for a message about a mistyped group, or about a role that does not exist.
+
+use std::collections::BTreeSet;
+
+use neli::program::{ElectionId, Key, ReadRecord};
+use neli_proto::mapping::Mapping;
+use neli_proto::process_hello::ProcessHello;
+
+use super::{ElectionKey, is_hello, key_of_election};
+
+/// What was read of other elections.
+#[derive(Clone, Debug, Default)]
+pub(in crate::command) struct Others {
+    /// The groups of other elections in the partition.
+    pub(in crate::command) groups: BTreeSet<String>,
+    /// The mapping in the last hello of a candidate of this group with many roles.
+    pub(in crate::command) mapping: Option<Mapping>,
+}
+
+impl Others {
+    /// Keeps what a record says that is not the election's own. Returns whether it is the hello of a candidate that stands for the election's
+    /// role.
+    pub(in crate::command) fn take_in(&mut self, election: &ElectionId, record: &ReadRecord) -> bool {
+        if is_hello(&election.group, record) {
+            let process = record.value.as_deref().and_then(ProcessHello::parse);
+            return process.is_some_and(|process| self.stands_for(election, &process.mapping()));
+        }
+        if let (Key::Other, Some(ElectionKey { group, .. })) =
+            (&record.key, record.other_key.as_deref().and_then(key_of_election))
+            && group != election.group
+        {
+            self.groups.insert(group.to_owned());
+        }
+        false
+    }
+
+    /// Keeps the mapping of a candidate of this group. Returns whether the election's role is one of its roles.
+    pub(in crate::command) fn stands_for(&mut self, election: &ElectionId, mapping: &Mapping) -> bool {
+        if *mapping != Mapping::of_one_role() {
+            self.mapping = Some(mapping.clone());
+        }
+        mapping.number(&election.label()).is_some()
+    }
+
+    /// The roles of the group's candidates, if the election's role is none of them.
+    pub(in crate::command) fn other_roles(&self, election: &ElectionId) -> Option<&Mapping> {
+        self.mapping.as_ref().filter(|mapping| mapping.number(&election.label()).is_none())
+    }
+}
