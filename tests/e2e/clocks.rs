@@ -106,7 +106,7 @@ fn a_fast_clock_takes_no_living_leader_for_a_silent_one() {
     election.close([leader]);
 }
 
-/// In a container with a time namespace CLOCK_BOOTTIME has another zero: the deadline is not misread there.
+/// In a container with a time namespace `CLOCK_BOOTTIME` has another zero: the deadline is not misread there.
 #[test]
 fn in_a_time_namespace_all_is_as_ever() {
     let mut unshare = vec!["unshare", "--time", "--boottime", "1000000", "--fork", "--kill-child"];

@@ -13,16 +13,14 @@ use harness::candidate::{Candidate, Elector};
 use harness::election::Answer;
 use harness::journal;
 use harness::network::{Network, Weather};
-use harness::process::Process;
 use harness::rights::Operation::{Create, Describe, Read as Reads, Write as Writes};
 use harness::rights::{Operation, Resource, Rights, Rule};
+use harness::wait;
 use harness::witness::Event;
-use harness::{not_tested, wait};
 use nix::sys::signal::Signal;
-use nix::unistd::Uid;
 
 use crate::bad_input::{Guarded, assert_refused};
-use crate::{PROGRAM, election, with_both_electors};
+use crate::{PROGRAM, with_both_electors};
 
 mod forget;
 
@@ -357,57 +355,3 @@ const LOOKS: &[(&[&str], i32, &str)] = &[
     (&["history"], 0, "the job has ended"),
     (&["assert", "--json", "--epoch", "0"], 83, "\"leads\":false"),
 ];
-
-/// Scheduling policy and priority of a process: 1 is `SCHED_FIFO`, 0 the ordinary policy.
-fn scheduling(process: Process) -> (u32, u32) {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", process.pid)).expect("it lives");
-    let (_, fields) = stat.rsplit_once(')').expect("a name in parentheses");
-    let number = |index| fields.split_ascii_whitespace().nth(index).and_then(|field| field.parse().ok());
-    (number(38).expect("the policy"), number(37).expect("the priority"))
-}
-
-/// Started with real-time scheduling: the job has the given priority, supervisor and guard have higher ones, and so has a second guard.
-#[test]
-fn a_job_in_real_time_has_its_guard_and_supervisor_above_it() {
-    if !Uid::effective().is_root() {
-        return not_tested("only root may schedule in real time");
-    }
-    let election = election(Elector::Log);
-    let mut run = election.candidate().option("--on-standby", "exec sleep 9").start_behind(&["chrt", "--fifo", "10"]);
-    let term = run.await_lead();
-    election.await_witness(term);
-    for round in 0..2 {
-        let shown = |process| scheduling(process);
-        let job = run.await_job();
-        assert_eq!([run.process(), run.guard(), job].map(shown), [(1, 11), (1, 11), (1, 10)], "round {round}");
-        if round == 0 {
-            run.guard().signal(Signal::SIGKILL);
-            run.await_event("guard_lost");
-            let next = election.await_witness_after(term);
-            wait::until_true("its job", || run.events("job_started").iter().any(|event| event.number("term") == next));
-        }
-    }
-    let mut threads = fs::read_dir(format!("/proc/{}/task", run.process().pid)).expect("it lives").flatten();
-    assert!(threads.all(|thread| {
-        let thread = thread.file_name().to_string_lossy().parse().expect("a number");
-        // One thread watches the main thread, with a higher priority.
-        Process::find(thread).is_none_or(|thread| [(1, 11), (1, 12)].contains(&scheduling(thread)))
-    }));
-    election.close([run]);
-}
-
-/// There is no priority above the highest, and not every user may have the next one.
-#[test]
-fn a_priority_that_the_guard_can_not_be_above_is_refused() {
-    if !Uid::effective().is_root() {
-        return not_tested("only root may schedule in real time");
-    }
-    let election = election(Elector::Log);
-    let bounded = ["chrt", "--fifo", "10", "setpriv", "--bounding-set=-sys_nice", "--"];
-    for (behind, said) in [(&["chrt", "--fifo", "99"] as &[&str], "chrt -f 98"), (&bounded, "ulimit -r 11")] {
-        let mut run = election.candidate().start_behind(behind);
-        assert_eq!(run.status(), 125);
-        let lines = run.strange_lines().join("\n");
-        assert!(lines.contains(said), "{lines}");
-    }
-}

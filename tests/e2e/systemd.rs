@@ -205,7 +205,7 @@ fn a_stopped_supervisor_gives_no_sign_of_life() {
     election.close([leader]);
 }
 
-/// The job does not get NOTIFY_SOCKET: its messages would be taken for ours.
+/// The job does not get `NOTIFY_SOCKET`: its messages would be taken for ours.
 #[test]
 fn no_other_process_learns_of_the_manager() {
     let runtime = install::scratch();
