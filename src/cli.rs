@@ -3,18 +3,20 @@
 //! The parser (clap) knows which options there are, and nothing of what their values must be: `validate.rs` checks that,
 //! so that an option and its variable are refused by the same message. Whatever is wrong is one line ([`StartupError`]).
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
-use clap::builder::{TypedValueParser, ValueHint};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 
-use crate::cli::options::{Opt, options, wrapped};
 use crate::cli::parsed_args::{Environment, ParsedArgs};
 use crate::exit::StartupError;
-use crate::features;
 
+pub use definition::definition;
+pub(crate) use definition::without_command;
+
+mod arguments;
 mod clap_errors;
+mod definition;
 mod distance;
 pub mod options;
 pub mod parsed_args;
@@ -95,64 +97,4 @@ pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request
 fn keeping_each_group(definition: Command) -> Command {
     let keep = |arg: Arg| if arg.get_id() == "group" { arg.action(ArgAction::Append) } else { arg };
     definition.mut_args(keep).mut_subcommands(|subcommand| subcommand.mut_args(keep))
-}
-
-/// The command line, as clap knows it.
-#[must_use]
-pub fn definition() -> Command {
-    without_command().arg(command())
-}
-
-/// The same without COMMAND.
-pub(crate) fn without_command() -> Command {
-    Command::new("neli-run")
-        .version(features::version())
-        .about("Run a command on at most one machine at a time, with nothing but Kafka")
-        .long_about(wrapped(
-            "Runs COMMAND on at most one machine at a time. Run the same line on every machine: one of them leads and runs \
-             COMMAND, the job. When the job ends, or the machine fails, another machine leads and runs it.",
-        ))
-        .override_usage(
-            "neli-run [OPTIONS] --group <NAME> -- <COMMAND> [ARG]...\n       neli-run <SUBCOMMAND> [OPTIONS]",
-        )
-        .after_help(AFTER_HELP)
-        .args_conflicts_with_subcommands(true)
-        .subcommand_negates_reqs(true)
-        .args_override_self(true)
-        .disable_help_subcommand(true)
-        .subcommand_value_name("SUBCOMMAND")
-        .subcommand_help_heading("Subcommands")
-        .args(options().map(Opt::arg))
-        .subcommands(subcommands::all())
-}
-
-const AFTER_HELP: &str = "\
-Durations are written 500ms, 5s or 2m. Each long option is also a variable:
-NELI_RUN_STOP_TIMEOUT sets --stop-timeout, and the command line wins.
-The manual: neli-run man | man -l -";
-
-fn command() -> Arg {
-    Arg::new("COMMAND")
-        .help("The job and its arguments, after --")
-        .last(true)
-        .num_args(1..)
-        .action(ArgAction::Append)
-        .value_hint(ValueHint::CommandName)
-        .value_parser(clap::value_parser!(OsString))
-}
-
-/// Any value is accepted; these values are only for the completions and the help.
-#[derive(Clone)]
-pub(crate) struct Words(pub(crate) &'static [&'static str]);
-
-impl TypedValueParser for Words {
-    type Value = OsString;
-
-    fn parse_ref(&self, _: &Command, _: Option<&Arg>, value: &OsStr) -> Result<OsString, clap::Error> {
-        Ok(value.to_owned())
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = clap::builder::PossibleValue> + '_>> {
-        Some(Box::new(self.0.iter().map(clap::builder::PossibleValue::new)))
-    }
 }

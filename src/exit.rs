@@ -1,9 +1,10 @@
 //! Every exit status, with its meaning: the manual's and the README's tables are drawn from [`TABLE`].
 
 use std::fmt;
+use std::io;
 use std::process::ExitCode;
 
-use crate::text::one_line;
+use crate::text::{one_line, reason};
 
 /// How `neli-run` ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -145,6 +146,11 @@ impl fmt::Display for StartupError {
 }
 
 impl std::error::Error for StartupError {}
+
+/// Turns a system's error into the refusal that names what failed and why.
+pub(crate) fn cannot(what: &'static str) -> impl FnOnce(io::Error) -> StartupError {
+    move |error| StartupError::new(format!("{what}: {}", reason(&error)))
+}
 
 #[cfg(test)]
 mod tests {

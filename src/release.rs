@@ -6,7 +6,6 @@
 //! is parsed, no topic is looked up, nothing is read. It judges nothing: it writes what the guards knew last.
 
 use std::collections::VecDeque;
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -16,9 +15,8 @@ use neli_proto::record::{MemberId, Offset, Record};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{self, Sender};
 
-use crate::exit::{ExitStatus, StartupError};
+use crate::exit::{ExitStatus, StartupError, cannot};
 use crate::process::release_queue::Deliverer;
-use crate::text::reason;
 
 /// No more records than this are on their way at once: a producer's queue has room for a thousand.
 const ON_THEIR_WAY: usize = 500;
@@ -155,10 +153,6 @@ impl Releaser {
         };
         Ok(&self.producers[at].1)
     }
-}
-
-fn cannot(what: &'static str) -> impl FnOnce(io::Error) -> StartupError {
-    move |error| StartupError::new(format!("{what}: {}", reason(&error)))
 }
 
 fn record(order: &ReleaseOrder) -> Record {

@@ -1,23 +1,22 @@
 //! The loop: take an input, ask the protocol, perform its actions. It knows both `neli-proto` and what has effects.
 //!
-//! `MainLoop` is what there is once in a process: the clients of Kafka, the terminal, the log, the end. A `Role` is what there is
-//! once in an election: the node, the reading of its journal, the job under its guard, its hooks.
+//! `MainLoop` exists once in a process: the clients of Kafka, the terminal, the log, the exit status. A `Role` exists once in an election:
+//! the node, the reading of its journal, the job with its guard, its hooks. Below `main_loop` stand the modules with its parts, above it those
+//! with its methods.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
-use std::io;
 use std::panic;
 use std::task::{Context, Poll};
 
-use neli::program::embedded::{self, BrokerFinder};
+use neli::program::embedded::BrokerFinder;
 use neli::program::{Nodes, clock};
 use neli_proto::candidate;
-use neli_proto::guard::GuardStarts;
 use neli_proto::node::Event;
 use neli_proto::time::Time;
 
 use crate::config::Config;
-use crate::exit::{ExitStatus, StartupError};
+use crate::exit::{ExitStatus, StartupError, cannot};
 use crate::process::descriptors::Reserve;
 use crate::process::ready::Ready;
 use crate::process::signals::Signals;
@@ -26,13 +25,14 @@ use crate::report::log::{Event as LogEvent, From, Logger};
 use crate::report::notes::{self, KnownLeader};
 use crate::report::notify::Notifier;
 use crate::supervise::job::GuardedJob;
-use crate::supervise::kafka::KafkaState;
+use crate::supervise::kafka_state::KafkaState;
 use crate::supervise::listening::Publisher;
+use crate::supervise::main_loop::MainLoop;
 use crate::supervise::role::Role;
 use crate::supervise::service_status::ServiceStatus;
+use crate::supervise::session::Session;
 use crate::supervise::settling::Settling;
-use crate::supervise::start::{JobMaker, Prepared};
-use crate::supervise::terminal::Session;
+use crate::supervise::start::Prepared;
 use crate::text::reason;
 pub use at_start::AtStart;
 
@@ -41,18 +41,23 @@ mod children;
 mod commands;
 mod environment;
 mod facts;
+mod facts_topic;
 mod guard;
 mod job;
 mod journal;
 mod kafka;
+mod kafka_state;
 mod leaving;
 mod listening;
+mod main_loop;
 mod main_process;
 mod many_roles;
 pub(crate) mod orphans;
 mod perform;
+mod reporting;
 mod role;
 mod service_status;
+mod session;
 mod settling;
 mod start;
 mod terminal;
@@ -97,43 +102,8 @@ fn log_panics(logger: Logger) {
     }));
 }
 
-/// The refusal of what could not be done, with the reason.
-fn cannot(what: &str) -> impl FnOnce(io::Error) -> StartupError {
-    move |error| StartupError::new(format!("{what}: {}", reason(&error)))
-}
-
 /// How many events of Kafka are taken in before signals and the guard are looked at again.
 const EVENTS_TOGETHER: usize = 1024;
-
-/// What there is once in a process, and its part in each election.
-struct MainLoop {
-    config: Config,
-    /// The elections' nodes, with all that this process has in each election.
-    nodes: Nodes<Role>,
-    job_maker: JobMaker,
-    /// Where there are many roles: whose guard is started next.
-    guard_starts: GuardStarts,
-    /// Kafka's last refusal: each role gets it, and one logs it.
-    refusal: Option<Box<str>>,
-    kafka: KafkaState,
-    session: Session,
-    service_status: ServiceStatus,
-    /// Where HTTP is served.
-    publisher: Option<Publisher>,
-    /// How far the start has come.
-    settling: Settling,
-    logger: Logger,
-    /// The way to stderr for what others write: the log's, unless that goes to a file.
-    stderr: Logger,
-    /// For the moments in which one more descriptor is needed, whatever else is open.
-    reserve: Reserve,
-    /// The same for a client of Kafka that is made anew.
-    reserve_of_client: Reserve,
-    /// The embedded brokers that this process has started: children that are no part of a job.
-    brokers_started: embedded::StartedBrokers,
-    /// How the process is to end, once it is.
-    ending: Option<ExitStatus>,
-}
 
 /// What woke the loop.
 enum Input {
@@ -266,6 +236,13 @@ impl MainLoop {
                 Input::Timeout => {}
             }
             self.handle_timeouts();
+        }
+    }
+
+    /// Publishes what has changed, where HTTP is served.
+    fn publish(&mut self) {
+        if let Some(publisher) = &mut self.publisher {
+            publisher.publish(clock::now(), &self.nodes.roles, &self.kafka);
         }
     }
 

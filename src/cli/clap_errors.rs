@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use crate::cli::definition::definition;
 use crate::cli::distance::distance;
 use crate::exit::StartupError;
 use crate::text::quoted;
@@ -96,7 +97,7 @@ fn called(arguments: &[OsString]) -> Option<String> {
 }
 
 fn subcommands() -> Vec<String> {
-    super::definition().get_subcommands().map(|subcommand| subcommand.get_name().to_owned()).collect()
+    definition().get_subcommands().map(|subcommand| subcommand.get_name().to_owned()).collect()
 }
 
 /// The option alone, of what clap calls it: `--lease <DURATION>`.

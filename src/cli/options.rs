@@ -4,7 +4,7 @@
 use clap::builder::ValueHint;
 use clap::{Arg, ArgAction};
 
-use crate::cli::Words;
+use crate::cli::arguments::Words;
 use crate::config::VARIABLE_PREFIX;
 
 mod table;

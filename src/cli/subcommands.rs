@@ -3,7 +3,7 @@
 use clap::builder::ValueHint;
 use clap::{Arg, ArgAction, Command};
 
-use crate::cli::Words;
+use crate::cli::arguments::Words;
 use crate::cli::options::{ELECTION, Opt, wrapped};
 
 mod doctor;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use neli::program::clock;
-use neli_proto::guard::{Answers, Event, Guard, Remains};
+use neli_proto::guard::{Answers, Event, Grant, Guard, Remains};
 use neli_proto::time::Time;
 use neli_proto::window::Span;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -16,14 +16,13 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{self, Pid};
 
-use crate::guard::Arguments;
+use crate::guard::arguments::Arguments;
 use crate::guard::channel::Channel;
 use crate::guard::commands::Commands;
 use crate::guard::job::Job;
 use crate::guard::lease::{Lease, Slot};
 use crate::guard::message::GuardConfig;
 use crate::guard::outbox::{self, Waiting};
-use crate::guard::perform::Ending;
 use crate::guard::setup;
 use crate::guard::variables;
 use crate::process::attributes::EarlierAttributes;
@@ -47,6 +46,15 @@ const LOOK_FOR_DEATH: Duration = Duration::from_millis(20);
 
 /// When to send answers again for which the kernel was short of something.
 const SEND_AGAIN: Duration = Duration::from_millis(20);
+
+/// How the guard's process ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ending {
+    /// Nothing is left to be done.
+    Done,
+    /// It becomes the program that releases the term in the supervisor's place.
+    Release(Grant, Option<Duration>),
+}
 
 /// The guard's process.
 #[derive(Debug)]

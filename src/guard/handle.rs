@@ -15,10 +15,10 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{self, Pid};
 
 use crate::config::VARIABLE_PREFIX;
-use crate::guard::GuardConfig;
 use crate::guard::arguments::Arguments;
 use crate::guard::backlog;
 use crate::guard::channel::Channel;
+use crate::guard::message::GuardConfig;
 use crate::process::image::Image;
 use crate::process::signal_set::Set;
 use crate::process::spawn::{PendingChild, Progress, spawn};

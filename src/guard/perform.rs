@@ -12,7 +12,7 @@ use neli_proto::time::{Time, millis_rounded_up};
 use nix::libc::{self, SIGCONT};
 use nix::unistd::Pid;
 
-use crate::guard::guard_loop::GuardLoop;
+use crate::guard::guard_loop::{Ending, GuardLoop};
 use crate::guard::job::Job;
 use crate::guard::lease::Lease;
 use crate::guard::message::ReleaseRequest;
@@ -29,15 +29,6 @@ use crate::report::log::to_the_second;
 const MOST_STUCK: usize = 200;
 /// How many processes are named: an answer could hold more, but they are printed in one line of the log.
 const MOST_NAMED: usize = 20;
-
-/// What the guard ends with.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Ending {
-    /// Nothing is left to be done.
-    Done,
-    /// It becomes the program that releases the term in the supervisor's place.
-    Release(Grant, Option<Duration>),
-}
 
 impl GuardLoop {
     /// Tells the guard what happened, and does what it decides. `output`: what came with an order.

@@ -6,13 +6,14 @@ use neli::program::clock;
 use neli_proto::supervisor::Event;
 use nix::unistd::Pid;
 
-use super::job::GuardedJob;
-use super::role::Role;
-use super::{MainLoop, translate};
 use crate::guard::GuardHandle;
 use crate::process::procfs;
 use crate::process::reap::{self, Reaped, WaitStatus};
+use crate::supervise::job::GuardedJob;
+use crate::supervise::main_loop::MainLoop;
 use crate::supervise::orphans::{DESCRIPTORS as ORPHANS_DESCRIPTORS, Left, Orphans};
+use crate::supervise::role::Role;
+use crate::supervise::translate;
 
 impl MainLoop {
     /// Children have changed (SIGCHLD).

@@ -9,10 +9,8 @@ use neli_proto::node::{Event, HookRun};
 use neli_proto::supervisor;
 use nix::unistd::Pid;
 
-use super::MainLoop;
-use super::role::Role;
 use crate::config::Commands;
-use crate::guard::{GuardConfig, Order, variables};
+use crate::guard::{GuardConfig, variables};
 use crate::process::reap::Change;
 use crate::process::shell::{self, ShellCommand};
 use crate::process::tail::Tail;
@@ -50,6 +48,11 @@ impl RunningCommands {
         }
     }
 
+    /// The health command with this number was ordered, and writes its output to `output`.
+    pub(super) fn health_ordered(&mut self, id: u32, output: Tail) {
+        self.health_output = Some((id, output));
+    }
+
     /// A health command has ended. An end that comes late, of one that was given up, must not take the output of the one
     /// that runs.
     pub(super) fn health_ended(&mut self, id: u32, end: CommandEnd, pass_on: impl FnMut(&[u8])) -> Event {
@@ -60,7 +63,7 @@ impl RunningCommands {
     }
 
     /// Starts a hook that is a child of this process; its end, when it can't be started.
-    fn start(&mut self, run: HookRun, guard_config: &GuardConfig) -> Option<Event> {
+    pub(super) fn start(&mut self, run: HookRun, guard_config: &GuardConfig) -> Option<Event> {
         let HookRun { hook, id, why, term, attempt, kill_at: _ } = run;
         let line = line_of(hook, &self.lines)?;
         let event = [(variables::EVENT, hook.event().to_owned()), (variables::WHY, why.to_owned())];
@@ -111,35 +114,6 @@ const fn line_of(hook: Hook, commands: &Commands) -> Option<&OsString> {
         Hook::Fence => commands.on_fence.as_ref(),
         Hook::Lead => commands.on_lead.as_ref(),
         Hook::Standby => commands.on_standby.as_ref(),
-    }
-}
-
-impl MainLoop {
-    /// Has the guard run the health command. Its output comes to us, and we pass it on to stderr: of a stderr that takes nothing it
-    /// notices nothing.
-    pub(super) fn check_health(&mut self, at: usize, id: u32, order: &Order) {
-        let Role { job: Some(job), commands, .. } = &mut self.nodes.roles[at] else { return };
-        match Tail::new() {
-            Ok((tail, input)) => {
-                job.send_with(order, input);
-                commands.health_output = Some((id, tail));
-            }
-            // Without a descriptor to spare its output is lost, and its status is not.
-            Err(_) => job.send(order),
-        }
-    }
-
-    pub(super) fn run_hook(&mut self, at: usize, run: HookRun) {
-        let Role { job, commands, election, .. } = &mut self.nodes.roles[at];
-        let event = if let Some(job) = job {
-            commands.start(run, &job.config)
-        } else {
-            let access = self.nodes.session.access();
-            commands.start(run, &self.job_maker.guard_config(&self.config, access, election))
-        };
-        if let Some(event) = event {
-            self.tell(at, event);
-        }
     }
 }
 

@@ -1,53 +1,25 @@
 //! What the loop does with the topic of facts: it is read and judged, and facts are appended.
 
-use neli::program::{ElectionId, FactsEvent as KafkaFacts, FactsReading, FactsSettings, WantedFacts, clock};
-use neli_proto::fact::{self, Fact, Place};
+use neli::program::{FactsEvent as KafkaFacts, WantedFacts, clock};
+use neli_proto::fact::Fact;
 use neli_proto::node::{Event, FactsEvent};
 use neli_proto::time::Time;
 use neli_proto::topic::{self, TopicFacts};
 
-use super::MainLoop;
-use super::wall_clock::WallClock;
-use crate::config::Once;
 use crate::report::log::Event as LogEvent;
+use crate::supervise::main_loop::MainLoop;
 use crate::text::reason;
 
-/// The topic with the facts of one election's key.
-pub(super) struct FactsTopic {
-    name: String,
-    /// The Kafka keys under which the key's facts stand.
-    keys: [(String, Place); 3],
-    settings: FactsSettings,
-    /// `--window` and `--schedule`: the window that the wall clock shows.
-    pub(super) wall_clock: Option<WallClock>,
-    /// The reading that goes on, or was last, and its number: what an earlier one has reported is dropped.
-    reading: Option<(u32, FactsReading)>,
-    is_judged: bool,
-}
-
-impl FactsTopic {
-    pub(super) fn new(election: &ElectionId, once: &Once) -> Self {
-        let key = |place| (fact::record_key(&election.key(), once.key(), place), place);
-        Self {
-            name: format!("{}{}", election.topic, fact::TOPIC_SUFFIX),
-            keys: Place::ALL.map(key),
-            settings: once.topic_settings(),
-            wall_clock: WallClock::of(once),
-            reading: None,
-            is_judged: false,
+impl MainLoop {
+    /// Tells the node of the window that the wall clock shows, where that is another one, or anyway.
+    pub(super) fn tell_window(&mut self, at: usize, now: Time, anyway: bool) {
+        let wall_clock = self.nodes.roles[at].facts.as_mut().and_then(|facts| facts.wall_clock.as_mut());
+        let window = wall_clock.and_then(|wall_clock| wall_clock.look(now, clock::wall_ms(), anyway));
+        if let Some(window) = window {
+            self.nodes.tell(now, at, Event::Window(window));
         }
     }
 
-    pub(super) fn stop_reading(&mut self) {
-        self.reading = None;
-    }
-
-    fn key_at(&self, wanted: Place) -> &str {
-        self.keys.iter().find(|(_, place)| *place == wanted).map_or("", |(key, _)| key)
-    }
-}
-
-impl MainLoop {
     fn facts_event(&mut self, at: usize, now: Time, event: FactsEvent) {
         self.nodes.tell(now, at, Event::Facts(event));
     }

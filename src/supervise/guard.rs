@@ -9,13 +9,13 @@ use neli_proto::node;
 use neli_proto::supervisor::Event;
 use nix::unistd::Pid;
 
-use super::job::GuardedJob;
-use super::main_process::MainProcess;
-use super::start::PreparedJob;
-use super::{MainLoop, start};
 use crate::config::Config;
 use crate::guard::{Answer, CommandKind, GuardHandle, Order, ReceivedAnswer};
 use crate::report::notes;
+use crate::supervise::job::{GuardedJob, PreparedJob};
+use crate::supervise::main_loop::MainLoop;
+use crate::supervise::main_process::MainProcess;
+use crate::supervise::start;
 use crate::text::reason;
 
 /// Which guard is started next, on this machine.

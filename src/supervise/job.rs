@@ -2,22 +2,46 @@
 //! can't.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
 use neli::program::clock;
 
-use super::main_process::MainProcess;
-use super::start::PreparedJob;
 use crate::guard::{GuardConfig, GuardHandle, Order};
-use crate::process::cgroup::Cgroup;
+use crate::process::cgroup::{Cgroup, CgroupMaker};
 use crate::process::ready::Ready;
+use crate::supervise::main_process::MainProcess;
 use crate::supervise::orphans::Orphans;
 
 /// This program, even where its file has been replaced since.
 pub(super) const PROGRAM: &str = "/proc/self/exe";
+
+/// The guard of a job that is not started yet.
+pub(super) struct PreparedJob {
+    pub(super) guard_config: GuardConfig,
+    pub(super) guard: GuardHandle,
+    pub(super) cgroup: Option<Rc<Cgroup>>,
+}
+
+impl PreparedJob {
+    /// A guard for a role's job, by one of the functions that start one.
+    ///
+    /// # Errors
+    ///
+    /// When there are no descriptors, no memory or no process to spare.
+    pub(super) fn make(
+        cgroups: &mut CgroupMaker,
+        mut guard_config: GuardConfig,
+        start: impl FnOnce(&Path, &GuardConfig) -> io::Result<GuardHandle>,
+    ) -> io::Result<Self> {
+        let cgroup = cgroups.make().ok().map(Rc::new);
+        guard_config.cgroup = cgroup.as_ref().map(|cgroup| cgroup.as_fd().as_raw_fd());
+        let guard = start(Path::new(PROGRAM), &guard_config)?;
+        Ok(Self { guard_config, guard, cgroup })
+    }
+}
 
 /// The job of one election, by way of the guard that runs it.
 pub(super) struct GuardedJob {

@@ -3,9 +3,9 @@
 use neli::program::{RoleEvent, clock};
 use neli_proto::time::{Time, millis};
 
-use super::MainLoop;
-use super::kafka::Trust;
 use crate::report::log::{Event as LogEvent, timestamp};
+use crate::supervise::kafka_state::Trust;
+use crate::supervise::main_loop::MainLoop;
 
 impl MainLoop {
     /// Something has happened to an election.

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use neli::program::{SessionEvent, clock};
 
-use super::MainLoop;
-use super::facts::FactsTopic;
 use crate::process::ready::Ready;
 use crate::process::signals::Signals;
 use crate::process::timer::Timer;
+use crate::supervise::facts_topic::FactsTopic;
+use crate::supervise::main_loop::MainLoop;
 
 /// How long the exit waits for a member that leaves the group. Leaving may take half of it; a hung library delays
 /// nothing longer.

@@ -11,15 +11,14 @@ use neli_proto::record::{Body, MemberId, Offset, Record};
 use neli_proto::time::Time;
 use nix::unistd::Pid;
 
-use super::kafka::KafkaState;
-use super::role::{self, Role};
-use super::start::JobMaker;
-use super::{MainLoop, cannot};
 use crate::config::Config;
-use crate::exit::StartupError;
+use crate::exit::{StartupError, cannot};
 use crate::http::{self, About, Board, Bound, Broker, Echoes, Histogram, RoleSnapshot, Snapshot, Tally};
 use crate::report::log::{Event as LogEvent, Logger};
 use crate::report::notes;
+use crate::supervise::kafka_state::KafkaState;
+use crate::supervise::role::{self, Role};
+use crate::supervise::start::JobMaker;
 
 /// A lead that begins or ends is published at once; other changes at least this long after the last one.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -118,7 +117,8 @@ impl Publisher {
         }
     }
 
-    fn publish(&mut self, now: Time, roles: &[Role], kafka: &KafkaState) {
+    /// Publishes what has changed, if that is due.
+    pub(super) fn publish(&mut self, now: Time, roles: &[Role], kafka: &KafkaState) {
         let leads = |at: &usize| roles[*at].node.leads() != self.counted[*at].leads;
         if now < self.poll_timeout() && !self.changed.iter().any(leads) {
             return;
@@ -157,13 +157,4 @@ fn snapshot(role: &Role, now: Time, tally: Tally) -> Arc<RoleSnapshot> {
     let doing = format!("{}{next}", notes::of_status(&status));
     let (label, partition) = (role.election.label(), role.election.partition);
     Arc::new(RoleSnapshot { label, partition, at: now, status, doing, tally })
-}
-
-impl MainLoop {
-    /// Publishes what has changed, where HTTP is served.
-    pub(super) fn publish(&mut self) {
-        if let Some(publisher) = &mut self.publisher {
-            publisher.publish(clock::now(), &self.nodes.roles, &self.kafka);
-        }
-    }
 }

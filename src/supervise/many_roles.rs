@@ -7,9 +7,10 @@ use neli_proto::record::MemberId;
 use neli_proto::time::{Time, millis};
 use neli_proto::topic::{self, Risk};
 
-use super::{MainLoop, role};
 use crate::config::Config;
 use crate::report::log::timestamp;
+use crate::supervise::main_loop::MainLoop;
+use crate::supervise::role;
 
 /// That of a process that stands in many elections; none of one that stands in a single one.
 pub(super) fn of(config: &Config, member: &MemberId) -> Option<ManyRoles> {

@@ -2,12 +2,16 @@
 
 use neli::program::clock;
 use neli_proto::candidate;
-use neli_proto::node::{Action, Event, Note, Refusal};
+use neli_proto::node::{Action, Event, HookRun, Note, Refusal};
 use neli_proto::record::Body;
 use neli_proto::supervisor;
 
-use super::{MainLoop, translate};
+use crate::guard::Order;
+use crate::process::tail::Tail;
 use crate::report::notes::{self, Moment};
+use crate::supervise::main_loop::MainLoop;
+use crate::supervise::role::Role;
+use crate::supervise::translate;
 
 impl MainLoop {
     /// Performs what the nodes want to which something has happened, until they want nothing more.
@@ -88,6 +92,33 @@ impl MainLoop {
             let (lease_end, awaits) = (role.node.lease_end(), role.node.awaits());
             let moment = Moment { now: clock::now(), wall_ms: clock::wall_ms(), lease_end, awaits };
             role.logger.event(&notes::of_node(note, moment, &self.config, guard));
+        }
+    }
+
+    /// Has the guard run the health command. Its output comes to us, and we pass it on to stderr: of a stderr that takes nothing it
+    /// notices nothing.
+    pub(super) fn check_health(&mut self, at: usize, id: u32, order: &Order) {
+        let Role { job: Some(job), commands, .. } = &mut self.nodes.roles[at] else { return };
+        match Tail::new() {
+            Ok((tail, input)) => {
+                job.send_with(order, input);
+                commands.health_ordered(id, tail);
+            }
+            // Without a descriptor to spare its output is lost, and its status is not.
+            Err(_) => job.send(order),
+        }
+    }
+
+    pub(super) fn run_hook(&mut self, at: usize, run: HookRun) {
+        let Role { job, commands, election, .. } = &mut self.nodes.roles[at];
+        let event = if let Some(job) = job {
+            commands.start(run, &job.config)
+        } else {
+            let access = self.nodes.session.access();
+            commands.start(run, &self.job_maker.guard_config(&self.config, access, election))
+        };
+        if let Some(event) = event {
+            self.tell(at, event);
         }
     }
 }

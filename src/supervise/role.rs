@@ -12,12 +12,12 @@ use neli_proto::spread::Holding;
 use neli_proto::supervisor::{Policy, StopPolicy};
 use neli_proto::time::Time;
 
-use super::commands::{self, RunningCommands};
-use super::facts::FactsTopic;
-use super::job::GuardedJob;
 use crate::config::{Config, Occasion, Once};
 use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::Logger;
+use crate::supervise::commands::{self, RunningCommands};
+use crate::supervise::facts_topic::FactsTopic;
+use crate::supervise::job::GuardedJob;
 use crate::supervise::orphans::Orphans;
 
 /// What this process has in one election: the node that decides, and what it decides about.

@@ -1,10 +1,7 @@
 //! The start, up to the loop: what has to be so before any thread exists, since threads inherit the priority, the signal mask and
 //! the descriptors.
 
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
-use std::path::Path;
-use std::rc::Rc;
+use std::os::fd::RawFd;
 
 use neli::program::embedded::BrokerFinder;
 use neli::program::{Access, Brokers, Client, ElectionId};
@@ -13,13 +10,11 @@ use neli_proto::time::millis;
 use nix::sys::prctl;
 use nix::unistd;
 
-use super::job::PROGRAM;
-use super::{cannot, environment};
 use crate::config::{Config, Listen};
-use crate::exit::StartupError;
+use crate::exit::{StartupError, cannot};
 use crate::guard::{GuardConfig, GuardHandle};
 use crate::http::{self, Bound};
-use crate::process::cgroup::{self, Cgroup, CgroupMaker};
+use crate::process::cgroup::{self, CgroupMaker};
 use crate::process::limits;
 use crate::process::priority::{self, Priority};
 use crate::process::procfs;
@@ -29,6 +24,8 @@ use crate::process::signals::{self, Signals};
 use crate::process::spin_watch;
 use crate::process::terminal::may_be_handed_on;
 use crate::release;
+use crate::supervise::environment;
+use crate::supervise::job::{PROGRAM, PreparedJob};
 use crate::text::reason;
 use neli::program::random;
 
@@ -44,31 +41,6 @@ pub(super) struct Prepared {
     pub(super) signals: Signals,
     /// `--listen`.
     pub(super) bound: Option<Bound>,
-}
-
-/// The guard of a job that is not started yet.
-pub(super) struct PreparedJob {
-    pub(super) guard_config: GuardConfig,
-    pub(super) guard: GuardHandle,
-    pub(super) cgroup: Option<Rc<Cgroup>>,
-}
-
-impl PreparedJob {
-    /// A guard for a role's job, by one of the functions that start one.
-    ///
-    /// # Errors
-    ///
-    /// When there are no descriptors, no memory or no process to spare.
-    pub(super) fn make(
-        cgroups: &mut CgroupMaker,
-        mut guard_config: GuardConfig,
-        start: impl FnOnce(&Path, &GuardConfig) -> io::Result<GuardHandle>,
-    ) -> io::Result<Self> {
-        let cgroup = cgroups.make().ok().map(Rc::new);
-        guard_config.cgroup = cgroup.as_ref().map(|cgroup| cgroup.as_fd().as_raw_fd());
-        let guard = start(Path::new(PROGRAM), &guard_config)?;
-        Ok(Self { guard_config, guard, cgroup })
-    }
 }
 
 /// What guards are started with that stays the same.

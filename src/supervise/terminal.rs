@@ -1,7 +1,5 @@
 //! What the loop does with signals and the terminal, for the supervisor and the candidate.
 
-use std::future;
-use std::io;
 use std::mem;
 
 use neli_proto::node;
@@ -9,54 +7,11 @@ use neli_proto::supervisor::Event;
 use nix::libc::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
 use nix::unistd::{self, Pid};
 
-use super::MainLoop;
-use super::role::Role;
 use crate::guard::Answer;
-use crate::process::ready::Ready;
-use crate::process::signals::{self, ReceivedSignal, Signals};
-use crate::process::terminal::{self, Terminal};
-
-/// What the loop keeps of its session: the terminal, and the shell behind it.
-pub(super) struct Session {
-    pub(super) terminal: Terminal,
-    /// There was a terminal at the start.
-    had_terminal: bool,
-    /// Its end, where the kernel signals that only to the job, which has the foreground.
-    hangup: Option<Ready>,
-    /// What is to be died of at the end: a signal, and whether all of the group is.
-    pub(super) dies_of: Option<(i32, bool)>,
-    /// The process is to be stopped, once the group is left.
-    pub(super) suspending: bool,
-}
-
-impl Session {
-    /// That of this process, within a runtime.
-    pub(super) fn new(had_terminal: bool) -> Self {
-        let is_signaled = terminal::may_be_handed_on() && !signals::ignored_at_start().contains(SIGHUP);
-        Self {
-            terminal: Terminal::of(unistd::getpgrp()),
-            had_terminal,
-            hangup: if is_signaled { Ready::of_hangup(&io::stdin()).ok() } else { None },
-            dies_of: None,
-            suspending: false,
-        }
-    }
-
-    /// Waits for the terminal's end; for ever, where that is not watched.
-    pub(super) async fn hung_up(&self) {
-        match &self.hangup {
-            Some(hangup) => hangup.wait().await,
-            None => future::pending().await,
-        }
-    }
-
-    /// Dies of the terminal's signal, so that a script around it ends too. Process 1 survives it, and so does one under a debugger.
-    pub(super) fn die_of_signal(&self) {
-        if let Some((signal, to_group)) = self.dies_of {
-            let _ = terminal::die_of(signal, to_group);
-        }
-    }
-}
+use crate::process::signals::{ReceivedSignal, Signals};
+use crate::process::terminal;
+use crate::supervise::main_loop::MainLoop;
+use crate::supervise::role::Role;
 
 impl MainLoop {
     pub(super) fn handle_signals(&mut self, signals: &Signals) {

@@ -6,12 +6,9 @@
 
 use std::time::Duration;
 
-use neli::program::clock;
-use neli_proto::node::Event;
 use neli_proto::time::Time;
 use neli_proto::window::Window;
 
-use super::MainLoop;
 use crate::calendar::Calendar;
 use crate::config::{Occasion, Once};
 
@@ -52,7 +49,7 @@ impl WallClock {
     }
 
     /// The window that is shown now, if it has to be passed on: if it has changed, or `anyway`.
-    fn look(&mut self, now: Time, wall_ms: u64, anyway: bool) -> Option<Window> {
+    pub(super) fn look(&mut self, now: Time, wall_ms: u64, anyway: bool) -> Option<Window> {
         let is_same =
             |window_shown: &Window| window_shown.span.from_ms <= wall_ms && wall_ms < window_shown.span.until_ms;
         let is_new = !self.window_shown.as_ref().is_some_and(is_same);
@@ -64,16 +61,5 @@ impl WallClock {
         let left = Duration::from_millis(window.span.until_ms.saturating_sub(wall_ms));
         self.look_at = now + left.min(LOOK_EVERY);
         (is_new || anyway).then(|| window.clone())
-    }
-}
-
-impl MainLoop {
-    /// Tells the node of the window that the wall clock shows, where that is another one, or anyway.
-    pub(super) fn tell_window(&mut self, at: usize, now: Time, anyway: bool) {
-        let wall_clock = self.nodes.roles[at].facts.as_mut().and_then(|facts| facts.wall_clock.as_mut());
-        let window = wall_clock.and_then(|wall_clock| wall_clock.look(now, clock::wall_ms(), anyway));
-        if let Some(window) = window {
-            self.nodes.tell(now, at, Event::Window(window));
-        }
     }
 }

@@ -1,5 +1,9 @@
 //! Which module may use which. Each stands above those that it uses.
 
+use program::{COMMAND_LINE, GUARD, PROCESS, PROGRAM, REPORT, SUPERVISE};
+
+mod program;
+
 /// A directory whose modules are layered.
 pub(crate) struct Layered {
     /// The directory.
@@ -11,10 +15,13 @@ pub(crate) struct Layered {
 }
 
 /// All directories whose modules are layered.
-pub(crate) const LAYERED: [Layered; 6] = [
+pub(crate) const LAYERED: [Layered; 9] = [
     Layered { folder: "src", prefix: "crate::", layers: &PROGRAM },
+    Layered { folder: "src/cli", prefix: "crate::cli::", layers: &COMMAND_LINE },
+    Layered { folder: "src/guard", prefix: "crate::guard::", layers: &GUARD },
     Layered { folder: "src/process", prefix: "crate::process::", layers: &PROCESS },
     Layered { folder: "src/report", prefix: "crate::report::", layers: &REPORT },
+    Layered { folder: "src/supervise", prefix: "crate::supervise::", layers: &SUPERVISE },
     Layered { folder: "crates/neli-proto/src", prefix: "crate::", layers: &PROTOCOL },
     Layered { folder: "crates/neli/src", prefix: "crate::", layers: &LIBRARY },
     Layered { folder: "crates/neli/src/kafka", prefix: "crate::kafka::", layers: &KAFKA },
@@ -22,59 +29,6 @@ pub(crate) const LAYERED: [Layered; 6] = [
 
 /// The modules of a directory, each with those that it may use.
 pub(crate) type Layers = [(&'static str, &'static [&'static str])];
-
-/// The modules of `neli-run`.
-const PROGRAM: [(&str, &[&str]); 13] = [
-    ("calendar", &[]),
-    ("text", &[]),
-    ("features", &[]),
-    ("process", &["text"]),
-    ("exit", &["text"]),
-    ("config", &["calendar", "exit", "text"]),
-    ("release", &["exit", "process", "text"]),
-    ("report", &["config", "exit", "text"]),
-    ("guard", &["config", "process", "report"]),
-    ("http", &["config", "report"]),
-    ("supervise", &["calendar", "config", "exit", "guard", "http", "process", "release", "report", "text"]),
-    ("cli", &["calendar", "config", "exit", "features", "process", "text"]),
-    ("command", &["cli", "config", "exit", "http", "process", "report", "text"]),
-];
-
-/// The modules of `src/process`.
-const PROCESS: [(&str, &[&str]); 28] = [
-    ("descriptors", &[]),
-    ("image", &[]),
-    ("signal_set", &[]),
-    ("system", &["signal_set"]),
-    ("cgroup", &["system"]),
-    ("ready", &["system"]),
-    ("reap", &["system"]),
-    ("release_queue", &["system"]),
-    ("scheduling", &["system"]),
-    ("sealed_file", &["system"]),
-    ("signals", &["signal_set", "system"]),
-    ("memory", &["cgroup", "system"]),
-    ("priority", &["scheduling"]),
-    ("oom_score", &[]),
-    ("attributes", &["oom_score", "scheduling"]),
-    ("quota", &["cgroup"]),
-    ("room_for_threads", &["cgroup"]),
-    ("limits", &["room_for_threads", "system"]),
-    ("spin_watch", &["scheduling"]),
-    ("tail", &["ready"]),
-    ("timer", &["ready"]),
-    ("procfs", &["spin_watch"]),
-    ("terminal", &["procfs", "system"]),
-    ("tree", &["cgroup", "procfs", "scheduling", "system"]),
-    ("spawn_spec", &["attributes", "image", "signal_set", "terminal"]),
-    ("child", &["signal_set", "spawn_spec", "system", "terminal"]),
-    ("spawn", &["child", "spawn_spec", "system"]),
-    ("shell", &["attributes", "image", "reap", "scheduling", "signal_set", "spawn", "spawn_spec", "system"]),
-];
-
-/// The modules of `src/report`.
-const REPORT: [(&str, &[&str]); 5] =
-    [("level", &[]), ("notify", &[]), ("journald", &["level"]), ("log", &["journald", "level"]), ("notes", &["log"])];
 
 /// The modules of `neli-proto`.
 const PROTOCOL: [(&str, &[&str]); 34] = [

@@ -13,16 +13,14 @@ use harness::candidate::{Candidate, Elector};
 use harness::election::Answer;
 use harness::journal;
 use harness::network::{Network, Weather};
-use harness::process::Process;
 use harness::rights::Operation::{Create, Describe, Read as Reads, Write as Writes};
 use harness::rights::{Operation, Resource, Rights, Rule};
+use harness::wait;
 use harness::witness::Event;
-use harness::{not_tested, wait};
 use nix::sys::signal::Signal;
-use nix::unistd::Uid;
 
 use crate::bad_input::{Guarded, assert_refused};
-use crate::{PROGRAM, election, with_both_electors};
+use crate::{PROGRAM, with_both_electors};
 
 mod forget;
 

@@ -3,7 +3,7 @@
 use clap::{Arg, Command};
 
 use super::{flag, json, long_about, timeout};
-use crate::cli::command as job;
+use crate::cli::arguments;
 use crate::cli::options::{ELECTION, Opt, options};
 
 /// The subcommand. Of a candidate's options the help shows those that say which election.
@@ -19,7 +19,7 @@ pub(super) fn command() -> Command {
         .arg(flag("print-topic", "Only print the command that makes the topic"))
         .arg(json("Print one JSON object for each finding"))
         .arg(timeout("5s"))
-        .arg(job().help("The job, to check that it is found"))
+        .arg(arguments::command().help("The job, to check that it is found"))
 }
 
 const GROUP: &str = "The election [default: only check machine and brokers]";

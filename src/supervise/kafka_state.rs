@@ -1,0 +1,68 @@
+//! Whether Kafka answers this process, and what it refuses.
+
+use std::time::Duration;
+
+use neli::program::Access;
+use neli_proto::reminder::{Reminder, Reminders};
+use neli_proto::time::Time;
+
+use crate::report::notes::Trouble;
+
+/// Whether Kafka answers this process, and whether its log is to be trusted.
+#[derive(Default)]
+pub(super) struct KafkaState {
+    /// No broker answers.
+    pub(super) outage: Reminder,
+    /// Appends that Kafka refuses, by its reasons.
+    pub(super) refused_appends: Reminders,
+    /// When the log of an embedded broker that follows a killed one is to be trusted, while it is not.
+    trusted_from: Option<Time>,
+    /// A broker is taken for dead after this time without a heartbeat; whether the lease outlives that was judged.
+    pub(super) broker_session: Option<Duration>,
+}
+
+/// Whether an empty log is a new one.
+pub(super) enum Trust {
+    Full,
+    /// From `at` on; `is_known` when that was the answer before.
+    From {
+        at: Time,
+        is_known: bool,
+    },
+}
+
+impl KafkaState {
+    /// One line for each kind of refusal, and again every 30 s. While no broker answers, that is logged instead.
+    pub(super) fn append_was_refused(&mut self, now: Time, error: String) {
+        if self.outage.trouble().is_none() {
+            self.refused_appends.begin(now, error);
+        }
+    }
+
+    /// What keeps Kafka from its work, and since when.
+    pub(super) fn trouble(&self) -> Option<(Time, Trouble)> {
+        let down = self.outage.trouble().map(|(since, error)| (since, Trouble::NoBroker(error.to_owned())));
+        let refused =
+            || self.refused_appends.trouble().map(|(since, error)| (since, Trouble::Refused(error.to_owned())));
+        down.or_else(refused)
+    }
+
+    /// Whether an empty log is a new one. One of an embedded broker that follows a killed one is not for a while.
+    pub(super) fn trust_in_log(&mut self, now: Time, access: &Access) -> Trust {
+        let trusted_from = access.embedded.as_ref().map_or(Time::ZERO, |broker| broker.trusted_from());
+        if now >= trusted_from {
+            return Trust::Full;
+        }
+        Trust::From { at: trusted_from, is_known: self.trusted_from.replace(trusted_from) == Some(trusted_from) }
+    }
+
+    /// Whether a log that was not trusted is from now on; once.
+    pub(super) fn log_becomes_trusted(&mut self, now: Time) -> bool {
+        self.trusted_from.take_if(|from| now >= *from).is_some()
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        let timeouts = [self.outage.poll_timeout(), self.refused_appends.poll_timeout(), self.trusted_from];
+        timeouts.into_iter().flatten().min()
+    }
+}

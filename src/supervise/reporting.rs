@@ -1,0 +1,60 @@
+//! What the loop reports to the service manager: what the candidate does, and whether Kafka answers.
+
+use std::time::Duration;
+
+use neli::program::clock;
+use neli_proto::hooks;
+
+use crate::config::Config;
+use crate::report::notes;
+use crate::supervise::main_loop::MainLoop;
+
+impl MainLoop {
+    /// Reports what has changed, and what is due. Once a turn: a loop that does not turn gives no sign of life.
+    pub(super) fn report(&mut self) {
+        if !self.service_status.notifier.has_receiver() {
+            return;
+        }
+        let now = clock::now();
+        let trouble = self.kafka.trouble();
+        let (doing, is_leaving) = match self.nodes.roles.as_slice() {
+            [role] => {
+                let status = role.node.status(now);
+                let next = notes::of_next_window(&status, role.next_window_ms());
+                (format!("{}{next}", notes::of_status(&status)), status.is_leaving)
+            }
+            roles => {
+                let led = roles.iter().filter(|role| role.node.leads().is_some()).map(|role| role.election.label());
+                (
+                    notes::of_roles(&led.collect::<Vec<_>>(), roles.len()),
+                    roles.iter().all(|role| role.node.is_leaving()),
+                )
+            }
+        };
+        let current = Some((doing, trouble));
+        if self.service_status.reported != current
+            && let Some((doing, trouble)) = &current
+        {
+            let trouble = trouble.as_ref();
+            let trouble =
+                trouble.map(|(since, trouble)| notes::of_trouble(now.since(*since), trouble, clock::wall_ms()));
+            self.service_status.notifier.status(&format!("{doing}{}", trouble.unwrap_or_default()));
+            self.service_status.reported = current;
+        }
+        self.service_status.notifier.ready(now);
+        if self.ending.is_some() || is_leaving {
+            self.service_status.notifier.stopping(now, now + longest_stop(&self.config));
+        }
+        self.service_status.notifier.tell(now);
+    }
+}
+
+/// How long a stop takes at most: with `--overlap` a lease, in which another may claim; the barrier, or the wait for a claim under
+/// way; a lease for what SIGKILL does not end at once; a lease for the release's delivery; what the hook has that runs at exit; and
+/// what leaving the group and the last line of the log take.
+fn longest_stop(config: &Config) -> Duration {
+    let hook = if config.commands.on_standby.is_some() { hooks::LIMIT } else { Duration::ZERO };
+    let lease = config.timings.lease();
+    let yields = config.timings.overlap().map_or(Duration::ZERO, |_| lease);
+    yields + config.stop_timeout.max(lease) + 2 * lease + hook + Duration::from_secs(1)
+}
