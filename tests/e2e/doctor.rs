@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::bad_input::Guarded;
 use crate::{PROGRAM, election};
 
-/// The findings, checked against docs/json.md, and the exit status.
+/// The findings, which must be as docs/json.md says; then the exit status.
 #[derive(Debug)]
 pub(crate) struct Found {
     findings: Vec<Value>,
