@@ -226,7 +226,8 @@ impl Supervisor {
 
     /// Does what is due by now. Early calls do nothing.
     pub fn handle_timeout(&mut self, now: Time) {
-        if self.guard_due().is_some_and(|due| now >= due) {
+        let margin = self.kill_margin;
+        if self.watch.as_mut().is_some_and(|watch| watch.is_over(now, margin)) {
             self.guard_hangs();
         }
         if self.failed_runs_forgotten_at().is_some_and(|due| now >= due) {

@@ -95,4 +95,22 @@ pub(super) const MUTANTS: &[Mutant] = &[
         )],
         noticed_by: &[Scenarios],
     },
+    Mutant {
+        name: "OwnStallTakenForTheGuards",
+        breaks: "A supervisor that was stopped itself takes its guard for dead before it has read the guard's answers",
+        edits: &[edit(WATCH, "Some(Question { respite: respite @ None, .. }) if ‹late > margin / 2› => {", "false")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "RespiteWithoutEnd",
+        breaks: "R4: a guard that hangs is given time again and again by a supervisor that is slow itself",
+        edits: &[edit(WATCH, "Some(Question { respite: ‹respite @ None›, .. })", "respite")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "StallTakenForStuck",
+        breaks: "What is left after a stall of the killer's own is called stuck, and its term never released",
+        edits: &[edit(KILLING, "self.stuck_at.iter_mut().for_each(|at| *at = *at + uncounted);", "")],
+        noticed_by: &[Scenarios],
+    },
 ];

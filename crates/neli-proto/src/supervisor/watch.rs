@@ -18,6 +18,9 @@ struct Question {
     awaited: AwaitedAnswer,
     /// Since when the first of them does.
     since: Time,
+    /// Until when the answer is awaited, where the supervisor came too late to judge: stopped or without a processor, it has read no
+    /// answers.
+    respite: Option<Time>,
 }
 
 /// What answers all of them.
@@ -49,7 +52,7 @@ impl Watch {
     }
 
     fn wait_for(&mut self, now: Time, awaited: AwaitedAnswer) {
-        let question = self.question.get_or_insert(Question { awaited, since: now });
+        let question = self.question.get_or_insert(Question { awaited, since: now, respite: None });
         question.awaited = question.awaited.max(awaited);
     }
 
@@ -62,11 +65,26 @@ impl Watch {
         self.answered_until = self.answered_until.max(until);
     }
 
+    /// Whether the guard is taken for dead now. A supervisor that comes more than half a kill margin late was stopped or without a
+    /// processor itself, and its guard may have been too (the machine was suspended): once for a question it awaits the
+    /// answer for half a margin of its own time.
+    pub(super) fn is_over(&mut self, now: Time, margin: Duration) -> bool {
+        let Some(late) = self.due(margin).filter(|due| now >= *due).map(|due| now.since(due)) else { return false };
+        match &mut self.question {
+            Some(Question { respite: respite @ None, .. }) if late > margin / 2 => {
+                *respite = Some(now + margin / 2);
+                false
+            }
+            _ => true,
+        }
+    }
+
     /// When the guard is taken for dead.
     pub(super) fn due(&self, margin: Duration) -> Option<Time> {
         // An order that comes this late leaves half the kill margin for its answer. The tree is still dead before the
         // lease's end, which is a whole margin after the deadline.
-        self.question.map(|question| (self.answered_until - margin).max(question.since + margin / 2))
+        let due = |question: Question| (self.answered_until - margin).max(question.since + margin / 2);
+        self.question.map(|question| question.respite.unwrap_or_else(|| due(question)))
     }
 }
 
@@ -120,5 +138,27 @@ mod tests {
         let mut watch = Watch::new(at(980));
         watch.ask_for_end(at(1_000));
         assert_eq!(watch.due(MARGIN), Some(at(1_010)));
+    }
+
+    #[test]
+    fn a_supervisor_that_comes_late_itself_gives_the_guard_half_a_margin() {
+        let mut watch = Watch::new(at(980));
+        watch.ask(at(300), at(1_280));
+        assert!(!watch.is_over(at(959), MARGIN));
+        // Its answer may have come meanwhile, and is unread.
+        assert!(!watch.is_over(at(5_000), MARGIN));
+        assert_eq!(watch.due(MARGIN), Some(at(5_010)));
+        assert!(!watch.is_over(at(5_009), MARGIN));
+        assert!(watch.is_over(at(9_000), MARGIN), "once for a question");
+        watch.answered(at(1_280));
+        watch.ask(at(9_000), at(9_980));
+        assert!(watch.is_over(at(9_020), MARGIN));
+    }
+
+    #[test]
+    fn a_supervisor_that_comes_in_time_gives_the_guard_no_time_beyond_its_own() {
+        let mut watch = Watch::new(at(980));
+        watch.ask(at(300), at(1_280));
+        assert!(watch.is_over(at(970), MARGIN));
     }
 }
