@@ -151,6 +151,8 @@ impl GuardFixture {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     await_readable(self.handle().as_fd(), "an answer");
                 }
+                // How often it is said depends on how fast the processes die.
+                Ok(Some(ReceivedAnswer { answer: Answer::StillKilling, .. })) => {}
                 other => return other.unwrap(),
             }
         }
@@ -168,9 +170,14 @@ impl GuardFixture {
         gone_at
     }
 
-    /// Whether there is no answer to be read.
+    /// Whether there is no answer to be read but that it still kills.
     pub(crate) fn has_no_answer(&self) -> bool {
-        self.handle().receive().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        loop {
+            match self.handle().receive() {
+                Ok(Some(ReceivedAnswer { answer: Answer::StillKilling, .. })) => {}
+                other => return other.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock),
+            }
+        }
     }
 
     /// Starts the job, and gives its pid and the descriptor that came with it.

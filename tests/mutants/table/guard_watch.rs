@@ -30,6 +30,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Scenarios],
     },
     Mutant {
+        name: "BusyGuardTakenForHung",
+        breaks: "R4: a guard that kills a large tree is killed itself, and the supervisor, which no priority helps, begins anew",
+        edits: &[edit(
+            WATCH,
+            "‹question.respite.unwrap_or_else(|| due(question)).max(self.busy_until)›",
+            "question.respite.unwrap_or_else(|| due(question))",
+        )],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
         name: "DeadsLateEndUntold",
         breaks: "A guard that releases for a dead supervisor does not tell that the job outlived its lease",
         edits: &[edit(

@@ -134,6 +134,7 @@ impl Scenario {
             "not-started" => Answer::NotStarted { errno: words.number(1), at: Step::Exec },
             "started" => Answer::Started { pid: words.needed("pid", words.number_of("pid")) },
             "started-unseen" => Answer::StartedUnseen { pid: words.needed("pid", words.number_of("pid")) },
+            "still-killing" => Answer::StillKilling,
             "stuck" => Answer::Stuck { pids: vec![words.number(1)] },
             _ => return None,
         })
