@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use neli::program::clock;
-use neli_proto::guard::{Action, Answer, CommandKind, Event, Grant, Named, Step};
+use neli_proto::guard::{Action, Answer, CommandKind, Event, Grant, KillMethod, Named, Step};
 use neli_proto::time::{Time, millis_rounded_up};
 use nix::libc::{self, SIGCONT};
 use nix::unistd::Pid;
@@ -53,6 +53,10 @@ impl GuardLoop {
                 Action::End => self.ending = Some(Ending::Done),
                 Action::HandOn => self.terminal.hand_on(),
                 Action::Kill(methods) => {
+                    if methods.contains(&KillMethod::Found) {
+                        // It may take long, or stall: the supervisor learns before that it is under way.
+                        self.flush();
+                    }
                     let has_seen_all = self.tree.kill(methods);
                     self.guard.handle(clock::now(), Event::Killed { has_seen_all });
                 }

@@ -135,27 +135,33 @@ impl Tree {
 
     /// The processes found before `end`. [`Procfs::has_seen_all`] tells whether they are all.
     fn descendants_by(&self, end: Option<Time>) -> Vec<Process> {
-        self.procfs.start_scan();
         let mut found = Vec::new();
+        self.walk(|_| end.is_some_and(|end| clock::now() >= end), |member, _| found.push(*member));
+        found
+    }
+
+    /// Calls `visit` with each living process that is found, parents before their children, and with the root and all that was found so far.
+    /// What `visit` does to a process does not hide the children that it had: they were listed before.
+    ///
+    /// No more children are listed once `is_over`, which is given how many processes' were, says so.
+    fn walk(&self, is_over: impl Fn(usize) -> bool, mut visit: impl FnMut(&Process, &HashSet<Pid>)) {
+        self.procfs.start_scan();
         let snapshot = self.procfs.snapshot();
         let mut seen = HashSet::from([self.root]);
         let mut unseen: VecDeque<Process> = self.procfs.process(self.root).into_iter().collect();
+        let mut listed = 0;
         while let Some(parent) = unseen.pop_front() {
-            if end.is_some_and(|end| clock::now() >= end) {
+            if is_over(listed) {
                 self.procfs.note_missed();
-                break;
+            } else {
+                listed += 1;
+                let children = self.procfs.children(&parent, snapshot.as_ref()).into_iter();
+                unseen.extend(children.filter(|child| !self.excluded.contains(&child.pid) && seen.insert(child.pid)));
             }
-            for child in self.procfs.children(&parent, snapshot.as_ref()) {
-                if self.excluded.contains(&child.pid) || !seen.insert(child.pid) {
-                    continue;
-                }
-                unseen.push_back(child);
-                if child.lives {
-                    found.push(child);
-                }
+            if parent.lives && parent.pid != self.root {
+                visit(&parent, &seen);
             }
         }
-        found
     }
 
     /// Whether nothing is left, as far as this process can prove it: it is `root`, a subreaper, and waits for no
@@ -256,6 +262,40 @@ mod tests {
         assert!(!gone(&[(5, 1, 'S', 1), (6, 5, 'Z', 1), (7, 6, 'S', 1), (9, 5, 'S', 1)]));
         assert!(!gone(&[(5, 1, 'S', 1), (6, 5, 'Z', 1)]));
         assert!(gone(&[(5, 1, 'S', 1), (9, 5, 'S', 1), (10, 9, 'S', 1)]));
+    }
+
+    #[test]
+    fn a_walk_that_is_cut_short_visits_what_it_has_found_and_is_no_whole_one() {
+        let processes = [(5, 1, 'S', 1), (6, 5, 'S', 1), (7, 5, 'S', 1), (8, 7, 'S', 1)];
+        for lists_children in [false, true] {
+            let proc = proc_with(&processes, lists_children);
+            let tree = tree_in(proc.path(), 5, &[]);
+            let visited_by = |limit: usize| {
+                let mut visited = Vec::new();
+                tree.walk(|listed| listed >= limit, |member, _| visited.push(member.pid.as_raw()));
+                visited.sort_unstable();
+                (visited, tree.procfs.has_seen_all())
+            };
+            assert_eq!(visited_by(0), (vec![], false));
+            assert_eq!(visited_by(1), (vec![6, 7], false));
+            assert_eq!(visited_by(4), (vec![6, 7, 8], true));
+        }
+    }
+
+    #[test]
+    fn what_a_visit_kills_does_not_hide_its_children() {
+        let processes = [(5, 1, 'S', 1), (6, 5, 'S', 1), (7, 6, 'S', 1)];
+        let proc = proc_with(&processes, true);
+        let tree = tree_in(proc.path(), 5, &[]);
+        let mut visited = Vec::new();
+        tree.walk(
+            |_| false,
+            |member, _| {
+                visited.push(member.pid.as_raw());
+                fs::remove_dir_all(proc.path().join(member.pid.to_string())).unwrap();
+            },
+        );
+        assert_eq!(visited, [6, 7]);
     }
 
     /// A directory can be opened as a file, and not be read: as any file when there is no memory for its content.

@@ -181,6 +181,7 @@ fn of_supervisor(note: supervisor::Note, term: Offset, moment: Moment, config: &
                 .to_owned(),
         },
         Note::Stopping { why, timeout } => stopping(term, why, timeout, moment, config),
+        Note::GuardStuck { pids } => Event::Error { message: processes::of_stuck_guard(guard, &pids) },
         Note::Stuck { pids } => Event::Error { message: processes::of_stuck(&pids) },
         Note::Unhealthy(Failure { count, end, last_line }) => {
             Event::Unhealthy { term, failures: count, reason: how(&end), line: last_line.into() }
@@ -270,7 +271,9 @@ pub(crate) fn of_exit(status: ExitStatus, config: &Config, leader: &KnownLeader)
                 format!("stopped by {signal} while no job ran")
             }
         }
-        ExitStatus::Unkillable => "a process of the job can't be killed; the term was not released".to_owned(),
+        ExitStatus::Unkillable => {
+            "a process of the job, or its guard, can't be killed; the term was not released".to_owned()
+        }
     };
     Some(why)
 }

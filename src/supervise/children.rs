@@ -106,6 +106,11 @@ impl MainLoop {
                 let pids = pids.into_iter().filter_map(translate::number_of).collect();
                 self.job_event(at, Event::OrphansStuck { pids });
             }
+            Left::WithGuard(pids) => {
+                self.keep_orphans(at, orphans);
+                let pids = pids.into_iter().filter_map(translate::number_of).collect();
+                self.job_event(at, Event::GuardStuck { pids });
+            }
         }
     }
 

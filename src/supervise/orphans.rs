@@ -37,6 +37,8 @@ pub(crate) enum Left {
     Something,
     /// These, a lease after the first SIGKILL. Said once.
     Stuck(Vec<Pid>),
+    /// Their guard, a lease after the first SIGKILL, and these of them, as far as they can be seen. Said once.
+    WithGuard(Vec<Pid>),
 }
 
 impl Orphans {
@@ -82,10 +84,10 @@ impl Orphans {
         if self.guard.is_none() && self.tree.is_gone() {
             return Left::Nothing;
         }
-        if self.killing.is_stuck(now) {
-            Left::Stuck(self.guard.into_iter().chain(self.tree.remains()).collect())
-        } else {
-            Left::Something
+        match (self.killing.is_stuck(now), self.guard) {
+            (false, _) => Left::Something,
+            (true, None) => Left::Stuck(self.tree.remains()),
+            (true, Some(_)) => Left::WithGuard(self.tree.members()),
         }
     }
 
@@ -110,6 +112,7 @@ impl Orphans {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader};
     use std::process::{Command, Stdio};
     use std::sync::mpsc;
     use std::thread;
@@ -137,6 +140,25 @@ mod tests {
             assert!(stalled.is_killed_now());
             assert!(is_performed, "it has waited for the control group");
         });
+        drop(guard.stdin.take());
+        guard.wait().unwrap();
+    }
+
+    #[test]
+    fn a_guard_that_does_not_end_is_not_named_as_a_process_of_its_job() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 600 & echo $!; cat"]);
+        // The shell says there that its child was killed.
+        command.stderr(Stdio::null());
+        let mut guard = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut of_job = String::new();
+        BufReader::new(guard.stdout.as_mut().unwrap()).read_line(&mut of_job).unwrap();
+        let of_job = Pid::from_raw(of_job.trim().parse().unwrap());
+        let pid = Pid::from_raw(i32::try_from(guard.id()).unwrap());
+        let mut orphans = Orphans::of_hung_guard(pid, clock::now(), None, None, Duration::ZERO);
+        let Left::WithGuard(pids) = orphans.left(clock::now()) else { panic!("the guard has not ended") };
+        assert!(pids.contains(&of_job) && !pids.contains(&pid), "{pids:?}");
+        orphans.kill(clock::now());
         drop(guard.stdin.take());
         guard.wait().unwrap();
     }

@@ -82,6 +82,7 @@ impl MainLoop {
             | Answer::LeftBehind { .. }
             | Answer::NoRun { .. }
             | Answer::NotStarted { .. }
+            | Answer::StillKilling
             | Answer::Stuck { .. } => {}
         }
     }

@@ -150,6 +150,8 @@ impl GuardFixture {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     await_readable(self.handle().as_fd(), "an answer");
                 }
+                // How often it is said depends on how fast the processes die.
+                Ok(Some(ReceivedAnswer { answer: Answer::StillKilling, .. })) => {}
                 other => return other.unwrap(),
             }
         }
@@ -167,9 +169,14 @@ impl GuardFixture {
         gone_at
     }
 
-    /// Whether no answer is waiting.
+    /// Whether no answer is waiting except that the guard still kills.
     pub(crate) fn has_no_answer(&self) -> bool {
-        self.handle().receive().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        loop {
+            match self.handle().receive() {
+                Ok(Some(ReceivedAnswer { answer: Answer::StillKilling, .. })) => {}
+                other => return other.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock),
+            }
+        }
     }
 
     /// Starts the job; returns its pid and the descriptor that came with the answer.

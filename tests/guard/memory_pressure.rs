@@ -118,6 +118,7 @@ fn lateness(memory: &Memory, cgroup: Option<i32>) -> Option<Duration> {
             | Answer::NotStarted { .. }
             | Answer::Started { .. }
             | Answer::StartedUnseen { .. }
+            | Answer::StillKilling
             | Answer::Stopped { .. }
             | Answer::Stuck { .. } => panic!("no end by the deadline"),
         }

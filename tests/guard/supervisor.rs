@@ -122,7 +122,13 @@ impl Supervisor {
     }
 
     fn receive(&mut self) -> Answer {
-        serde_json::from_str(&self.next("answer ")).unwrap()
+        loop {
+            match serde_json::from_str(&self.next("answer ")).unwrap() {
+                // How often it is said depends on how fast the processes die.
+                Answer::StillKilling => {}
+                answer => return answer,
+            }
+        }
     }
 
     fn start(&mut self, order: &Order) {

@@ -137,7 +137,10 @@ impl Guard {
         }
         self.commands.handle_timeout(now, &mut self.actions);
         let Some(run) = self.run.as_mut().filter(|run| run.due().is_some_and(|due| now >= due)) else { return };
-        if !run.is_being_killed() {
+        if run.is_being_killed() {
+            // A large tree takes longer to kill than a supervisor waits for a guard that may hang.
+            self.actions.push_back(Action::Answer(Answer::StillKilling));
+        } else {
             self.actions.push_back(Action::Answer(Answer::Killed));
             let look_until = end_of_look(self.tenure, now).filter(|_| !run.has_main());
             self.actions.extend(look_until.map(|until| Action::AnswerLeftBehind { until }));

@@ -226,7 +226,8 @@ impl Supervisor {
 
     /// Does what is due by now. Early calls do nothing.
     pub fn handle_timeout(&mut self, now: Time) {
-        if self.guard_due().is_some_and(|due| now >= due) {
+        let margin = self.kill_margin;
+        if self.watch.as_mut().is_some_and(|watch| watch.is_over(now, margin)) {
             self.guard_hangs();
         }
         if self.failed_runs_forgotten_at().is_some_and(|due| now >= due) {
@@ -248,6 +249,7 @@ impl Supervisor {
                 self.guard_died(now);
             }
             Event::GuardNotStarted => self.guard_not_started(),
+            Event::GuardStuck { pids } => self.guard_stuck(pids),
             Event::HealthEnded { id, end, last_line } => self.health_ended(now, id, end, last_line),
             Event::JobStopped { signal, foreground, continuable } => {
                 self.job_stopped(now, signal, foreground, continuable);

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
+use neli::program::clock;
 use neli_proto::guard::{KillMethod, Named};
 use neli_proto::time::Time;
 use nix::libc::SIGKILL;
@@ -10,11 +12,16 @@ use nix::unistd::Pid;
 
 use super::Tree;
 use crate::process::procfs::Process;
-use crate::process::scheduling::Scheduling;
 use crate::process::system;
 
 /// How often at most a kill looks again for what was not there the last time, before the caller has its turn again.
 const LOOKS: usize = 16;
+
+/// For how long a kill looks at most before the caller has its turn again. What it has found by then was sent SIGKILL.
+const LONGEST_LOOK: Duration = Duration::from_millis(50);
+
+/// The children of so many processes are listed in any case: where a job takes every processor, the time may be over before the first look.
+const LEAST_LISTED: usize = 64;
 
 impl Tree {
     /// SIGKILL to what is left of it, by the means that [`Killing`](neli_proto::guard::Killing) names, in this order. Whether
@@ -95,28 +102,25 @@ impl Tree {
         true
     }
 
-    /// SIGKILL to each living process, parents before their children, until a look finds none that was not sent it.
-    /// Returns whether the looks saw everything, that is, no read failed.
+    /// SIGKILL to each living process as soon as it is found, parents before their children, until a look finds none that was not sent it
+    /// or the time is over. Returns whether the looks saw everything: no read failed, and there was time for all.
     ///
     /// A process that was sent SIGKILL starts no other, not even in the middle of a fork (which SIGSTOP would let
     /// through): so what is new at the next look comes from a process that was not seen, and a forking tree can't
     /// outrun it. The next call finds what escaped nevertheless.
     fn kill_found(&self) -> bool {
+        let end = clock::now() + LONGEST_LOOK;
         let mut killed = HashSet::new();
         for _ in 0..LOOKS {
-            let members = self.descendants();
-            let has_seen_all = self.procfs.has_seen_all();
-            let parents = self.with_root(&members);
-            let fresh: Vec<Process> = members.into_iter().filter(|member| killed.insert(member.pid)).collect();
-            if fresh.is_empty() {
-                return has_seen_all;
-            }
-            let dying: Vec<Process> =
-                fresh.into_iter().filter(|member| self.send(member, &[SIGKILL], &parents)).collect();
-            if let Some(scheduling) = self.killed_scheduling {
-                for member in &dying {
-                    self.prioritize(member, scheduling);
+            let before = killed.len();
+            let is_over = |listed| listed >= LEAST_LISTED && clock::now() >= end;
+            self.walk(is_over, |member, known| {
+                if killed.insert(member.pid) && self.send(member, &[SIGKILL], known) {
+                    self.prioritize(member);
                 }
+            });
+            if killed.len() == before || clock::now() >= end {
+                return self.procfs.has_seen_all();
             }
         }
         true
@@ -127,7 +131,8 @@ impl Tree {
     }
 
     /// Lets each thread of a process that was sent SIGKILL run at once. It never gets to run the program again.
-    fn prioritize(&self, member: &Process, scheduling: Scheduling) {
+    fn prioritize(&self, member: &Process) {
+        let Some(scheduling) = self.killed_scheduling else { return };
         for thread in self.procfs.threads(member) {
             // It may be gone already. That its number is another's by now, within some microseconds, takes a machine
             // that has no other number to give.

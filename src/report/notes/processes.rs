@@ -36,9 +36,36 @@ pub(super) fn of_stuck(pids: &[u32]) -> String {
     )
 }
 
+/// A guard that was killed, and has not ended a lease later. It is no process of the job; those of the job are named, if any is seen.
+pub(super) fn of_stuck_guard(guard: i32, pids: &[u32]) -> String {
+    let named: Vec<String> = pids.iter().map(ToString::to_string).collect();
+    let of_job = match pids {
+        [] => "no process of the job is seen any more, but only the guard's end can show that none is left".to_owned(),
+        [_] => format!("a process of the job is left too (pid {})", named.join(", ")),
+        _ => format!("processes of the job are left too (pid {})", named.join(", ")),
+    };
+    format!(
+        "the guard (pid {guard}) can't be killed; {of_job}: the term is not released, and ends with its lease; see what holds the guard \
+         (/proc/{guard}/stack, TracerPid in /proc/{guard}/status, a frozen control group), or restart the machine"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_guard_that_does_not_end_is_no_process_of_the_job() {
+        let alone = of_stuck_guard(5, &[]);
+        assert!(
+            alone.starts_with("the guard (pid 5) can't be killed; no process of the job is seen any more"),
+            "{alone}"
+        );
+        assert!(
+            of_stuck_guard(5, &[7]).contains("; a process of the job is left too (pid 7): the term is not released")
+        );
+        assert!(of_stuck_guard(5, &[7, 8]).contains("; processes of the job are left too (pid 7, 8): "));
+    }
 
     #[test]
     fn remaining_processes_are_named_if_visible() {

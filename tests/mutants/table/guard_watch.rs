@@ -30,6 +30,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Scenarios],
     },
     Mutant {
+        name: "BusyGuardTakenForHung",
+        breaks: "R4: a guard that kills a large tree is killed itself, and the supervisor, which no priority helps, begins anew",
+        edits: &[edit(
+            WATCH,
+            "‹question.respite.unwrap_or_else(|| due(question)).max(self.busy_until)›",
+            "question.respite.unwrap_or_else(|| due(question))",
+        )],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
         name: "DeadsLateEndUntold",
         breaks: "A guard that releases for a dead supervisor does not tell that the job outlived its lease",
         edits: &[edit(
@@ -93,6 +103,24 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "if ‹self.question.is_some_and(|question| question.awaited == AwaitedAnswer::End)› {",
             "false",
         )],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "OwnStallTakenForTheGuards",
+        breaks: "A supervisor that was stopped itself takes its guard for dead before it has read the guard's answers",
+        edits: &[edit(WATCH, "Some(Question { respite: respite @ None, .. }) if ‹late > margin / 2› => {", "false")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "RespiteWithoutEnd",
+        breaks: "R4: a guard that hangs is given time again and again by a supervisor that is slow itself",
+        edits: &[edit(WATCH, "Some(Question { respite: ‹respite @ None›, .. })", "respite")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "StallTakenForStuck",
+        breaks: "What is left after a stall of the killer's own is called stuck, and its term never released",
+        edits: &[edit(KILLING, "self.stuck_at.iter_mut().for_each(|at| *at = *at + uncounted);", "")],
         noticed_by: &[Scenarios],
     },
 ];

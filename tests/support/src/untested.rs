@@ -1,8 +1,16 @@
+use std::fs::File;
 use std::io::{self, Write};
+
+/// The variable that names a file to which each such line is appended too, for a summary of the run.
+const LIST: &str = "NOT_TESTED";
 
 /// Prints what could not be tested on this machine, and why. It writes past libtest's capture, which discards the `eprintln!` output of
 /// tests that pass.
-/// itself.
 pub fn not_tested(why: &str) {
     let _ = writeln!(io::stderr(), "NOT TESTED: {why}");
+    if let Some(list) = std::env::var_os(LIST)
+        && let Ok(mut list) = File::options().append(true).open(list)
+    {
+        let _ = list.write_all(format!("{why}\n").as_bytes());
+    }
 }

@@ -57,7 +57,14 @@ impl<D> Default for Answers<D> {
 }
 
 const fn may_come_often(answer: &Answer) -> bool {
-    matches!(answer, Answer::Extended { .. } | Answer::Fenced { .. } | Answer::NoRun { .. } | Answer::Stopped { .. })
+    matches!(
+        answer,
+        Answer::Extended { .. }
+            | Answer::Fenced { .. }
+            | Answer::NoRun { .. }
+            | Answer::StillKilling
+            | Answer::Stopped { .. }
+    )
 }
 
 #[cfg(test)]

@@ -15,6 +15,10 @@ const LAST_PAUSE: Duration = Duration::from_millis(100);
 /// guard, which then knows those too.
 const OTHER_METHODS_AFTER: Duration = Duration::from_millis(2);
 
+/// How much of the time between two calls counts for the patience. A killer that was stopped itself, that gets no processor, or whose look
+/// takes long comes late; what it has killed may be dead by then, and was not looked at since.
+const LONGEST_COUNTED: Duration = Duration::from_millis(200);
+
 /// A method of sending SIGKILL.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum KillMethod {
@@ -32,6 +36,8 @@ pub enum KillMethod {
 pub struct Killing {
     /// When what is left counts as stuck, unless that was reported.
     stuck_at: Option<Time>,
+    /// The time of the last call.
+    called_at: Time,
     again_at: Time,
     /// `None` before the first SIGKILL; then the pause from this one to the next.
     pause: Option<Duration>,
@@ -43,11 +49,12 @@ pub struct Killing {
 
 impl Killing {
     /// For a guard, which inherits the children of processes that die and has learnt of others before: begins at
-    /// `now`; what is left after `patience` is stuck.
+    /// `now`; what is left after `patience` is stuck, counted in the time in which this process kills.
     #[must_use]
     pub fn new(now: Time, patience: Duration) -> Self {
         Self {
             stuck_at: Some(now + patience),
+            called_at: now,
             again_at: now,
             pause: None,
             round: None,
@@ -67,6 +74,7 @@ impl Killing {
     /// To be called again at [`again_at`](Self::again_at) at the latest, and whenever a child has ended, since it may
     /// have left children. [`performed`](Self::performed) must follow.
     pub fn round(&mut self, now: Time) -> &'static [KillMethod] {
+        self.count_until(now);
         if self.pause.is_some() && now < self.again_at {
             return &[KillMethod::Known];
         }
@@ -85,6 +93,7 @@ impl Killing {
 
     /// The round ended at `now`. `has_seen_all`: no read failed during the look.
     pub fn performed(&mut self, now: Time, has_seen_all: bool) {
+        self.count_until(now);
         let Some(begun) = self.round.take() else { return };
         if self.uses_known_processes_only() {
             (self.again_at, self.pause) = (now + OTHER_METHODS_AFTER, Some(FIRST_PAUSE));
@@ -107,6 +116,13 @@ impl Killing {
     #[must_use]
     pub(crate) fn due(&self) -> Option<Time> {
         self.round.is_none().then_some(self.again_at)
+    }
+
+    /// The part of the time since the last call that is longer than a killer's own pauses prolongs the patience.
+    fn count_until(&mut self, now: Time) {
+        let uncounted = now.since(self.called_at).saturating_sub(LONGEST_COUNTED);
+        self.stuck_at.iter_mut().for_each(|at| *at = *at + uncounted);
+        self.called_at = now;
     }
 
     /// Whether to report now that what is left can't be killed; true once.
@@ -172,11 +188,45 @@ mod tests {
         }
     }
 
+    /// Kills whenever it is due, until `end`. Whether it has reported what is left as stuck.
+    fn kill_until(killing: &mut Killing, end: Time) -> bool {
+        let mut is_stuck = false;
+        while killing.again_at() < end {
+            let now = killing.again_at();
+            killing.round(now);
+            killing.performed(now, true);
+            is_stuck |= killing.is_stuck(now);
+        }
+        is_stuck
+    }
+
     #[test]
     fn a_process_left_a_lease_after_the_first_round_is_stuck_and_is_reported_once() {
         let mut killing = Killing::new(at(0), PATIENCE);
-        assert!(!killing.is_stuck(at(4_999)));
-        assert!(killing.is_stuck(at(5_000)));
-        assert!(!killing.is_stuck(at(5_001)));
+        assert!(!kill_until(&mut killing, at(4_999)));
+        assert!(kill_until(&mut killing, at(5_200)));
+        assert!(!kill_until(&mut killing, at(20_000)));
+    }
+
+    #[test]
+    fn a_process_that_kills_after_a_stall_of_its_own_calls_nothing_stuck() {
+        // What it had killed before may have died, and nobody has looked yet.
+        let mut killing = Killing::new(at(0), PATIENCE);
+        kill_until(&mut killing, at(100));
+        killing.round(at(60_000));
+        killing.performed(at(60_000), true);
+        assert!(!killing.is_stuck(at(60_000)));
+        assert!(!kill_until(&mut killing, at(64_600)));
+        assert!(kill_until(&mut killing, at(65_000)));
+    }
+
+    #[test]
+    fn a_round_that_takes_longer_than_the_lease_is_no_proof_that_anything_is_stuck() {
+        let mut killing = Killing::with_every_method(at(0), PATIENCE);
+        killing.round(at(0));
+        killing.performed(at(60_000), true);
+        assert!(!killing.is_stuck(at(60_000)));
+        assert!(!kill_until(&mut killing, at(120_000)));
+        assert!(kill_until(&mut killing, at(126_000)));
     }
 }

@@ -192,6 +192,8 @@ pub enum Answer {
         /// The step that failed.
         at: Step,
     },
+    /// Something of the job is left although it was sent SIGKILL: it is looked for, and sent it again. Said each time.
+    StillKilling,
     /// The job has executed. A pidfd of its main process is sent along, if the kernel has pidfds.
     Started {
         /// The main process.

@@ -71,6 +71,7 @@ fn an_end_when_a_whole_round_is_due_leaves_the_round_to_the_timeout() {
         guard.handle(at(2), Event::Waited(remains));
         assert_eq!(guard.poll_action(), None);
         guard.handle_timeout(at(2));
+        assert_eq!(guard.poll_action(), Some(Action::Answer(Answer::StillKilling)));
         assert_eq!(guard.poll_action(), Some(with_every_method.clone()));
     }
 }

@@ -84,6 +84,11 @@ pub enum Note {
     GuardHangs,
     /// The guard died, or was killed because it did not answer.
     GuardLost,
+    /// The guard does not end although it was sent SIGKILL.
+    GuardStuck {
+        /// The ids of the processes of its job that are still there, as far as they can be seen.
+        pids: Vec<u32>,
+    },
     /// The health command failed and that counts: the failures so far, and the limit.
     HealthFailed(Failure, u32),
     /// The main process ended.

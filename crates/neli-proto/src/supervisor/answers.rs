@@ -61,6 +61,11 @@ impl Supervisor {
             }
             Answer::Started { pid } => self.started(now, number_of(pid).unwrap_or_default()),
             Answer::StartedUnseen { pid } => self.started_unseen(now, number_of(pid).unwrap_or_default()),
+            Answer::StillKilling => {
+                if let Some(watch) = &mut self.watch {
+                    watch.still_kills(now);
+                }
+            }
             Answer::Stuck { pids } => self.stuck(pids.into_iter().filter_map(number_of).collect()),
             Answer::CommandEnded { kind: CommandKind::Lead, .. }
             | Answer::LeftBehind { .. }

@@ -29,6 +29,11 @@ pub enum Event {
         /// The last line of its output; may be empty.
         last_line: Box<str>,
     },
+    /// The guard, which did not answer, was sent SIGKILL a lease ago and has not ended.
+    GuardStuck {
+        /// The processes of its job that are still there, as far as they can be seen.
+        pids: Vec<u32>,
+    },
     /// The job's main process was stopped by a signal.
     JobStopped {
         /// Its number.

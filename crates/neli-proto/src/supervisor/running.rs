@@ -302,6 +302,12 @@ impl Supervisor {
         self.actions.push_back(Action::Exit(Ending::Stuck));
     }
 
+    /// While the guard has not ended nothing shows that its job is gone, even if no process of it is seen.
+    pub(super) fn guard_stuck(&mut self, pids: Vec<u32>) {
+        self.note(Note::GuardStuck { pids });
+        self.actions.push_back(Action::Exit(Ending::Stuck));
+    }
+
     /// The kill concerns the run that may be alive, not the one before.
     fn be_killed(&mut self, killed: Killed) {
         match self.job {

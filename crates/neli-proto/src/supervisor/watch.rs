@@ -4,12 +4,17 @@ use core::time::Duration;
 
 use crate::time::Time;
 
+/// How long a guard that has said that it kills need not answer anything else. It says so again before each look, which it ends after 50 ms.
+const KILLS_FOR: Duration = Duration::from_millis(300);
+
 /// What the guard was asked, and until when it is to answer.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Watch {
     question: Option<Question>,
     /// The last deadline that the guard answered, or the spawn's.
     answered_until: Time,
+    /// Until when it is taken for busy killing a large tree: nobody does that better, and a supervisor that killed it would begin anew.
+    busy_until: Time,
 }
 
 /// The orders that await an answer.
@@ -18,6 +23,9 @@ struct Question {
     awaited: AwaitedAnswer,
     /// Since when the first of them does.
     since: Time,
+    /// Until when the answer is awaited, where the supervisor came too late to judge: stopped or without a processor, it has read no
+    /// answers.
+    respite: Option<Time>,
 }
 
 /// What answers all of them.
@@ -33,7 +41,7 @@ enum AwaitedAnswer {
 impl Watch {
     /// Over a guard that has answered nothing, for a right that ends at `until`.
     pub(super) const fn new(until: Time) -> Self {
-        Self { question: None, answered_until: until }
+        Self { question: None, answered_until: until, busy_until: Time::ZERO }
     }
 
     /// The guard is ordered that the job may run until then.
@@ -49,7 +57,7 @@ impl Watch {
     }
 
     fn wait_for(&mut self, now: Time, awaited: AwaitedAnswer) {
-        let question = self.question.get_or_insert(Question { awaited, since: now });
+        let question = self.question.get_or_insert(Question { awaited, since: now, respite: None });
         question.awaited = question.awaited.max(awaited);
     }
 
@@ -62,11 +70,31 @@ impl Watch {
         self.answered_until = self.answered_until.max(until);
     }
 
+    /// The guard says that it kills what there is.
+    pub(super) fn still_kills(&mut self, now: Time) {
+        self.busy_until = now + KILLS_FOR;
+    }
+
+    /// Whether the guard is taken for dead now. A supervisor that comes more than half a kill margin late was stopped or without a
+    /// processor itself, and its guard may have been too (the machine was suspended): once for a question it awaits the
+    /// answer for half a margin of its own time.
+    pub(super) fn is_over(&mut self, now: Time, margin: Duration) -> bool {
+        let Some(late) = self.due(margin).filter(|due| now >= *due).map(|due| now.since(due)) else { return false };
+        match &mut self.question {
+            Some(Question { respite: respite @ None, .. }) if late > margin / 2 => {
+                *respite = Some(now + margin / 2);
+                false
+            }
+            _ => true,
+        }
+    }
+
     /// When the guard is taken for dead.
     pub(super) fn due(&self, margin: Duration) -> Option<Time> {
         // An order that comes this late leaves half the kill margin for its answer. The tree is still dead before the
         // lease's end, which is a whole margin after the deadline.
-        self.question.map(|question| (self.answered_until - margin).max(question.since + margin / 2))
+        let due = |question: Question| (self.answered_until - margin).max(question.since + margin / 2);
+        self.question.map(|question| question.respite.unwrap_or_else(|| due(question)).max(self.busy_until))
     }
 }
 
@@ -120,5 +148,38 @@ mod tests {
         let mut watch = Watch::new(at(980));
         watch.ask_for_end(at(1_000));
         assert_eq!(watch.due(MARGIN), Some(at(1_010)));
+    }
+
+    #[test]
+    fn a_supervisor_that_comes_late_itself_gives_the_guard_half_a_margin() {
+        let mut watch = Watch::new(at(980));
+        watch.ask(at(300), at(1_280));
+        assert!(!watch.is_over(at(959), MARGIN));
+        // Its answer may have come meanwhile, and is unread.
+        assert!(!watch.is_over(at(5_000), MARGIN));
+        assert_eq!(watch.due(MARGIN), Some(at(5_010)));
+        assert!(!watch.is_over(at(5_009), MARGIN));
+        assert!(watch.is_over(at(9_000), MARGIN), "once for a question");
+        watch.answered(at(1_280));
+        watch.ask(at(9_000), at(9_980));
+        assert!(watch.is_over(at(9_020), MARGIN));
+    }
+
+    #[test]
+    fn a_supervisor_that_comes_in_time_gives_the_guard_no_time_beyond_its_own() {
+        let mut watch = Watch::new(at(980));
+        watch.ask(at(300), at(1_280));
+        assert!(watch.is_over(at(970), MARGIN));
+    }
+
+    #[test]
+    fn a_guard_that_says_that_it_kills_is_not_taken_for_dead_as_long_as_it_goes_on_to() {
+        let mut watch = Watch::new(at(980));
+        watch.ask_for_end(at(1_000));
+        watch.still_kills(at(1_002));
+        assert!(!watch.is_over(at(1_301), MARGIN));
+        watch.still_kills(at(1_301));
+        assert!(!watch.is_over(at(1_600), MARGIN));
+        assert!(watch.is_over(at(1_601), MARGIN));
     }
 }

@@ -218,6 +218,7 @@ fn shown_answer(answer: Answer) -> String {
         Answer::Killed => "killed".to_owned(),
         Answer::NoRun { term, attempt } => format!("attempt {attempt} of term {term} was the last run, and is over"),
         Answer::NotStarted { errno, at } => format!("not started, errno {errno} at {at:?}"),
+        Answer::StillKilling => "still killing".to_owned(),
         Answer::Stopped { signal } => format!("stopped by signal {signal}"),
         Answer::Exited { .. }
         | Answer::LeftBehind { .. }

@@ -134,6 +134,7 @@ impl Scenario {
             "not-started" => Answer::NotStarted { errno: words.number(1), at: Step::Exec },
             "started" => Answer::Started { pid: words.needed("pid", words.number_of("pid")) },
             "started-unseen" => Answer::StartedUnseen { pid: words.needed("pid", words.number_of("pid")) },
+            "still-killing" => Answer::StillKilling,
             "stuck" => Answer::Stuck { pids: vec![words.number(1)] },
             _ => return None,
         })
@@ -151,6 +152,7 @@ impl Scenario {
                 continuable: !words.says("orphaned"),
             },
             "orphans-gone" => Event::OrphansGone,
+            "guard-stuck" => Event::GuardStuck { pids: words.says("7").then_some(7).into_iter().collect() },
             "orphans-stuck" => Event::OrphansStuck { pids: vec![words.number(1)] },
             "suspend" => Event::SuspendSignal { continuable: !words.says("orphaned") },
             "terminal-gone" => Event::TerminalGone,
@@ -311,6 +313,7 @@ fn shown_note(note: Note) -> String {
         Note::Settling { delay } => format!("says: the job starts in {}", shown(delay)),
         Note::StartedUnseen => "says: the job runs, and no descriptor is left to watch it by".to_owned(),
         Note::Stopping { why, .. } => format!("says: stopping, {why}"),
+        Note::GuardStuck { pids } => format!("says: the guard does not end, and of the job there is: {pids:?}"),
         Note::Stuck { pids } => format!("says: can't be killed: {pids:?}"),
         Note::Unhealthy(failure) => {
             format!("says: unhealthy, {} failures: {:?} {:?}", failure.count, failure.end, failure.last_line)

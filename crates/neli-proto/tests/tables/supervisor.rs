@@ -35,7 +35,7 @@ const STATES: [State<Fixture>; 7] = [
 ];
 
 /// The events.
-const EVENTS: [Happening<Fixture>; 29] = [
+const EVENTS: [Happening<Fixture>; 30] = [
     ("candidate: led", |fixture| fixture.lead(LeadEvent::Led(fixture.grant()))),
     ("candidate: led, with `--once`", |fixture| fixture.lead(LeadEvent::Held(fixture.grant()))),
     ("node: the job may run", |fixture| fixture.lead(LeadEvent::MayRun(None))),
@@ -52,12 +52,15 @@ const EVENTS: [Happening<Fixture>; 29] = [
     ("guard: `Gone`", |fixture| fixture.answer(Answer::Gone)),
     ("guard: `NoRun`", |fixture| fixture.answer(Answer::NoRun { term: 5, attempt: 1 })),
     ("guard: `Fenced`", |fixture| fixture.answer(Answer::Fenced { term: 5, gone_at: Some(fixture.now) })),
+    ("guard: `StillKilling`", |fixture| fixture.answer(Answer::StillKilling)),
     ("guard: `Stuck`", |fixture| fixture.answer(Answer::Stuck { pids: vec![7] })),
     ("no answer in time", |fixture| {
         fixture.now = fixture.now + Duration::from_secs(1);
         fixture.lead(LeadEvent::Extended(fixture.grant()));
         fixture.actions();
-        fixture.now = fixture.grant().until;
+        // As soon as it is too late: a supervisor that comes late itself gives the guard more time.
+        let mut later = (0..400).map(|step| fixture.now + Duration::from_millis(50) * step);
+        fixture.now = later.find(|at| fixture.kills_guard_at(*at)).unwrap_or_else(|| fixture.grant().until);
         fixture.supervisor.handle_timeout(fixture.now);
     }),
     ("the guard died", |fixture| fixture.handle(Event::GuardDied)),
@@ -159,6 +162,12 @@ impl Fixture {
 
     fn grant(&self) -> Grant {
         Grant { term: 5, seen: 5, next_seq: 3, until: self.now + Duration::from_secs(10) }
+    }
+
+    fn kills_guard_at(&self, at: Time) -> bool {
+        let mut supervisor = self.supervisor.clone();
+        supervisor.handle_timeout(at);
+        std::iter::from_fn(|| supervisor.poll_action()).any(|action| action == Action::KillGuard)
     }
 
     fn lead(&mut self, event: LeadEvent) {
