@@ -68,6 +68,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Model("two_hand_overs_in_a_row"), Model("a_vacancy_beside_an_overlapped_job"), Scenarios],
     },
     Mutant {
+        name: "EarlierJobUnread",
+        breaks: "overlap: a release alone is taken for the end of a job that was overlapped before and not read of",
+        edits: &[edit(
+            OVERLAP_LISTENER,
+            "EarlierJob::Unknown => ‹Some(self.began + silence(LONGEST_LEASE))›,",
+            "None",
+        )],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
         name: "YieldToNobody",
         breaks: "overlap: a leader waits for a successor where none is known",
         edits: &[edit(

@@ -87,4 +87,16 @@ mod tests {
         assert_eq!(taken, [Some(extended), Some(Answer::Gone), Some(Answer::Gone), None]);
         assert!(answers.is_empty());
     }
+
+    #[test]
+    fn an_answer_that_gives_up_its_descriptor_stays_first() {
+        let mut answers = Answers::default();
+        assert!(!answers.give_up_descriptor(), "no answer waits");
+        answers.put(Answer::Started { pid: 7 }, Some("pidfd"));
+        answers.put(Answer::Gone, None);
+        assert!(answers.give_up_descriptor());
+        assert_eq!(answers.take_first(), Some((Answer::StartedUnseen { pid: 7 }, None)));
+        assert!(!answers.give_up_descriptor(), "the answer came without one");
+        assert_eq!(answers.take_first(), Some((Answer::Gone, None)));
+    }
 }

@@ -139,6 +139,16 @@ mod tests {
     }
 
     #[test]
+    fn an_order_that_gives_up_its_descriptor_stays_first() {
+        let mut orders = Orders::default();
+        assert!(!orders.give_up_descriptor(), "no order waits");
+        orders.put(&Order::Released { term: 1 }, Some("terminal"));
+        assert!(orders.give_up_descriptor());
+        assert_eq!(orders.first(), Some((Order::Released { term: 1 }, None)));
+        assert!(!orders.give_up_descriptor(), "it has given it up already");
+    }
+
+    #[test]
     fn of_a_command_the_last_order_counts() {
         let command = |kind, id| Order::Command { kind, id, kill_at: Time::from_nanos(1) };
         let (lead, health) = (command(CommandKind::Lead, 1), |id| command(CommandKind::Health, id));

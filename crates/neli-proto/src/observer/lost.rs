@@ -66,3 +66,56 @@ fn is_later(received: Receipt, last_record: Receipt, span: Duration) -> bool {
         _ => received.read > last_record.read + span,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::Origin;
+    use crate::observer::tests::{claim, later};
+    use crate::record::Record;
+
+    fn receipt(ms: u64, has_timestamp: bool) -> Receipt {
+        let at = later(ms);
+        Receipt { read: at.now, written_ms: has_timestamp.then_some(at.wall_ms), is_live: true }
+    }
+
+    /// The journal with one effective claim of each.
+    fn claimed_by(members: &[&str]) -> Journal {
+        let mut journal = Journal::read_from(0, Origin::Beginning);
+        for (offset, member) in (0..).zip(members) {
+            journal.read(later(0).now, offset, Record::parse(claim(member, offset - 1).as_bytes()).as_ref());
+        }
+        journal
+    }
+
+    /// The last one to claim, with a lease of 5 s.
+    fn leader_of(journal: &Journal, last_record: Receipt) -> Leader {
+        let View::Led(term) = journal.view() else { panic!("led") };
+        Leader::of(term, last_record, None)
+    }
+
+    #[test]
+    fn a_hello_counts_again_if_it_was_said_after_the_lost_lease() {
+        for has_timestamp in [true, false] {
+            let at = |ms| receipt(ms, has_timestamp);
+            let (first, second) = (MemberId::from("a"), MemberId::from("b"));
+            let mut lost = Lost::new();
+            lost.insert(&leader_of(&claimed_by(&["a"]), at(10)), at(6_000));
+            lost.insert(&leader_of(&claimed_by(&["b"]), at(10)), at(80_010));
+            assert!(lost.is_dead(&first, at(5_010)));
+            assert!(lost.is_dead(&first, at(5_010)), "it stays dead");
+            assert!(!lost.is_dead(&first, at(5_011)));
+            assert!(!lost.is_dead(&first, at(5_010)), "a later hello has shown that it is alive");
+            lost.insert(&leader_of(&claimed_by(&["a"]), at(80_011)), at(80_011));
+            assert!(!lost.is_dead(&second, at(20)), "hellos of that time count no more");
+        }
+    }
+
+    #[test]
+    fn a_leader_that_claims_over_its_own_silence_is_not_lost() {
+        let leader = leader_of(&claimed_by(&["a"]), receipt(0, true));
+        for (claims, is_expected) in [(&["a"][..], false), (&["a", "a"], false), (&["a", "b"], true)] {
+            assert_eq!(is_lost(&leader, &claimed_by(claims), &[]), is_expected, "{claims:?}");
+        }
+    }
+}

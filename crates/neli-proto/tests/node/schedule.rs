@@ -180,6 +180,19 @@ fn an_unfinished_run_is_reported_with_its_runner() {
 }
 
 #[test]
+fn a_run_that_ended_is_not_reported_as_unfinished() {
+    let mut failed = done(4);
+    failed.attempt = attempted(5, Outcome::Failed, 1).attempt;
+    let mut succeeded = done(5);
+    succeeded.attempt = attempted(5, Outcome::Running, 1).attempt;
+    for found in [failed, succeeded] {
+        let (_, first) = leads(7, found);
+        let is_unfinished = |action: &&Action| matches!(action, Action::Note(Note::Once(once::Note::Unfinished(_))));
+        assert_eq!(first.actions.iter().find(is_unfinished), None);
+    }
+}
+
+#[test]
 fn windows_during_a_run_are_skipped_and_recorded_as_over() {
     let (mut host, first) = leads(5, done(4));
     starts(&mut host, first, 5);
