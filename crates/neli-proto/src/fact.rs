@@ -232,8 +232,8 @@ impl Facts {
 }
 
 /// The Kafka key of a fact about `key` in the topic: `<group>/<role>/<KEY>`, where `election` is the election's own
-/// key. In KEY `%` and `/` are written `%25` and `%2F`, so that two elections never share a key. Without KEY it is
-/// the place of the election's windows, `<group>/<role>`.
+/// key. In KEY `%` and `/` are written `%25` and `%2F`. Without KEY it is the place of the election's windows,
+/// `<group>/<role>`. Two elections never share a place, as long as each group [may have facts](may_have_facts).
 #[must_use]
 pub fn record_key(election: &str, key: Option<&str>, place: Place) -> String {
     let key = key.map(|key| format!("/{}", key.replace('%', "%25").replace('/', "%2F"))).unwrap_or_default();
@@ -242,6 +242,13 @@ pub fn record_key(election: &str, key: Option<&str>, place: Place) -> String {
         Place::Done => format!("{election}{key}"),
         Place::Forgotten => format!("{election}{key}%forgotten"),
     }
+}
+
+/// Whether a group of this name may have facts. With `/` in it, the place of its windows could be that of a key of
+/// another group: `a/0/0` is that of the windows of group `a/0`, and of KEY `0` of group `a`.
+#[must_use]
+pub fn may_have_facts(group: &str) -> bool {
+    !group.contains('/')
 }
 
 #[cfg(test)]
@@ -364,7 +371,9 @@ mod tests {
     }
 
     #[test]
-    fn no_two_keys_of_any_elections_share_a_place() {
+    fn no_two_elections_share_a_place_if_their_groups_may_have_facts() {
+        assert_eq!(record_key("a/0/0", None, Place::Done), record_key("a/0", Some("0"), Place::Done));
+        assert!(may_have_facts("a") && may_have_facts("a%2F0 b") && !may_have_facts("a/0"));
         let of = |election, key| record_key(election, Some(key), Place::Done);
         assert_eq!(of("billing/0", "v1.42"), "billing/0/v1.42");
         assert_ne!(of("g/0", "a/0/b"), of("g/0/a/0", "b"));
