@@ -11,7 +11,7 @@ use neli_proto::record::{Offset, Why};
 use neli_proto::supervisor::{self, JobStatus};
 use neli_proto::time::{Time, millis};
 
-use crate::config::Config;
+use crate::config::{Config, Occasion};
 use crate::exit::ExitStatus;
 use crate::report::log::{Due, Event, spoken, to_the_second};
 use crate::text::{reason, signal_name};
@@ -267,6 +267,9 @@ pub(crate) fn of_exit(status: ExitStatus, config: &Config, leader: &KnownLeader)
             // With several roles the highest status counts: a job of another role may have run.
             if config.roles.is_some() {
                 format!("stopped by {signal} while at least one role had no job here")
+            } else if config.once.as_ref().is_some_and(|once| !matches!(once.occasion, Occasion::Schedule(..))) {
+                // A job that was told to stop may have ended with 0, which would say that the key is done.
+                format!("stopped by {signal} before the key was known to be done (--once, --window)")
             } else {
                 format!("stopped by {signal} while no job ran")
             }

@@ -99,6 +99,19 @@ fn a_key_has_bounds_and_what_belongs_to_it_has_a_key() {
         &format!("-g g -b a:1 -t {topic} --once k -- true"),
         "--once k: the topic's name must be at most 244 bytes, for .once is added",
     );
+    let separates = "which separates group, role and KEY in the topic of facts";
+    for option in ["--once k", "--window 1d", "--schedule @daily"] {
+        refused(
+            &format!("-g a/0 -b a:1 -t t {option} -- true"),
+            &format!("--group a/0: must not contain /, {separates}, with {option}"),
+        );
+    }
+    for option in ["--once k", "--newest-window"] {
+        refused(
+            &format!("forget -g a/0 -b a:1 -t t {option}"),
+            &format!("--group a/0: must not contain /, {separates}"),
+        );
+    }
 }
 
 #[test]

@@ -150,6 +150,22 @@ fn a_runner_that_is_gone_has_not_done_it() {
     }
 }
 
+/// A job that ends with 0 when it is told to stop has not succeeded: status and line say so, and the next candidate runs it.
+#[test]
+fn a_stopped_run_that_ends_with_0_is_not_done() {
+    let election = election(Elector::Log);
+    let runs_file = runs_of(&election);
+    let trapped = format!("trap 'exit 0' TERM; echo trapped >> {}; sleep 1000 & wait", runs_file.display());
+    let mut first = once(&election, &trapped).start();
+    await_run(&election, 2);
+    first.signal(Signal::SIGTERM);
+    assert_eq!(first.status(), 143);
+    let exiting = first.await_event("exiting");
+    assert_eq!(exiting.text("why"), "stopped by SIGTERM before the key was known to be done (--once, --window)");
+    assert_eq!(once(&election, "true").start().status(), 0);
+    assert_eq!(runs(&election), 3);
+}
+
 #[test]
 fn facts_of_a_key_outlive_the_journal() {
     let election = election(Elector::Log);

@@ -211,10 +211,11 @@ impl Node {
         self.candidate.is_caught_up()
     }
 
-    /// Whether everything was read, and no other candidate is known.
+    /// Whether no other candidate of the group would wait for this one: everything was read and none is known, or all
+    /// of them go, since the key needs no run.
     #[must_use]
     pub fn is_alone(&self, now: Time) -> bool {
-        self.candidate.is_alone(now)
+        self.candidate.is_alone(now) || self.once.as_ref().is_some_and(Once::is_settled)
     }
 
     /// Whether nothing is held, no hook runs, and the process is to be suspended until SIGCONT.

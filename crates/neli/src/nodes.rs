@@ -132,7 +132,7 @@ impl<R: HasNode> Nodes<R> {
         self.reports.pop_front()
     }
 
-    /// Whether no other candidate is known to any node.
+    /// Whether no other candidate would wait for this process in the group.
     #[must_use]
     pub fn are_alone(&self, now: Time) -> bool {
         self.roles.iter().all(|role| role.node().is_alone(now))

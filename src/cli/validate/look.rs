@@ -112,6 +112,7 @@ pub fn forget(args: &ParsedArgs) -> Result<Forget, StartupError> {
         None if !is_window => return Err(StartupError::new("--once KEY or --newest-window is required")),
         _ => None,
     };
+    once::validate_group(args, "")?;
     Ok(Forget { look, key, force: args.flag("force")?.is_some(), is_confirmed: args.flag("yes")?.is_some() })
 }
 

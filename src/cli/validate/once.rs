@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use neli::program::{ElectionId, names::LONGEST_TOPIC};
-use neli_proto::fact::TOPIC_SUFFIX;
+use neli_proto::fact::{TOPIC_SUFFIX, may_have_facts};
 use neli_proto::restart::Restart;
 
 use super::{restart, window};
@@ -52,6 +52,7 @@ pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Optio
         }
     };
     validate_topic(&value, election)?;
+    validate_group(args, &format!(", with {}", value.shown()))?;
     let is_schedule = matches!(occasion, Occasion::Schedule(..));
     if let Some(idle) = [retries, done_status].into_iter().find(|setting| is_schedule && setting.is_given()) {
         return Err(idle.refuse(format!("has no meaning with {}", value.shown())));
@@ -70,6 +71,16 @@ fn validate_topic(value: &Value, election: &ElectionId) -> Result<(), StartupErr
         return Err(
             value.refuse(format!("the topic's name must be at most {longest} bytes, for {TOPIC_SUFFIX} is added"))
         );
+    }
+    Ok(())
+}
+
+/// The group can stand in the keys of the topic of facts. `beside` ends the line that refuses it.
+pub(super) fn validate_group(args: &ParsedArgs, beside: &str) -> Result<(), StartupError> {
+    let group = args.setting("group");
+    if !may_have_facts(group.text()?) {
+        let why = "must not contain /, which separates group, role and KEY in the topic of facts";
+        return Err(group.refuse(format!("{why}{beside}")));
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use neli::program::{Access, ElectionId, TopicExistence, clock, has_topic};
-use neli_proto::fact::{Fact, Outcome, Place, record_key};
+use neli_proto::fact::{Fact, Outcome, Place, may_have_facts, record_key};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::record::Offset;
 use serde::Serialize;
@@ -58,10 +58,12 @@ async fn read(access: &Access, topic: &ElectionId, election: &str) -> Result<Opt
     })
 }
 
-/// Whether a fact under `key` is one of this election's.
+/// Whether a fact under `key` is one of this election's. A group with `/` in its name has none: what stands there is
+/// another group's.
 fn is_of(election: &str, key: &[u8]) -> bool {
     let windows = Place::ALL.map(|place| record_key(election, None, place));
-    let Some(rest) = key.strip_prefix(election.as_bytes()) else { return false };
+    let has_facts = election.rsplit_once('/').is_some_and(|(group, _)| may_have_facts(group));
+    let Some(rest) = key.strip_prefix(election.as_bytes()).filter(|_| has_facts) else { return false };
     windows.iter().any(|own| own.as_bytes() == key) || rest.strip_prefix(b"/").is_some_and(|key| !key.contains(&b'/'))
 }
 
@@ -167,6 +169,7 @@ mod tests {
     fn a_fact_is_its_election_s() {
         let own = ["g/0", "g/0%attempt", "g/0%forgotten", "g/0/v1", "g/0/v1%attempt", "g/0/v1%forgotten"];
         assert!(own.iter().all(|key| is_of("g/0", key.as_bytes())));
+        assert!(!is_of("a/0/0", b"a/0/0"), "that is of KEY 0 of group a");
         assert!(!["g/1", "g/01", "g/0/1/v1", "other"].iter().any(|key| is_of("g/0", key.as_bytes())));
     }
 }

@@ -56,7 +56,17 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "ForgottenForEver",
         breaks: "once: what is recorded after a key was forgotten, in a journal that was made anew, counts for nothing",
         edits: &[edit(FACT, "‹self.forgets < forgotten.forgets› && self.term <= forgotten.term", "true")],
-        noticed_by: &[Node("forget::facts_after_a_key_was_forgotten_count", "the journal was made anew")],
+        noticed_by: &[
+            Node("forget::facts_after_a_key_was_forgotten_count", "the journal was made anew"),
+            Model("a_key_that_is_forgotten_before_its_journal_is_remade"),
+        ],
+    },
+    Mutant {
+        name: "ForgetsDoNotOrder",
+        breaks: "once: of two facts at one place the one with the higher term counts, though the key was forgotten in between and the \
+                 journal made anew",
+        edits: &[edit(FACT, "(self.forgets, self.term) < (known.forgets, known.term)", "self.term < known.term")],
+        noticed_by: &[Model("a_key_that_is_forgotten_before_its_journal_is_remade")],
     },
     Mutant {
         name: "ForgottenByOldCandidates",

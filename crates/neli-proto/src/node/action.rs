@@ -47,7 +47,7 @@ pub enum Action {
     KillOrphans,
     /// Leave the group.
     LeaveGroup {
-        /// No other candidate is known.
+        /// No other candidate waits for this one ([`Node::is_alone`](super::Node::is_alone)).
         alone: bool,
     },
     /// Report which group has the terminal's foreground: [`supervisor::Event::ForegroundSeen`].

@@ -104,7 +104,7 @@ impl Node {
             From::Identify => return self.actions.push_back(Action::Identify),
             From::JoinGroup => return self.actions.push_back(Action::JoinGroup),
             From::LeaveGroup => {
-                let alone = self.candidate.is_alone(now);
+                let alone = self.is_alone(now);
                 return self.actions.push_back(Action::LeaveGroup { alone });
             }
             From::LookForEnd => return self.actions.push_back(Action::LookForEnd),

@@ -24,6 +24,11 @@ impl Once {
         self.scheduled.is_none() && self.skip().is_none()
     }
 
+    /// Whether its key, or its window, needs no run any more: each candidate of it goes.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.scheduled.is_none() && self.skip().is_some()
+    }
+
     fn skip_for(&self, fact: &Fact, status: u8) -> Skip {
         Skip { key: self.policy.key.clone(), fact: fact.clone(), status }
     }

@@ -261,6 +261,11 @@ fn a_key_that_is_forgotten() {
 }
 
 #[test]
+fn a_key_that_is_forgotten_before_its_journal_is_remade() {
+    look_into(worlds::a_key_that_is_forgotten_before_its_journal_is_remade, &[]);
+}
+
+#[test]
 fn a_runner_that_is_stopped() {
     look_into(worlds::a_runner_that_is_stopped, &[]);
 }

@@ -14,6 +14,7 @@ use neli_proto::supervisor::{Ending, JobStatus};
 use neli_proto::topic::TopicIdentity;
 
 use crate::host::{Host, LEASE, TERM, by, exits, sends};
+use crate::records::hello;
 
 pub(crate) const KEY: &str = "v1.42";
 
@@ -157,6 +158,28 @@ fn the_job_waits_for_what_is_recorded_and_for_the_acknowledgement_of_its_beginni
     assert!(runs.spawns);
     let is_hook = |action: &&Action| matches!(action, Action::Order(Order::Command { .. }));
     assert_eq!(runs.actions.iter().filter(is_hook).count(), 1, "the hook runs beside the job");
+}
+
+/// A member whose join the group has not answered waits for the answer only for the sake of others.
+#[test]
+fn all_candidates_leave_the_group_when_the_key_needs_no_run() {
+    let hears_of_another = |host: &mut Host| {
+        let hello = by("db3", hello(0)).into_hello();
+        host.elects(candidate::Event::ReadOther { offset: host.end(), hello });
+    };
+    for (status, goes) in [(0, true), (3, false)] {
+        let (mut runner, _) = running(1, Facts::default());
+        hears_of_another(&mut runner);
+        assert!(!runner.node.is_alone(runner.now));
+        runner.ends(JobStatus::Exited(status));
+        assert_eq!(runner.node.is_alone(runner.now), goes, "status {status}, and one retry");
+    }
+    let mut standby = listening(0);
+    hears_of_another(&mut standby);
+    let id = asked(&mut standby).read.unwrap();
+    assert!(!standby.node.is_alone(standby.now));
+    read(&mut standby, id, done(3));
+    assert!(standby.node.is_alone(standby.now));
 }
 
 #[test]

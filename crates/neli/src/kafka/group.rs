@@ -141,7 +141,7 @@ impl Member {
 
     /// Leaves the group, so that the successor is known at once. Returns at once; [`GroupEvent::Left`] follows within 500 ms.
     ///
-    /// `alone`: no other candidate is known. The first join of an empty group is answered after the broker's
+    /// `alone`: no other candidate waits for it: none is known, or all of them go. The first join of an empty group is answered after the broker's
     /// `group.initial.rebalance.delay.ms` (3 s), and a leave waits behind it, so that a member of which there has been no answer is
     /// not waited for then. Where there are others, the join is answered within half a second, and the leave after it: a
     /// process that ended before would hold up their next rebalance for a session (11 s, measured).
@@ -228,7 +228,7 @@ struct GroupContext {
     held: Mutex<BTreeSet<i32>>,
     leaving: AtomicBool,
     refused: AtomicBool,
-    /// It leaves, and no other candidate is known.
+    /// It leaves, and no other candidate waits for it.
     alone: AtomicBool,
     /// The group has answered a join.
     is_answered: AtomicBool,

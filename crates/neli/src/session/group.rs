@@ -23,7 +23,7 @@ impl Session {
         self.join()
     }
 
-    /// The role does not stand in the group any more, which the process leaves with the last one. `alone`: no other candidate is known.
+    /// The role does not stand in the group any more, which the process leaves with the last one. `alone`: no other candidate waits for it there.
     pub fn leave_group(&mut self, role: u32, alone: bool) {
         self.in_group.remove(&role);
         if self.in_group.is_empty() {

@@ -10,7 +10,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::None,
         section: Section::Election,
         help: "Name of the election and of its consumer group (required)",
-        more: "All candidates of an election have the same name. 1 to 249 bytes.",
+        more: "All candidates of an election have the same name. 1 to 249 bytes; with --once, --window or \
+               --schedule without /.",
     },
     Opt {
         long: "name",

@@ -55,9 +55,10 @@ impl FactsTopic {
         self.forgotten.as_ref().map_or(0, |forgotten| forgotten.forgets)
     }
 
-    /// Whether the key was not forgotten after that run.
+    /// Whether the key was not forgotten after that run: the world's own rule, so that a wrong rule of the program is seen.
     fn counts(&self, fact: &Fact) -> bool {
-        self.forgotten.as_ref().is_none_or(|forgotten| !fact.is_forgotten_by(forgotten))
+        let is_later = |forgotten: &Fact| fact.forgets >= forgotten.forgets || fact.term > forgotten.term;
+        self.forgotten.as_ref().is_none_or(is_later)
     }
 
     /// The record of the forgetting has reached the topic: runs may follow again.

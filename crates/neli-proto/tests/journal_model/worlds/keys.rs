@@ -103,6 +103,24 @@ pub(crate) fn a_key_that_is_forgotten() -> Setup {
     }
 }
 
+/// The same where the journal was made anew since the key was forgotten: its terms begin again, below that of the first run.
+pub(crate) fn a_key_that_is_forgotten_before_its_journal_is_remade() -> Setup {
+    Setup {
+        before: |world| {
+            world.begin(A);
+            world.suffer(Step::MainEnds(A));
+            world.settle();
+            world.send_last_fact_again();
+            world.suffer(Step::Forget);
+            world.settle();
+            world.suffer(Step::RemakeUnnoticed);
+        },
+        faults: Faults { begins: 2, exits: 1, ..NONE },
+        name: "a key that is forgotten before its journal is remade",
+        ..a_key_that_is_forgotten()
+    }
+}
+
 /// Each run fails, and one retry is left for both machines together, which has begun. After a failure a candidate claims again two leases
 /// later.
 pub(crate) fn retries_of_two_machines() -> Setup {

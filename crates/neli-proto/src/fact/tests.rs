@@ -1,0 +1,158 @@
+use super::*;
+
+fn fact(outcome: Outcome, term: Offset) -> Fact {
+    Fact {
+        key: "v1.42".into(),
+        window: None,
+        outcome,
+        term,
+        member: Some(MemberId::from("m")),
+        name: Some("db2".into()),
+        exit: None,
+        attempt: 1,
+        ran_ms: None,
+        at_ms: None,
+        forgets: 0,
+    }
+}
+
+fn come_to(records: &[(Place, Option<&[u8]>)]) -> Facts {
+    let mut facts = Facts::default();
+    for (place, value) in records {
+        facts.take(*place, *value);
+    }
+    facts
+}
+
+#[test]
+fn a_fact_comes_back_as_it_was_written() {
+    for outcome in [Outcome::Done, Outcome::Failed, Outcome::Running, Outcome::Skipped, Outcome::Forgotten] {
+        let fact = Fact { exit: Some(3), ran_ms: Some(3_200), at_ms: Some(1_769_860_801_123), ..fact(outcome, 57) };
+        let fact = Fact { forgets: 2, ..fact };
+        assert_eq!(Fact::parse(&fact.to_bytes()), Ok(fact.clone()));
+        let of_window = Fact { window: Some(Span { from_ms: 5, until_ms: 10 }), ..fact };
+        assert_eq!(Fact::parse(&of_window.to_bytes()), Ok(of_window));
+    }
+    let line = br#"{"v":1,"key":"k","outcome":"done","term":7,"attempt":2,"of a later version":[]}"#;
+    let expected = Fact { key: "k".into(), member: None, name: None, attempt: 2, ..fact(Outcome::Done, 7) };
+    assert_eq!(Fact::parse(line), Ok(expected));
+    for nonsense in [&b""[..], b"{}", br#"{"v":2,"key":"k","outcome":"done","term":7,"attempt":2}"#, b"\xff"] {
+        assert_eq!(Fact::parse(nonsense), Err(Unreadable));
+    }
+}
+
+#[test]
+fn a_record_that_came_late_replaces_nothing_newer() {
+    let [begun, failed, late] =
+        [(Outcome::Running, 9), (Outcome::Failed, 9), (Outcome::Running, 5)].map(|(how, term)| fact(how, term));
+    let bytes = [&begun, &failed, &late].map(Fact::to_bytes);
+    let facts = come_to(&bytes.each_ref().map(|bytes| (Place::Attempt, Some(&**bytes))));
+    assert_eq!(facts, Facts { attempt: Some(failed), ..Facts::default() });
+}
+
+#[test]
+fn facts_before_a_key_was_forgotten_do_not_count_and_later_ones_do() {
+    let forgotten = Fact { forgets: 1, ..fact(Outcome::Forgotten, 57) };
+    let done = |term, forgets| Fact { forgets, ..fact(Outcome::Done, term) };
+    assert!(done(57, 0).is_forgotten_by(&forgotten), "also where its record reaches the log late");
+    assert!(!done(58, 0).is_forgotten_by(&forgotten), "a candidate that does not know of it has run the key later");
+    assert!(!done(0, 1).is_forgotten_by(&forgotten), "the journal was made anew");
+    let records = [done(57, 0), done(0, 1), done(57, 0)].map(|fact| fact.to_bytes());
+    let facts = come_to(&records.each_ref().map(|bytes| (Place::Done, Some(&**bytes))));
+    assert_eq!(facts.done, Some(done(0, 1)));
+}
+
+#[test]
+fn of_windows_the_newer_counts_where_terms_have_begun_anew_and_the_later_term_where_a_clock_was_wrong() {
+    let done = |term, from_ms| {
+        let window = Some(Span { from_ms, until_ms: from_ms + 10 });
+        Fact { window, ..fact(Outcome::Done, term) }
+    };
+    for (records, expected) in [
+        ([done(5, 10), done(9, 20)], done(9, 20)),
+        // The record of the older run came late.
+        ([done(9, 20), done(5, 10)], done(9, 20)),
+        // The journal was created again.
+        ([done(57, 10), done(0, 20)], done(0, 20)),
+        // The clock of the first candidate was ahead.
+        ([done(5, 9_000), done(9, 20)], done(9, 20)),
+    ] {
+        let bytes = records.each_ref().map(Fact::to_bytes);
+        let facts = come_to(&bytes.each_ref().map(|bytes| (Place::Done, Some(&**bytes))));
+        assert_eq!(facts.done, Some(expected));
+    }
+}
+
+/// Each window lasts 10 ms. A run of window 1 is cut off; its record reaches the log after window 2 has
+/// succeeded.
+#[test]
+fn a_late_record_takes_no_success_away_while_its_window_lasts_where_compaction_lags_by_a_window() {
+    let done =
+        |term, from_ms| Fact { window: Some(Span { from_ms, until_ms: from_ms + 10 }), ..fact(Outcome::Done, term) };
+    let log = [(1, done(1, 0)), (12, done(9, 10)), (13, done(5, 0))];
+    for (lag, is_kept) in [(10, true), (2, false)] {
+        for now in 13..20 {
+            // Compaction removes a record if a later one has its key and the record is older than the lag.
+            let kept = log.iter().enumerate().filter(|(at, (written, _))| *at + 1 == log.len() || written + lag > now);
+            let records: Vec<Vec<u8>> = kept.map(|(_, (_, fact))| fact.to_bytes()).collect();
+            let facts = come_to(&records.iter().map(|bytes| (Place::Done, Some(&**bytes))).collect::<Vec<_>>());
+            let counts = facts.done.is_some_and(|fact| fact.term == 9);
+            assert!(counts || !is_kept, "{now}");
+            assert!(now < 15 || counts == is_kept, "{now}: the lag is needed");
+        }
+    }
+}
+
+/// The record of a run before the key was forgotten reaches the log after the success that came after that.
+#[test]
+fn a_late_record_of_a_forgotten_run_takes_no_success_away_before_compaction_and_the_forgetting_outlasts_it() {
+    let of = |outcome, term, forgets| Fact { forgets, ..fact(outcome, term) };
+    let log = [
+        of(Outcome::Done, 5, 0),
+        of(Outcome::Forgotten, 9, 1),
+        of(Outcome::Running, 12, 1),
+        of(Outcome::Done, 12, 1),
+        of(Outcome::Done, 5, 0),
+    ];
+    let read = |log: &[Fact]| {
+        let records: Vec<(Place, Vec<u8>)> = log.iter().map(|fact| (fact.place(), fact.to_bytes())).collect();
+        come_to(&records.iter().map(|(place, bytes)| (*place, Some(&**bytes))).collect::<Vec<_>>())
+    };
+    for end in 1..=log.len() {
+        // Compaction keeps the last record of each place, and at any moment may have come as far as to any record.
+        for cleaned in 0..end {
+            let is_last = |at: usize| !log[at + 1..end].iter().any(|later| later.place() == log[at].place());
+            let kept: Vec<Fact> =
+                (0..end).filter(|at| *at >= cleaned || is_last(*at)).map(|at| log[at].clone()).collect();
+            let facts = read(&kept);
+            assert_eq!(facts.forgotten, (end > 1).then(|| log[1].clone()), "{end} {cleaned}");
+            let is_done = facts.done.is_some_and(|done| !done.is_forgotten_by(&log[1]));
+            // The case that is left: compaction has removed the success before the late record.
+            let is_lost = end == log.len() && cleaned > 3;
+            assert_eq!(is_done, end >= 4 && !is_lost, "{end} {cleaned}");
+        }
+    }
+}
+
+#[test]
+fn a_record_without_a_value_takes_back_and_one_that_is_no_fact_is_noticed() {
+    let done = fact(Outcome::Done, 5).to_bytes();
+    assert_eq!(come_to(&[(Place::Done, Some(&done)), (Place::Done, None)]), Facts::default());
+    let nonsense = (Place::Done, Some(&b"nonsense"[..]));
+    assert!(come_to(&[nonsense]).is_unreadable());
+    assert_eq!(come_to(&[nonsense, (Place::Done, None)]), Facts::default());
+}
+
+#[test]
+fn no_two_elections_share_a_place_if_their_groups_may_have_facts() {
+    assert_eq!(record_key("a/0/0", None, Place::Done), record_key("a/0", Some("0"), Place::Done));
+    assert!(may_have_facts("a") && may_have_facts("a%2F0 b") && !may_have_facts("a/0"));
+    let of = |election, key| record_key(election, Some(key), Place::Done);
+    assert_eq!(of("billing/0", "v1.42"), "billing/0/v1.42");
+    assert_ne!(of("g/0", "a/0/b"), of("g/0/a/0", "b"));
+    assert_ne!(of("g/0", "a%2F"), of("g/0", "a/"));
+    assert_ne!(of("g/0", "a%attempt"), record_key("g/0", Some("a"), Place::Attempt));
+    assert_eq!(record_key("billing/0", None, Place::Done), "billing/0");
+    assert_ne!(of("g/0", "a"), record_key("g/0", None, Place::Attempt));
+    assert_ne!(of("g/0", "a%forgotten"), record_key("g/0", Some("a"), Place::Forgotten));
+}
