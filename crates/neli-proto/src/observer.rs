@@ -24,6 +24,7 @@ pub use receipt::{AgeBy, ReadAt, Receipt};
 pub use room::NoRoom;
 pub use side_by_side::OverlappedJob;
 
+mod doubt;
 mod history;
 mod known;
 mod lost;
@@ -31,10 +32,6 @@ mod receipt;
 mod room;
 mod side_by_side;
 mod waits;
-
-/// The tolerance between clocks: an age by a timestamp may be this much below the age by the clock before the clocks
-/// count as different.
-const CLOCKS_DIFFER: Duration = Duration::from_secs(1);
 
 /// An election, as far as it was read.
 #[derive(Clone, Debug)]
@@ -44,6 +41,8 @@ pub struct Observer {
     is_live: bool,
     /// The broker's timestamp of the last record that was read live, and the time of its reading.
     broker_clock: Option<(Time, u64)>,
+    /// The latest of the timestamps in the partition that a broker gave.
+    latest_timestamp: Option<u64>,
     /// The leader, or the last leader, as far as it was read.
     leader: Option<Leader>,
     /// The release of the last term, if it was released.
@@ -66,6 +65,7 @@ impl Observer {
             journal,
             is_live: false,
             broker_clock: None,
+            latest_timestamp: None,
             leader: None,
             release: None,
             void_claims: None,
@@ -327,22 +327,6 @@ impl Observer {
             | Leadership::Silent { .. }
             | Leadership::Unknown => None,
         }
-    }
-
-    /// How long to listen before the timestamps about the leader are believed: two of its heartbeats, if it seems
-    /// silent or its record lies in the future, and no record was read live that would show the difference between
-    /// the clocks.
-    #[must_use]
-    pub fn doubts_timestamps(&self, at: ReadAt) -> Option<Duration> {
-        let (View::Led(_), None, Some(leader)) = (self.journal.view(), self.broker_clock, &self.leader) else {
-            return None;
-        };
-        let is_ahead = leader
-            .last_record
-            .written_ms
-            .is_some_and(|written| written.saturating_sub(at.wall_ms) > millis(CLOCKS_DIFFER));
-        let is_silent = matches!(self.leadership(at), Leadership::Silent { .. });
-        (is_ahead || is_silent).then(|| leader.two_beats())
     }
 
     /// The standbys by the hellos of the last 75 s, sorted by name. The leader is left out, and so is a leader that

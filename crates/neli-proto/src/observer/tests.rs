@@ -2,6 +2,7 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
 
+use super::doubt::CLOCKS_DIFFER;
 use super::*;
 use crate::journal::Origin;
 use crate::record::JobState;
@@ -26,7 +27,7 @@ pub(super) fn read(observer: &mut Observer, offset: Offset, ms: u64, line: &str)
 }
 
 /// The same, read at another time.
-fn read_late(observer: &mut Observer, offset: Offset, at: ReadAt, ms: u64, line: &str) -> Vec<Change> {
+pub(super) fn read_late(observer: &mut Observer, offset: Offset, at: ReadAt, ms: u64, line: &str) -> Vec<Change> {
     observer.read(at, offset, Record::parse(line.as_bytes()).as_ref(), Some(AT.wall_ms + ms)).1
 }
 
