@@ -21,6 +21,7 @@ pub use history::{Finding, Found, History, PastTerm, TermEnd};
 pub use known::{
     Change, Job, KnownCandidate, Leader, Leadership, Release, ResignRequest, Silence, Standby, VoidClaims,
 };
+pub use late_beat::LateBeat;
 pub use receipt::{AgeBy, ReadAt, Receipt};
 pub use room::NoRoom;
 pub use side_by_side::OverlappedJob;
@@ -28,6 +29,7 @@ pub use side_by_side::OverlappedJob;
 mod doubt;
 mod history;
 mod known;
+mod late_beat;
 mod lost;
 mod receipt;
 mod room;
@@ -274,9 +276,19 @@ impl Observer {
         let (View::Led(term), Some(leader)) = (self.journal.view(), &mut self.leader) else { return };
         self.void_claims = None;
         if leader.last_record != received {
-            let is_past = changes.iter().any(|change| matches!(change, Change::FellSilent(_)));
-            if is_past || (self.is_live && silent >= silence(leader.lease)) {
-                changes.push(Change::SilenceEnded { silent });
+            match (leader.late, LateBeat::of(leader, received)) {
+                (_, Some(late)) => {
+                    leader.late = Some(late);
+                    changes.push(Change::LateBeat { gap: late.gap });
+                }
+                (Some(late), None) if late.is_refuted_by(leader.lease, received) => {
+                    leader.late = None;
+                    changes.push(Change::SilenceEnded { silent: late.gap });
+                }
+                (None, None) if self.is_live && silent >= silence(leader.lease) => {
+                    changes.push(Change::SilenceEnded { silent });
+                }
+                (Some(_) | None, None) => {}
             }
             leader.last_record = received;
         }
@@ -297,10 +309,12 @@ impl Observer {
                 let age = self.age(leader.last_record, at);
                 let over = silence(leader.lease);
                 let left = leader.lease.saturating_sub(age);
-                if age < over {
+                if age < over && leader.late.is_none() {
                     Leadership::Led { leader, age, left }
                 } else {
-                    Leadership::Silent { leader, age, claimable_since: age.saturating_sub(over) }
+                    let (claimable_since, claimable_in) = (age.saturating_sub(over), over.saturating_sub(age));
+                    let age = age + leader.late.map_or(Duration::ZERO, |late| late.gap);
+                    Leadership::Silent { leader, age, claimable_since, claimable_in }
                 }
             }
             (View::NeverLed, ..) => Leadership::NeverLed,

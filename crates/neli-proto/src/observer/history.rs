@@ -209,6 +209,7 @@ impl History {
                     self.close(TermEnd::Released(release));
                 }
                 Change::FellSilent(_)
+                | Change::LateBeat { .. }
                 | Change::SilenceEnded { .. }
                 | Change::Job(_)
                 | Change::Requested { .. }
