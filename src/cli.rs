@@ -75,18 +75,18 @@ pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request
         Some((name, matches)) => {
             let args = ParsedArgs::new(matches, environment, false);
             match name.as_str() {
-                "assert" => Ok(Request::Assert(args)),
+                "assert" => Ok(Request::Assert(args.with_election_of_job())),
                 "broker" => Ok(Request::Broker),
                 "completions" => Ok(Request::Completions(args)),
                 "doctor" => Ok(Request::Doctor(args)),
-                "end" => Ok(Request::End(args)),
-                "forget" => Ok(Request::Forget(args)),
-                "history" => Ok(Request::History(args)),
-                "list" => Ok(Request::List(args)),
+                "end" => Ok(Request::End(args.with_election_of_job())),
+                "forget" => Ok(Request::Forget(args.with_election_of_job())),
+                "history" => Ok(Request::History(args.with_election_of_job())),
+                "list" => Ok(Request::List(args.with_election_of_job())),
                 "man" => Ok(Request::Man(args)),
-                "resign" => Ok(Request::Resign(args)),
-                "status" => Ok(Request::Status(args)),
-                "watch" => Ok(Request::Watch(args)),
+                "resign" => Ok(Request::Resign(args.with_election_of_job())),
+                "status" => Ok(Request::Status(args.with_election_of_job())),
+                "watch" => Ok(Request::Watch(args.with_election_of_job())),
                 _ => Err(StartupError::new(format!("{name}: no such subcommand"))),
             }
         }

@@ -18,6 +18,21 @@ use crate::exit::StartupError;
 
 mod kill_margin;
 
+/// The variables by which a job's subcommands find its election. They are not those of options, so that they have no effect on a candidate
+/// that the job starts.
+pub mod job_variables {
+    /// The group.
+    pub const GROUP: &str = "NELI_GROUP";
+    /// The topic.
+    pub const TOPIC: &str = "NELI_TOPIC";
+    /// Kafka's addresses.
+    pub const BROKERS: &str = "NELI_BROKERS";
+    /// 1 with `--embedded`.
+    pub const EMBEDDED: &str = "NELI_EMBEDDED";
+    /// The file of `--properties`.
+    pub const PROPERTIES: &str = "NELI_PROPERTIES";
+}
+
 /// What the variables of options begin with.
 pub const VARIABLE_PREFIX: &str = "NELI_RUN_";
 
@@ -60,6 +75,10 @@ pub struct Config {
     pub log: Log,
     /// `--listen`: where HTTP is served.
     pub listen: Option<Listen>,
+    /// `--properties`: the file, by its whole path.
+    pub properties_file: Option<PathBuf>,
+    /// Variables of options that had no effect, since the command line says otherwise: the job does not get them.
+    pub overridden: Vec<OsString>,
     /// COMMAND and its arguments; never empty.
     pub command: Vec<OsString>,
     /// What is no reason to refuse, and ought to be known: one log line each.

@@ -52,7 +52,7 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, Star
     let environment = Environment(std::env::vars_os().collect());
     match cli::parse(arguments, environment)? {
         Request::Assert(args) => command::assert::main(&look::assert(&args)?, || {
-            let look = look::look_of_job(&args)?;
+            let look = look::look(&args)?;
             warn(&look.warnings);
             Ok(look)
         }),

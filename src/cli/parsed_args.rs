@@ -13,6 +13,8 @@ use crate::config::VARIABLE_PREFIX;
 use crate::exit::StartupError;
 use crate::text::quoted;
 
+mod job;
+
 /// The environment, as the process found it.
 #[derive(Clone, Debug)]
 pub struct Environment(pub Vec<(OsString, OsString)>);

@@ -92,6 +92,11 @@ fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config, StartupE
         commands: commands::validate(args)?,
         log: log(args)?,
         listen: listen::validate(args)?,
+        // One that can't be made absolute could be read from here all the same.
+        properties_file: args
+            .value("properties")
+            .map(|file| std::path::absolute(&file.text).unwrap_or(file.text.into())),
+        overridden: args.overridden(),
         command: args.words("COMMAND"),
         warnings,
     };

@@ -10,7 +10,7 @@ use neli_proto::record::{Offset, Record};
 use neli_proto::time::millis;
 
 use crate::command::page::{Style, Tone, columns, wrapped};
-use crate::command::reading::{self, Input, Others, Place, Reading, Unread, read_at};
+use crate::command::reading::{self, Input, Others, Place, Reading, Unread, no_answer, read_at};
 use crate::command::stdout;
 use crate::command::wording::{counted, date, how_released, named, no_record, span};
 use crate::config::{HistoryOf, Look};
@@ -110,9 +110,7 @@ async fn read_to_end(
             (Input::Hello(record), _) => is_known |= others.take_in(election, &record),
             (Input::CaughtUp(next), _) => caught_up = next,
             (Input::Timeout, _) => {
-                let within = spoken(timeout);
-                let why = trouble.map_or_else(String::new, |why| format!("{why}: "));
-                return Err(StartupError::with(UNKNOWN, format!("{why}no answer within {within}")));
+                return Err(StartupError::with(UNKNOWN, no_answer(timeout, trouble)));
             }
             (Input::Record(_) | Input::Up | Input::Warning(_), _) => {}
         }

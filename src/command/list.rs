@@ -218,7 +218,9 @@ fn count_hellos(found: &mut [Found]) {
 fn line<'a>(found: &'a Found, name: &'a Name, observer: &'a Observer, at: ReadAt) -> Line<'a> {
     let current = observer.leadership(at);
     let (leader, age) = match current {
-        Leadership::Led { leader, age, .. } | Leadership::Silent { leader, age, .. } => (Some(leader), Some(age)),
+        Leadership::Led { leader, .. } | Leadership::Silent { leader, .. } => {
+            (Some(leader), Some(observer.age(leader.last_record, at)))
+        }
         Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Unknown => {
             (None, None)
         }

@@ -81,6 +81,11 @@ pub(super) fn no_role(election: &ElectionId, roles: &Mapping) -> String {
 pub(super) fn leadership(leadership: Leadership<'_>) -> String {
     match leadership {
         Leadership::Led { leader, .. } => format!("{} leads", leader.shown()),
+        Leadership::Silent { leader, .. } if leader.late.is_some() => {
+            let (name, lease) = (leader.shown(), spoken(leader.lease));
+            let gap = leader.late.map_or_else(String::new, |late| span(late.gap));
+            format!("no leader: {name} was silent for {gap} (lease {lease}); a heartbeat that came after that extends no lease")
+        }
         Leadership::Silent { leader, age, .. } => {
             format!("no leader: {} has been silent for {} (lease {})", leader.shown(), span(age), spoken(leader.lease))
         }
@@ -146,6 +151,11 @@ pub(super) fn change(observer: &Observer, change: Change) -> String {
         Change::EarlierJobGone { term } => format!("nothing is left of the job of term {term}"),
         Change::FellSilent(silence) => silent(&silence),
         Change::SilenceEnded { silent } => format!("{leader} leads on, after {} of silence", span(silent)),
+        Change::LateBeat { gap } => format!(
+            "{leader} was heard after {} of silence: its lease{} was over by then, and it leads no more unless it goes on",
+            span(gap),
+            observer.leader().map_or_else(String::new, |leader| format!(" ({})", spoken(leader.lease)))
+        ),
         Change::Job(of_leader) => format!("{leader}: {}", job(of_leader)),
         Change::Led => format!("{leader} leads, term {term}"),
         Change::Missing => "records are missing: the leader is unknown until its next record".to_owned(),

@@ -83,7 +83,7 @@ impl Source {
                 Some(label) => leader(named(&self.look().roles, label), now),
                 None => text(
                     StatusCode::NOT_FOUND,
-                    "not here; there are / /events /healthz /leader /metrics /readyz /status",
+                    "not here; there are / /events /healthz /leader /leader/ROLE /metrics /readyz /status",
                 ),
             },
         }
@@ -146,16 +146,15 @@ fn named<'a>(roles: &'a [Arc<RoleSnapshot>], label: &str) -> Option<&'a Arc<Role
 }
 
 fn leader<'a>(roles: impl IntoIterator<Item = &'a Arc<RoleSnapshot>>, now: Time) -> Answer {
-    let mut roles = roles.into_iter().peekable();
-    if roles.peek().is_none() {
-        return text(StatusCode::NOT_FOUND, "this process has no such role");
-    }
-    match roles.find(|role| role.leads(now)) {
-        Some(role) => text(
+    let roles: Vec<&RoleSnapshot> = roles.into_iter().map(Arc::as_ref).collect();
+    match (roles.iter().find(|role| role.leads(now)), roles.as_slice()) {
+        (_, []) => text(StatusCode::NOT_FOUND, "this process has no such role"),
+        (Some(role), _) => text(
             StatusCode::OK,
             &format!("leading, term {}", role.status.leader.as_ref().map_or(-1, |leader| leader.term)),
         ),
-        None => unavailable("not leading"),
+        (None, [role]) => unavailable(&format!("not leading: {}", status::why_not_here(&role.status, now))),
+        (None, roles) => unavailable(&format!("not leading: none of its {} roles", roles.len())),
     }
 }
 

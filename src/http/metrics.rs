@@ -22,37 +22,37 @@ const OF_ROLES: [OfRole; 11] = [
     OfRole {
         name: "neli_leader",
         kind: "gauge",
-        help: "Whether this process leads: 1 or 0. 0 from the end of its lease on, whatever else it knows.",
+        help: "Whether this process leads: 1 or 0. 0 from the end of its lease on, also if the main loop hangs.",
         value: |role, now| Some(flag(role.leads(now))),
     },
     OfRole {
         name: "neli_led",
         kind: "gauge",
-        help: "Whether anybody leads, as far as this process has read: 1 or 0. 0 where the leader is silent beyond its lease.",
+        help: "Whether a candidate leads, as far as this process has read: 1 or 0. 0 if the leader is silent beyond its lease.",
         value: |role, now| Some(flag(is_led(&role.status, now))),
     },
     OfRole {
         name: "neli_term",
         kind: "gauge",
-        help: "The term, the offset of its claim: of whoever leads, or of the last release. Missing where none is known.",
+        help: "The term (the offset of its claim) of the leader, or of the last release. Missing if none is known.",
         value: |role, _| term(role),
     },
     OfRole {
         name: "neli_lease_remaining_seconds",
         kind: "gauge",
-        help: "What is left of this process's own lease; 0 where it holds none.",
+        help: "Time that is left of this process's own lease; 0 if it holds none.",
         value: |role, now| Some(role.lease_left(now).as_secs_f64()),
     },
     OfRole {
         name: "neli_heartbeat_age_seconds",
         kind: "gauge",
-        help: "How long ago this process read the last record of whoever leads or has fallen silent. Missing where nobody has.",
+        help: "Time since this process read the last record of the leader, also if the leader has fallen silent. Missing without a leader.",
         value: |role, now| role.status.leader.as_ref().map(|leader| now.since(leader.received).as_secs_f64()),
     },
     OfRole {
         name: "neli_standbys",
         kind: "gauge",
-        help: "How many candidates stand by, this process among them, by their hellos of the last 75 s.",
+        help: "Number of candidates that stand by, this process among them, by their hellos of the last 75 s.",
         value: |role, now| Some(number(role.standbys(now))),
     },
     OfRole {
@@ -64,7 +64,7 @@ const OF_ROLES: [OfRole; 11] = [
     OfRole {
         name: "neli_transitions_total",
         kind: "counter",
-        help: "Terms that have begun, whoever leads them, since this process began to listen.",
+        help: "Terms of any leader that have begun since this process began to listen.",
         value: |role, _| Some(number(role.status.counts.terms)),
     },
     OfRole {

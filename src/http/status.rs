@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::snapshot::{RoleSnapshot, Snapshot};
 use crate::report::log::{because, spoken, timestamp};
+use crate::text::one_line;
 
 /// One time by both clocks: the first decides, the second is shown.
 #[derive(Clone, Copy, Debug)]
@@ -219,6 +220,17 @@ fn why(status: &Status, now: Time) -> Option<String> {
         }
         (None, Some(Vacancy::Unknown) | None) => "leader unknown: the journal does not say who leads".to_owned(),
     })
+}
+
+/// Why this process does not lead, on one line.
+pub(super) fn why_not_here(status: &Status, now: Time) -> String {
+    let of_leader = || match &status.leader {
+        Some(leader) if !leader.is_self => {
+            format!("{} leads, term {}", leader.name.as_deref().unwrap_or("another candidate"), leader.term)
+        }
+        _ => "its lease is over".to_owned(),
+    };
+    one_line(&why(status, now).unwrap_or_else(of_leader))
 }
 
 const fn position(position: &Position) -> &'static str {

@@ -261,6 +261,28 @@ fn each_path_has_its_status() {
     assert_eq!(statuses(hangs)[..4], [200, 503, 503, 200]);
 }
 
+/// The body of a 503, as docs/http.md says.
+#[test]
+fn that_this_process_does_not_lead_comes_with_the_reason() {
+    let body = |roles: Vec<RoleSnapshot>| {
+        let source = Source::new(Arc::new(Board::new(snapshot(clock::now(), roles))));
+        match source.answer(&Method::GET, "/leader") {
+            Answer::Whole { status: StatusCode::SERVICE_UNAVAILABLE, body, .. } => {
+                String::from_utf8_lossy(&body).into_owned()
+            }
+            answer => panic!("{answer:?}"),
+        }
+    };
+    let led = || standing_by(Some(leader(false, clock::now())), None);
+    assert_eq!(body(vec![led()]), "not leading: db1 leads, term 42\n");
+    assert_eq!(body(vec![standing_by(None, Some(Vacancy::NeverLed))]), "not leading: nobody has ever led\n");
+    let mut over = leading();
+    over.status.lease_end = Some(Time::ZERO);
+    over.status.leader = Some(leader(true, clock::now()));
+    assert_eq!(body(vec![over]), "not leading: its lease is over\n");
+    assert_eq!(body(vec![led(), led()]), "not leading: none of its 2 roles\n");
+}
+
 /// As docs/http.md says: by its name or number.
 #[test]
 fn a_role_with_a_name_is_found_by_its_number_too() {

@@ -3,16 +3,20 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use neli::program::ElectionId;
+use neli::program::{Brokers, ElectionId};
 use neli_proto::record::MemberId;
 
-use crate::config::{Config, Once, VARIABLE_PREFIX};
+use crate::config::{Config, Once, VARIABLE_PREFIX, job_variables};
 use crate::guard::variables;
 use crate::report::notify;
 
 /// Of the variables of our own options, those that `neli-run assert` needs inside the job.
 const FOR_ASSERT: [&str; 5] =
     ["NELI_RUN_BROKERS", "NELI_RUN_EMBEDDED", "NELI_RUN_GROUP", "NELI_RUN_PROPERTIES", "NELI_RUN_TOPIC"];
+
+/// Variables that not each job gets: those of an outer `neli-run` are not passed on.
+const OF_SOME_JOBS: [&str; 5] =
+    ["NELI_ROLES", job_variables::BROKERS, job_variables::EMBEDDED, job_variables::PROPERTIES, variables::ONCE];
 
 /// The environment of every run of the job, but for what changes from run to run.
 pub(super) fn of_job(
@@ -22,9 +26,14 @@ pub(super) fn of_job(
     inherited: impl Iterator<Item = (OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {
     let roles = config.roles.as_ref().map(|roles| ("NELI_ROLES", roles.text.clone()));
+    let kafka = match &config.client.brokers {
+        Brokers::At(brokers) => (job_variables::BROKERS, brokers.clone()),
+        Brokers::Embedded => (job_variables::EMBEDDED, "1".to_owned()),
+    };
     let own = [
-        ("NELI_GROUP", election.group.clone()),
-        ("NELI_TOPIC", election.topic.clone()),
+        (job_variables::GROUP, election.group.clone()),
+        (job_variables::TOPIC, election.topic.clone()),
+        kafka,
         ("NELI_PARTITION", election.partition.to_string()),
         ("NELI_ROLE", election.label()),
         ("NELI_NAME", config.name.clone()),
@@ -33,10 +42,12 @@ pub(super) fn of_job(
         ("NELI_RUN_PID", std::process::id().to_string()),
     ];
     let own = own.into_iter().chain(roles).map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    let own: Vec<(OsString, OsString)> = own.collect();
+    let file = config.properties_file.as_ref().map(|file| (job_variables::PROPERTIES.into(), file.into()));
+    let own: Vec<(OsString, OsString)> = own.chain(file).collect();
     let handed_on = inherited.filter(|(name, _)| {
         is_handed_on(name)
-            && name != variables::ONCE
+            && !config.overridden.contains(name)
+            && !OF_SOME_JOBS.iter().any(|own| name == own)
             && !own.iter().any(|(own, _)| own == name)
             && !variables::ALL.iter().any(|own| name == own)
     });

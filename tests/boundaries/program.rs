@@ -11,7 +11,7 @@ pub(super) const PROGRAM: [(&str, &[&str]); 13] = [
     ("release", &["exit", "process", "text"]),
     ("report", &["config", "exit", "text"]),
     ("guard", &["config", "process", "report"]),
-    ("http", &["config", "report"]),
+    ("http", &["config", "report", "text"]),
     ("supervise", &["calendar", "config", "exit", "guard", "http", "process", "release", "report", "text"]),
     ("cli", &["calendar", "config", "exit", "features", "process", "text"]),
     ("command", &["cli", "config", "exit", "http", "process", "report", "text"]),

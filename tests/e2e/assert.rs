@@ -62,12 +62,49 @@ fn where_the_descriptor_is_not_the_lease_the_journal_tells() {
     }
 }
 
+/// The command line of `neli-run` gives the topic, the brokers and the properties, and no variable does: the job's own variables name them.
+#[test]
+fn inside_a_job_a_subcommand_finds_its_election_by_itself() {
+    let election = election(Elector::Log);
+    let (topic, file, told) =
+        (format!("{}.elsewhere", election.group), election.directory().join("p"), election.directory().join("told"));
+    fs::write(&file, "client.id=of-the-file\n").expect("written");
+    let script = format!(
+        "exec > {} 2>&1; eval \"exec $NELI_LEASE_FD</dev/zero\"; {PROGRAM} assert --json; {PROGRAM} assert --json --epoch $NELI_EPOCH; \
+         {PROGRAM} status --json; echo $NELI_PROPERTIES; NELI_RUN_TOPIC=of-a-shell {PROGRAM} status --json; {PROGRAM} status -g other; \
+         echo end; exec sleep 1000",
+        told.display()
+    );
+    let candidate = election.candidate().option("--topic", &topic).option("--properties", &file);
+    // The command line wins over a variable: the job does not get what had no effect.
+    let candidate = candidate.variable("NELI_RUN_GROUP", "another").variable("NELI_RUN_EMBEDDED", "1");
+    let mut run = candidate.job(["bash", "-c", &script]).start();
+    let is_whole = || fs::read_to_string(&told).is_ok_and(|text| text.ends_with("end\n"));
+    wait::until_true("all that the job says", is_whole);
+    let text = fs::read_to_string(&told).expect("it is there");
+    let lines: Vec<&str> = text.lines().collect();
+    for line in &lines[..2] {
+        assert!(line.contains(r#""leads":true,"by":"journal""#), "{text}");
+    }
+    assert_eq!(lines[3], file.to_str().expect("UTF-8"), "{text}");
+    for line in [lines[2], lines[4]] {
+        assert!(line.contains(&format!(r#""group":"{}","role":"0","topic":"{topic}""#, election.group)), "{text}");
+        assert!(line.contains(r#""state":"led""#), "{text}");
+    }
+    assert!(
+        lines[5].starts_with("neli-run: topic \"other.neli\" does not exist"),
+        "another group, another topic: {text}"
+    );
+    run.signal(Signal::SIGTERM);
+    run.status();
+}
+
 /// Options of a command line are not environment variables: the job's children do not have them.
 #[test]
 fn without_the_descriptor_and_the_variables_it_says_what_was_closed() {
     let election = election(Elector::Log);
     let script = format!(
-        "unset NELI_RUN_GROUP NELI_RUN_BROKERS; eval \"exec $NELI_LEASE_FD</dev/zero\"; {PROGRAM} assert; echo $?"
+        "unset NELI_GROUP NELI_RUN_GROUP NELI_RUN_BROKERS; eval \"exec $NELI_LEASE_FD</dev/zero\"; {PROGRAM} assert; echo $?"
     );
     let printed = job(&election, &script);
     assert!(

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use harness::accounts::{Account, PASSWORD, login};
 use harness::candidate::Elector;
+use harness::cluster::Cluster;
 use harness::election::Answer;
 use harness::install;
 use harness::journal::{self, Pen};
@@ -13,6 +14,7 @@ use harness::kafka::Kafka;
 use harness::rights::Operation::{Create, Describe, DescribeConfigs, Read as Reads, Write as Writes};
 use harness::rights::{Operation, Resource, Rights, Rule};
 use harness::schema::Schema;
+use harness::wait;
 use serde_json::Value;
 
 use crate::bad_input::Guarded;
@@ -301,4 +303,33 @@ fn without_a_group() {
     found.assert_finding("brokers", "ok", &["1 up"]);
     found.assert_finding("topic", "skipped", &["--group is not given"]);
     assert!(found.findings.iter().all(|finding| finding["group"].is_null()));
+}
+
+/// Of three brokers one is killed: it alone had one topic, and the other topic lacks a replica.
+#[test]
+fn a_partition_without_a_leader_and_one_without_its_replicas_are_reported() {
+    let mut cluster = Cluster::start(3, 0);
+    let kafka = cluster.kafka();
+    kafka.create_topic_on("alone.neli", &[3], &[("message.timestamp.type", "LogAppendTime")]);
+    let settings = [("message.timestamp.type", "LogAppendTime"), ("min.insync.replicas", "2")];
+    kafka.create_topic_on("both.neli", &[1, 3], &settings);
+    let ask =
+        |group: &str| Found::of(&["--group", group, "--brokers", kafka.address(), "--elect", "log", "--timeout", "3s"]);
+    let found = ask("both");
+    found.assert_finding("topic-id", "ok", &["it has an id"]);
+    found.assert_finding("replicas", "ok", &["2 replicas, all in sync"]);
+    cluster.broker(2).end();
+    wait::until_true("a topic without a leader", || cluster.leader_of("alone.neli", 0).is_none());
+    let found = ask("alone");
+    found.assert_finding("topic", "fail", &["partition 0 has no leader: bring the brokers back that have it"]);
+    assert_eq!(found.failures(), ["topic", "replicas"], "{found:?}");
+    found.assert_finding("topic-id", "ok", &["it has an id"]);
+    let found =
+        wait::until("a topic without a replica", || Some(ask("both")).filter(|found| !found.failures().is_empty()));
+    found.assert_finding(
+        "replicas",
+        "fail",
+        &["1 of 2 replicas in sync", "min.insync.replicas=2: Kafka appends nothing"],
+    );
+    found.assert_finding("topic", "ok", &["1 partition"]);
 }

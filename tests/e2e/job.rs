@@ -5,6 +5,7 @@ use std::fs;
 use std::process::Command;
 
 use harness::candidate::Elector;
+use harness::kafka::Kafka;
 use harness::wait;
 use nix::sys::signal::Signal;
 
@@ -122,6 +123,9 @@ fn its_environment_is_ours_and_a_little_more() {
         .variable("WATCHDOG_PID", "1")
         .variable("NELI_RUN_STOP_TIMEOUT", "7s")
         .variable("NELI_RUN_TOPIC", election.topic())
+        .variable("NELI_RUN_GROUP", "overridden")
+        .variable("NELI_ROLES", "of an outer one")
+        .variable("NELI_PROPERTIES", "of an outer one")
         .option("--name", "the name")
         .job(["env", "-0"])
         .start();
@@ -143,13 +147,15 @@ fn its_environment_is_ours_and_a_little_more() {
         ("NELI_STOP_TIMEOUT_MS", "7000"),
         ("NELI_RUN_PID", &pid),
         ("NELI_RUN_TOPIC", &election.topic()),
+        ("NELI_BROKERS", Kafka::shared().address()),
     ];
     for (name, value) in expected {
         assert_eq!(got.get(name), Some(&value), "{name}");
     }
     assert!(!got["NELI_MEMBER_ID"].is_empty());
     assert!(got["NELI_LEASE_FD"].parse::<i32>().expect("a number") >= 10);
-    for name in ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "NELI_RUN_STOP_TIMEOUT"] {
+    let own = ["NELI_RUN_STOP_TIMEOUT", "NELI_RUN_GROUP", "NELI_ROLES", "NELI_PROPERTIES", "NELI_EMBEDDED"];
+    for name in ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"].into_iter().chain(own) {
         assert!(!got.contains_key(name), "{name}");
     }
     let path = std::env::var("PATH").expect("there is one");

@@ -115,6 +115,28 @@ fn a_leader_that_is_silent_beyond_its_lease_is_no_leader() {
     assert_eq!(object["leader"]["lease_left_ms"], 0);
 }
 
+/// The candidates' clocks gave the timestamps, so that they are not believed at once: at a terminal a line says what is waited for.
+#[test]
+fn while_it_listens_whether_a_leader_is_silent_it_says_so_at_a_terminal() {
+    let election = election(Elector::Log);
+    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "CreateTime")]);
+    Pen::new(Kafka::shared(), &election.topic(), &[]).write(&election.key(), &[claim(-1).as_bytes()]);
+    let answer = wait::until("a leader that is silent", || {
+        let answer = election.ask("status", &[]);
+        (answer.status == 3).then_some(answer)
+    });
+    assert_eq!(answer.errors, "", "piped it says nothing");
+    let mut terminal = Terminal::new(Shell::Dash, election.directory());
+    let line = format!("{PROGRAM} status --group {} --brokers {}", election.group, Kafka::shared().address());
+    let shown = terminal.run(&line);
+    assert!(
+        shown.contains("neli-run: the last heartbeat of web is ")
+            && shown.contains(" old (lease 300ms); listening for 400ms, "),
+        "{shown}"
+    );
+    assert!(shown.contains("no leader: web has been silent for "), "{shown}");
+}
+
 /// A mistyped name: the error lists the existing groups.
 #[test]
 fn an_election_that_nobody_has_led() {

@@ -13,6 +13,7 @@ use crate::precedence::HELLO_HOLDS;
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, MemberId, Offset, Record, What};
 use crate::time::{Time, millis};
+use crate::timings::LONGEST_LEASE;
 use lost::Lost;
 use side_by_side::SideBySide;
 
@@ -20,21 +21,20 @@ pub use history::{Finding, Found, History, PastTerm, TermEnd};
 pub use known::{
     Change, Job, KnownCandidate, Leader, Leadership, Release, ResignRequest, Silence, Standby, VoidClaims,
 };
+pub use late_beat::LateBeat;
 pub use receipt::{AgeBy, ReadAt, Receipt};
 pub use room::NoRoom;
 pub use side_by_side::OverlappedJob;
 
+mod doubt;
 mod history;
 mod known;
+mod late_beat;
 mod lost;
 mod receipt;
 mod room;
 mod side_by_side;
 mod waits;
-
-/// The tolerance between clocks: an age by a timestamp may be this much below the age by the clock before the clocks
-/// count as different.
-const CLOCKS_DIFFER: Duration = Duration::from_secs(1);
 
 /// An election, as far as it was read.
 #[derive(Clone, Debug)]
@@ -44,6 +44,8 @@ pub struct Observer {
     is_live: bool,
     /// The broker's timestamp of the last record that was read live, and the time of its reading.
     broker_clock: Option<(Time, u64)>,
+    /// The latest of the timestamps in the partition that a broker gave.
+    latest_timestamp: Option<u64>,
     /// The leader, or the last leader, as far as it was read.
     leader: Option<Leader>,
     /// The release of the last term, if it was released.
@@ -66,6 +68,7 @@ impl Observer {
             journal,
             is_live: false,
             broker_clock: None,
+            latest_timestamp: None,
             leader: None,
             release: None,
             void_claims: None,
@@ -144,7 +147,8 @@ impl Observer {
             has_many_roles,
             max_roles,
             overlaps,
-            undecided_for: Duration::from_millis(waits_ms.unwrap_or_default()),
+            // Nobody waits longer: more is a mistake of the writer's.
+            undecided_for: Duration::from_millis(waits_ms.unwrap_or_default()).min(silence(LONGEST_LEASE)),
             received,
         };
         self.is_there(at, candidate);
@@ -272,9 +276,19 @@ impl Observer {
         let (View::Led(term), Some(leader)) = (self.journal.view(), &mut self.leader) else { return };
         self.void_claims = None;
         if leader.last_record != received {
-            let is_past = changes.iter().any(|change| matches!(change, Change::FellSilent(_)));
-            if is_past || (self.is_live && silent >= silence(leader.lease)) {
-                changes.push(Change::SilenceEnded { silent });
+            match (leader.late, LateBeat::of(leader, received)) {
+                (_, Some(late)) => {
+                    leader.late = Some(late);
+                    changes.push(Change::LateBeat { gap: late.gap });
+                }
+                (Some(late), None) if late.is_refuted_by(leader.lease, received) => {
+                    leader.late = None;
+                    changes.push(Change::SilenceEnded { silent: late.gap });
+                }
+                (None, None) if self.is_live && silent >= silence(leader.lease) => {
+                    changes.push(Change::SilenceEnded { silent });
+                }
+                (Some(_) | None, None) => {}
             }
             leader.last_record = received;
         }
@@ -295,10 +309,12 @@ impl Observer {
                 let age = self.age(leader.last_record, at);
                 let over = silence(leader.lease);
                 let left = leader.lease.saturating_sub(age);
-                if age < over {
+                if age < over && leader.late.is_none() {
                     Leadership::Led { leader, age, left }
                 } else {
-                    Leadership::Silent { leader, age, claimable_since: age.saturating_sub(over) }
+                    let (claimable_since, claimable_in) = (age.saturating_sub(over), over.saturating_sub(age));
+                    let age = age + leader.late.map_or(Duration::ZERO, |late| late.gap);
+                    Leadership::Silent { leader, age, claimable_since, claimable_in }
                 }
             }
             (View::NeverLed, ..) => Leadership::NeverLed,
@@ -327,22 +343,6 @@ impl Observer {
             | Leadership::Silent { .. }
             | Leadership::Unknown => None,
         }
-    }
-
-    /// How long to listen before the timestamps about the leader are believed: two of its heartbeats, if it seems
-    /// silent or its record lies in the future, and no record was read live that would show the difference between
-    /// the clocks.
-    #[must_use]
-    pub fn doubts_timestamps(&self, at: ReadAt) -> Option<Duration> {
-        let (View::Led(_), None, Some(leader)) = (self.journal.view(), self.broker_clock, &self.leader) else {
-            return None;
-        };
-        let is_ahead = leader
-            .last_record
-            .written_ms
-            .is_some_and(|written| written.saturating_sub(at.wall_ms) > millis(CLOCKS_DIFFER));
-        let is_silent = matches!(self.leadership(at), Leadership::Silent { .. });
-        (is_ahead || is_silent).then(|| leader.two_beats())
     }
 
     /// The standbys by the hellos of the last 75 s, sorted by name. The leader is left out, and so is a leader that

@@ -36,9 +36,15 @@ fn look_for(args: &ParsedArgs, default_timeout: Duration) -> Result<Look, Startu
 }
 
 /// The election. `--role` is taken as its role's name, even if it is a number, until the hellos show which role it
-/// is.
+/// is. In a job of one of several roles it is the job's role, unless `--role` names another.
 pub(super) fn election(args: &ParsedArgs) -> Result<ElectionId, StartupError> {
-    Ok(ElectionId { role_name: roles::one(args)?, ..super::election(args)? })
+    let environment = args.environment();
+    let of_job = || {
+        let is_one_of_several = args.is_about_election_of_job() && environment.get("NELI_ROLES").is_some();
+        let role = environment.get("NELI_ROLE").filter(|_| is_one_of_several)?;
+        role.to_str().map(str::to_owned)
+    };
+    Ok(ElectionId { role_name: roles::one(args)?.or_else(of_job), ..super::election(args)? })
 }
 
 /// The configuration of `list`.
@@ -133,20 +139,6 @@ pub(super) fn timeout(args: &ParsedArgs, default: Duration) -> Result<Duration, 
         return Err(value.refuse("must be more than 0, and at most 365d"));
     }
     Ok(timeout)
-}
-
-/// The same for `assert`: in a job of one of several roles it is the job's role, unless `--role` names another.
-///
-/// # Errors
-///
-/// As for [`look`].
-pub fn look_of_job(args: &ParsedArgs) -> Result<Look, StartupError> {
-    let mut look = look(args)?;
-    let environment = args.environment();
-    if look.election.role_name.is_none() && environment.get("NELI_ROLES").is_some() {
-        look.election.role_name = environment.get("NELI_ROLE").and_then(|role| role.to_str()).map(str::to_owned);
-    }
-    Ok(look)
 }
 
 /// The configuration of `assert`: `--epoch` from outside, or the variables that a job has.

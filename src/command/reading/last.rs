@@ -8,9 +8,8 @@ use neli_proto::journal::Origin;
 use neli_proto::observer::ReadAt;
 use neli_proto::record::Offset;
 
-use super::{Input, Reading, read_at};
+use super::{Input, Reading, no_answer, read_at};
 use crate::exit::{ExitStatus, StartupError};
-use crate::report::log::spoken;
 
 /// Kafka does not answer in time.
 const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
@@ -67,8 +66,7 @@ pub(in crate::command) async fn read_last(
             Input::Cut => return Err(reading.history_cut()),
             Input::Down(error) => trouble = Some(error),
             Input::Timeout => {
-                let why = trouble.map_or_else(String::new, |why| format!("{why}: "));
-                return Err(StartupError::with(UNKNOWN, format!("{why}no answer within {}", spoken(timeout))));
+                return Err(StartupError::with(UNKNOWN, no_answer(timeout, trouble)));
             }
             Input::Ends { .. } | Input::Hello(_) | Input::Up | Input::Warning(_) => {}
         }

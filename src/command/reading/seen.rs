@@ -1,6 +1,7 @@
 //! One election, read up to the log's end.
 
 use std::collections::VecDeque;
+use std::io::{self, IsTerminal, Write};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -13,9 +14,10 @@ use neli_proto::record::{JobState, Offset, Record};
 use neli_proto::time::Time;
 
 use super::{Input, Others, Reading, is_hello, read_at};
-use crate::command::wording::{self, date};
+use crate::command::wording::{self, date, span};
 use crate::exit::StartupError;
 use crate::report::log::spoken;
+use crate::text::one_line;
 
 /// The limit for reading the claim of the current term separately: the claim only says since when there is a leader.
 const CLAIM_WITHIN: Duration = Duration::from_millis(300);
@@ -80,6 +82,7 @@ pub(in crate::command) async fn observe(reading: &mut Reading, timeout: Duration
     if let Some(doubt) = seen.observer.doubts_timestamps(read_at())
         && !seen.has_silent_leader_by_this_clock(reading, deadline)
     {
+        say_doubt(&seen.observer, doubt);
         let until = deadline.min(clock::now() + doubt);
         while seen.observer.doubts_timestamps(read_at()).is_some() {
             let input = reading.next(Some(until)).await?;
@@ -90,6 +93,19 @@ pub(in crate::command) async fn observe(reading: &mut Reading, timeout: Duration
         }
     }
     Ok(seen)
+}
+
+/// At a terminal nobody waits without a word: the answer comes when the clocks' difference is known, or when no heartbeat has come.
+fn say_doubt(observer: &Observer, doubt: Duration) {
+    let Some(leader) = observer.leader().filter(|_| io::stderr().is_terminal()) else { return };
+    let (name, within) = (one_line(leader.shown()), spoken(doubt));
+    let age = match observer.leadership(read_at()) {
+        Leadership::Silent { age, .. } => format!("{} old (lease {})", span(age), spoken(leader.lease)),
+        _ => "of the future".to_owned(),
+    };
+    let why = "since the broker's clock may differ from this machine's";
+    // A closed stderr is read by nobody.
+    let _ = writeln!(io::stderr(), "neli-run: the last heartbeat of {name} is {age}; listening for {within}, {why}");
 }
 
 async fn read_to_end(reading: &mut Reading, span: Offset, deadline: Time, timeout: Duration) -> Result<Seen, Unread> {
@@ -201,6 +217,9 @@ impl Seen {
     fn take_in_record(&mut self, at: ReadAt, record: &ReadRecord) {
         let ReadRecord { offset, key, value, written_ms, is_brokers_time, .. } = record;
         let (offset, written_ms) = (*offset, *written_ms);
+        if let Some(stamp_ms) = written_ms.filter(|_| *is_brokers_time) {
+            self.observer.stamped(stamp_ms);
+        }
         if let Key::Election(_) = key {
             self.is_brokers_time &= is_brokers_time;
             let parsed = value.as_deref().and_then(Record::parse);
@@ -296,7 +315,29 @@ pub(in crate::command) fn key_of_election(key: &[u8]) -> Option<ElectionKey<'_>>
 
 #[cfg(test)]
 mod tests {
+    use neli_proto::journal::Origin;
+
     use super::*;
+
+    /// A leader with a lease of 1 s that was last heard two minutes ago, and behind that a stranger's record of a minute ago.
+    #[test]
+    fn a_record_behind_it_that_a_broker_stamped_proves_that_a_leader_is_silent() {
+        let election = ElectionId { group: "g".into(), topic: "t".into(), partition: 0, role: 0, role_name: None };
+        let claim = r#"{"v":1,"kind":"claim","member":"m","name":"m","seq":1,"after":-1,"lease_ms":1000}"#;
+        for is_brokers_time in [true, false] {
+            let journal = Journal::read_from(0, Origin::Beginning);
+            let mut seen = Seen::new(election.clone(), journal, 0, 0..2);
+            for (offset, key, value, ago) in
+                [(0, Key::Election(0), Some(claim.as_bytes()), 120_000), (1, Key::Other, None, 60_000)]
+            {
+                let (value, written_ms) = (value.map(Box::from), Some(read_at().wall_ms - ago));
+                let record = ReadRecord { offset, key, value, other_key: None, written_ms, is_brokers_time };
+                seen.take_in(Input::Record(record));
+            }
+            assert!(matches!(seen.observer.leadership(read_at()), Leadership::Silent { .. }));
+            assert_eq!(seen.observer.doubts_timestamps(read_at()).is_none(), is_brokers_time);
+        }
+    }
 
     #[test]
     fn a_key_names_its_election() {

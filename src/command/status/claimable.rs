@@ -35,6 +35,9 @@ impl View<'_> {
     pub(super) fn rows(self, page: &mut Page) {
         let waits = self.standbys.iter().map(|standby| self.observer.waits(standby, self.at)).min();
         let (claimable, vacant_for) = match self.observer.leadership(self.at) {
+            Leadership::Silent { claimable_in, .. } if !claimable_in.is_zero() => {
+                (format!("{} unless another heartbeat comes", moment(self.at, claimable_in)), Duration::ZERO)
+            }
             Leadership::Silent { claimable_since, .. } => {
                 let since = self.at.wall_ms.saturating_sub(millis(claimable_since));
                 (format!("since {} ({})", time_of_day(since), span(claimable_since)), claimable_since)

@@ -105,8 +105,9 @@ impl<'a> Line<'a> {
             Leadership::Led { leader, age, left } => {
                 Self { leader: Some(leader_line(snapshot, leader, age, left)), ..of_nobody }
             }
-            Leadership::Silent { leader, age, claimable_since } => {
-                let since = at.wall_ms.saturating_sub(millis(claimable_since));
+            Leadership::Silent { leader, claimable_since, claimable_in, .. } => {
+                let since = at.wall_ms.saturating_add(millis(claimable_in)).saturating_sub(millis(claimable_since));
+                let age = observer.age(leader.last_record, *at);
                 let leader = Some(leader_line(snapshot, leader, age, Duration::ZERO));
                 Self { why, claimable_since: Some(timestamp(since)), leader, ..of_nobody }
             }

@@ -1,7 +1,10 @@
 //! The output of `watch` for each record: every record with the law's verdict, as JSON; or each change, as a
 //! sentence.
 
+use std::time::Duration;
+
 use neli_proto::journal::{Journal, Verdict};
+use neli_proto::listener::silence;
 use neli_proto::observer::{Change, Leadership, Observer, ReadAt, Silence};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{MAX_BYTES, Offset, Record};
@@ -110,13 +113,16 @@ impl Account {
         }
         for change in changes {
             let was_silent = self.is_silent;
-            self.is_silent &= matches!(change, Change::EarlierJobGone { .. } | Change::Requested { .. });
+            self.is_silent &=
+                matches!(change, Change::EarlierJobGone { .. } | Change::Job(_) | Change::Requested { .. });
+            self.is_silent |= matches!(change, Change::LateBeat { .. });
             let wall_ms = match &change {
                 Change::SilenceEnded { .. } if !was_silent => continue,
                 Change::SilenceEnded { .. } => written_ms.filter(|_| !self.is_live).or(Some(at.wall_ms)),
                 Change::EarlierJobGone { .. }
                 | Change::FellSilent(_)
                 | Change::Job(_)
+                | Change::LateBeat { .. }
                 | Change::Led
                 | Change::Missing
                 | Change::Overlapped(_)
@@ -124,6 +130,10 @@ impl Account {
                 | Change::Requested { .. }
                 | Change::Yields => written_ms,
             };
+            if let (Change::LateBeat { gap }, true) = (&change, self.json && is_shown) {
+                // A program that reads the heartbeat takes its leader for one that leads.
+                self.late_beat(*gap, written_ms.unwrap_or(at.wall_ms));
+            }
             // The job is tracked before the first shown offset too: a state that was known then is no change.
             if !self.json && is_shown {
                 let sentence = wording::change(&self.observer, change);
@@ -157,6 +167,20 @@ impl Account {
     fn push(&mut self, line: &Line) {
         // Strings and numbers under string keys always serialize.
         self.lines.push(serde_json::to_string(line).unwrap_or_default());
+    }
+
+    /// Reports that a leader is silent although its heartbeat came.
+    fn late_beat(&mut self, gap: Duration, written_ms: u64) {
+        let silent = self.observer.leader().map(|leader| Silence {
+            term: leader.term,
+            name: leader.shown().into(),
+            lease: leader.lease,
+            silent: gap,
+            since_ms: written_ms.saturating_add(millis(silence(leader.lease))),
+        });
+        if let Some(silent) = silent {
+            self.fell_silent(silent);
+        }
     }
 
     /// Reports that the leader is or was silent.

@@ -33,6 +33,8 @@ fn a_fact_comes_back_as_it_was_written() {
         let of_window = Fact { window: Some(Span { from_ms: 5, until_ms: 10 }), ..fact };
         assert_eq!(Fact::parse(&of_window.to_bytes()), Ok(of_window));
     }
+    let never_forgotten = fact(Outcome::Done, 5).to_bytes();
+    assert!(!never_forgotten.windows(7).any(|part| part == b"forgets"));
     let line = br#"{"v":1,"key":"k","outcome":"done","term":7,"attempt":2,"of a later version":[]}"#;
     let expected = Fact { key: "k".into(), member: None, name: None, attempt: 2, ..fact(Outcome::Done, 7) };
     assert_eq!(Fact::parse(line), Ok(expected));
@@ -141,6 +143,19 @@ fn a_record_without_a_value_takes_back_and_one_that_is_no_fact_is_noticed() {
     let nonsense = (Place::Done, Some(&b"nonsense"[..]));
     assert!(come_to(&[nonsense]).is_unreadable());
     assert_eq!(come_to(&[nonsense, (Place::Done, None)]), Facts::default());
+}
+
+#[test]
+fn each_place_has_its_own_record() {
+    let places = [Place::Attempt, Place::Done, Place::Forgotten];
+    let known = fact(Outcome::Done, 5);
+    for place in places {
+        let read = come_to(&[(place, Some(&known.to_bytes())), (place, Some(b"nonsense"))]);
+        for other in places {
+            assert_eq!(read.is_unreadable_at(other), other == place);
+            assert_eq!(read.at(other), Some(&known).filter(|_| other == place));
+        }
+    }
 }
 
 #[test]

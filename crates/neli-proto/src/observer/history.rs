@@ -22,7 +22,7 @@ pub struct PastTerm {
     pub lease: Duration,
     /// When its claim was appended, in milliseconds since 1970; `None` if the claim was not read.
     pub from_ms: Option<u64>,
-    /// When its leader's last effective record was appended.
+    /// When its leader's last effective record within its lease was appended.
     pub last_record_ms: Option<u64>,
     /// How the term ended.
     pub end: TermEnd,
@@ -209,6 +209,7 @@ impl History {
                     self.close(TermEnd::Released(release));
                 }
                 Change::FellSilent(_)
+                | Change::LateBeat { .. }
                 | Change::SilenceEnded { .. }
                 | Change::Job(_)
                 | Change::Requested { .. }
@@ -335,7 +336,8 @@ impl History {
     /// The record may be the leader's.
     fn leader_record(&mut self) {
         let (Some(leader), Some(term)) = (self.observer.leader(), self.terms.last_mut()) else { return };
-        if leader.term == term.term {
+        // A late heartbeat does not lengthen the term.
+        if leader.term == term.term && leader.late.is_none() {
             term.last_record_ms = leader.last_record.written_ms;
             term.lease = leader.lease;
         }
@@ -368,7 +370,8 @@ impl PastTerm {
         match &self.end {
             TermEnd::Open | TermEnd::Unknown => None,
             TermEnd::Overlapped { claimed_ms } => *claimed_ms,
-            TermEnd::Released(release) => release.received.written_ms,
+            // A release that was appended later ends a term that was over.
+            TermEnd::Released(release) => Some(release.received.written_ms?.min(self.silent_ms().unwrap_or(u64::MAX))),
             TermEnd::Silent => self.silent_ms(),
         }
     }

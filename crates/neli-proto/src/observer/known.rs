@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::{OverlappedJob, Receipt};
+use super::{LateBeat, OverlappedJob, Receipt};
 use crate::failed_runs;
 use crate::journal::Term;
 use crate::listener::silence;
@@ -32,6 +32,8 @@ pub struct Leader {
     pub claimed_ms: Option<u64>,
     /// Its last record: a claim or a beat.
     pub last_record: Receipt,
+    /// Its last record was appended after its lease was over.
+    pub late: Option<LateBeat>,
     /// The state of its job by its last beat.
     pub job: Option<Job>,
     /// A request to it to stand down.
@@ -181,10 +183,12 @@ pub enum Leadership<'a> {
     Silent {
         /// The last leader.
         leader: &'a Leader,
-        /// The age of its last record.
+        /// The age of the last of its records that was appended within its lease.
         age: Duration,
         /// For how long a standby could have claimed.
         claimable_since: Duration,
+        /// How long no standby will claim yet, because a late heartbeat came.
+        claimable_in: Duration,
     },
     /// The leader is unknown: the record that names it is missing.
     Unknown,
@@ -205,6 +209,11 @@ pub enum Change {
     },
     /// The leader's job.
     Job(Job),
+    /// A heartbeat was appended so long after the record before it that the leader's lease was over: its leader leads no more.
+    LateBeat {
+        /// The time between the two.
+        gap: Duration,
+    },
     /// Before this record the leader had been silent for longer than its lease, by the broker's timestamps. For
     /// records that are read late; [`Observer::silent_at`](super::Observer::silent_at) is for records that are read
     /// live.
@@ -275,6 +284,7 @@ impl Leader {
             last_record,
             job: None,
             resign: None,
+            late: None,
         }
     }
 

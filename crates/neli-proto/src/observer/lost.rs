@@ -60,7 +60,7 @@ pub(super) fn past_silence(leader: &Leader, received: Receipt) -> Option<Silence
 
 /// Whether `received` was written more than `span` after `last_record`: by the broker's clock if both have a
 /// timestamp, otherwise by the times of reading.
-fn is_later(received: Receipt, last_record: Receipt, span: Duration) -> bool {
+pub(super) fn is_later(received: Receipt, last_record: Receipt, span: Duration) -> bool {
     match (received.written_ms, last_record.written_ms) {
         (Some(received), Some(last_record)) => received > last_record.saturating_add(millis(span)),
         _ => received.read > last_record.read + span,

@@ -52,13 +52,14 @@ mod tests {
         let mut observer = observer();
         let line = r#"{"v":1,"kind":"hello","member":"n","name":"n","seq":1,"waits_ms":58000}"#;
         observer.read_hello(later(0), 0, Record::parse(line.as_bytes()), None);
-        hello(&mut observer, 1, 0, "o");
+        let endless = line.replace("\"n\"", "\"o\"").replace("58000", "18446744073709551615");
+        observer.read_hello(later(0), 1, Record::parse(endless.as_bytes()), None);
         let waits = |observer: &Observer, ms: u64| -> Vec<u128> {
             let at = later(ms);
             observer.standbys(at).iter().map(|standby| observer.waits(standby, at).as_millis()).collect()
         };
         assert_eq!(observer.leadership(later(0)), Leadership::NeverLed);
-        assert_eq!((waits(&observer, 8_000), waits(&observer, 58_000)), (vec![50_000, 0], vec![0, 0]));
+        assert_eq!((waits(&observer, 8_000), waits(&observer, 58_000)), (vec![50_000, 52_610], vec![0, 2_610]));
         read(&mut observer, 2, 9_000, &claim("m", 1));
         assert_eq!(waits(&observer, 10_000), [0, 0], "a leader is known");
     }

@@ -1,6 +1,6 @@
 //! Terms, their ends and gaps, and what is odd about them.
 
-use alloc::format;
+use alloc::{format, vec};
 
 use super::*;
 use crate::journal::Origin;
@@ -58,18 +58,18 @@ fn terms_follow_each_other_with_their_ends_and_gaps() {
         (2_000, &beat("m", 0)),
         (3_000, &release("m", 0, "")),
         (3_040, &claim("n", 2)),
-        (9_000, &beat("n", 3)),
+        (8_000, &beat("n", 3)),
         (16_000, &claim("m", 4)),
     ]);
     let terms: Vec<(Offset, &str, Option<u64>, Option<u64>)> =
         history.terms().iter().map(|term| (term.term, term.shown(), term.from_ms, term.over_ms())).collect();
     let expected =
-        [(0, "m", Some(1_000), Some(3_000)), (3, "n", Some(3_040), Some(14_000)), (5, "m", Some(16_000), None)];
+        [(0, "m", Some(1_000), Some(3_000)), (3, "n", Some(3_040), Some(13_000)), (5, "m", Some(16_000), None)];
     assert_eq!(terms, expected);
     let gaps: Vec<Option<u128>> = (0..3).map(|at| history.gap_after(at).map(|gap| gap.as_millis())).collect();
-    assert_eq!(gaps, [Some(40), Some(2_000), None]);
+    assert_eq!(gaps, [Some(40), Some(3_000), None]);
     assert_eq!(history.terms()[1].end, TermEnd::Silent);
-    assert_eq!(findings(&history), [Finding::Gap { after: 3, gap: Duration::from_secs(2), is_open: false }]);
+    assert_eq!(findings(&history), [Finding::Gap { after: 3, gap: Duration::from_secs(3), is_open: false }]);
 }
 
 #[test]
@@ -142,4 +142,24 @@ fn records_before_the_start_are_no_finding() {
     assert_eq!(found(0), [overlaps[0], overlaps[1], late, not_effective]);
     assert_eq!(found(2_000), [overlaps[1], not_effective]);
     assert_eq!(found(4_000), []);
+}
+
+/// A broker that stood still appends a heartbeat, or a release, when it goes on: the leader's lease was over before.
+#[test]
+fn a_term_ends_with_its_lease_whatever_was_appended_after_that() {
+    let late_beat = [(0, &*claim("m", -1)), (1_000, &beat("m", 0)), (20_000, &beat("m", 0)), (26_000, &claim("n", 2))];
+    let late_release =
+        [(0, &*claim("m", -1)), (1_000, &beat("m", 0)), (20_000, &release("m", 0, "")), (26_000, &claim("n", 2))];
+    for records in [late_beat, late_release] {
+        let history = history(&records);
+        assert_eq!((history.terms()[0].over_ms(), history.gap_after(0)), (Some(6_000), Some(Duration::from_secs(20))));
+        let gap = Finding::Gap { after: 0, gap: Duration::from_secs(20), is_open: false };
+        assert_eq!(findings(&history), [gap]);
+    }
+    let goes_on = history(&[(0, &claim("m", -1)), (20_000, &beat("m", 0)), (21_000, &beat("m", 0))]);
+    assert_eq!(
+        (goes_on.terms()[0].last_record_ms, findings(&goes_on)),
+        (Some(21_000), vec![]),
+        "the broker's clock was set forward"
+    );
 }

@@ -1,0 +1,61 @@
+//! Whether the age of a leader's last record, by the broker's timestamp and this machine's clock, may be wrong because the two clocks differ.
+
+use core::time::Duration;
+
+use super::{Leadership, Observer, ReadAt};
+use crate::journal::View;
+use crate::listener::silence;
+use crate::time::millis;
+
+/// The tolerance between clocks: an age by a timestamp may be this much below the age by the clock before the clocks
+/// count as different.
+pub(super) const CLOCKS_DIFFER: Duration = Duration::from_secs(1);
+
+impl Observer {
+    /// A broker gave this timestamp to a record of the partition, of any election.
+    pub fn stamped(&mut self, written_ms: u64) {
+        self.latest_timestamp = self.latest_timestamp.max(Some(written_ms));
+    }
+
+    /// How long to listen before the timestamps about the leader are believed: two of its heartbeats, if it seems
+    /// silent or its record lies in the future, and no record was read live that would show the difference between
+    /// the clocks.
+    #[must_use]
+    pub fn doubts_timestamps(&self, at: ReadAt) -> Option<Duration> {
+        let (View::Led(_), None, Some(leader)) = (self.journal.view(), self.broker_clock, &self.leader) else {
+            return None;
+        };
+        let is_ahead = leader
+            .last_record
+            .written_ms
+            .is_some_and(|written| written.saturating_sub(at.wall_ms) > millis(CLOCKS_DIFFER));
+        let is_silent = matches!(self.leadership(at), Leadership::Silent { .. }) && !self.is_silent_by_brokers_clock();
+        (is_ahead || is_silent).then(|| leader.two_beats())
+    }
+
+    /// Whether a record behind the leader's last one shows, by the broker's clock alone, that the leader has been silent for longer than its
+    /// lease.
+    fn is_silent_by_brokers_clock(&self) -> bool {
+        let last = self.leader.as_ref().and_then(|leader| Some((leader.last_record.written_ms?, leader.lease)));
+        let (Some((last_ms, lease)), Some(latest_ms)) = (last, self.latest_timestamp) else { return false };
+        latest_ms.saturating_sub(last_ms) >= millis(silence(lease))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{claim, later, observer, read_late};
+    use super::*;
+
+    /// The lease is 5 s.
+    #[test]
+    fn a_later_record_of_the_partition_proves_a_silence_without_listening() {
+        for (stamped_ms, is_doubted) in [(0, true), (5_059, true), (5_060, false)] {
+            let mut observer = observer();
+            read_late(&mut observer, 0, later(90_000), 0, &claim("m", -1));
+            observer.stamped(later(stamped_ms).wall_ms);
+            assert!(matches!(observer.leadership(later(90_000)), Leadership::Silent { .. }));
+            assert_eq!(observer.doubts_timestamps(later(90_000)).is_some(), is_doubted, "{stamped_ms} ms");
+        }
+    }
+}
