@@ -165,12 +165,12 @@ impl Form {
 /// What is yet to be written.
 #[derive(Debug, Default)]
 struct Queue {
-    state: Mutex<State>,
+    state: Mutex<WriterState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct WriterState {
     lines: VecDeque<Vec<u8>>,
     /// Lines that came while the queue was full, after all that it holds.
     dropped: u64,
@@ -202,7 +202,7 @@ enum End {
     None,
 }
 
-impl State {
+impl WriterState {
     fn is_written(&self) -> bool {
         self.writer == Writer::Idle && self.lines.is_empty() && self.dropped == 0
     }
@@ -272,8 +272,8 @@ impl Queue {
         self.drain(state);
     }
 
-    fn drain(&self, state: MutexGuard<'_, State>) {
-        let waits = |state: &State| state.end != End::Abandoned && !state.is_written();
+    fn drain(&self, state: MutexGuard<'_, WriterState>) {
+        let waits = |state: &WriterState| state.end != End::Abandoned && !state.is_written();
         let waited = self.changed.wait_timeout_while(state, DRAIN, |state| waits(state));
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         drop(
@@ -295,7 +295,7 @@ impl Queue {
         self.state().is_written()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WriterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
