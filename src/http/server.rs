@@ -39,14 +39,14 @@ const LARGE: usize = 1 << 20;
 const PACE: Duration = Duration::from_millis(10);
 /// The pause after a failure for lack of descriptors or memory.
 const RETRY: Duration = Duration::from_millis(100);
-/// A request must be there whole by then.
+/// The time limit for a complete request.
 const REQUEST_WITHIN: Duration = Duration::from_secs(5);
-/// After so long a connection is closed, whatever is left to be read of the answer. A page that follows the status connects anew.
+/// After this time a connection is closed, even if the answer was not read completely. A page that follows the status reconnects.
 const CONNECTION_LASTS: Duration = Duration::from_secs(60);
 /// The most bytes in a request's line and headers.
 const LONGEST_REQUEST: usize = 8 * 1024;
 const MOST_HEADERS: usize = 64;
-/// The thread's name.
+/// The thread's stack.
 const STACK: usize = 512 * 1024;
 
 /// The socket, bound.
