@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::bad_input::Guarded;
 use crate::{PROGRAM, election};
 
-/// The findings, checked against docs/json.md, and the exit status.
+/// The exit status and the findings, which are checked against docs/json.md.
 #[derive(Debug)]
 pub(crate) struct Found {
     findings: Vec<Value>,
