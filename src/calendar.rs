@@ -1,6 +1,6 @@
-//! Calendars: which window of time a wall clock shows.
+//! Calendars: the windows of time of a wall clock.
 //!
-//! The window is what machines agree on whose clocks differ: its start is the key of its run.
+//! Machines whose clocks differ agree on the window: its start is the key of its run.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -13,51 +13,51 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 use neli_proto::time::millis;
 use neli_proto::window::{Span, Window};
 
-/// Windows are counted from here, a Monday, so that those of a week begin on Mondays.
+/// Windows are counted from this Monday, so that windows of a week begin on Mondays.
 const FIRST_EDGE: DateTime = date(1970, 1, 5).at(0, 0, 0, 0);
 
 /// A day, in seconds.
 const DAY: i64 = 24 * 60 * 60;
 
-/// Each length of a cron expression's windows comes within so many years, but for a leap day that is left out in 2100.
+/// Within this number of years each length of a cron expression's windows occurs, except around 2100, which has no leap day.
 const YEARS: u64 = 10;
 
-/// The last moment that a calendar has, in milliseconds since 1970: that of the year 9999.
+/// The last moment of a calendar, in milliseconds since 1970: the end of the year 9999.
 const LAST: i64 = 253_402_300_799_999;
 
-/// When windows begin.
+/// The rule by which windows begin.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Calendar {
     edges: Edges,
     zone: TimeZone,
 }
 
-/// Where one window ends and the next begins.
+/// The edges between windows.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Edges {
     /// At the times of a cron expression.
     At(Box<Cron>),
-    /// After one length each.
+    /// At equal intervals.
     Every(Every),
 }
 
-/// Why windows can't begin at the times of a cron expression: one line.
+/// Why windows can't begin at the times of a cron expression, in one line.
 #[derive(Debug, thiserror::Error)]
 pub enum CronError {
-    /// It is no such expression.
+    /// It can't be parsed.
     #[error(transparent)]
     Malformed(#[from] croner::errors::CronError),
-    /// None of its times ever comes.
+    /// It has no future time.
     #[error("it never comes")]
     NeverComes,
 }
 
-/// Windows of one length.
+/// Windows of equal length.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Every {
-    /// In seconds; from a day on whole days.
+    /// In seconds; a day or longer is in whole days.
     length: i64,
-    /// By how much they begin later than midnight, in seconds; less than the length.
+    /// The offset from midnight in seconds; less than the length.
     offset: i64,
 }
 
@@ -65,7 +65,7 @@ impl Every {
     /// The longest window: a year.
     const LONGEST: i64 = 365 * DAY;
 
-    /// Windows of this length, which begin by this much later than the hour, the day or the Monday; `None` where that can't be.
+    /// Windows of this length with this offset from the hour, the day or Monday; `None` if that is not possible.
     #[must_use]
     pub fn new(length: Duration, offset: Duration) -> Option<Self> {
         let seconds = |span: Duration| i64::try_from(span.as_secs()).ok().filter(|_| span.subsec_nanos() == 0);
@@ -74,7 +74,7 @@ impl Every {
         ((1..=Self::LONGEST).contains(&length) && is_whole && offset < length).then_some(Self { length, offset })
     }
 
-    /// Whether they begin at a time of day, which is another in another time zone.
+    /// Whether they begin at a time of day, which depends on the time zone.
     #[must_use]
     pub const fn is_by_the_day(self) -> bool {
         self.length >= DAY
@@ -101,14 +101,14 @@ impl Edges {
     ///
     /// # Errors
     ///
-    /// It is none, or none of its times ever comes.
+    /// It can't be parsed, or has no future time.
     pub fn of_cron(expression: &str) -> Result<Self, CronError> {
         let cron = Cron::from_str(expression)?;
         cron.find_next_occurrence(&FIRST_EDGE, true).map_err(|_| CronError::NeverComes)?;
         Ok(Self::At(Box::new(cron)))
     }
 
-    /// The last edge that is not after `now`, and the first that is, where there are any.
+    /// The last edge that is not after `now`, and the first that is, if there are any.
     fn around(&self, zone: &TimeZone, now: Timestamp) -> (Option<Timestamp>, Option<Timestamp>) {
         match self {
             Self::At(cron) => {
@@ -120,8 +120,8 @@ impl Edges {
     }
 }
 
-/// The last time of the expression that is not after `now`. The search ends in an error at a whole day that a time zone leaves out, as
-/// Samoa's did on 30 December 2011: then it goes on beyond that.
+/// The last time of the expression that is not after `now`. The search fails at a whole day that a time zone skips, as Samoa did on 30
+/// December 2011: then it continues beyond that day.
 fn last_of(cron: &Cron, now: &Zoned) -> Option<Timestamp> {
     let find = |from: &Zoned| cron.find_previous_occurrence(from, true).ok();
     let before_change = || {
@@ -131,7 +131,7 @@ fn last_of(cron: &Cron, now: &Zoned) -> Option<Timestamp> {
     find(now).or_else(before_change).map(|found| found.timestamp())
 }
 
-/// The first time of the expression that is after `now`; the same.
+/// The first time of the expression after `now`, found in the same way.
 fn first_of(cron: &Cron, now: &Zoned) -> Option<Timestamp> {
     let after_change = || {
         let change = now.time_zone().following(now.timestamp()).next()?.timestamp();
@@ -141,32 +141,32 @@ fn first_of(cron: &Cron, now: &Zoned) -> Option<Timestamp> {
 }
 
 impl Calendar {
-    /// Windows that begin by the clocks of this time zone.
+    /// Windows by the clocks of this time zone.
     #[must_use]
     pub const fn new(edges: Edges, zone: TimeZone) -> Self {
         Self { edges, zone }
     }
 
-    /// The window that a wall clock shows, in milliseconds since 1970.
+    /// The window of a wall clock, given in milliseconds since 1970.
     #[must_use]
     pub fn window(&self, wall_ms: u64) -> Window {
         let now = i64::try_from(wall_ms).unwrap_or(LAST).min(LAST);
         let now = Timestamp::from_second(now / 1_000).unwrap_or(Timestamp::UNIX_EPOCH);
         let (from, until) = self.edges.around(&self.zone, now);
-        // Before the first of all edges, and after the last.
+        // For a time before the first edge or after the last.
         let from = from.unwrap_or(Timestamp::UNIX_EPOCH).max(Timestamp::UNIX_EPOCH);
         let ms = |edge: Timestamp| u64::try_from(edge.as_millisecond()).unwrap_or(0);
         let until_ms = until.map_or(LAST.unsigned_abs(), ms);
         Window { key: from.to_string().into(), span: Span { from_ms: ms(from), until_ms } }
     }
 
-    /// The longest window from now on, where one is as long as `least` or longer.
+    /// The longest window from now on, if one is at least this long.
     #[must_use]
     pub fn longest_window(&self, wall_ms: u64, least: Duration) -> Option<Duration> {
         let day = DAY.unsigned_abs() * 1_000;
         let least_ms = millis(least).max(1);
-        // A window that is longer than the step between two moments is shown at one of them. What is shorter than a day is the same on
-        // each day that has windows, but where clocks are changed.
+        // A window that is longer than the step contains one of the moments. Shorter windows than a day are the same on each day that has
+        // windows, except when clocks are changed.
         let by_day = (least_ms.max(day), wall_ms + YEARS * 366 * day);
         let by_hour = (least_ms.min(day), wall_ms + 7 * day);
         [by_hour, by_day]
@@ -184,7 +184,7 @@ impl Calendar {
             at = span.until_ms.max(at + step);
             (!is_over).then_some(span)
         });
-        // Behind the last of all times there is none.
+        // After the last time there is no window.
         let ends = |span: &Span| span.until_ms < LAST.unsigned_abs();
         spans.filter(ends).map(|span| Duration::from_millis(span.until_ms - span.from_ms)).max()
     }
@@ -204,7 +204,7 @@ mod tests {
         text.parse::<Timestamp>().unwrap().as_millisecond().try_into().unwrap()
     }
 
-    /// Where the window that is shown at that time begins and ends.
+    /// Begin and end of the window at that time.
     fn shown(calendar: &Calendar, at: &str) -> [String; 2] {
         let Window { key, span } = calendar.window(ms(at));
         let text = |ms: u64| Timestamp::from_millisecond(ms.try_into().unwrap()).unwrap().to_string();
@@ -247,7 +247,7 @@ mod tests {
     fn a_day_begins_at_midnight_there_whatever_its_length() {
         let days = Edges::Every(every(24 * HOUR, 2 * HOUR + 1_800));
         let berlin = Calendar::new(days, TimeZone::get("Europe/Berlin").unwrap());
-        // 02:30 is left out on one of the days and occurs twice on the other.
+        // 02:30 is skipped on one of the days and occurs twice on the other.
         for (at, expected) in [
             ("2026-03-28T12:00:00Z", ["2026-03-28T01:30:00Z", "2026-03-29T01:30:00Z"]),
             ("2026-03-29T12:00:00Z", ["2026-03-29T01:30:00Z", "2026-03-30T00:30:00Z"]),
@@ -268,8 +268,7 @@ mod tests {
             ("@hourly", "2026-11-22T12:00:00Z", ["2026-11-22T12:00:00Z", "2026-11-22T13:00:00Z"]),
             ("0 9 * * MON-FRI", "2026-11-22T12:00:00Z", ["2026-11-20T08:00:00Z", "2026-11-23T08:00:00Z"]),
             ("*/10 * * * * *", "2026-11-22T12:00:05Z", ["2026-11-22T12:00:00Z", "2026-11-22T12:00:10Z"]),
-            // An hour that is left out, and one that occurs twice: interval times continue through both, other times
-            // come once.
+            // An hour that is skipped, and one that occurs twice: interval times continue through both, other times occur once.
             ("30 2 * * *", "2026-03-29T12:00:00Z", ["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]),
             ("30 2 * * *", "2026-10-25T01:45:00Z", ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]),
             ("*/30 * * * *", "2026-10-25T01:45:00Z", ["2026-10-25T01:30:00Z", "2026-10-25T02:00:00Z"]),
@@ -306,7 +305,7 @@ mod tests {
         assert_eq!(Edges::of_cron("0 0 30 2 *").unwrap_err().to_string(), "it never comes");
     }
 
-    /// One window after the other, whichever of its moments it is asked at: around each change of a time zone's clocks.
+    /// The windows follow each other without gaps, whichever moment is asked for: around each change of a time zone's clocks.
     #[test]
     fn windows_follow_each_other_without_a_gap() {
         const EXPRESSIONS: [&str; 5] = ["30 2 * * *", "0 0 * * *", "*/20 * * * *", "15 */2 * * *", "0 2,3 * * SUN"];

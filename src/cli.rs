@@ -1,7 +1,7 @@
-//! The command line, and the environment, which holds where an option is not on the command line.
+//! The command line, and the environment, which is used for options that the command line lacks.
 //!
-//! The parser (clap) knows which options there are, and nothing of what their values must be: `validate.rs` checks that,
-//! so that an option and its variable are refused by the same message. Whatever is wrong is one line ([`StartupError`]).
+//! The parser (clap) knows the options, but not their values: `validate.rs` checks these, so that an option and its variable are refused
+//! with the same message. Every error is one line ([`StartupError`]).
 
 use std::ffi::OsString;
 
@@ -23,7 +23,7 @@ pub mod parsed_args;
 mod subcommands;
 pub mod validate;
 
-/// What the command line asks for.
+/// The request of a command line.
 #[derive(Debug)]
 pub enum Request {
     /// `assert`.
@@ -60,7 +60,7 @@ pub enum Request {
 ///
 /// # Errors
 ///
-/// When clap can't make sense of it: an option that there is none of, a value that is missing, an argument before `--`.
+/// clap refuses it: an unknown option, a missing value, an argument before `--`.
 pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request, StartupError> {
     let mut matches = match keeping_each_group(definition()).try_get_matches_from(arguments) {
         Ok(matches) => matches,
@@ -93,7 +93,7 @@ pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request
     }
 }
 
-/// The last `--group` counts, as with every option; the others are kept for a warning.
+/// As with every option the last `--group` counts; the others are kept for a warning.
 fn keeping_each_group(definition: Command) -> Command {
     let keep = |arg: Arg| if arg.get_id() == "group" { arg.action(ArgAction::Append) } else { arg };
     definition.mut_args(keep).mut_subcommands(|subcommand| subcommand.mut_args(keep))

@@ -1,5 +1,5 @@
-//! The configuration of a candidate and of `watch`: types alone. `cli::validate` makes them of the command line, on which their users
-//! do not depend.
+//! The configuration of a candidate and of the subcommands: only types. `cli::validate` makes them from the command line, on which their
+//! users don't depend.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -33,47 +33,47 @@ pub mod job_variables {
     pub const PROPERTIES: &str = "NELI_PROPERTIES";
 }
 
-/// What the variables of options begin with.
+/// The prefix of the options' variables.
 pub const VARIABLE_PREFIX: &str = "NELI_RUN_";
 
 /// The configuration of a candidate.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The election; of several roles the first one's.
+    /// The election; with several roles the first one's.
     pub election: ElectionId,
-    /// `--roles`: the elections beside it.
+    /// `--roles`: all elections of this process.
     pub roles: Option<Roles>,
-    /// How Kafka is reached.
+    /// The connection to Kafka.
     pub client: Client,
-    /// Whether a missing topic is made.
+    /// Whether a missing topic is created.
     pub create_topic: bool,
-    /// How this candidate is called.
+    /// This candidate's name.
     pub name: String,
     /// `--priority`: the candidate with the higher value claims a vacancy first.
     pub priority: u16,
     /// Which candidate claims a vacancy first, and every duration of the protocol.
     pub timings: Timings,
-    /// The option or variable that sets the lease, with its value: for a message about a lease that is found too short later.
+    /// The option or variable that sets the lease, with its value: for a later message that the lease is too short.
     pub lease_shown: String,
-    /// `--wait`: how long after the process's start it may take to lead for the first time.
+    /// `--wait`: the longest time from the process's start to its first lead.
     pub wait: Option<Duration>,
-    /// `--settle`: from the lead to the start of its job.
+    /// `--settle`: the time from the lead to the job's start.
     pub settle: Duration,
     /// `--once`, `--window` or `--schedule`: what the job succeeds once for.
     pub once: Option<Once>,
     /// The number of the signal that asks the job to stop.
     pub stop_signal: i32,
-    /// From the stop signal to SIGKILL; zero is SIGKILL with no stop signal before it.
+    /// The time from the stop signal to SIGKILL; zero means SIGKILL without a stop signal.
     pub stop_timeout: Duration,
     /// Whether the job is run again.
     pub restart: RestartPolicy,
-    /// What follows the loss of the lead.
+    /// What happens after the loss of the lead.
     pub on_loss: OnLoss,
     /// The health command and the hooks.
     pub commands: Commands,
-    /// Where and how we log.
+    /// The settings of the log.
     pub log: Log,
-    /// `--listen`: where HTTP is served.
+    /// `--listen`: the address for HTTP.
     pub listen: Option<Listen>,
     /// `--properties`: the file, by its whole path.
     pub properties_file: Option<PathBuf>,
@@ -81,27 +81,27 @@ pub struct Config {
     pub overridden: Vec<OsString>,
     /// COMMAND and its arguments; never empty.
     pub command: Vec<OsString>,
-    /// What is no reason to refuse, and ought to be known: one log line each.
+    /// Problems that are no reason to refuse: one warning each.
     pub warnings: Vec<String>,
 }
 
 /// `--roles`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Roles {
-    /// As it was given.
+    /// The option's value.
     pub text: String,
     /// How many there are: 1 or more.
     pub count: u32,
-    /// How they are called, where they were named.
+    /// Their names, if they have any.
     pub names: Vec<String>,
-    /// `--spread`: whether roles are handed over so that everybody holds a fair share.
+    /// `--spread`: whether roles are handed over so that every process has a fair share.
     pub are_spread: bool,
-    /// `--max-roles`: how many are led here at most.
+    /// `--max-roles`: the most roles that this process leads.
     pub most: Option<u32>,
 }
 
 impl Config {
-    /// The elections that the process stands in.
+    /// The elections of this process.
     #[must_use]
     pub fn elections(&self) -> Elections {
         let ElectionId { group, topic, .. } = self.election.clone();
@@ -115,11 +115,11 @@ impl Config {
 pub struct Once {
     /// What the job succeeds once for.
     pub occasion: Occasion,
-    /// `--retries`: this many failed runs are followed by another.
+    /// `--retries`: how many failed runs are repeated.
     pub retries: u32,
     /// `--done-status`: the exit status of a candidate that finds the key done.
     pub done_status: u8,
-    /// `--once-retention`: for how long a topic of facts that is made here keeps a fact.
+    /// `--once-retention`: how long a topic of facts that is created here keeps a fact.
     pub retention: Duration,
 }
 
@@ -130,12 +130,12 @@ pub enum Occasion {
     Key(String),
     /// `--schedule`: each window of this calendar, one after the other.
     Schedule(Calendar, CatchUp),
-    /// `--window`: this window of this calendar, which the wall clock showed at the start.
+    /// `--window`: this window of this calendar, which was current at the start.
     Window(Calendar, Window),
 }
 
 impl Once {
-    /// The key, where there is one that is no window's.
+    /// The key, if it is not a window's.
     #[must_use]
     pub fn key(&self) -> Option<&str> {
         match &self.occasion {
@@ -144,7 +144,7 @@ impl Once {
         }
     }
 
-    /// How the topic of facts is made. What a key's record replaces is kept for a segment's time, what a window's replaces for a window's.
+    /// How the topic of facts is created. A replaced record is kept for the time of a segment with keys, and for a window with windows.
     #[must_use]
     pub fn topic_settings(&self) -> FactsSettings {
         const LEAST: Duration = Duration::from_secs(60 * 60);
@@ -162,10 +162,10 @@ impl Once {
     }
 }
 
-/// The command line of each command that runs beside the job.
+/// The command lines of the commands beside the job.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Commands {
-    /// `--health-cmd`, and how often it runs.
+    /// `--health-cmd`, and its policy.
     pub health: Option<(OsString, HealthPolicy)>,
     /// `--on-fence`.
     pub on_fence: Option<OsString>,
@@ -175,16 +175,16 @@ pub struct Commands {
     pub on_standby: Option<OsString>,
 }
 
-/// Where and how we log.
+/// The settings of the log.
 #[derive(Clone, Debug)]
 pub struct Log {
     /// `--log-format`.
     pub format: LogFormat,
-    /// `-q` is -1 (warnings and errors alone), `-v` is 1 (librdkafka's log, too), neither is 0.
+    /// `-q` is -1 (only warnings and errors), `-v` is 1 (librdkafka's log, too), otherwise 0.
     pub verbosity: i8,
     /// `--log-file`; stderr without it.
     pub file: Option<PathBuf>,
-    /// The option or variable that sets it, with its value: for a message that it can't be opened.
+    /// The option or variable that sets it, with its value: for an error that it can't be opened.
     pub file_shown: String,
 }
 
@@ -193,87 +193,88 @@ pub struct Log {
 pub struct Listen {
     /// A name or an address; empty for all addresses of the machine.
     pub host: String,
-    /// 0 for any that is free.
+    /// 0 for any free port.
     pub port: u16,
-    /// The option or variable that sets it, with its value: for a message that it can't be had.
+    /// The option or variable that sets it, with its value: for an error that it is not available.
     pub shown: String,
 }
 
 /// `--log-format`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LogFormat {
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
-    /// One sentence a line.
+    /// One sentence per line.
     Text,
 }
 
-/// The configuration of a subcommand that looks at one election.
+/// The configuration of a subcommand about one election.
 #[derive(Clone, Debug)]
 pub struct Look {
     /// The election.
     pub election: ElectionId,
-    /// How Kafka is reached.
+    /// The connection to Kafka.
     pub client: Client,
-    /// `--json`: for programs.
+    /// `--json`.
     pub json: bool,
-    /// `--timeout`: how long Kafka's answers are waited for.
+    /// `--timeout`: the limit for Kafka's answers.
     pub timeout: Duration,
-    /// What is no reason to refuse, and ought to be known.
+    /// Problems that are no reason to refuse.
     pub warnings: Vec<String>,
 }
 
 /// The configuration of `status`.
 #[derive(Clone, Debug)]
 pub struct StatusOf {
-    /// Where.
+    /// The election.
     pub look: Look,
-    /// `--watch`: it is shown again each second.
+    /// `--watch`: the page is shown again each second.
     pub is_repeated: bool,
 }
 
 /// The configuration of `list`.
 #[derive(Clone, Debug)]
 pub struct List {
-    /// How Kafka is reached.
+    /// The connection to Kafka.
     pub client: Client,
-    /// `--topic`: this one alone.
+    /// `--topic`: only this one.
     pub topic: Option<String>,
-    /// `--group`: its elections alone.
+    /// `--group`: only its elections.
     pub group: Option<String>,
-    /// `--json`: for programs.
+    /// `--json`.
     pub json: bool,
-    /// `--timeout`: how long Kafka's answers are waited for.
+    /// `--timeout`: the limit for Kafka's answers.
     pub timeout: Duration,
-    /// What is no reason to refuse, and ought to be known.
+    /// Problems that are no reason to refuse.
     pub warnings: Vec<String>,
 }
 
 /// The configuration of `doctor`.
 #[derive(Clone, Debug)]
 pub struct Doctor {
-    /// That of the candidate that is examined. Without a group its election has no name; without COMMAND its command is empty.
+    /// The configuration of the candidate that is checked. Without a group its election has no name; without COMMAND its command is
+    /// empty.
     pub candidate: Config,
     /// Whether `--group` was given.
     pub has_group: bool,
-    /// Why COMMAND can't be run, where one was given.
+    /// Why COMMAND can't be run, if one was given.
     pub command: Option<Result<(), StartupError>>,
-    /// `--print-topic`: the commands that make the topics, and nothing else.
+    /// `--print-topic`: only print the commands that create the topics.
     pub print_topic: bool,
-    /// `--json`: for programs.
+    /// `--json`.
     pub json: bool,
-    /// `--timeout`: how long each of Kafka's answers is waited for.
+    /// `--timeout`: the limit for each of Kafka's answers.
     pub timeout: Duration,
 }
 
 /// The configuration of `history`.
 #[derive(Clone, Debug)]
 pub struct HistoryOf {
-    /// Where.
+    /// The election.
     pub look: Look,
-    /// `--since`: terms that were over before that are left out.
+    /// `--since`: terms that ended before are left out.
     pub since: Option<Duration>,
-    /// `--check`: what the law finds odd.
+    /// `--check`: report anomalies.
     pub check: bool,
     /// `--svg`: the file for a drawing.
     pub svg: Option<PathBuf>,
@@ -282,9 +283,9 @@ pub struct HistoryOf {
 /// The configuration of `resign`.
 #[derive(Clone, Debug)]
 pub struct Resign {
-    /// Where.
+    /// The election.
     pub look: Look,
-    /// `--force`: resign even if nobody stands by.
+    /// `--force`: even if there is no standby.
     pub force: bool,
     /// `--reason`.
     pub reason: Option<Box<str>>,
@@ -293,11 +294,11 @@ pub struct Resign {
 /// The configuration of `end`.
 #[derive(Clone, Debug)]
 pub struct End {
-    /// Where.
+    /// The election.
     pub look: Look,
     /// `--yes`: do not ask for confirmation.
     pub is_confirmed: bool,
-    /// `--force`: also where nobody leads or stands by.
+    /// `--force`: even if there is neither a leader nor a standby.
     pub force: bool,
     /// `--reason`.
     pub reason: Option<Box<str>>,
@@ -306,26 +307,26 @@ pub struct End {
 /// The configuration of `forget`.
 #[derive(Clone, Debug)]
 pub struct Forget {
-    /// Where.
+    /// The election.
     pub look: Look,
-    /// `--once`: the key; without it the newest window.
+    /// `--once`: the key; otherwise the newest window.
     pub key: Option<String>,
-    /// `--force`: also where the key runs now, or nothing is recorded of it.
+    /// `--force`: even if the key is running, or has no facts.
     pub force: bool,
-    /// `--yes`: nobody is asked.
+    /// `--yes`: do not ask for confirmation.
     pub is_confirmed: bool,
 }
 
 /// The configuration of `assert`.
 #[derive(Clone, Debug)]
 pub struct Assert {
-    /// Whether this term is led: `--epoch`, or the job's own.
+    /// The term to check: `--epoch`, or the job's own.
     pub term: i64,
-    /// The number of the job's lease descriptor; none if the journal must answer.
+    /// The number of the job's lease descriptor; `None` if the journal has to be read.
     pub descriptor: Option<i32>,
-    /// `--min-left`: so much of the lease must be left.
+    /// `--min-left`: the required rest of the lease.
     pub min_left: Duration,
-    /// `--json`: for programs.
+    /// `--json`.
     pub json: bool,
 }
 
@@ -334,19 +335,19 @@ pub struct Assert {
 pub struct Watch {
     /// The election.
     pub election: ElectionId,
-    /// How Kafka is reached.
+    /// The connection to Kafka.
     pub client: Client,
-    /// `--json`: every record, with the law's verdict.
+    /// `--json`: every record with the law's verdict.
     pub json: bool,
-    /// `--from`; at the end without it.
+    /// `--from`; otherwise at the end.
     pub from: Option<WatchFrom>,
     /// `--until-end`.
     pub until_end: bool,
-    /// `--all`: hellos, too.
+    /// `--all`: also hellos.
     pub has_hellos: bool,
-    /// `--timeout`: how long Kafka's first answers are waited for.
+    /// `--timeout`: the limit for Kafka's first answers.
     pub timeout: Duration,
-    /// What is no reason to refuse, and ought to be known.
+    /// Problems that are no reason to refuse.
     pub warnings: Vec<String>,
 }
 

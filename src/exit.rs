@@ -1,4 +1,4 @@
-//! Every exit status, with its meaning: the manual's and the README's tables are drawn from [`TABLE`].
+//! The exit statuses with their meanings: the tables in the manual and the README are generated from [`TABLE`].
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use crate::text::{one_line, reason};
 
-/// How `neli-run` ends.
+/// The exit status of `neli-run`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ExitStatus {
     /// The result of a subcommand: its section of the manual explains the number.
@@ -15,7 +15,7 @@ pub enum ExitStatus {
     CannotRun,
     /// The election was ended.
     Ended,
-    /// The lease ran out, the guard died, or another's claim took effect, and the job was killed for it.
+    /// The lease ended, the guard died, or another candidate's claim took effect, and the job was killed for that.
     Fenced,
     /// The job's own status; 128 + n if signal n killed it.
     Job(u8),
@@ -25,21 +25,21 @@ pub enum ExitStatus {
     LostStopped,
     /// Not leading within `--wait`.
     NotElected,
-    /// COMMAND is nowhere to be found.
+    /// COMMAND was not found.
     NotFound,
     /// `assert`: not the leader.
     NotLeader,
-    /// Wrong use or configuration, or Kafka refuses for good.
+    /// Wrong use or configuration, or Kafka refuses permanently.
     Refused,
     /// The job failed too often.
     RestartLimit,
     /// `--once`: the key needs no run, and this is the status for that.
     Skipped(u8),
-    /// Stopped by this signal while no job was there whose status could be handed on.
+    /// Stopped by this signal while there was no job whose status could be used.
     Stopped(u8),
-    /// A subcommand did what it was asked to.
+    /// A subcommand succeeded.
     Success,
-    /// Something of the job's tree could not be killed.
+    /// A process of the job could not be killed.
     Unkillable,
 }
 
@@ -77,7 +77,7 @@ impl From<ExitStatus> for ExitCode {
     }
 }
 
-/// The statuses as people read them: the number, and when.
+/// The statuses for the documentation: the number, and its meaning.
 pub const TABLE: &[(&str, &str)] = &[
     (
         "the job's own",
@@ -117,10 +117,10 @@ pub const TABLE: &[(&str, &str)] = &[
     ),
 ];
 
-/// Why a command line, a configuration or a broker's answer ends the run before it has begun: one line and a status.
+/// Why the run ends before it has begun, because of the command line, the configuration or a broker's answer: one line and a status.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StartupError {
-    /// What to exit with.
+    /// The exit status.
     pub status: ExitStatus,
     line: String,
 }
@@ -132,7 +132,7 @@ impl StartupError {
         Self::with(ExitStatus::Refused, line)
     }
 
-    /// The same with a status of its own.
+    /// The same with another status.
     #[must_use]
     pub fn with(status: ExitStatus, line: impl fmt::Display) -> Self {
         Self { status, line: one_line(&line.to_string()) }
@@ -147,7 +147,7 @@ impl fmt::Display for StartupError {
 
 impl std::error::Error for StartupError {}
 
-/// Turns a system's error into the refusal that names what failed and why.
+/// Converts a system's error into a refusal that names what failed and why.
 pub(crate) fn cannot(what: &'static str) -> impl FnOnce(io::Error) -> StartupError {
     move |error| StartupError::new(format!("{what}: {}", reason(&error)))
 }

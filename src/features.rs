@@ -1,4 +1,4 @@
-//! What this program was built with: Cargo's features, and librdkafka.
+//! Build options of this program: Cargo's features, and librdkafka's.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ pub const SSL: Feature = Feature { name: "ssl", is_built: cfg!(feature = "ssl") 
 pub const SSL_VENDORED: Feature = Feature { name: "ssl-vendored", is_built: cfg!(feature = "ssl-vendored") };
 /// Kerberos.
 pub const GSSAPI: Feature = Feature { name: "gssapi", is_built: cfg!(feature = "gssapi") };
-/// OAUTHBEARER with tokens that an identity provider gives out.
+/// OAUTHBEARER with tokens from an identity provider.
 pub const OIDC: Feature = Feature { name: "oidc", is_built: cfg!(feature = "oidc") };
 
 /// zlib linked in.
@@ -17,7 +17,7 @@ pub const LIBZ_STATIC: Feature = Feature { name: "libz-static", is_built: cfg!(f
 /// A feature that a user may choose at build time.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Feature {
-    /// As `cargo build --features` takes it.
+    /// Its name for `cargo build --features`.
     pub name: &'static str,
     /// Whether this program was built with it.
     pub is_built: bool,
@@ -31,7 +31,7 @@ impl Feature {
     }
 }
 
-/// What `--version` prints behind the program's name.
+/// The text of `--version` after the program's name.
 #[must_use]
 pub fn version() -> &'static str {
     static VERSION: LazyLock<String> = LazyLock::new(|| {

@@ -1,16 +1,15 @@
 //! The guard: a process between the supervisor and the job that holds the deadline (R4).
 //!
-//! A supervisor that is stopped, swapped out or dead keeps no deadline. So a process of its own keeps it, and the job is that
-//! process's child. It is this program, executed anew before there is any thread, so that it is small and becoming leader
-//! costs one fork.
+//! A supervisor that is stopped, swapped out or dead can't enforce a deadline. So a separate process does, and the job is that process's
+//! child. It is this program, executed again before any thread exists, so that it is small, and a start of the job costs one fork.
 //!
 //! - At the deadline it kills the whole tree of the job, whatever the supervisor does.
 //! - When the supervisor's end of the socket closes, or the supervisor dies, it kills the tree at once.
 //! - When the supervisor is dead, the tree gone and the term not released, it releases the term in the supervisor's place (R6).
-//! - It reads its socket alone, and writes to its socket and the lease descriptor alone.
+//! - It reads only its socket, and writes only to its socket and the lease descriptor.
 //!
-//! When to start, extend and stop is the supervisor's to decide; what the guard decides is [`neli_proto::guard::Guard`]. What
-//! changed its uid or gid may be out of its reach; that is said ([`Answer::Stuck`]), never taken for gone.
+//! The supervisor decides when to start, extend and stop; the guard's own decisions are [`neli_proto::guard::Guard`]. A process that
+//! changed its uid or gid may be out of reach: that is reported ([`Answer::Stuck`]), and the process never counts as gone.
 //!
 //! [`GuardHandle`] is the supervisor's end. The process is `guard_loop`, which performs what the guard decides.
 
@@ -42,7 +41,7 @@ pub use neli_proto::guard::{Answer, CommandKind, Grant, Order, Step, Target};
 /// The guard's process, from its start to its end.
 #[must_use]
 pub fn main(arguments: Arguments) -> ExitCode {
-    // A stderr that takes nothing would delay the kill at the deadline.
+    // Writing to a stderr that is not read would delay the kill at the deadline.
     panic::set_hook(Box::new(|_| {}));
     match GuardLoop::new(&arguments).and_then(GuardLoop::run) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,4 +1,4 @@
-//! `--listen`: what this process is and knows, for monitoring, load balancers and people. It only reads.
+//! `--listen`: the state of this process, for monitoring, load balancers and people. It is read-only.
 //!
 //! A thread of its own serves it from what the main loop has published last: the main loop never waits for it.
 //! Clients are limited: one request a connection, a hundred connections a second, a maximum number at a time, and a
@@ -16,7 +16,7 @@ pub(crate) use server::{Bound, serve};
 pub(crate) use snapshot::{About, Board, Broker, RoleSnapshot, Snapshot};
 pub(crate) use tally::{Echoes, Histogram, Tally};
 
-/// How many descriptors it takes at most.
+/// The most descriptors that it uses.
 pub(crate) const OPEN_FILES: u64 = 80;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Runs a command on at most one machine at a time, with nothing but Kafka.
 //!
-//! The crate `neli-proto` decides and has no effects. `supervise` is the loop between it and the world; `guard` is the
-//! process that holds the deadline; `process` and `report` do what they are called for, and decide nothing.
+//! The crate `neli-proto` decides and has no effects. `supervise` is the loop that connects it with the system; `guard` is the process
+//! that enforces the deadline; `process` and `report` perform what they are told, and decide nothing.
 //!
 //! The README has the guarantees and their assumptions; the rules are cited as they are numbered in
 //! docs/protocol.md: the law is L1 to L4, the rules of a candidate are R0 to R8.
@@ -19,7 +19,7 @@ pub mod report;
 pub mod supervise;
 pub mod text;
 
-/// One file a subcommand.
+/// The subcommands, one file each.
 pub mod command {
     pub mod assert;
     pub mod broker;

@@ -1,4 +1,4 @@
-//! Parses, calls, and turns the outcome into an exit status.
+//! Parses the command line, runs the request, and converts the result into an exit status.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -24,8 +24,8 @@ fn main() -> ExitCode {
     }
     let at_start = AtStart::now();
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    // Hidden modes (release, embedded broker) are recognized here, before the options are parsed: by a descriptor
-    // that a person can't type.
+    // Hidden modes (release, embedded broker) are recognized here, before the options are parsed: by a descriptor that a user can't open
+    // from a shell.
     let done = match arguments.as_slice() {
         [_, mode, requests, appended] if mode == "release" => {
             Deliverer::named_by(requests, appended).map_or_else(|| perform(&arguments, at_start), release::main)
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         [_, mode, descriptor] if mode == embedded::MODE && sealed_file::is_named_by(descriptor) => {
             command::broker::daemon()
         }
-        // What the shells' completions ask; it is silent whatever is wrong with the line that is completed.
+        // The request of the shells' completions; it prints no error, whatever is wrong with the line.
         [_, mode, what, dashes, words @ ..]
             if mode == "completions" && what == command::completions::GROUPS && dashes == "--" =>
         {

@@ -1,9 +1,8 @@
-//! The hidden mode `neli-run release <descriptors>`: what a guard becomes when its supervisor has died and the job's
-//! tree is gone. It writes the releases that the guards of that supervisor ask for, tries for one lease at most, and
-//! exits.
+//! The hidden mode `neli-run release <descriptors>`: the program that a guard becomes when its supervisor has died and the job's tree is
+//! gone. It writes the releases that the guards of that supervisor request, tries for one lease at most, and exits.
 //!
-//! Standbys wait for these records, so there is as little as possible between the start and the producer: no option
-//! is parsed, no topic is looked up, nothing is read. It judges nothing: it writes what the guards knew last.
+//! Standbys wait for these records, so there is as little as possible between the start and the producer: no options are parsed, the
+//! topic is not examined, nothing is read. It decides nothing: it writes what the guards knew last.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,10 +17,10 @@ use tokio::sync::mpsc::{self, Sender};
 use crate::exit::{ExitStatus, StartupError, cannot};
 use crate::process::release_queue::Deliverer;
 
-/// No more records than this are on their way at once: a producer's queue has room for a thousand.
+/// The most records under way at once: a producer's queue has room for a thousand.
 const ON_THEIR_WAY: usize = 500;
 
-/// What a guard asks for, as a line of JSON in the queue.
+/// A guard's request, one line of JSON in the queue.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ReleaseOrder {
     /// The member that held the term.
@@ -32,26 +31,26 @@ pub struct ReleaseOrder {
     pub seen: Offset,
     /// The release's sequence number.
     pub seq: u64,
-    /// For how long after the lease's end something of the job may have been alive.
+    /// How long after the lease's end a process of the job may have been alive.
     pub late_ms: Option<u64>,
-    /// What the guard was started with for this.
+    /// The configuration that the guard was given for this.
     pub release: ReleaseConfig,
 }
 
-/// What writing a release takes besides the term. The guard passes it on, and does not read it.
+/// The parameters of a release beside the term. The guard passes them on unread.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ReleaseConfig {
-    /// How Kafka is reached: [`Brokers::At`](neli::program::Brokers::At), the embedded broker's address too.
+    /// The connection to Kafka: always [`Brokers::At`](neli::program::Brokers::At), also with the embedded broker's address.
     pub client: Client,
     /// The election.
     pub election: ElectionId,
-    /// How the candidate was called.
+    /// The candidate's name.
     pub name: String,
-    /// For how long to try, in milliseconds.
+    /// How long to try, in milliseconds.
     pub lease_ms: u64,
 }
 
-/// Delivers what is in this queue, and what is appended meanwhile. Only a test reads what it returns.
+/// Delivers the requests in this queue, and those that are appended meanwhile. Only a test uses the result.
 ///
 /// # Errors
 ///
@@ -78,7 +77,7 @@ pub fn main(mut queue: Deliverer) -> Result<ExitStatus, StartupError> {
     }
 }
 
-/// What became of the records that were sent.
+/// The results of the sent records.
 #[derive(Default)]
 struct Outcome {
     settled: usize,
@@ -86,7 +85,7 @@ struct Outcome {
     error: Option<String>,
 }
 
-/// Notes what becomes of each record, in a thread of its own, and ends the wait for the queue then.
+/// Starts a thread that notes the result of each record, and wakes the wait for the queue.
 fn observe_deliveries(queue: &Deliverer, outcome: Arc<Mutex<Outcome>>) -> Result<Sender<KafkaEvent>, StartupError> {
     let wake = queue.waker().map_err(cannot("deliveries can't be awaited"))?;
     let (sender, mut events) = mpsc::channel(4);
@@ -97,7 +96,7 @@ fn observe_deliveries(queue: &Deliverer, outcome: Arc<Mutex<Outcome>>) -> Result
             } else if let KafkaEvent::Delivered { .. } = event {
                 None
             } else {
-                // What is tried again is settled later.
+                // A record that is retried is settled later.
                 continue;
             };
             let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,9 +110,9 @@ fn observe_deliveries(queue: &Deliverer, outcome: Arc<Mutex<Outcome>>) -> Result
     Ok(sender)
 }
 
-/// Sends what is to be released.
+/// Sends the releases.
 struct Releaser {
-    /// One for each way to reach Kafka; there is a second where an embedded broker has moved.
+    /// One per connection to Kafka; there is a second if an embedded broker has moved.
     producers: Vec<(Client, Producer)>,
     events: Sender<KafkaEvent>,
     waiting: VecDeque<ReleaseOrder>,
@@ -125,7 +124,7 @@ impl Releaser {
         Self { producers: Vec::new(), events, waiting: VecDeque::new(), sent: 0 }
     }
 
-    /// Sends what waits, as far as there is room.
+    /// Sends the waiting releases, as far as there is room.
     fn send(&mut self, settled: usize) -> Result<(), StartupError> {
         while self.sent - settled < ON_THEIR_WAY
             && let Some(order) = self.waiting.pop_front()

@@ -1,5 +1,4 @@
-//! What is reported to people and to the service manager: the log, systemd's status, and the texts for a node's
-//! notes.
+//! Reports to users and to the service manager: the log, systemd's status, and the texts for a node's notes.
 
 pub mod journald;
 pub mod level;

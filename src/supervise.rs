@@ -1,4 +1,5 @@
-//! The loop: take an input, ask the protocol, perform its actions. It knows both `neli-proto` and what has effects.
+//! The main loop: it takes an input, passes it to the protocol, and performs the protocol's actions. It uses both `neli-proto` and the
+//! modules with effects.
 //!
 //! `MainLoop` exists once in a process: the clients of Kafka, the terminal, the log, the exit status. A `Role` exists once in an election:
 //! the node, the reading of its journal, the job with its guard, its hooks. Below `main_loop` stand the modules with its parts, above it those
@@ -68,7 +69,7 @@ mod wall_clock;
 ///
 /// # Errors
 ///
-/// What keeps it from standing at all: one line, and the status to exit with.
+/// The reason why it can't stand for election: one line, and the exit status.
 pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, StartupError> {
     let AtStart { time, inherited, has_terminal } = at_start;
     let prepared = Prepared::new(config, inherited)?;
@@ -93,7 +94,7 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, StartupError
     })
 }
 
-/// Logs a panic, and ends the log: written to stderr as usual it could wait for ever, and what has panicked would not end.
+/// Logs a panic, and ends the log: writing to stderr as usual could block for ever, and the process would not end.
 fn log_panics(logger: Logger) {
     panic::set_hook(Box::new(move |panic| {
         let message = format!("a fault in neli-run itself, which ends: {panic}");
@@ -102,10 +103,10 @@ fn log_panics(logger: Logger) {
     }));
 }
 
-/// How many events of Kafka are taken in before signals and the guard are looked at again.
+/// How many events of Kafka are handled before signals and the guard are checked again.
 const EVENTS_TOGETHER: usize = 1024;
 
-/// What woke the loop.
+/// The event that woke the loop.
 enum Input {
     Guard(usize),
     GuardHasRoom(usize),
@@ -196,7 +197,7 @@ impl MainLoop {
         }
     }
 
-    /// Turns until the end.
+    /// Runs until the end.
     async fn turn(&mut self, signals: Signals) -> ExitStatus {
         let (signals_ready, mut timer) = match (Ready::of(&signals), Timer::new()) {
             (Ok(ready), Ok(timer)) => (ready, timer),
@@ -246,7 +247,7 @@ impl MainLoop {
         }
     }
 
-    /// What came together is taken together, but signals and the guard are not kept waiting for long.
+    /// Handles several events of Kafka together, but without delaying signals and the guard for long.
     fn handle_session_events(&mut self) {
         for _ in 0..EVENTS_TOGETHER {
             let Some(event) = self.nodes.session.poll() else { break };
@@ -255,8 +256,8 @@ impl MainLoop {
         }
     }
 
-    /// Takes in what the guards of the roles that are due, and children, have done while this process was stopped, or got no processor:
-    /// before a timeout is taken for their silence. What a dead guard left is killed again.
+    /// Handles the answers of the due roles' guards, and ended children, that came while this process was stopped or got no processor,
+    /// before a timeout could take that for silence. Processes that a dead guard left are killed again.
     fn handle_pending(&mut self, due: &BTreeSet<usize>) {
         for &at in due {
             if self.nodes.roles[at].job.as_ref().is_some_and(|job| !job.is_silent) {
@@ -284,7 +285,7 @@ impl MainLoop {
             self.handle_pending(&pending);
         }
         let now = clock::now();
-        // Whatever is due since then is done in the next turn, once its guard's answers were read.
+        // What became due since is done in the next turn, once its guard's answers were read.
         for at in self.nodes.due(now).into_iter().filter(|at| pending.contains(at)) {
             self.nodes.let_time_pass(now, at);
             self.tell_window(at, now, false);
@@ -305,12 +306,12 @@ impl MainLoop {
         }
     }
 
-    /// Something has happened to a role now.
+    /// Passes an event of this moment to a role's node.
     fn tell(&mut self, at: usize, event: Event) {
         self.nodes.tell(clock::now(), at, event);
     }
 
-    /// A role is stood for no more. With the last one the process ends, with the highest status of all.
+    /// This process no longer stands for a role. With the last one the process ends, with the highest status of all.
     fn role_ended(&mut self, at: usize, status: ExitStatus) {
         self.nodes.roles[at].ending.get_or_insert(status);
         let endings: Vec<ExitStatus> = self.nodes.roles.iter().filter_map(|role| role.ending).collect();
@@ -321,12 +322,12 @@ impl MainLoop {
         }
     }
 
-    /// What the role still does is its last hook.
+    /// All that the role still runs is its last hook.
     fn exit_role(&mut self, at: usize) {
         let now = clock::now();
         self.nodes.tell_ended(now, at, Event::Exiting);
         self.want_no_guard(at);
-        // One that owes a release waits for our death.
+        // A guard that has to release waits for this process's death.
         self.nodes.roles[at].job.iter().filter(|job| !job.guard.owes_release()).for_each(|job| job.guard.close());
     }
 
@@ -337,7 +338,7 @@ impl MainLoop {
     }
 }
 
-/// What the guard of one of the roles wants, if one does.
+/// The next event of a role's guard.
 fn poll_guards(roles: &[Role], context: &mut Context<'_>) -> Poll<Input> {
     for (at, role) in roles.iter().enumerate() {
         let Some(job) = &role.job else { continue };
@@ -351,7 +352,7 @@ fn poll_guards(roles: &[Role], context: &mut Context<'_>) -> Poll<Input> {
     Poll::Pending
 }
 
-/// The same of the health commands.
+/// The same for the health commands.
 fn poll_health_output(roles: &[Role], context: &mut Context<'_>) -> Poll<Input> {
     let mut outputs = roles.iter().enumerate().map(|(at, role)| (at, role.commands.poll_health_output(context)));
     match outputs.find(|(_, output)| output.is_ready()) {

@@ -1,4 +1,4 @@
-//! Text that is shown to people: one line, and nothing in it that moves a terminal's cursor.
+//! Text that is shown to users: one line without control characters.
 
 use std::ffi::OsStr;
 
@@ -6,7 +6,7 @@ pub use neli::program::{reason, shown_duration};
 use nix::libc;
 use nix::sys::signal::Signal;
 
-/// The text with every control character spelled out, so that it is one line and moves no terminal's cursor.
+/// The text with every control character escaped, so that it is one line and does not move a terminal's cursor.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
@@ -20,7 +20,7 @@ pub fn one_line(text: &str) -> String {
     line
 }
 
-/// The value, in quotes where its ends would not be seen in a sentence.
+/// The value, in quotes if its ends would not be visible in a sentence.
 #[must_use]
 pub fn quoted(value: &OsStr) -> String {
     let text = value.to_string_lossy();
@@ -31,7 +31,7 @@ pub fn quoted(value: &OsStr) -> String {
     }
 }
 
-/// As much of the text's beginning as fits into this many bytes.
+/// The longest beginning of the text that fits into this many bytes.
 #[must_use]
 pub fn cut(text: &str, longest: usize) -> &str {
     let end = text.char_indices().map(|(at, character)| at + character.len_utf8()).take_while(|end| *end <= longest);

@@ -144,6 +144,33 @@ fn unsafe_code_stands_in_the_named_files_and_one_reads_the_clock() {
     }
 }
 
+/// docs/architecture.md has a table with what each object of `neli-proto` decides.
+#[test]
+fn the_page_lists_every_deciding_module_and_no_other() {
+    let page = std::fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let rows = page.lines().skip_while(|line| !line.starts_with("| Object of `neli-proto` |")).skip(2);
+    let first_cells = rows.map_while(|line| line.strip_prefix("| ")?.split_once(" | ").map(|(cell, _)| cell));
+    let listed: Vec<&str> = first_cells.flat_map(|cell| cell.split(", ")).map(|name| name.trim_matches('`')).collect();
+    for name in DECIDING.iter().filter_map(|path| path.strip_prefix("neli_proto::")) {
+        assert!(listed.contains(&name), "docs/architecture.md does not say what {name} decides");
+    }
+    for name in listed {
+        assert!(root().join(format!("crates/neli-proto/src/{name}.rs")).exists(), "there is no module {name}");
+    }
+}
+
+/// Every file and folder that docs/architecture.md names exists.
+#[test]
+fn the_page_names_files_that_exist() {
+    let page = std::fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let named: Vec<&str> =
+        page.split('`').skip(1).step_by(2).filter(|code| code.contains('/') && !code.contains(' ')).collect();
+    assert!(named.len() >= 20, "{named:?}");
+    for name in named.into_iter().filter(|name| !name.starts_with('/')) {
+        assert!(root().join(name).exists(), "docs/architecture.md names {name}, which does not exist");
+    }
+}
+
 #[test]
 fn the_walls_would_notice() {
     let lines = split("a.rs", "//! std::fs\nuse std::fs; // unsafe\nlet url = \"a://b\";\n/// tokio\n");

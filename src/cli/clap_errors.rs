@@ -1,4 +1,4 @@
-//! clap's errors as refusals in the form of all others: one line, which begins with the argument.
+//! Converts clap's errors into the form of all others: one line, which begins with the argument.
 
 use std::ffi::OsString;
 
@@ -9,10 +9,10 @@ use crate::cli::distance::distance;
 use crate::exit::StartupError;
 use crate::text::quoted;
 
-/// The refusal for this error of clap's.
+/// The refusal for an error of clap.
 pub(super) fn refusal(error: &clap::Error, arguments: &[OsString]) -> StartupError {
     let word = text(error, ContextKind::InvalidArg);
-    // Every other kind belongs to a feature that the definition does not use; its first line is as good as ours.
+    // The other kinds belong to features that the definition does not use; their first line is used.
     #[expect(clippy::wildcard_enum_match_arm, reason = "clap's enum is not ours, and open")]
     let line = match error.kind() {
         ErrorKind::InvalidSubcommand => stray(arguments, &text(error, ContextKind::InvalidSubcommand)),
@@ -53,7 +53,7 @@ fn unknown_option(arguments: &[OsString], word: &str, near: &str) -> String {
     }
 }
 
-/// An argument that is neither an option nor behind `--`.
+/// An argument that is neither an option nor after `--`.
 fn stray(arguments: &[OsString], word: &str) -> String {
     if is_half_of_property(arguments, word) {
         return "--property: must be KEY=VALUE, in one word".to_owned();
@@ -78,7 +78,7 @@ fn stray(arguments: &[OsString], word: &str) -> String {
     format!("{word}: COMMAND comes after --, as in: neli-run --group .. -- {word}")
 }
 
-/// Whether the argument is what should have followed a property's `=`: `-X sasl.password hunter2` must not show hunter2.
+/// Whether the argument should have followed a property's `=`: `-X sasl.password hunter2` must not show hunter2.
 fn is_half_of_property(arguments: &[OsString], word: &str) -> bool {
     let at = arguments.iter().position(|argument| argument == word);
     let before = |distance: usize| at.and_then(|at| arguments.get(at.checked_sub(distance)?)?.to_str());
@@ -90,7 +90,7 @@ fn is_half_of_property(arguments: &[OsString], word: &str) -> bool {
     property.is_some_and(|property| property.split_once('=').is_none_or(|(_, value)| value.is_empty()))
 }
 
-/// The subcommand that is called.
+/// The subcommand, if there is one.
 fn called(arguments: &[OsString]) -> Option<String> {
     let first = arguments.get(1)?.to_str()?;
     subcommands().into_iter().find(|name| name == first)
@@ -100,7 +100,7 @@ fn subcommands() -> Vec<String> {
     definition().get_subcommands().map(|subcommand| subcommand.get_name().to_owned()).collect()
 }
 
-/// The option alone, of what clap calls it: `--lease <DURATION>`.
+/// The option's name from clap's description: `--lease <DURATION>`.
 fn option_of(argument: &str) -> &str {
     argument.split([' ', '=']).next().unwrap_or(argument)
 }

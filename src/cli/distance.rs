@@ -1,6 +1,6 @@
-//! The edit distance of two words: it finds the known word that was probably meant by an unknown one.
+//! The edit distance of two words, to suggest a known word for an unknown one.
 
-/// How many letters must be put in, left out or changed to make one word of the other.
+/// How many letters must be inserted, deleted or changed to make one word of the other.
 pub(super) fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

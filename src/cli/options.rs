@@ -1,5 +1,5 @@
-//! What an option is. All of them stand in one table: the parser, the variables, the help, the manual, the completions and the
-//! README are drawn from it.
+//! The definition of an option. All options are in one table, from which the parser, the variables, the help, the manual, the completions
+//! and the README are generated.
 
 use clap::builder::ValueHint;
 use clap::{Arg, ArgAction};
@@ -17,23 +17,23 @@ pub struct Opt {
     pub long: &'static str,
     /// Its short name.
     pub short: Option<char>,
-    /// What it takes, as the help names it.
+    /// Its argument, as the help names it.
     pub takes: Takes,
-    /// What holds without it.
+    /// Its default.
     pub default: Default,
     /// The section of the help.
     pub section: Section,
-    /// What it does, in one line without a full stop: `-h`, the completions, the first line of `--help`.
+    /// Its meaning, in one line without a full stop: `-h`, the completions, the first line of `--help`.
     pub help: &'static str,
-    /// The sentences that `--help`, the manual and the README add: bounds, exceptions, what it can't be combined with. What needs a
-    /// paragraph stands in a section of the manual.
+    /// More sentences for `--help`, the manual and the README: bounds, exceptions, conflicts. What needs a paragraph is in a section of
+    /// the manual.
     pub more: &'static str,
 }
 
-/// What an option takes.
+/// The argument of an option.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Takes {
-    /// A value of this name; given twice, each counts.
+    /// A value with this name; if given twice, both count.
     Each(&'static str),
     /// Nothing.
     Flag,
@@ -41,14 +41,14 @@ pub enum Takes {
     OneOf(&'static str, &'static [&'static str]),
     /// The path of a file.
     Path(&'static str),
-    /// A value of this name; given twice, the last counts.
+    /// A value with this name; if given twice, the last one counts.
     Value(&'static str),
 }
 
-/// What holds without an option.
+/// The default of an option.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Default {
-    /// A value that is computed; this describes it.
+    /// A computed value; this describes it.
     Computed(&'static str),
     /// Nothing.
     None,
@@ -59,17 +59,17 @@ pub enum Default {
 /// A section of the help.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Section {
-    /// Which election, and who claims it.
+    /// Which election, and which candidate claims first.
     Election,
-    /// What runs beside the job.
+    /// Commands beside the job.
     Commands,
     /// The job.
     Job,
-    /// How Kafka is reached.
+    /// The connection to Kafka.
     Kafka,
-    /// What is logged, and where.
+    /// The log.
     Log,
-    /// What others may ask this process.
+    /// Interfaces for monitoring.
     Monitoring,
     /// The durations of the protocol.
     Timing,
@@ -101,15 +101,14 @@ impl Section {
     }
 }
 
-/// The options that say which election: every subcommand that looks at one takes them too.
+/// The options for the election, which every subcommand about an election has.
 pub const ELECTION: [&str; 6] = ["group", "brokers", "embedded", "topic", "property", "properties"];
 
-/// Two options for one setting: either on the command line puts the other's variable out of force, and both at once
-/// are refused.
+/// Pairs of options for one setting: if one is on the command line, the variable of the other is ignored; both at once are refused.
 pub const RIVALS: [(&str, &str); 2] = [("brokers", "embedded"), ("quiet", "verbose")];
 
 impl Opt {
-    /// The option of that long name.
+    /// The option with this long name.
     #[must_use]
     pub fn find(long: &str) -> Option<&'static Self> {
         options().find(|option| option.long == long)
@@ -121,7 +120,7 @@ impl Opt {
         variable(self.long)
     }
 
-    /// What it takes, as the help names it; `None` for a flag.
+    /// Its argument, as the help names it; `None` for a flag.
     #[must_use]
     pub const fn value_name(&self) -> Option<&'static str> {
         match self.takes {
@@ -130,7 +129,7 @@ impl Opt {
         }
     }
 
-    /// The default, as people read it.
+    /// The default as text.
     #[must_use]
     pub const fn default_text(&self) -> Option<&'static str> {
         match self.default {
@@ -146,8 +145,7 @@ impl Opt {
         format!("{}.{more}", self.help)
     }
 
-    /// What the parser knows of it. It takes any value: what a value must be is checked by `validate.rs`, for the command line
-    /// and the environment alike.
+    /// The clap argument. It accepts any value: `validate.rs` checks values, in the same way for the command line and the environment.
     #[must_use]
     pub fn arg(&self) -> Arg {
         let default = self.default_text().map(|text| format!("[default: {text}]"));
@@ -172,16 +170,16 @@ impl Opt {
     }
 }
 
-/// The variable of a long option.
+/// The variable of this long option.
 #[must_use]
 pub fn variable(long: &str) -> String {
     format!("{VARIABLE_PREFIX}{}", long.replace('-', "_").to_uppercase())
 }
 
-/// How wide the help is at most.
+/// The width of the help.
 const COLUMNS: usize = 80;
 
-/// How wide the text of an option is in `--help`: clap indents it by ten columns.
+/// The width of an option's text in `--help`: clap indents it by ten columns.
 const LONG_WIDTH: usize = COLUMNS - 10;
 
 /// The text in lines of at most 80 columns.
@@ -190,7 +188,7 @@ pub fn wrapped(text: &str) -> String {
     in_lines(text.split(' '), COLUMNS)
 }
 
-/// The words in lines of at most so many columns. A default is one word, so that it is not broken.
+/// The words in lines of at most this many columns. A default is one word, so that it is not broken.
 fn in_lines<'a>(words: impl Iterator<Item = &'a str>, columns: usize) -> String {
     let mut lines = String::new();
     let mut width = 0;

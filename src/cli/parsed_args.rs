@@ -1,4 +1,4 @@
-//! The value of each option, from the command line, else the environment, else the default; and its source, so that a
+//! The value of each option: from the command line, otherwise from the environment, otherwise the default; and its source, so that a
 //! refusal names what to correct.
 
 use std::ffi::{OsStr, OsString};
@@ -26,7 +26,7 @@ impl Environment {
         self.raw(name).filter(|value| !value.is_empty())
     }
 
-    /// The same for a variable that is not ours: an empty one counts as set.
+    /// The same for other programs' variables: an empty one counts as set.
     #[must_use]
     pub fn raw(&self, name: &str) -> Option<&OsStr> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())

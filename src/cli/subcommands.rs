@@ -1,4 +1,4 @@
-//! The subcommands, as the parser knows them. `--help` and the manual are drawn from it.
+//! The definitions of the subcommands. `--help` and the manual are generated from them.
 
 use clap::builder::ValueHint;
 use clap::{Arg, ArgAction, Command};
@@ -143,12 +143,12 @@ const ASSERT: &str = "Inside a job it needs no option and no Kafka: it reads the
     descriptor was closed, it reads the journal and estimates by the age of the last heartbeat. Exit status: 0 the term \
     is led; 83 it is not led; 4 that can't be told.";
 
-/// A subcommand that looks at one election; `more` are the sentences that `--help` and the manual add.
+/// A subcommand about elections; `more` are further sentences for `--help` and the manual.
 fn looks(about: &'static str, more: &'static str) -> Command {
     Command::new("").about(about).long_about(long_about(about, more)).args_override_self(true).args(election())
 }
 
-/// What `--help` says of a subcommand: what it does, in one line, and then the sentences that it adds.
+/// The text of `--help`: the meaning in one line, and then the further sentences.
 fn long_about(about: &str, more: &str) -> String {
     format!("{}\n{}", wrapped(&format!("{about}.")), wrapped(more))
 }
@@ -230,7 +230,7 @@ fn man() -> Command {
 }
 
 fn election() -> impl Iterator<Item = Arg> {
-    // A subcommand makes no topic.
+    // A subcommand creates no topic.
     let topic = "Topic of the journal [default: <group>.neli]";
     ELECTION.iter().filter_map(|long| Opt::find(long)).map(move |option| match option.long {
         "topic" => option.arg().help(topic).long_help(topic),

@@ -24,11 +24,11 @@ struct Answer {
     by: &'static str,
     /// The rest of the lease; `None` if it is unknown or zero.
     left: Option<Duration>,
-    verdict: Verdict,
+    verdict: LeadCheck,
 }
 
 /// The answer.
-enum Verdict {
+enum LeadCheck {
     Leads,
     /// The caller does not lead, for this reason.
     LeadsNot(String),
@@ -59,9 +59,9 @@ pub fn main(assert: &Assert, look: impl FnOnce() -> Result<Look, StartupError>) 
         None => by_journal(assert, &look().map_err(|missing| without_descriptor(assert, &missing))?)?,
     };
     let (status, leads, why) = match answer.verdict {
-        Verdict::Leads => (ExitStatus::Success, Some(true), None),
-        Verdict::LeadsNot(why) => (ExitStatus::NotLeader, Some(false), Some(why)),
-        Verdict::Unknown(why) => (ExitStatus::Answer(4), None, Some(why)),
+        LeadCheck::Leads => (ExitStatus::Success, Some(true), None),
+        LeadCheck::LeadsNot(why) => (ExitStatus::NotLeader, Some(false), Some(why)),
+        LeadCheck::Unknown(why) => (ExitStatus::Answer(4), None, Some(why)),
     };
     if assert.json {
         let left_ms = answer.left.map(millis);
@@ -85,12 +85,12 @@ impl Answer {
     /// The rest of the lease.
     fn left(assert: &Assert, by: &'static str, left: Duration) -> Self {
         let verdict = if left.is_zero() {
-            Verdict::LeadsNot(format!("the lease of term {} is over", assert.term))
+            LeadCheck::LeadsNot(format!("the lease of term {} is over", assert.term))
         } else if left < assert.min_left {
             let (left, least) = (span(left), spoken(assert.min_left));
-            Verdict::LeadsNot(format!("{left} of the lease is left, and --min-left is {least}"))
+            LeadCheck::LeadsNot(format!("{left} of the lease is left, and --min-left is {least}"))
         } else {
-            Verdict::Leads
+            LeadCheck::Leads
         };
         Self { by, left: Some(left), verdict }
     }
@@ -128,7 +128,7 @@ fn by_journal(assert: &Assert, look: &Look) -> Result<Answer, StartupError> {
     let by = "journal";
     let (seen, election) = match seen {
         Ok(seen) => seen,
-        Err(Unread::NoAnswer(why)) => return Ok(Answer { by, left: None, verdict: Verdict::Unknown(why) }),
+        Err(Unread::NoAnswer(why)) => return Ok(Answer { by, left: None, verdict: LeadCheck::Unknown(why) }),
         Err(Unread::Refused(refusal)) => return Err(refusal),
     };
     let current = seen.observer.leadership(read_at());
@@ -136,10 +136,12 @@ fn by_journal(assert: &Assert, look: &Look) -> Result<Answer, StartupError> {
         Leadership::Led { leader, left, .. } if leader.term == assert.term => {
             return Ok(Answer::left(assert, by, left));
         }
-        Leadership::Led { leader, .. } => Verdict::LeadsNot(format!("{} leads, term {}", leader.shown(), leader.term)),
-        Leadership::Unknown => Verdict::Unknown(leadership(current)),
+        Leadership::Led { leader, .. } => {
+            LeadCheck::LeadsNot(format!("{} leads, term {}", leader.shown(), leader.term))
+        }
+        Leadership::Unknown => LeadCheck::Unknown(leadership(current)),
         Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
-            Verdict::LeadsNot(seen.no_record(&election).unwrap_or_else(|| leadership(current)))
+            LeadCheck::LeadsNot(seen.no_record(&election).unwrap_or_else(|| leadership(current)))
         }
     };
     Ok(Answer { by, left: None, verdict })

@@ -1,4 +1,4 @@
-//! The command line of a guard's process: whose guard it is, and which descriptors it was given for what.
+//! The command line of a guard's process: its supervisor, and the descriptors that it is given.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::RawFd;
@@ -8,7 +8,7 @@ use crate::process::sealed_file;
 /// The first argument of a process that is to be the guard.
 const GUARD: &str = "guard";
 
-/// Stands where the kernel has no pidfd.
+/// The argument if the kernel has no pidfds.
 const NO_PIDFD: &str = "-";
 
 /// The arguments of a guard.

@@ -1,4 +1,4 @@
-//! Sends the orders that wait, as far as the socket has room for them.
+//! Sends the queued orders, as far as the socket has room for them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,7 +8,7 @@ use nix::libc::ETOOMANYREFS;
 
 use crate::guard::channel::{Channel, may_be_sent_later};
 
-/// Sends what can be sent. A message for which the kernel has no room or no memory waits; an error means that the
+/// Sends as many orders as possible. An order for which the kernel has no room or no memory stays in the queue; an error means that the
 /// socket is lost.
 pub(super) fn flush(orders: &mut Orders<OwnedFd>, channel: &Channel) -> io::Result<()> {
     flush_by(orders, |order, descriptor| channel.send_json(order, descriptor))
@@ -21,8 +21,8 @@ fn flush_by(
     while let Some((order, descriptor)) = orders.first() {
         let outcome = send(&order, descriptor.map(AsFd::as_fd));
         if outcome.as_ref().is_err_and(may_be_sent_later) {
-            // Other processes of this user may have many descriptors in flight for long; a command's output is worth less than
-            // the lease and the stop that wait behind it.
+            // Other processes of this user may have many descriptors in flight for long. A command's output is worth less than the lease
+            // and the stop that are queued behind it.
             if outcome.is_err_and(|error| error.raw_os_error() == Some(ETOOMANYREFS)) && orders.give_up_descriptor() {
                 continue;
             }
@@ -48,7 +48,7 @@ mod tests {
         Order::Stop { signal: Some(SIGTERM), kill_at: Time::from_nanos(1) }
     }
 
-    /// In which order they wait is shown where that is decided, in `neli_proto::guard::Orders`.
+    /// The order of the queue is tested in `neli_proto::guard::Orders`, which decides it.
     #[test]
     fn messages_for_a_full_socket_are_sent_in_order_once_there_is_room() {
         const SIGNAL: Order = Order::Signal { signal: SIGUSR1, to: Target::Main };

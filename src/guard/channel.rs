@@ -18,31 +18,31 @@ use crate::process::system;
 #[derive(Debug)]
 pub(super) struct Channel(OwnedFd);
 
-/// What one end receives.
+/// A received packet.
 #[derive(Debug)]
 pub(super) struct Packet {
     /// The message.
     pub(super) bytes: Vec<u8>,
     /// The descriptor that came with it.
     pub(super) descriptor: Option<OwnedFd>,
-    /// One came with it that this process had no number left for: it is lost.
+    /// A descriptor came with it, but was lost, because this process was at its limit of open files.
     pub(super) is_descriptor_lost: bool,
 }
 
 impl Channel {
-    /// Both ends of a new socket. A packet is whole or not there at all, and the end of the other side is seen.
+    /// Both ends of a new socket. A packet arrives whole or not at all, and each end notices that the other was closed.
     pub(super) fn pair() -> io::Result<(Self, Self)> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let (one, other) = socket::socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
         Ok((Self(one), Self(other)))
     }
 
-    /// The end that this descriptor is.
+    /// The end that this descriptor refers to.
     pub(super) fn over(socket: OwnedFd) -> Self {
         Self(socket)
     }
 
-    /// Sends a packet; `WouldBlock` when the other side has not read for long.
+    /// Sends a packet; `WouldBlock` if the other side has not read for long.
     pub(super) fn send(&self, bytes: &[u8], descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let numbers: Vec<RawFd> = descriptor.iter().map(AsRawFd::as_raw_fd).collect();
         let control = [ControlMessage::ScmRights(&numbers)];
@@ -57,14 +57,13 @@ impl Channel {
         self.send(&serde_json::to_vec(message)?, descriptor)
     }
 
-    /// Ends it for both sides; the descriptor stays.
+    /// Shuts the socket down for both sides; the descriptor stays open.
     pub(super) fn close(&self) {
         // It may have been closed by the other side.
         let _ = socket::shutdown(self.0.as_raw_fd(), Shutdown::Both);
     }
 
-    /// The next packet; `None` when the other side has closed and nothing is left to be read. `WouldBlock` when none
-    /// has come.
+    /// The next packet; `None` if the other side has closed and everything was read. `WouldBlock` if no packet has come.
     pub(super) fn receive(&self) -> io::Result<Option<Packet>> {
         loop {
             match self.receive_once() {
@@ -83,7 +82,7 @@ impl Channel {
             let mut parts = [IoSliceMut::new(&mut bytes)];
             let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
             let message = socket::recvmsg::<UnixAddr>(self.0.as_raw_fd(), &mut parts, Some(&mut control), flags)?;
-            // There is room for more than is ever sent: what was cut off is a descriptor at the limit of open files.
+            // The buffer is larger than any message: if something was cut off, it is a descriptor at the limit of open files.
             let is_cut = message.flags.contains(MsgFlags::MSG_CTRUNC);
             let mut numbers = Vec::new();
             for control in message.cmsgs().into_iter().flatten() {
@@ -91,7 +90,7 @@ impl Channel {
                     numbers.extend(some);
                 }
             }
-            // Each is taken over, so that none stays open, and the first is kept.
+            // All descriptors are taken over, so that none stays open unnoticed, and the first one is used.
             let descriptors: Vec<OwnedFd> =
                 numbers.into_iter().filter_map(|number| system::adopt(number).ok()).collect();
             (message.bytes, descriptors.into_iter().next(), is_cut)
@@ -101,8 +100,8 @@ impl Channel {
     }
 }
 
-/// Whether what was not sent for this reason is to be sent again: the kernel has no room or no memory for it, or too many descriptors
-/// of this user are on their way. Else the other side is gone.
+/// Whether a packet that was not sent for this reason should be sent again: the kernel lacks room or memory, or too many descriptors of
+/// this user are in flight. Any other error means that the other side is gone.
 pub(super) fn may_be_sent_later(error: &io::Error) -> bool {
     const LATER: [i32; 4] = [libc::EAGAIN, libc::ENOBUFS, libc::ENOMEM, libc::ETOOMANYREFS];
     error.raw_os_error().is_some_and(|error| LATER.contains(&error))

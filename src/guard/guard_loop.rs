@@ -38,19 +38,19 @@ use crate::process::terminal::Terminal;
 use crate::process::tree::Tree;
 use neli::program::alarm::Alarm;
 
-/// How many orders are read before everything else has its turn again.
+/// How many orders are read before other events are handled.
 const ORDERS_AT_ONCE: usize = 16;
 
 /// How often to check whether the supervisor is dead, if there is no pidfd for it.
 const LOOK_FOR_DEATH: Duration = Duration::from_millis(20);
 
-/// When to send answers again for which the kernel was short of something.
+/// The delay before answers are sent again for which the kernel lacked a resource.
 const SEND_AGAIN: Duration = Duration::from_millis(20);
 
 /// How the guard's process ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ending {
-    /// Nothing is left to be done.
+    /// Nothing is left to do.
     Done,
     /// It becomes the program that releases the term in the supervisor's place.
     Release(Grant, Option<Duration>),
@@ -61,9 +61,9 @@ pub(super) enum Ending {
 pub(super) struct GuardLoop {
     pub(super) guard: Guard,
     pub(super) guard_config: GuardConfig,
-    /// What the job executes.
+    /// The program that the job executes.
     pub(super) image: Image,
-    /// What the job and the release get back of the attributes that this process has changed for itself.
+    /// The earlier values of attributes that this process has changed for itself; job and release get them back.
     pub(super) attributes_of_job: EarlierAttributes,
     pub(super) tree: Tree,
     pub(super) slot: Slot,
@@ -71,28 +71,28 @@ pub(super) struct GuardLoop {
     channel: Option<Channel>,
     supervisor: Supervisor,
     children: SignalFd,
-    /// Whether there were children when they were last waited for that had not ended.
+    /// Whether there were living children at the last wait.
     pub(super) has_children: bool,
-    /// Whether more of them may have ended than were waited for in one turn.
+    /// Whether more children may have ended than were waited for in one turn.
     may_have_ended_children: bool,
     pub(super) terminal: Terminal,
     alarm: Alarm,
     pub(super) answers: Answers<OwnedFd>,
-    /// When to send them again: that the socket has room tells nothing of what the kernel was short of.
+    /// When to send answers again: room in the socket does not mean that the kernel has what it lacked.
     send_again_at: Option<Time>,
     /// The lease descriptor of a term, from its first run on.
     pub(super) lease: Option<(i64, Lease)>,
     pub(super) job: Option<Job>,
-    /// The number of that run, or of the last, in its term.
+    /// The number of the present or last run in its term.
     pub(super) attempt: u64,
-    /// The window that it is for, or was, where it is for one.
+    /// The window of that run, if it has one.
     pub(super) window: Option<Span>,
     pub(super) commands: Commands,
-    /// The control group, below the tree's, that the next run, or this one, is born into.
+    /// The control group below the tree's into which the present or next run is created.
     pub(super) run_cgroup: Option<OwnedFd>,
     runs: u64,
     pub(super) release_queue: ReleaseQueue,
-    /// What the guard has decided to end with.
+    /// The guard's decision to end, if it was made.
     pub(super) ending: Option<Ending>,
 }
 
@@ -110,11 +110,11 @@ impl GuardLoop {
         let own = [Some(channel.as_fd()), death.as_ref().map(AsFd::as_fd), cgroup.as_ref().map(AsFd::as_fd)];
         let own = own.into_iter().flatten().chain(release_queue.descriptors());
         setup::close_others(&guard_config.inherited, own)?;
-        // Before anything else is opened, which might get that number.
+        // Before any other file is opened, which might get that number.
         let slot = Slot::take(lease_number)?;
 
         let mut environment = mem::take(&mut guard_config.environment);
-        // Those of a `neli-run` around this one.
+        // Removes the variables of an outer `neli-run`.
         environment.retain(|(name, _)| !variables::ALL.iter().any(|own| name == own));
         let image = Image::found_by_path(&mem::take(&mut guard_config.command), &environment)?;
         let commands = Commands::new(&guard_config, &environment)?;
@@ -123,7 +123,7 @@ impl GuardLoop {
             // At a memory limit the kernel would otherwise kill the guard in place of the job that has reached it.
             oom_score: OomScore::exempt_this_process(),
         };
-        // Without a thread to spare it is not watched.
+        // If no thread can be started, it is not watched.
         let _ = spin_watch::watch_this_thread();
         let cgroup = cgroup.and_then(|directory| Cgroup::open(directory).ok()).map(Rc::new);
         let tree = Tree::below(unistd::getpid()).born_into(cgroup);
@@ -162,14 +162,14 @@ impl GuardLoop {
         Ok(guard_loop)
     }
 
-    /// Runs until the supervisor is gone and nothing is left to be done for it. It returns when nothing is to be
-    /// released, when another guard's process delivers the release, or when what delivers it could not be executed.
+    /// Runs until the supervisor is gone and nothing is left to do for it. Returns if there is nothing to release, if another guard's
+    /// process delivers the release, or if the delivering program could not be executed.
     pub(super) fn run(mut self) -> io::Result<()> {
         loop {
             self.alarm.set(self.due())?;
             self.wait();
             self.fence();
-            // In this order: a supervisor that was dead before all orders were read has sent no more.
+            // In this order: if the supervisor was dead before all orders were read, it has sent no more.
             if self.supervisor.look() {
                 self.tell(clock::now(), Event::SupervisorDied, None);
             }
@@ -186,7 +186,7 @@ impl GuardLoop {
         }
     }
 
-    /// When there is something to do, whatever happens.
+    /// When there is something to do without an event.
     fn due(&self) -> Option<Time> {
         let look_for_death =
             self.channel.is_none() && self.supervisor.death.is_none() && !self.supervisor.is_known_dead;
@@ -194,7 +194,7 @@ impl GuardLoop {
         [self.guard.poll_timeout(), look, self.send_again_at].into_iter().flatten().min()
     }
 
-    /// Waits until there is something to do. What it is, each part finds out by itself: nothing else here ever blocks.
+    /// Waits for an event or a timeout. Each part finds out by itself what to do; nothing else here ever blocks.
     fn wait(&self) {
         let input = PollFlags::POLLIN;
         let mut sources = vec![PollFd::new(self.children.as_fd(), input), PollFd::new(self.alarm.as_fd(), input)];
@@ -211,7 +211,7 @@ impl GuardLoop {
         if let Some(progress) = self.job.as_ref().and_then(Job::progress_fd) {
             sources.push(PollFd::new(progress, input));
         }
-        // No signal interrupts it, and a turn too many does no harm.
+        // No signal interrupts it, and an unnecessary turn does no harm.
         let timeout = if self.may_have_ended_children { PollTimeout::ZERO } else { PollTimeout::NONE };
         let _ = poll(&mut sources, timeout);
     }
@@ -223,7 +223,7 @@ impl GuardLoop {
 
     fn read_orders(&mut self) {
         for _ in 0..ORDERS_AT_ONCE {
-            // Before it is read, which takes memory.
+            // Before the order is read, which needs memory.
             self.fence();
             let Some(channel) = &self.channel else { return };
             let received = channel.receive();
@@ -245,7 +245,8 @@ impl GuardLoop {
         }
     }
 
-    /// Waits for children that have ended, so many in a turn that the deadline is looked at between, and tells what is left.
+    /// Waits for children that have ended, a limited number per turn so that the deadline is checked in between, and reports whether some
+    /// are left.
     fn look_after_children(&mut self) {
         while let Ok(Some(_)) = self.children.read_signal() {}
         self.observe_start();
@@ -278,7 +279,7 @@ impl GuardLoop {
             WaitStatus::Killed(signal) => (None, Some(signal)),
             WaitStatus::Stopped(signal) => return self.tell(now, Event::MainStopped { signal }, None),
         };
-        // Whether it had executed is certain only now.
+        // Only now it is certain whether the job had executed its program.
         self.observe_start();
         self.job.iter_mut().for_each(|job| job.has_main = false);
         self.tell(now, Event::MainEnded { code, signal }, None);
@@ -298,18 +299,18 @@ impl GuardLoop {
     }
 }
 
-/// The process that gives the orders.
+/// The supervisor's process.
 #[derive(Debug)]
 struct Supervisor {
     pid: Pid,
-    /// A pidfd of it: readable when it is dead. `None` where the kernel has none.
+    /// Its pidfd, which is readable once it is dead. `None` if the kernel has no pidfds.
     death: Option<OwnedFd>,
     is_known_dead: bool,
 }
 
 impl Supervisor {
-    /// Whether it has died since the last look: the kernel gives a child to another parent when the last thread of its own has
-    /// ended, and not before.
+    /// Whether it has died since the last check. The kernel gives a child another parent only when the last thread of its parent has
+    /// ended.
     fn look(&mut self) -> bool {
         let was_known_dead = self.is_known_dead;
         self.is_known_dead = unistd::getppid() != self.pid;

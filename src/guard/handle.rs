@@ -26,14 +26,14 @@ use crate::process::spawn_spec::{Kind, SpawnSpec};
 use crate::process::system;
 use crate::report::notify;
 
-/// An answer of the guard's, and what came with it.
+/// An answer of the guard, with its descriptor.
 #[derive(Debug)]
 pub struct ReceivedAnswer {
     /// The answer.
     pub answer: Answer,
-    /// The pidfd that comes with [`Answer::Started`], where the kernel has them.
+    /// The pidfd in [`Answer::Started`], if the kernel has pidfds.
     pub descriptor: Option<OwnedFd>,
-    /// It came, and this process was at its limit of open files.
+    /// A descriptor came, but this process was at its limit of open files.
     pub is_descriptor_lost: bool,
 }
 
@@ -57,7 +57,7 @@ impl GuardHandle {
     ///
     /// # Errors
     ///
-    /// When there are no descriptors, no memory or no process to spare, or `program` can't be executed.
+    /// There is no free descriptor, memory or process, or `program` can't be executed.
     pub fn start(program: &Path, guard_config: &GuardConfig) -> io::Result<Self> {
         let (guard, pending) = Self::fork(program, guard_config)?;
         loop {
@@ -71,11 +71,11 @@ impl GuardHandle {
         }
     }
 
-    /// The same without the wait, which on a busy machine is long: one that can't execute has died soon.
+    /// The same without waiting, which takes long on a busy machine. A guard that can't execute dies soon.
     ///
     /// # Errors
     ///
-    /// When there are no descriptors, no memory or no process to spare.
+    /// There is no free descriptor, memory or process.
     pub fn begin(program: &Path, guard_config: &GuardConfig) -> io::Result<Self> {
         Self::fork(program, guard_config).map(|(guard, _)| guard)
     }
@@ -110,12 +110,12 @@ impl GuardHandle {
         self.pid
     }
 
-    /// Sends an order. What the guard has no room for waits in order, but for signals to be passed on: those come last, and
-    /// are merged as the kernel merges what waits for a process.
+    /// Sends an order. If the guard's socket is full, orders are queued. Signals that are passed on come last in the queue, and equal
+    /// ones are merged, as the kernel merges pending signals.
     ///
     /// # Errors
     ///
-    /// `BrokenPipe` when the guard is gone.
+    /// `BrokenPipe` if the guard is gone.
     pub fn send(&self, order: &Order) -> io::Result<()> {
         self.send_with(order, None)
     }
@@ -130,7 +130,7 @@ impl GuardHandle {
         self.flush()
     }
 
-    /// Sends what waits, as far as there is room: to be called when the socket can be written to.
+    /// Sends queued orders as far as there is room. Call it when the socket is writable.
     ///
     /// # Errors
     ///
@@ -139,17 +139,17 @@ impl GuardHandle {
         backlog::flush(&mut self.backlog.borrow_mut(), &self.channel)
     }
 
-    /// Whether orders wait for the guard to read.
+    /// Whether orders are queued.
     #[must_use]
     pub fn has_backlog(&self) -> bool {
         !self.backlog.borrow().is_empty()
     }
 
-    /// The next answer; `None` at the end: the guard is dead, or about to be, and nothing that it has said is left to be read.
+    /// The next answer; `None` at the end of the stream: the guard is dead or about to die, and all its answers were read.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` when no answer has come; `InvalidData` when it makes no sense.
+    /// `WouldBlock` if no answer has come; `InvalidData` if it can't be decoded.
     pub fn receive(&self) -> io::Result<Option<ReceivedAnswer>> {
         let Some(packet) = self.channel.receive()? else { return Ok(None) };
         let answer = serde_json::from_slice(&packet.bytes)?;
@@ -160,11 +160,11 @@ impl GuardHandle {
         }))
     }
 
-    /// SIGKILL to the guard, and to nothing else.
+    /// Sends SIGKILL to the guard alone.
     ///
     /// # Errors
     ///
-    /// `ESRCH` when it is gone.
+    /// `ESRCH` if it is gone.
     pub fn kill(&self) -> io::Result<()> {
         self.signal(SIGKILL)
     }
@@ -173,23 +173,23 @@ impl GuardHandle {
     ///
     /// # Errors
     ///
-    /// `ESRCH` when it is gone.
+    /// `ESRCH` if it is gone.
     pub fn cont(&self) -> io::Result<()> {
         self.signal(SIGCONT)
     }
 
-    /// Whether it knows of a term that it is to release when this process is dead.
+    /// Whether the guard knows of a term that it has to release when this process is dead.
     #[must_use]
     pub fn owes_release(&self) -> bool {
         self.backlog.borrow().owe_release()
     }
 
-    /// Closes the socket: the guard kills what there is, and ends if nothing is to be released.
+    /// Closes the socket: the guard kills the job if there is one, and ends unless it has something to release.
     pub fn close(&self) {
         self.channel.close();
     }
 
-    /// It has ended, and was waited for: its number may be another's from now on.
+    /// Notes that the guard has ended and was waited for: from now on its pid may belong to another process.
     pub fn note_waited_for(&mut self) {
         self.was_waited_for = true;
     }
@@ -223,8 +223,8 @@ impl AsRawFd for GuardHandle {
     }
 }
 
-/// The environment of this process, less what the service manager put there for this one, and less the options: a password may be
-/// among them.
+/// The environment of this process, without what the service manager put there for it, and without our options, which may contain a
+/// password.
 fn own_environment() -> impl Iterator<Item = (OsString, OsString)> {
     let is_an_option = |name: &OsStr| name.as_bytes().starts_with(VARIABLE_PREFIX.as_bytes());
     std::env::vars_os().filter(move |(name, _)| !notify::is_own(name) && !is_an_option(name))
@@ -236,7 +236,7 @@ mod tests {
 
     use super::*;
 
-    /// Without pidfds its number is all that is known of it, and may be another process's as soon as it was waited for.
+    /// Without pidfds only its pid is known, which may belong to another process as soon as it was waited for.
     #[test]
     fn the_number_of_a_guard_that_was_waited_for_is_not_killed() {
         let mut other = Command::new("sleep").arg("600").spawn().unwrap();

@@ -10,14 +10,14 @@ use nix::unistd::Pid;
 use crate::process::spawn::{PendingChild, Progress};
 use crate::process::system;
 
-/// A job that was forked, until nothing is left of it.
+/// A job that was forked, until all its processes are gone.
 #[derive(Debug)]
 pub(super) struct Job {
-    /// The main process's number, and its group's: no other process gets it while the group has members.
+    /// The pid of the main process and of its group: no other process gets it while the group has members.
     pub(super) pid: Pid,
-    /// Whether the main process was not waited for.
+    /// Whether the main process was not waited for yet.
     pub(super) has_main: bool,
-    /// Until it has executed, or failed to.
+    /// The start of the program, until it has succeeded or failed.
     pending: Option<PendingChild>,
 }
 
@@ -27,7 +27,7 @@ impl Job {
         Self { pid: pending.pid, has_main: true, pending: Some(pending) }
     }
 
-    /// Becomes readable when the job has executed or failed to; `None` when it has.
+    /// Becomes readable when the job has executed its program or failed to; `None` after that.
     pub(super) fn progress_fd(&self) -> Option<BorrowedFd<'_>> {
         self.pending.as_ref().map(AsFd::as_fd)
     }
@@ -52,12 +52,12 @@ impl Job {
         }
         let _ = match to {
             Target::Main => system::signal(self.pid, signal),
-            // It may have left its own group.
+            // The process may have left its own group.
             Target::Group => system::signal_group(self.pid, signal).or_else(|_| system::signal(self.pid, signal)),
         };
     }
 
-    /// SIGKILL to the main process's group.
+    /// Sends SIGKILL to the main process's group.
     pub(super) fn kill_group(&self) {
         if self.has_main {
             let _ = system::signal_group(self.pid, SIGKILL);

@@ -1,5 +1,5 @@
-//! The lease descriptor (`NELI_LEASE_FD`): one file in memory for each term, by which a job checks its right in
-//! nanoseconds before each write that it makes: `now < deadline`.
+//! The lease descriptor (`NELI_LEASE_FD`): one file in memory per term, by which a job can check its lease in nanoseconds before each
+//! write: `now < deadline`.
 //!
 //! 16 bytes, two `u64`, little-endian, each written atomically: at offset 0 the term, at offset 8 the guard's deadline
 //! in nanoseconds of `CLOCK_BOOTTIME`, 0 once the term is over. Only the guard can write it, through a mapping made
@@ -20,12 +20,12 @@ use crate::process::system::{self, SharedWords};
 const TERM: usize = 0;
 const DEADLINE: usize = 1;
 
-/// The number under which the job finds the descriptor, kept for as long as the guard lives.
+/// The number of the descriptor in the job, reserved for as long as the guard lives.
 #[derive(Debug)]
 pub(crate) struct Slot(OwnedFd);
 
 impl Slot {
-    /// Takes the lowest number from `lowest` on that is free.
+    /// Takes the lowest free number from `lowest` on.
     pub(crate) fn take(lowest: RawFd) -> io::Result<Self> {
         let blank = memfd::memfd_create(c"neli-lease", MFdFlags::MFD_CLOEXEC)?;
         if blank.as_raw_fd() == lowest {
@@ -57,12 +57,12 @@ impl Lease {
         Ok(Self(words))
     }
 
-    /// From now on the job may run until `until`.
+    /// Sets the deadline: the job may run until `until`.
     pub(crate) fn grant(&self, until: Time) {
         self.deadline().store(until.as_nanos().to_le(), Ordering::Release);
     }
 
-    /// The term is over: no job may run.
+    /// Clears the deadline: the term is over, and no job may run.
     pub(crate) fn end(&self) {
         self.deadline().store(0, Ordering::Release);
     }
@@ -73,8 +73,8 @@ impl Lease {
     }
 }
 
-/// Nobody can change the length, or write but through the mapping that exists. Before Linux 5.1 there is no seal for
-/// the latter: a job that writes to its own lease there misleads itself alone.
+/// Nobody can change the length, or write except through the existing mapping. Before Linux 5.1 there is no seal for the latter: there a
+/// job that writes to its own lease misleads only itself.
 fn seal(file: &OwnedFd) -> io::Result<()> {
     let shape = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW;
     match fcntl::fcntl(file, FcntlArg::F_ADD_SEALS(shape | SealFlag::F_SEAL_FUTURE_WRITE | SealFlag::F_SEAL_SEAL)) {

@@ -1,5 +1,5 @@
-//! What a guard is given in files in memory at its start and at its end. What it and the supervisor send each other in between
-//! is [`neli_proto::guard`]'s: one JSON object a packet, both ways. What does not parse is ignored.
+//! The files in memory that a guard is given at its start and uses at its end. The messages between guard and supervisor are
+//! [`neli_proto::guard`]'s: one JSON object per packet, in both directions. Packets that can't be decoded are ignored.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -32,13 +32,13 @@ pub struct GuardConfig {
     pub ignored: Set,
     /// The descriptors that `neli-run` had at its start: what the job gets, besides the lease.
     pub inherited: Vec<RawFd>,
-    /// The process group of `neli-run`, whose the terminal's foreground is when it is not the job's.
+    /// The process group of `neli-run`, which has the terminal's foreground when the job has not.
     pub group: i32,
     /// Whether the job gets the foreground at its start, if `neli-run`'s group has it.
     pub foreground: bool,
     /// The time from a deadline to the lease's end.
     pub kill_margin: Duration,
-    /// What is still there this long after SIGKILL is reported as stuck.
+    /// Processes that are alive this long after SIGKILL are reported as stuck.
     pub lease: Duration,
     /// This candidate's member id.
     pub member: String,
@@ -46,11 +46,11 @@ pub struct GuardConfig {
     pub on_lead: Option<OsString>,
     /// The program that the guard becomes to release in a dead supervisor's place: `/proc/self/exe`.
     pub releaser: PathBuf,
-    /// What that program needs to reach Kafka. The guard hands it on, and does not look into it.
+    /// What that program needs to reach Kafka. The guard passes it on unread.
     pub release: serde_json::Value,
-    /// What all guards of this supervisor append to what they have to release.
+    /// The queue to which all guards of this supervisor append what they have to release.
     pub release_queue: release_queue::Numbers,
-    /// The job's scheduling, where that of `neli-run` has been raised above it.
+    /// The job's scheduling, if that of `neli-run` has been raised above it.
     pub scheduling: Option<Scheduling>,
 }
 

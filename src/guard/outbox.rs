@@ -1,4 +1,4 @@
-//! Sends the answers that wait, as far as the socket has room for them.
+//! Sends the queued answers, as far as the socket has room for them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,16 +8,16 @@ use nix::libc;
 
 use crate::guard::channel::{Channel, may_be_sent_later};
 
-/// Why answers still wait.
+/// Why answers are still queued.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Waiting {
-    /// The socket is full: once it has room again it says so.
+    /// The socket is full: it becomes writable later.
     Full,
-    /// The kernel is short of something, and does not say when it has it again.
+    /// The kernel lacks a resource, and does not report when it is available again.
     Short,
 }
 
-/// Sends what can be sent; gives why the rest waits, if there is any.
+/// Sends as many answers as possible; returns why the rest is still queued.
 pub(super) fn flush(answers: &mut Answers<OwnedFd>, channel: &Channel) -> Option<Waiting> {
     flush_by(answers, |answer, descriptor| channel.send_json(answer, descriptor))
 }
@@ -30,14 +30,14 @@ fn flush_by(
         if let Err(error) = send(answer, descriptor.map(AsFd::as_fd))
             && may_be_sent_later(&error)
         {
-            // Other processes of this user may have many descriptors in flight for long, and a guard that answers nothing is
-            // killed with its job.
+            // Other processes of this user may have many descriptors in flight for long, and a guard that sends no answers is killed with
+            // its job.
             if error.raw_os_error() == Some(libc::ETOOMANYREFS) && answers.give_up_descriptor() {
                 continue;
             }
             return Some(if error.kind() == io::ErrorKind::WouldBlock { Waiting::Full } else { Waiting::Short });
         }
-        // What fails otherwise would fail again: the other side is gone.
+        // Any other error is permanent: the other side is gone.
         answers.take_first();
     }
     None

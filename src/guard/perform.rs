@@ -25,19 +25,19 @@ use crate::process::system;
 use crate::process::terminal::ForegroundHandover;
 use crate::report::log::to_the_second;
 
-/// How many numbers fit into an answer.
+/// How many pids fit into an answer.
 const MOST_STUCK: usize = 200;
-/// How many processes are named: an answer could hold more, but they are printed in one line of the log.
+/// How many processes are named: more would fit into an answer, but they are printed in one line of the log.
 const MOST_NAMED: usize = 20;
 
 impl GuardLoop {
-    /// Tells the guard what happened, and does what it decides. `output`: what came with an order.
+    /// Passes an event to the guard and performs its actions. `output` is the descriptor that came with an order.
     pub(super) fn tell(&mut self, now: Time, event: Event, output: Option<BorrowedFd<'_>>) {
         self.guard.handle(now, event);
         self.perform(output);
     }
 
-    /// Does what the guard has decided.
+    /// Performs the guard's actions.
     pub(super) fn perform(&mut self, output: Option<BorrowedFd<'_>>) {
         while let Some(action) = self.guard.poll_action() {
             match action {
@@ -117,13 +117,13 @@ impl GuardLoop {
     fn begin_anew(&mut self) {
         self.job = None;
         self.terminal.forget_job();
-        // What follows may take long.
+        // Flushed first, because what follows may take long.
         self.flush();
         self.prepare_run_cgroup();
     }
 
     fn learn(&mut self, until: Time) {
-        // A look may stall.
+        // Flushed first, because reading the tree may stall.
         self.flush();
         let begun = clock::now();
         self.tree.learn(until);
@@ -131,7 +131,7 @@ impl GuardLoop {
     }
 
     fn start(&mut self, term: i64, until: Time) {
-        // The order was read, and is about to be carried out.
+        // Flushed first, so that the supervisor knows that the order was read and is about to be performed.
         self.flush();
         match self.try_start(term, until) {
             Ok(job) => self.job = Some(job),
@@ -196,8 +196,8 @@ impl GuardLoop {
         of_run.into_iter().chain(of_window.into_iter().flatten()).chain(own).collect()
     }
 
-    /// Has the term released in the supervisor's place: where no other guard of that supervisor delivers releases, becomes the program
-    /// that does.
+    /// Has the term released after the supervisor's death: appends it to the queue, and becomes the program that delivers it, unless
+    /// another guard of that supervisor does already.
     pub(super) fn release(self, grant: Grant, late: Option<Duration>) -> io::Result<()> {
         let Self { guard_config, release_queue, attributes_of_job, .. } = self;
         let request = ReleaseRequest {

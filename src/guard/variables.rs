@@ -4,19 +4,19 @@
 pub(crate) const EPOCH: &str = "NELI_EPOCH";
 /// The number of the run in its term.
 pub(crate) const ATTEMPT: &str = "NELI_ATTEMPT";
-/// The number of the lease descriptor; of the job alone.
+/// The number of the lease descriptor; only the job has it.
 pub(crate) const LEASE_FD: &str = "NELI_LEASE_FD";
-/// What a command or a hook is run for; theirs alone, as the next.
+/// The event of a command or a hook; only these have it, as well as the next one.
 pub(crate) const EVENT: &str = "NELI_EVENT";
-/// Why that came about.
+/// The reason of the event.
 pub(crate) const WHY: &str = "NELI_WHY";
 
-/// The key of the run: with a window, where that begins.
+/// The key of the run; with a window, the beginning of the window.
 pub(crate) const ONCE: &str = "NELI_ONCE";
-/// When the run's window begins, where it is for one.
+/// The beginning of the run's window, if it has one.
 pub(crate) const WINDOW_START: &str = "NELI_WINDOW_START";
-/// When the next one does.
+/// The beginning of the next window.
 pub(crate) const WINDOW_END: &str = "NELI_WINDOW_END";
 
-/// Variables that are set anew for each run: those of an outer `neli-run` are not passed on.
+/// Variables that are set for each run: those of an outer `neli-run` are not passed on.
 pub(crate) const ALL: [&str; 7] = [EPOCH, ATTEMPT, LEASE_FD, EVENT, WHY, WINDOW_START, WINDOW_END];

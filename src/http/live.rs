@@ -25,7 +25,7 @@ pub(super) enum Payload {
     Whole(Whole),
 }
 
-/// One piece, until it is taken; it holds its permit for large answers until it is sent.
+/// One piece, until it is sent; it holds its permit for large answers until then.
 pub(super) struct Whole {
     pub(super) body: Option<Bytes>,
     pub(super) _place: Option<OwnedSemaphorePermit>,

@@ -1,4 +1,4 @@
-//! `/metrics`: the snapshot as Prometheus reads it (text format 0.0.4).
+//! `/metrics`: the snapshot in Prometheus' text format (0.0.4).
 
 use std::fmt::{Display, Write};
 use std::time::Duration;
@@ -195,7 +195,7 @@ fn number(count: impl TryInto<u64>) -> f64 {
     count.try_into().unwrap_or(u64::MAX) as f64
 }
 
-/// A label's value, as the format wants it.
+/// A label's value in that format.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -39,7 +39,7 @@ const LARGE: usize = 1 << 20;
 const PACE: Duration = Duration::from_millis(10);
 /// The pause after a failure for lack of descriptors or memory.
 const RETRY: Duration = Duration::from_millis(100);
-/// A request must be there whole by then.
+/// The time limit for a complete request.
 const REQUEST_WITHIN: Duration = Duration::from_secs(5);
 /// After this time a connection is closed, even if the client has not read all of the answer. A page that follows the status connects anew.
 const CONNECTION_LASTS: Duration = Duration::from_secs(60);

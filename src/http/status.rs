@@ -1,4 +1,4 @@
-//! `/status`: the snapshot as JSON, as docs/http.md says. The page for people shows the same.
+//! `/status`: the snapshot as JSON, as docs/http.md describes it. The page for people shows the same.
 
 use neli_proto::candidate::Position;
 use neli_proto::node::{Awaited, Leader, Status, Vacancy};
@@ -10,7 +10,7 @@ use super::snapshot::{RoleSnapshot, Snapshot};
 use crate::report::log::{because, spoken, timestamp};
 use crate::text::one_line;
 
-/// One time by both clocks: the first decides, the second is shown.
+/// One time by both clocks: the first is used for decisions, the second is shown.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     pub(super) now: Time,

@@ -65,7 +65,7 @@ impl Histogram {
 pub(crate) struct Echoes(VecDeque<(u64, Time)>);
 
 impl Echoes {
-    /// A broker that is away has no more than that written to it, in the end.
+    /// The limit, so that the list does not grow while a broker is away.
     const MOST: usize = 64;
 
     /// A record was sent.

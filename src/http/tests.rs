@@ -1,4 +1,4 @@
-//! What is rendered of a snapshot, and what each path answers.
+//! Renderings of a snapshot, and the answer for each path.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ mod fuzz;
 
 const PAGE: &str = include_str!("../../docs/http.md");
 
-/// A moment that suits the fixtures.
+/// A time that suits the fixtures.
 fn now() -> Time {
     Time::ZERO + Duration::from_secs(1_000)
 }
@@ -133,7 +133,7 @@ fn metrics_of_a_leader_and_of_a_standby() {
     assert_eq!(value(&text, "neli_echo_seconds_sum{group=\"bill\\\"ing\"}"), Some("0.007"));
 }
 
-/// Whatever has become of the main loop.
+/// Whatever the state of the main loop is.
 #[test]
 fn nobody_leads_beyond_the_lease() {
     let later = now() + Duration::from_secs(30);
@@ -223,14 +223,14 @@ fn a_standby_says_when_it_claims() {
     assert_eq!(json(led)["roles"][0]["claims_at"], Value::Null);
 }
 
-/// A hello that is older than those of the candidates that are there counts no more, also where nothing was published since.
+/// A hello that is older than those of present candidates does not count any more, even if nothing was published since.
 #[test]
 fn a_standby_without_recent_hellos_is_dropped() {
     let role = leading();
     assert_eq!((role.standbys(now()), role.standbys(now() + Duration::from_secs(72))), (1, 0));
 }
 
-/// The paths, and what each is answered with.
+/// The status code for each path.
 fn statuses(snapshot: Snapshot) -> Vec<u16> {
     let source = Source::new(Arc::new(Board::new(snapshot)));
     let paths = ["/", "/healthz", "/readyz", "/leader", "/leader/0", "/leader/1", "/metrics", "/status", "/other"];
@@ -283,7 +283,7 @@ fn that_this_process_does_not_lead_comes_with_the_reason() {
     assert_eq!(body(vec![led(), led()]), "not leading: none of its 2 roles\n");
 }
 
-/// As docs/http.md says: by its name or number.
+/// As docs/http.md describes: by its name or number.
 #[test]
 fn a_role_with_a_name_is_found_by_its_number_too() {
     let role = |label: &str| RoleSnapshot { label: label.to_owned(), ..standing_by(None, None) };
@@ -295,7 +295,7 @@ fn a_role_with_a_name_is_found_by_its_number_too() {
     assert_eq!(statuses, [503, 503, 404, 404]);
 }
 
-/// What is kept for whoever asks again is of the snapshot that is there.
+/// A cached answer belongs to the current snapshot.
 #[test]
 fn a_new_snapshot_is_rendered_anew() {
     let board = Arc::new(Board::new(snapshot(now(), vec![leading()])));
@@ -319,7 +319,7 @@ fn nothing_can_be_changed() {
     assert_eq!(source.answer(&Method::GET, "/events"), Answer::Live);
 }
 
-/// It needs nothing from elsewhere, and takes no name for markup.
+/// The page needs nothing from other servers, and shows names as text, not as markup.
 #[test]
 fn the_page_is_whole_and_sets_text_alone() {
     let page = include_str!("page.html");

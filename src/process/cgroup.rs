@@ -34,44 +34,44 @@ mod kill_file;
 #[cfg(test)]
 pub(crate) mod stalled;
 
-/// What it means to have none, where neli-run does not run as root.
+/// The consequence of having no group, if neli-run does not run as root.
 pub const WITHOUT_ONE: &str = "without root, and without a control group for the job (systemd: Delegate=yes), a setuid program that the \
                                job runs can't be killed, and would run on after the lease's end";
 
-/// How the names of all of ours begin.
+/// The prefix of all our groups' names.
 const PREFIX: &str = "neli-run.";
 
-/// How often leftovers are looked for while groups are made one after the other.
+/// How often leftovers are searched while groups are created one after the other.
 const LOOK_FOR_LEFTOVERS: Duration = Duration::from_secs(10);
 
-/// Extended attributes with which systemd, where it runs, marks the groups that it leaves to others.
+/// Extended attributes with which systemd marks the groups that it delegates.
 const DELEGATED: [&std::ffi::CStr; 2] = [c"user.delegate", c"trusted.delegate"];
 
-/// A group of the job's own.
+/// A group for the job alone.
 #[derive(Debug)]
 pub struct Cgroup {
-    /// Held by the process that made it, and will remove it.
+    /// Held by the process that created it and will remove it.
     lock: Option<Flock<File>>,
     directory: OwnedFd,
-    /// Opened beforehand: at a deadline no descriptor may be left.
+    /// Opened in advance, since at a deadline there may be no free descriptor.
     events: File,
     kill: Arc<KillFile>,
 }
 
-/// Makes the groups of one process's jobs. What the first one has shown is reused for those that follow it soon: with
-/// hundreds of roles there are many groups to look through, and each test creates a copy of this process's memory.
+/// Creates the groups for one process's jobs. What the first one has found out is reused for those that follow soon: with hundreds of
+/// roles there are many groups to search, and each test forks a copy of this process.
 #[derive(Debug, Default)]
 pub struct CgroupMaker {
-    /// Below which group one was made, and when leftovers were last looked for there, in time since boot.
+    /// The group below which one was created, and when leftovers were last searched there, in time since boot.
     known: Option<(PathBuf, Time)>,
 }
 
 impl CgroupMaker {
-    /// Makes one below the group of this process.
+    /// Creates a group below that of this process.
     ///
     /// # Errors
     ///
-    /// When there is no cgroup v2, or none may be made. The caller does without.
+    /// There is no cgroup v2, or no group may be created. The caller works without one.
     pub fn make(&mut self) -> io::Result<Cgroup> {
         let parent = of_this_process(Hierarchy::V2).ok_or(io::ErrorKind::NotFound)?;
         let now = clock::now();
@@ -90,7 +90,7 @@ impl CgroupMaker {
 }
 
 impl Cgroup {
-    /// Makes a single one.
+    /// Creates a single group.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl Cgroup {
     }
 
     fn made_in(parent: &Path) -> io::Result<Self> {
-        // Before it is locked, another may take it for a leftover.
+        // Before the group is locked, another process may take it for a leftover and remove it.
         Self::try_made_in(parent).or_else(|_| Self::try_made_in(parent))
     }
 
@@ -118,25 +118,25 @@ impl Cgroup {
         Ok(made)
     }
 
-    /// The group whose directory this is: another process has made it.
+    /// The group with this directory, which another process has created.
     ///
     /// # Errors
     ///
-    /// When it is none any more.
+    /// The group no longer exists.
     pub(crate) fn open(directory: OwnedFd) -> io::Result<Self> {
         let path = path_of(directory.as_fd())?;
         let kill = Arc::new(KillFile::open(&path.join("cgroup.kill"))?);
         let made = Self { lock: None, events: File::open(path.join("cgroup.events"))?, kill, directory };
-        // The kernel allocates its buffer at the first read: not at a deadline.
+        // The kernel allocates a buffer at the first read, which must not happen at a deadline.
         let _ = made.is_populated();
         Ok(made)
     }
 
-    /// Makes a group below it, for one run, and gives its directory; those of earlier runs, which have ended, are removed.
+    /// Creates a group below it for one run, and returns its directory; groups of earlier runs, which have ended, are removed.
     ///
     /// # Errors
     ///
-    /// When none can be made: the run does without.
+    /// No group can be created: then the run works without one.
     pub(crate) fn make_for_run(&self, number: u64) -> io::Result<OwnedFd> {
         let path = path_of(self.directory.as_fd())?;
         for ended in groups_in(&path) {
@@ -147,49 +147,49 @@ impl Cgroup {
         Ok(File::open(&path)?.into())
     }
 
-    /// SIGKILL to every process that is in it, or below it.
+    /// Sends SIGKILL to every process in it or below it.
     pub fn kill(&self) {
         self.kill.write();
     }
 
-    /// The same from another thread, since the kernel blocks the writer while another process changes a control group.
-    /// Returns false if there is no such thread.
+    /// The same from another thread, because the kernel blocks the writer while another process changes a control group. Returns false if
+    /// no such thread can be started.
     #[must_use]
     pub(crate) fn kill_in_background(&self) -> bool {
         kill_file::write_in_background(&self.kill)
     }
 
-    /// Cancels a write in the background that has not begun: the next process in the group is another run's. One that
-    /// has begun waits for the lock that the birth of the next run waits for, too.
+    /// Cancels a write in the background that has not begun: the next process in the group belongs to another run. A write that has begun
+    /// waits for the same lock as the creation of the next run.
     pub(crate) fn cancel_kill(&self) {
         self.kill.cancel();
     }
 
-    /// Whether a process is in it or below it. Processes that have ended but were not waited for don't count. If it
-    /// can't be read, the answer is yes.
+    /// Whether a process is in it or below it. Processes that have ended but were not waited for don't count. If it can't be read,
+    /// returns true.
     #[must_use]
     pub fn is_populated(&self) -> bool {
         let mut text = [0; 128];
         match self.events.read_at(&mut text, 0) {
             Ok(length) => text[..length].split(|byte| *byte == b'\n').any(|line| line == b"populated 1"),
-            // It has been removed, which takes an empty one.
+            // It was removed, so it was empty.
             Err(error) if error.raw_os_error() == Some(libc::ENODEV) => false,
             Err(_) => true,
         }
     }
 
-    /// The processes that are in it, or below it.
+    /// The processes in it or below it.
     #[must_use]
     pub fn members(&self) -> Vec<Pid> {
         path_of(self.directory.as_fd()).map(|path| members_below(&path)).unwrap_or_default()
     }
 
-    /// Removes it, and what a job may have made below it. Nothing happens to one that is populated.
+    /// Removes it with the groups that a job may have created below it. A populated group is left alone.
     pub fn remove(&self) {
         if let Ok(path) = path_of(self.directory.as_fd())
             && !remove(&path)
         {
-            // The guard may just have made a group for a run that will never be.
+            // The guard may just have created a group for a run that never starts.
             remove(&path);
         }
     }
@@ -210,7 +210,7 @@ impl AsFd for Cgroup {
     }
 }
 
-/// A lock that is shared with every process that inherits the descriptor, and ends with the last of them.
+/// A lock that is shared by all processes that inherit the descriptor, and ends with the last of them.
 fn locked(directory: File) -> io::Result<Flock<File>> {
     Flock::lock(directory, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| error.into())
 }
@@ -222,21 +222,21 @@ fn path_of(directory: BorrowedFd<'_>) -> io::Result<PathBuf> {
 /// A hierarchy of control groups.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Hierarchy {
-    /// One of cgroup v1: the one with this controller.
+    /// The one of cgroup v1 with this controller.
     V1(&'static str),
-    /// That of cgroup v2.
+    /// The one of cgroup v2.
     V2,
 }
 
-/// Where the group of this process is.
+/// The directory of this process's group.
 pub(crate) fn of_this_process(hierarchy: Hierarchy) -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     found(&mounts, &groups, hierarchy)
 }
 
-/// The directory of the group that `groups` (`/proc/PID/cgroup`) names, in one of `mounts` (`/proc/PID/mountinfo`): on a
-/// machine that has the old hierarchies too, the new one is the one without a name.
+/// The directory of the group in `groups` (`/proc/PID/cgroup`), below one of `mounts` (`/proc/PID/mountinfo`). On a machine with both
+/// versions, the entry of cgroup v2 has no name.
 fn found(mounts: &str, groups: &str, hierarchy: Hierarchy) -> Option<PathBuf> {
     let lists = |list: &str, controller: &str| list.split(',').any(|listed| listed == controller);
     let group = groups.lines().find_map(|line| {
@@ -261,16 +261,16 @@ fn found(mounts: &str, groups: &str, hierarchy: Hierarchy) -> Option<PathBuf> {
         if !is_it || !is_plain {
             return None;
         }
-        // Only a part of the hierarchy may be mounted here.
+        // Possibly only a part of the hierarchy is mounted here.
         Some(Path::new(at).join(Path::new(group).strip_prefix(root).ok()?))
     })
 }
 
-/// Where systemd runs, it alone makes groups below a group, unless that was delegated. Root has no need of a group of the job's
-/// own, and so keeps to that; anybody else can make one only in what is his own.
+/// With systemd, only systemd creates groups, unless a group was delegated. Root does not need a group for the job, and keeps to that
+/// rule; other users can create groups only where they have the rights.
 fn may_be_divided(group: &Path) -> bool {
     let systemd_runs = Path::new("/run/systemd/system").exists();
-    // `DelegateSubgroup=` puts a service one level below what is delegated.
+    // With `DelegateSubgroup=` a service is one level below the delegated group.
     let delegated = || [Some(group), group.parent()].into_iter().flatten().any(is_delegated);
     !systemd_runs || !unistd::geteuid().is_root() || delegated()
 }
@@ -279,20 +279,20 @@ fn is_delegated(group: &Path) -> bool {
     File::open(group).is_ok_and(|group| DELEGATED.iter().any(|name| system::has_attribute(group.as_fd(), name)))
 }
 
-/// Ends and removes what pairs of supervisor and guard have left that were both killed.
+/// Kills and removes what earlier pairs of supervisor and guard have left that were both killed.
 fn remove_leftovers(parent: &Path) {
     for path in groups_in(parent) {
         let is_ours = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX));
         let free = || locked(File::open(&path)?);
         if is_ours && let Ok(_lock) = free() {
-            // Its job has outlived its right: there is no guard any more to end it.
+            // The job has outlived its lease, because no guard is left to kill it.
             let _ = fs::write(path.join("cgroup.kill"), "1");
             remove(&path);
         }
     }
 }
 
-/// Removes an empty group, and the empty ones below it; whether it is gone.
+/// Removes an empty group and the empty groups below it; returns whether it is gone.
 fn remove(path: &Path) -> bool {
     for below in groups_in(path) {
         remove(&below);
@@ -307,7 +307,7 @@ fn groups_in(path: &Path) -> Vec<PathBuf> {
 
 fn members_below(path: &Path) -> Vec<Pid> {
     let text = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
-    // 0 is a process of another pid namespace.
+    // 0 stands for a process of another pid namespace.
     let own = text.lines().filter_map(|line| line.parse().ok()).filter(|pid| *pid > 0).map(Pid::from_raw);
     own.chain(groups_in(path).iter().flat_map(|below| members_below(below))).collect()
 }
@@ -374,7 +374,7 @@ mod tests {
             (HYBRID, ""),
             ("", "0::/\n"),
             ("31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n", "0::/\n"),
-            // The root of the namespace is below: what is ours can't be seen from here.
+            // The root of the namespace is below, so our own group can't be seen from here.
             (HYBRID, "0::/../outside\n"),
             ("41 31 0:38 / /a\\040b rw - cgroup2 cgroup2 rw\n", "0::/\n"),
             ("nonsense - cgroup2\n", "0::/\n"),

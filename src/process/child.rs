@@ -20,23 +20,23 @@ use crate::process::spawn_spec::{Kind, SpawnSpec};
 use crate::process::system::{self, Disposition, InChild, StringArray};
 use crate::process::terminal::ForegroundHandover;
 
-/// Its exit status when it has not executed: a shell's for a command that it does not find.
+/// The exit status if it could not execute: that of a shell for a command that was not found.
 const NOT_EXECUTED: c_int = 127;
 
 /// The report of a child that did not execute.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Report {
-    /// It could not, for this errno.
+    /// Execution failed with this errno.
     Failed(c_int),
-    /// The deadline had come.
+    /// The deadline had passed.
     Late,
 }
 
 impl Report {
-    /// The size of one, in bytes: less than a pipe takes in one piece.
+    /// The size of a report in bytes: less than the atomic size of a pipe.
     pub(crate) const SIZE: usize = size_of::<c_int>();
 
-    /// What is no errno stands for [`Late`](Self::Late).
+    /// [`Late`](Self::Late) is encoded as 0, which is not an errno.
     const LATE: c_int = 0;
 
     pub(crate) fn from_bytes(bytes: [u8; Self::SIZE]) -> Self {
@@ -55,7 +55,7 @@ impl Report {
     }
 }
 
-/// What the child needs between fork and exec, made before the fork.
+/// What the child needs between fork and exec, prepared before the fork.
 #[derive(Debug)]
 pub(crate) struct Child<'a> {
     paths: &'a [CString],
@@ -71,17 +71,17 @@ pub(crate) struct Child<'a> {
 }
 
 impl InChild for Child<'_> {
-    /// The child's whole life until it executes.
+    /// The child's code until it executes.
     fn run(mut self) -> ! {
         let foreground = if let Kind::Job { foreground, .. } = self.kind { foreground } else { None };
         if let Kind::Command { attributes, .. } | Kind::Job { attributes, .. } = self.kind {
             self.join_group(foreground);
-            // It runs all the same if that is refused.
+            // It runs even if that is refused.
             let _ = attributes.restore();
         }
         for signal in 1..=HIGHEST {
             let disposition = if self.ignored.contains(signal) { Disposition::Ignored } else { Disposition::Default };
-            // It fails for SIGKILL, SIGSTOP and the C library's own.
+            // It fails for SIGKILL, SIGSTOP and the C library's own signals.
             let _ = system::set_disposition(signal, disposition);
         }
         if let Kind::Command { output, .. } = self.kind {
@@ -99,7 +99,7 @@ impl InChild for Child<'_> {
 }
 
 impl<'a> Child<'a> {
-    /// Makes what the child needs; `reporter` takes its [`Report`].
+    /// Prepares what the child needs; `reporter` is where it writes its [`Report`].
     pub(crate) fn prepare(spec: &SpawnSpec<'a>, reporter: BorrowedFd<'a>) -> Self {
         let image = spec.image;
         let arguments = || image.arguments.iter().map(CString::as_c_str);
@@ -117,11 +117,11 @@ impl<'a> Child<'a> {
         }
     }
 
-    /// Dies with its parent from now on, and leads a process group, in the foreground if it is handed over.
+    /// From now on the child dies with its parent. It creates a process group, and takes the foreground if it is handed over.
     fn join_group(&self, foreground: Option<ForegroundHandover<'_>>) {
         let _ = prctl::set_pdeathsig(Signal::SIGKILL);
         if unistd::getppid() != self.parent {
-            // It died before it could take us with it.
+            // The parent died before the setting took effect.
             system::exit(0);
         }
         let _ = unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0));
@@ -142,7 +142,7 @@ impl<'a> Child<'a> {
         clock::now().as_nanos() >= u64::from_le(deadline.load(Ordering::Acquire))
     }
 
-    /// As `execvp`: returns the errno when nothing could be executed.
+    /// As `execvp`: returns the errno if nothing could be executed.
     fn execute(&mut self) -> c_int {
         let mut denied = false;
         let mut error = libc::ENOENT;
@@ -162,15 +162,15 @@ impl<'a> Child<'a> {
     }
 }
 
-/// `/dev/null` for stdin, `output` for stdout and stderr, and nothing else that stays open.
+/// Sets stdin to `/dev/null`, stdout and stderr to `output`, and leaves nothing else open.
 fn redirect(output: Option<BorrowedFd<'_>>) {
     let stderr = io::stderr();
     let output = output.unwrap_or(stderr.as_fd());
     let _ = unistd::close(STDIN_FILENO);
-    // It gets the number that was just closed, and keeps it.
+    // The file gets the number that was just closed, and keeps it.
     let _ = fcntl::open(c"/dev/null", OFlag::O_RDONLY, Mode::empty()).map(IntoRawFd::into_raw_fd);
     let _ = unistd::dup2_stdout(output);
     let _ = unistd::dup2_stderr(output);
-    // Before Linux 5.11 it has what `neli-run` inherited, as the job has.
+    // Before Linux 5.11 it inherits the descriptors that `neli-run` inherited, as the job does.
     system::close_at_exec_from(3);
 }

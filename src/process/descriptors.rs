@@ -1,4 +1,4 @@
-//! Which descriptors are open: what was inherited is handed on to the job, and nothing else.
+//! The open descriptors: those that were inherited are passed on to the job, and no others.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
@@ -9,12 +9,11 @@ use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 use nix::unistd;
 
-/// The descriptors that are open in this process. At the start of `main`, before anything is opened, they are those
-/// that it has inherited.
+/// The descriptors that are open in this process. At the start of `main`, before anything is opened, these are the inherited ones.
 ///
 /// # Errors
 ///
-/// When `/proc` can't be read.
+/// `/proc` can't be read.
 pub fn open() -> io::Result<Vec<RawFd>> {
     let mut listing =
         Dir::open("/proc/self/fd", OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
@@ -29,17 +28,17 @@ pub fn open() -> io::Result<Vec<RawFd>> {
     Ok(numbers)
 }
 
-/// Closes every descriptor but those to `keep`.
+/// Closes every descriptor except those in `keep`.
 ///
-/// For a process that has just been executed, or is about to execute: no other part of it may own what is closed.
+/// For a process that was just executed or is about to execute: nothing else in it may own what is closed.
 ///
 /// # Errors
 ///
-/// When `/proc` can't be read; then nothing is closed.
+/// `/proc` can't be read; then nothing is closed.
 pub(crate) fn close_all_but(keep: &[RawFd]) -> io::Result<()> {
     for number in open()? {
         if !keep.contains(&number) {
-            // On Linux the descriptor is closed whatever close(2) returns.
+            // On Linux the descriptor is closed, whatever close(2) returns.
             let _ = unistd::close(number);
         }
     }
@@ -52,37 +51,37 @@ pub(crate) fn lowest_free(inherited: &[RawFd]) -> RawFd {
     (10..RawFd::MAX).find(|number| !inherited.contains(number)).unwrap_or(RawFd::MAX)
 }
 
-/// Descriptors that are kept open for the moment in which there is no other to be had. (Another thread may take one that was
-/// lent: the caller must be ready to go without.)
+/// Descriptors that are kept open for a moment in which no other is free. (Another thread may take one that was lent: the caller must be
+/// able to go without.)
 ///
-/// At the limit of open files what it has is never more than what it was left: a number that another thread took meanwhile, or that a
-/// connection has lost, would be missing where that connection is made again, and without connections nothing is led.
+/// At the limit of open files the reserve never grows beyond what it was left: a number that another thread took meanwhile, or that a
+/// lost connection had, is needed when that connection is made again, and without connections this process can't lead.
 #[derive(Debug)]
 pub struct Reserve {
     held: Vec<File>,
-    /// How many it has where there is room.
+    /// Its size if there is room.
     size: usize,
-    /// How many it had when they were lent.
+    /// Its size when the descriptors were lent.
     lent: usize,
 }
 
-/// What the start of a guard takes, and what comes from it takes less.
+/// The descriptors that the start of a guard needs; reading from it needs fewer.
 const OF_GUARD: usize = 8;
 
-/// What a client of Kafka takes besides, while it starts and the one that it replaces is not gone.
+/// The additional descriptors of a Kafka client that starts while the one that it replaces still exists.
 const OF_CLIENT: usize = 7;
 
-/// This many more must be free for the reserve to grow.
+/// This many more descriptors must be free before the reserve grows.
 const LEFT_TO_OTHERS: usize = 8;
 
 impl Reserve {
-    /// For the start of a guard, and for what comes from it.
+    /// For the start of a guard, and for descriptors that it sends.
     #[must_use]
     pub fn of_guard() -> Self {
         Self::of(OF_GUARD)
     }
 
-    /// For the start of a client of Kafka in place of another.
+    /// For the start of a Kafka client in place of another.
     #[must_use]
     pub fn of_client() -> Self {
         Self::of(OF_CLIENT)
@@ -94,7 +93,7 @@ impl Reserve {
         reserve
     }
 
-    /// Takes as many as are needed, where that leaves enough to others.
+    /// Opens as many as are missing, if that leaves enough for others.
     fn fill(&mut self) {
         let missing = self.size.saturating_sub(self.held.len());
         if missing > 0 {
@@ -105,20 +104,20 @@ impl Reserve {
         }
     }
 
-    /// Gives them up, for as long as it takes to open what has to be. To be followed by [`take_back`](Self::take_back).
+    /// Closes them while something else is opened. Must be followed by [`take_back`](Self::take_back).
     pub fn lend(&mut self) {
         self.lent = self.lent.max(self.held.len());
         self.held.clear();
     }
 
-    /// Takes back as many as were lent, and can be had.
+    /// Reopens as many as were lent, as far as possible.
     pub fn take_back(&mut self) {
         let lent = mem::take(&mut self.lent);
         self.take(lent);
         self.fill();
     }
 
-    /// Takes as many as were just closed that had been opened when it was lent.
+    /// Reopens as many as were just closed by others and had been opened while the reserve was lent.
     pub fn regain(&mut self, closed: usize) {
         self.take(closed.min(self.size.saturating_sub(self.held.len())));
     }

@@ -1,30 +1,30 @@
-//! What a process executes, with everything that needs memory made beforehand: between fork and exec none may be taken.
+//! The program that a process executes, with everything that needs memory prepared: between fork and exec nothing may be allocated.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Where programs are looked for when the environment has no PATH: glibc's `_CS_PATH`.
+/// The search path if the environment has no PATH: glibc's `_CS_PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// A program, its arguments and its environment.
 #[derive(Clone, Debug)]
 pub struct Image {
-    /// Where the program may be, in the order in which `execvp` would try.
+    /// The possible files of the program, in the order in which `execvp` would try them.
     pub(crate) paths: Vec<CString>,
-    /// Its arguments, the zeroth included.
+    /// Its arguments, including the zeroth.
     pub(crate) arguments: Vec<CString>,
     /// Its environment: `NAME=value`.
     pub(crate) environment: Vec<CString>,
 }
 
 impl Image {
-    /// `command` as `execvp` finds it, by the PATH of `environment` (not of this process).
+    /// `command` as `execvp` finds it, with the PATH of `environment` (not of this process).
     ///
     /// # Errors
     ///
-    /// `InvalidInput` when there is no command, or a NUL within any of it.
+    /// There is no command, or a string contains a NUL (`InvalidInput`).
     pub fn found_by_path(command: &[OsString], environment: &[(OsString, OsString)]) -> io::Result<Self> {
         let name = command.first().ok_or(io::ErrorKind::InvalidInput)?;
         let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
@@ -35,11 +35,11 @@ impl Image {
         })
     }
 
-    /// `line` as the shell runs it.
+    /// `line` as a command line of the shell.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` when there is a NUL within any of it.
+    /// A string contains a NUL (`InvalidInput`).
     pub fn of_shell(line: &OsStr, environment: &[(OsString, OsString)]) -> io::Result<Self> {
         let command = ["/bin/sh".into(), "-c".into(), line.to_owned()];
         Self::found_by_path(&command, environment)
@@ -49,7 +49,7 @@ impl Image {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` when there is a NUL within any of it.
+    /// A string contains a NUL (`InvalidInput`).
     pub fn at(
         path: &Path,
         arguments: Vec<OsString>,
@@ -63,8 +63,8 @@ impl Image {
     }
 }
 
-/// The files that `execvp` tries for `name`: itself when it holds a slash, else one a directory of the PATH, an empty
-/// entry being the working directory.
+/// The files that `execvp` tries for `name`: the path itself if it contains a slash, otherwise one per directory of the PATH, where an
+/// empty entry is the working directory.
 pub(crate) fn candidates(name: &OsStr, path: Option<&OsStr>) -> impl Iterator<Item = PathBuf> {
     let path = if is_searched(name) { path.unwrap_or(OsStr::new(DEFAULT_PATH)) } else { OsStr::new("") };
     let directories = path.as_bytes().split(|byte| *byte == b':').filter(move |_| !name.is_empty());

@@ -1,6 +1,6 @@
-//! The limits that this process was started with: whether what it needs can be had, before anything is joined.
+//! The resource limits of this process: whether it can have what it needs, checked before it joins.
 //!
-//! librdkafka makes threads as it goes, and where it can't it waits for ever or aborts.
+//! librdkafka starts threads later, and waits for ever or aborts if it can't.
 
 use std::ffi::c_int;
 use std::io;
@@ -12,13 +12,13 @@ use nix::sys::resource::{self, Resource};
 use crate::process::room_for_threads;
 use crate::process::system;
 
-/// What a candidate with one broker has open, 43 measured, and some more.
+/// The open files of a candidate with one broker (43 measured), and some more.
 const OPEN_FILES: u64 = 64;
 
-/// What some thirty threads reserve, each its stack and its heap (1.2 GB measured with 18).
+/// The address space that some thirty threads reserve, each with stack and heap (1.2 GB measured with 18).
 const ADDRESS_SPACE: u64 = 2 << 30;
 
-/// The threads of a candidate, 18 measured with one broker, and some more.
+/// The threads of a candidate (18 measured with one broker), and some more.
 const THREADS: usize = 24;
 
 /// A limit that is too low. Each is reported in one line.
@@ -27,59 +27,59 @@ pub enum LimitError {
     /// A limit that the kernel shows.
     #[error("{limit} {what} are too few ({setting}): neli-run needs at least {needed}")]
     TooLow {
-        /// What it is.
+        /// The limit.
         limit: u64,
-        /// Of what.
+        /// The limited resource.
         what: &'static str,
-        /// How it is set.
+        /// The setting of the limit.
         setting: &'static str,
-        /// What it must be at least.
+        /// The required minimum.
         needed: u64,
     },
-    /// One of those on threads, which were tried.
+    /// A limit on threads, found by trying.
     #[error("{THREADS} threads can't be made (ulimit -u, or pids.max of the control group): {0}", THREADS = THREADS)]
     Threads(#[source] io::Error),
 }
 
-/// How many heaps glibc's threads share. It would give each of the first sixteen its own on two processors, and set it up before the thread's
-/// first step; these threads allocate little, and hardly ever at once.
+/// The number of heaps that glibc's threads share. By default each of the first sixteen threads on two processors would set up its own
+/// heap at its start; these threads allocate little, and rarely at the same time.
 const HEAPS: c_int = 2;
 
-/// Has the threads of this process share heaps. To be called before there are threads.
+/// Makes the threads of this process share heaps. Must be called before there are threads.
 pub fn share_heaps() {
     system::share_heaps(HEAPS);
 }
 
-/// Whether the required resources are available, with this many open files in addition.
+/// Whether the required resources are available, including this many more open files.
 ///
 /// # Errors
 ///
-/// The limit that is too low.
+/// A limit is too low.
 pub fn validate(more_files: u64) -> Result<(), LimitError> {
     open_files(more_files)?;
     address_space()?;
     threads()
 }
 
-/// Whether enough files may be open, these among them.
+/// Whether enough files may be open, including `more`.
 ///
 /// # Errors
 ///
-/// Too few.
+/// There are too few.
 pub fn open_files(more: u64) -> Result<(), LimitError> {
     at_least(OPEN_FILES + more, Resource::RLIMIT_NOFILE, "open files", "ulimit -n")
 }
 
-/// Whether enough of the address space may be used.
+/// Whether enough address space may be used.
 ///
 /// # Errors
 ///
-/// Too little.
+/// There is too little.
 pub fn address_space() -> Result<(), LimitError> {
     at_least(ADDRESS_SPACE, Resource::RLIMIT_AS, "bytes of address space", "ulimit -v counts KiB")
 }
 
-/// Whether enough threads can be made; tried if the limits don't show it.
+/// Whether enough threads can be started; tried if the limits don't show it.
 ///
 /// # Errors
 ///
@@ -96,8 +96,7 @@ fn at_least(needed: u64, resource: Resource, what: &'static str, setting: &'stat
     if limit >= needed { Ok(()) } else { Err(LimitError::TooLow { limit, what, setting, needed }) }
 }
 
-/// Starts all threads that may be needed, at once, and ends them. (What a user's other processes leave of the user's limit can't be
-/// asked for.)
+/// Starts all threads that may be needed at once, and ends them. (What a user's other processes leave of the user's limit can't be read.)
 fn try_threads() -> io::Result<()> {
     let barrier = Mutex::new(());
     thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! How much memory this process, its guard and its job may take together, and whether the guard may keep its own from being swapped out.
+//! The memory limit of this process with its guard and job, and whether the guard may lock its memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,28 +17,28 @@ pub struct Limit {
     pub file: PathBuf,
     /// The limit in bytes for the whole group.
     pub bytes: u64,
-    /// Whether all of the group is killed at once where that is not enough (`memory.oom.group`).
+    /// Whether the whole group is killed at once at a lack of memory (`memory.oom.group`).
     pub kills_all: bool,
 }
 
-/// The lowest limit on the group of this process or one above it, as far as they can be seen from here.
+/// The lowest limit on this process's group and those above it, as far as they are visible here.
 #[must_use]
 pub fn limit() -> Option<Limit> {
     let groups = [Hierarchy::V2, Hierarchy::V1("memory")].into_iter().filter_map(cgroup::of_this_process);
     groups.filter_map(|group| lowest_above(&group)).min_by_key(|limit| limit.bytes)
 }
 
-/// The same of this group and those above it. Above their mount no directory has such a file.
+/// The same for this group. Above the mount point no directory has such a file.
 fn lowest_above(group: &Path) -> Option<Limit> {
     group.ancestors().filter_map(of_group).min_by_key(|limit| limit.bytes)
 }
 
 fn of_group(group: &Path) -> Option<Limit> {
-    /// Without a limit cgroup v1 shows the largest number that it knows.
+    /// Without a limit cgroup v1 shows the largest number that it supports.
     const NONE: u64 = 1 << 60;
     let read = |file: &Path| fs::read_to_string(file).ok();
     let limit = |file: PathBuf| {
-        // A value that is no number (`max`) means no limit.
+        // A value that is not a number (`max`) means no limit.
         let bytes: u64 = read(&file)?.trim().parse().ok()?;
         let kills_all = read(&group.join("memory.oom.group")).is_some_and(|text| text.trim() == "1");
         (bytes < NONE).then_some(Limit { file, bytes, kills_all })
@@ -46,33 +46,33 @@ fn of_group(group: &Path) -> Option<Limit> {
     ["memory.max", "memory.limit_in_bytes"].into_iter().find_map(|name| limit(group.join(name)))
 }
 
-/// Gives back what the start alone needed of the libraries' files, two megabytes: the loader has read all that had to be relocated, above all in
-/// libcrypto, and the kernel counts what lies around it, too. What is used of it, as with TLS, comes back at once. The program's own pages
-/// are kept: a handover needs them, and its guard has them in common with it.
+/// Releases the pages of the libraries' files that only the start needed, two megabytes: the loader has read all parts with relocations,
+/// mainly in libcrypto, and the kernel counts the pages around them too. Pages that are used again, as for TLS, return at once. The
+/// program's own pages are kept: a handover needs them, and they are shared with its guard.
 pub(crate) fn give_back_libraries() {
     libraries::give_back_libraries(false);
 }
 
-/// The same without the C library, for a process that must never wait for a page of it.
+/// The same without the C library, for a process that must never wait for one of its pages.
 pub(crate) fn give_back_libraries_but_c() {
     libraries::give_back_libraries(true);
 }
 
-/// Keeps what this process uses of its memory from being swapped out, and what it will use where that is not limited; whether that was
-/// allowed. `MCL_ONFAULT` locks what is used, a tenth of what is mapped. What is mapped later counts only where there is no limit: at one,
-/// the allocation would fail.
+/// Locks the memory that this process uses, and memory that it will use unless that is limited; returns whether that was allowed.
+/// `MCL_ONFAULT` locks only used pages, a tenth of the mapped ones. Memory that is mapped later is locked only without a limit: at a
+/// limit its allocation would fail.
 pub(crate) fn lock() -> bool {
     let on_fault = MlockAllFlags::MCL_CURRENT | MlockAllFlags::from_bits_retain(libc::MCL_ONFAULT);
     let unlimited = resource::getrlimit(Resource::RLIMIT_MEMLOCK).is_ok_and(|(soft, _)| soft == libc::RLIM_INFINITY);
     mman::mlockall(if unlimited { on_fault | MlockAllFlags::MCL_FUTURE } else { on_fault }).is_ok()
 }
 
-/// Whether its memory may be kept from being swapped out: tried, and undone. To be called while this process has mapped no more than a guard has.
+/// Whether memory may be locked: tries it and undoes it. Must be called while this process has not mapped more than a guard has.
 #[must_use]
 pub fn can_be_locked() -> bool {
     let can = lock();
     if can {
-        // Nothing of it is needed.
+        // The lock is not needed.
         let _ = mman::munlockall();
     }
     can
@@ -82,7 +82,7 @@ pub fn can_be_locked() -> bool {
 mod tests {
     use super::*;
 
-    /// What is resident of this library's pages that are only read, and hold nothing of this process.
+    /// The resident size of this library's read-only pages, which hold no data of this process.
     fn resident_of(library: &str) -> u64 {
         let maps = fs::read_to_string("/proc/self/smaps").unwrap();
         let mut resident = 0;
@@ -112,7 +112,7 @@ mod tests {
             resident_of("/libcrypto.so")
         };
         let used = use_it();
-        // Where it is linked in it is a part of the program.
+        // If the library is linked statically, it is part of the program.
         if used > 0 {
             give_back_libraries();
             let given_back = resident_of("/libcrypto.so");

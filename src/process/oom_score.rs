@@ -1,4 +1,4 @@
-//! How readily the kernel kills a process when memory runs out: `/proc/PID/oom_score_adj`.
+//! The preference with which the kernel kills a process at a lack of memory: `/proc/PID/oom_score_adj`.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use nix::fcntl::{self, OFlag};
 use nix::sys::stat::Mode;
 use nix::unistd;
 
-/// The value of a process that the kernel never kills for memory.
+/// The value of a process that the kernel never kills for this reason.
 const EXEMPT: &str = "-1000";
 
 /// A value of `oom_score_adj`, as the kernel shows it.
@@ -17,11 +17,11 @@ pub(crate) struct OomScore {
 }
 
 impl OomScore {
-    /// Of `-1000`, and the end of the line.
+    /// The length of `-1000` with a newline.
     const LONGEST: usize = 6;
 
-    /// Exempts this process and its later children from being killed for memory, if that is allowed (`CAP_SYS_RESOURCE`). Returns the value
-    /// that it had, which a child that is not to be exempt gets back.
+    /// Exempts this process and its later children from being killed at a lack of memory, if that is allowed (`CAP_SYS_RESOURCE`).
+    /// Returns the earlier value, for children that must not be exempt.
     pub(crate) fn exempt_this_process() -> Option<Self> {
         let earlier = Self::of(&fs::read_to_string("/proc/self/oom_score_adj").ok()?)?;
         fs::write("/proc/self/oom_score_adj", EXEMPT).is_ok().then_some(earlier)
@@ -33,10 +33,10 @@ impl OomScore {
         Some(Self { text, length: shown.len() })
     }
 
-    /// Gives this process that value. May be called between fork and exec: it allocates nothing.
+    /// Sets this value for this process. May be called between fork and exec: it allocates nothing.
     pub(crate) fn restore(self) {
         let flags = OFlag::O_WRONLY | OFlag::O_CLOEXEC;
-        // Where there is no /proc any more, the value stays as it is: the process runs all the same.
+        // If there is no /proc any more, the value stays unchanged, and the process runs all the same.
         if let Ok(file) = fcntl::open(c"/proc/self/oom_score_adj", flags, Mode::empty()) {
             let _ = unistd::write(file, &self.text[..self.length]);
         }

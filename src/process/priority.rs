@@ -1,8 +1,8 @@
-//! With which priority this process runs beside its job, and whether its guard may go before everything else.
+//! The priority of this process above its job, and whether its guard may have real-time scheduling.
 //!
-//! A guard that waits for a processor is late. So it schedules in real time where it may, above the job; and where the job is
-//! real-time itself (`chrt -f 10 neli-run`), it must: a job that keeps all processors would otherwise never be killed. Then
-//! this process is above it, too, or the lease would not be kept.
+//! A guard that waits for a processor is late. So it uses real-time scheduling if that is allowed, with a higher priority than the job.
+//! If the job itself is real-time (`chrt -f 10 neli-run`), this is required: a job that uses all processors could otherwise never be
+//! killed. Then this process has a higher priority too, or the lease would not be renewed.
 
 use std::thread;
 
@@ -12,41 +12,41 @@ use nix::unistd::Pid;
 
 use crate::process::scheduling::Scheduling;
 
-/// What was found, and done.
+/// The result.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Priority {
-    /// Whether the guard schedules in real time.
+    /// Whether the guard uses real-time scheduling.
     pub guard_is_real_time: bool,
-    /// What the job and the hooks are to have, where this process has raised its own.
+    /// The scheduling of job and hooks, if this process has raised its own.
     pub of_job: Option<Scheduling>,
 }
 
 /// Why the guard can't have a higher priority than a real-time job. Each is reported in one line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum PriorityError {
-    /// There is no priority above the job's.
+    /// There is no higher priority than the job's.
     #[error("{REAL_TIME}: nothing goes before it; a priority of 1 to 98 is needed (chrt -f 98)", REAL_TIME = REAL_TIME)]
     NoneAbove,
-    /// There is one, and it is not allowed.
+    /// There is a higher one, but it is not allowed.
     #[error(
         "{REAL_TIME}: priority {priority} is not allowed; it needs ulimit -r {priority} (LimitRTPRIO=), or CAP_SYS_NICE",
         REAL_TIME = REAL_TIME
     )]
     NotAllowed {
-        /// That one.
+        /// The higher priority.
         priority: i32,
     },
 }
 
-/// How both begin.
+/// The beginning of both messages.
 const REAL_TIME: &str = "neli-run was started in real time (chrt), and its guard can't go before the job, which could then run on after the lease's end";
 
-/// Raises the priority of this process above that of its job where that is real-time, and finds out whether the guard may
-/// schedule in real time. To be called before there is a thread that is to have the priority as well.
+/// Raises the priority of this process above its job's if that is real-time, and finds out whether the guard may use real-time
+/// scheduling. Must be called before other threads exist, so that they inherit it.
 ///
 /// # Errors
 ///
-/// Where the job would be real-time and the guard can't be above it.
+/// The job would be real-time, and the guard can't have a higher priority.
 pub fn take() -> Result<Priority, PriorityError> {
     let Ok(own) = Scheduling::current() else { return Ok(Priority { guard_is_real_time: false, of_job: None }) };
     let Some(above) = own.next_higher() else {
@@ -60,12 +60,12 @@ pub fn take() -> Result<Priority, PriorityError> {
     Ok(Priority { guard_is_real_time: true, of_job: Some(own) })
 }
 
-/// Whether there is no limit on how long a real-time process may run without waiting.
+/// Whether a real-time process may run without waiting for an unlimited time.
 pub(crate) fn is_running_unlimited() -> bool {
     resource::getrlimit(Resource::RLIMIT_RTTIME).is_ok_and(|(_, limit)| limit == libc::RLIM_INFINITY)
 }
 
-/// Tries it on a thread of its own, whose scheduling ends with it.
+/// Tries it on a separate thread, whose scheduling ends with it.
 fn on_another_thread(tried: impl FnOnce() -> bool + Send) -> bool {
     thread::scope(|scope| {
         thread::Builder::new().spawn_scoped(scope, tried).is_ok_and(|tried| tried.join().is_ok_and(|ok| ok))

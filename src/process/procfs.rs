@@ -1,7 +1,7 @@
 //! Processes as `/proc` shows them.
 //!
-//! If it is mounted with `hidepid`, an ordinary user does not see other users' processes, nor those of his own whose
-//! program he may not read. Their parents' lists of children still contain them.
+//! If `/proc` is mounted with `hidepid`, an ordinary user does not see other users' processes, nor own processes whose program is not
+//! readable. The lists of children of their parents still contain them.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -18,13 +18,13 @@ use crate::process::spin_watch::watched;
 /// Why the processes of a job could not be found and killed. Each is reported in one line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum ProcError {
-    /// In another PID namespace's the same numbers are other processes'.
+    /// `/proc` belongs to another PID namespace, in which the same pids are other processes.
     #[error(
         "/proc is not there, or another PID namespace's: the job's processes could not be found and killed; mount it anew \
          (unshare --mount-proc; mount -t proc proc /proc)"
     )]
     NotOurs,
-    /// Neither shows the kernel the children of a process, nor `/proc` everybody's processes.
+    /// Neither does the kernel list the children of a process, nor does `/proc` show all users' processes.
     #[error(
         "/proc hides processes (hidepid), and this kernel lists no children (CONFIG_PROC_CHILDREN): not all of the job's could \
          be found and killed; root is shown them all"
@@ -32,12 +32,12 @@ pub enum ProcError {
     Incomplete,
 }
 
-/// Whether all that descends from a job can be found: by the lists of children, which not every kernel has; else in a `/proc` that shows
-/// everybody's processes, as it shows the first of all.
+/// Whether all descendants of a job can be found: by the lists of children, which not every kernel has, or by a `/proc` that shows all
+/// users' processes (process 1 must be visible).
 ///
 /// # Errors
 ///
-/// Why not.
+/// The reason why not.
 pub fn validate() -> Result<(), ProcError> {
     let own = Pid::this();
     if fs::read_link("/proc/self").is_ok_and(|shown| shown.to_str() == Some(&own.to_string())) {
@@ -47,8 +47,8 @@ pub fn validate() -> Result<(), ProcError> {
     }
 }
 
-/// The children that threads of this process besides the first have started (librdkafka's `kinit`), as far as the kernel lists
-/// them: what it hands on to this process comes to the first.
+/// The children that other threads of this process than the first have started (librdkafka's `kinit`), as far as the kernel lists them.
+/// Orphans are given to the first thread.
 #[must_use]
 pub fn children_of_other_threads() -> Vec<Pid> {
     let own = Pid::this();
@@ -63,16 +63,16 @@ pub fn children_of_other_threads() -> Vec<Pid> {
 pub(crate) struct Process {
     pub(crate) pid: Pid,
     pub(crate) parent: Pid,
-    /// Its process group; not known of one that is hidden.
+    /// Its process group; unknown for a hidden process.
     pub(crate) group: Option<Pid>,
-    /// Those that have ended and can't be seen any more included; 1 while it has none but its first.
+    /// The number of threads, including those that have ended and can't be seen any more; 1 if it has only the first.
     pub(crate) threads: u32,
     pub(crate) lives: bool,
-    /// `/proc` does not show it: only its parent does.
+    /// `/proc` does not show it: only its parent's list does.
     pub(crate) is_hidden: bool,
 }
 
-/// All processes, by their parents: what is needed where the kernel does not list children (`CONFIG_PROC_CHILDREN`).
+/// All processes by their parents, for kernels that do not list children (`CONFIG_PROC_CHILDREN`).
 pub(crate) type Snapshot = HashMap<Pid, Vec<Process>>;
 
 /// The processes of the machine.
@@ -80,12 +80,12 @@ pub(crate) type Snapshot = HashMap<Pid, Vec<Process>>;
 pub(crate) struct Procfs {
     mount: PathBuf,
     pub(crate) lists_children: bool,
-    /// Whether everything was seen since [`start_scan`](Self::start_scan): no read has failed.
+    /// Whether no read has failed since [`start_scan`](Self::start_scan).
     has_seen_all: Cell<bool>,
 }
 
 impl Procfs {
-    /// The one that is mounted at `/proc`. Whether it lists children, the process `root` shows, which must be there.
+    /// The file system at `/proc`. The process `root`, which must exist, shows whether it lists children.
     pub(crate) fn mounted(root: Pid) -> Self {
         Self::new(PathBuf::from("/proc"), root)
     }
@@ -95,25 +95,25 @@ impl Procfs {
         Self { mount, lists_children, has_seen_all: Cell::new(true) }
     }
 
-    /// From now on what can't be read is noted.
+    /// From now on failed reads are noted.
     pub(crate) fn start_scan(&self) {
         self.has_seen_all.set(true);
     }
 
-    /// Whether nothing was missed since [`start_scan`](Self::start_scan).
+    /// Whether no read has failed since [`start_scan`](Self::start_scan).
     pub(crate) fn has_seen_all(&self) -> bool {
         self.has_seen_all.get()
     }
 
-    /// Something was left out of this scan.
+    /// Notes that this scan is incomplete.
     pub(crate) fn note_missed(&self) {
         self.has_seen_all.set(false);
     }
 
-    /// What was read; `None` where there is nothing to be seen, or where the read has failed, which is noted.
+    /// The result of a read; `None` if there is nothing, or if the read failed, which is noted.
     fn ok_or_note<T>(&self, read: io::Result<T>) -> Option<T> {
         read.inspect_err(|error| {
-            // A process that has ended meanwhile is gone, and one that is hidden is listed by its parent.
+            // A process that has ended meanwhile is gone, and a hidden one is listed by its parent.
             let is_no_failure =
                 matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH | libc::EACCES | libc::EPERM));
             if !is_no_failure {
@@ -123,7 +123,7 @@ impl Procfs {
         .ok()
     }
 
-    /// The entries of a directory that are numbers.
+    /// The entries of a directory whose names are numbers.
     fn numbers_in(&self, directory: &Path) -> Vec<Pid> {
         let number = |entry: io::Result<fs::DirEntry>| self.ok_or_note(entry)?.file_name().to_str()?.parse().ok();
         watched(|| {
@@ -132,7 +132,7 @@ impl Procfs {
         })
     }
 
-    /// All processes that are shown.
+    /// All visible processes.
     pub(crate) fn processes(&self) -> impl Iterator<Item = Process> {
         self.numbers_in(&self.mount).into_iter().filter_map(|pid| self.process(pid))
     }
@@ -141,7 +141,7 @@ impl Procfs {
         self.lists_children || self.process(Pid::from_raw(1)).is_some()
     }
 
-    /// All processes by their parents, where the kernel lists no children.
+    /// All processes by their parents, if the kernel does not list children.
     pub(crate) fn snapshot(&self) -> Option<Snapshot> {
         if self.lists_children {
             return None;
@@ -153,7 +153,7 @@ impl Procfs {
         Some(snapshot)
     }
 
-    /// The children of `parent`: by its own list of them, or by `snapshot`.
+    /// The children of `parent`: from its own list, or from `snapshot`.
     pub(crate) fn children(&self, parent: &Process, snapshot: Option<&Snapshot>) -> Vec<Process> {
         match snapshot {
             Some(snapshot) => snapshot.get(&parent.pid).cloned().unwrap_or_default(),
@@ -169,8 +169,8 @@ impl Procfs {
         }
     }
 
-    /// The children of `parent` that are hidden from this process, of those that it `listed` a moment ago: what has ended since,
-    /// and was waited for, is listed no more.
+    /// The children of `parent` that are hidden from this process, among those that it `listed` a moment ago. Children that have ended
+    /// since and were waited for are no longer listed.
     pub(crate) fn hidden_children(&self, parent: &Process, listed: &[Pid]) -> Vec<Process> {
         let unseen: Vec<Pid> = listed.iter().copied().filter(|pid| self.process(*pid).is_none()).collect();
         if unseen.is_empty() {
@@ -183,12 +183,12 @@ impl Procfs {
             .collect()
     }
 
-    /// Whether its parent lists it, as long as that is not hidden itself.
+    /// Whether its parent lists it, unless the parent itself is hidden.
     pub(crate) fn lists(&self, child: &Process) -> bool {
         self.process(child.parent).is_some_and(|parent| self.listed_children(&parent).contains(&child.pid))
     }
 
-    /// The children of `parent` among all that we are shown: where it is hidden itself, it lists none to us.
+    /// The children of `parent` among all visible processes: a hidden process does not list its children.
     pub(crate) fn shown_children(&self, parent: Pid) -> Vec<Process> {
         self.processes().filter(|process| process.parent == parent).collect()
     }
@@ -204,7 +204,7 @@ impl Procfs {
         list.split_ascii_whitespace().filter_map(|number| number.parse().ok()).map(Pid::from_raw).collect()
     }
 
-    /// The threads of a process. Most have one, whose number is known: among a thousand processes that saves a kill margin.
+    /// The threads of a process. Most processes have one, whose id is known: among a thousand processes this saves a kill margin.
     pub(crate) fn threads(&self, process: &Process) -> Vec<Pid> {
         if process.threads == 1 {
             vec![process.pid]
@@ -213,20 +213,20 @@ impl Procfs {
         }
     }
 
-    /// The process with its name, which is empty when it has ended.
+    /// The process with its name, which is empty if it has ended.
     pub(crate) fn named(&self, pid: Pid) -> Named {
         let name = self.ok_or_note(watched(|| fs::read(self.mount.join(format!("{pid}/comm"))))).unwrap_or_default();
         Named { pid: pid.as_raw(), name: String::from_utf8_lossy(name.trim_ascii_end()).into_owned() }
     }
 
-    /// The process with this number; `None` when there is none, or it is hidden.
+    /// The process with this pid; `None` if there is none, or it is hidden.
     pub(crate) fn process(&self, pid: Pid) -> Option<Process> {
         let stat = self.ok_or_note(watched(|| fs::read(self.mount.join(format!("{pid}/stat")))))?;
         parsed(pid, &stat)
     }
 }
 
-/// Reads a line of `/proc/PID/stat`: the name stands in parentheses, and may hold any byte but NUL, a `)` too.
+/// Parses a line of `/proc/PID/stat`: the name stands in parentheses, and may contain any byte except NUL, even `)`.
 fn parsed(pid: Pid, stat: &[u8]) -> Option<Process> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = str::from_utf8(stat.get(name_end + 1..)?).ok()?;
@@ -234,9 +234,9 @@ fn parsed(pid: Pid, stat: &[u8]) -> Option<Process> {
     let state = fields.next()?;
     let parent = Pid::from_raw(fields.next()?.parse().ok()?);
     let group = fields.next()?.parse().ok().map(Pid::from_raw);
-    // The third to the 20th field of proc_pid_stat(5), of which three are read.
+    // The third to the 20th field of proc_pid_stat(5), three of which are used.
     let threads: u32 = fields.nth(14)?.parse().ok()?;
-    // A process whose first thread has ended shows as a zombie while the other threads run.
+    // A process whose first thread has ended is shown as a zombie while other threads run.
     let lives = !matches!(state, "Z" | "X") || threads > 1;
     Some(Process { pid, parent, group, threads, lives, is_hidden: false })
 }

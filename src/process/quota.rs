@@ -1,7 +1,6 @@
-//! Is there a quota of processor time on this process, its guard and its job (`cpu.max` of cgroup v2, `cpu.cfs_quota_us` of v1)?
+//! The quota of processor time for this process with its guard and job (`cpu.max` of cgroup v2, `cpu.cfs_quota_us` of v1).
 //!
-//! Where it has been used up, none of them runs until the next period begins, so that the guard may be late. It is looked at
-//! once, at the start.
+//! Once the quota is used up, none of them runs until the next period, so the guard may be late. The quota is read once, at the start.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,20 +13,20 @@ use crate::process::cgroup::{self, Hierarchy};
 pub struct Quota {
     /// The file with the quota.
     pub file: PathBuf,
-    /// So much processor time in each period, of all processors together.
+    /// The processor time in each period, on all processors together.
     pub time: Duration,
-    /// From one share to the next.
+    /// The length of a period.
     pub period: Duration,
 }
 
-/// The quota with the longest period on the group of this process or one above it, as far as they can be seen from here.
+/// The quota with the longest period on this process's group and those above it, as far as they are visible here.
 #[must_use]
 pub fn longest() -> Option<Quota> {
     let groups = [Hierarchy::V2, Hierarchy::V1("cpu")].into_iter().filter_map(cgroup::of_this_process);
     groups.filter_map(|group| longest_above(&group)).max_by_key(|quota| quota.period)
 }
 
-/// The same of this group and those above it. Above their mount no directory has such a file.
+/// The same for this group. Above the mount point no directory has such a file.
 fn longest_above(group: &Path) -> Option<Quota> {
     group.ancestors().filter_map(|group| of_v2(group).or_else(|| of_v1(group))).max_by_key(|quota| quota.period)
 }
@@ -36,7 +35,7 @@ fn of_v2(group: &Path) -> Option<Quota> {
     let file = group.join("cpu.max");
     let text = fs::read_to_string(&file).ok()?;
     let mut fields = text.split_ascii_whitespace();
-    // A value that is no number (`max`) means no quota.
+    // A value that is not a number (`max`) means no quota.
     let (time, period) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
     Some(Quota { file, time: Duration::from_micros(time), period: Duration::from_micros(period) })
 }
@@ -83,7 +82,7 @@ mod tests {
         assert_eq!(found(&[&[], none, none]), None);
         let half = [("cpu.max", "50000 100000\n")].as_slice();
         assert_eq!(found(&[&[], half, none]), Some(("below/cpu.max".into(), 50_000, 100_000)));
-        // A container's own group is the root of what it sees.
+        // A container's own group is the root of its view.
         assert_eq!(found(&[half]), Some(("cpu.max".into(), 50_000, 100_000)));
         let slow = [("cpu.max", "900000 1000000\n")].as_slice();
         assert_eq!(found(&[slow, half]), Some(("cpu.max".into(), 900_000, 1_000_000)), "the longest period");

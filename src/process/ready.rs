@@ -1,4 +1,4 @@
-//! Waits until a descriptor is readable, or hung up, in the main loop.
+//! Waits in the main loop until a descriptor is readable or was hung up.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,16 +16,16 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// That of `source`, through a duplicate of its descriptor: drop both together.
+    /// The readiness of `source`, through a duplicate of its descriptor: both must be dropped together.
     ///
     /// # Errors
     ///
-    /// The kernel has no descriptor to spare, or can't poll this one.
+    /// There is no free descriptor, or this one can't be polled.
     pub(crate) fn of(source: &impl AsFd) -> io::Result<Self> {
         Self::with(source, Interest::READABLE)
     }
 
-    /// The same of a socket, and whether it has room for more.
+    /// The same for a socket, including whether it has room.
     ///
     /// # Errors
     ///
@@ -35,7 +35,7 @@ impl Ready {
         Ok(Self { interest: Interest::READABLE, ..ready })
     }
 
-    /// The same of its other side's end alone: what there is to be read is not for this process.
+    /// The same for the hang-up alone, when the data is not for this process.
     ///
     /// # Errors
     ///
@@ -49,17 +49,18 @@ impl Ready {
         Ok(Self { descriptor, interest })
     }
 
-    /// Waits until it is readable, or hung up. To be read then until it would block.
+    /// Waits until it is readable or hung up. The caller must then read until the read would block.
     pub(crate) async fn wait(&self) {
         self.wait_for(self.interest).await;
     }
 
-    /// The same for a task that waits for many descriptors: of all tasks that wait for this one, the last is woken.
+    /// The same as a poll function, for a task that waits for many descriptors. If several tasks wait for this one, only the last is
+    /// woken.
     pub(crate) fn poll_wait(&self, context: &mut Context<'_>) -> Poll<()> {
         self.descriptor.poll_read_ready(context).map(acknowledge)
     }
 
-    /// Waits until a [socket](Self::of_socket) has room. To be written to then until it would block.
+    /// Waits until a [socket](Self::of_socket) has room. The caller must then write until the write would block.
     pub(crate) fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
         self.descriptor.poll_write_ready(context).map(acknowledge)
     }
@@ -69,9 +70,9 @@ impl Ready {
     }
 }
 
-/// The state as it was seen: any later change wakes the task.
+/// Acknowledges the state that was seen, so that any later change wakes the task.
 fn acknowledge(ready: io::Result<AsyncFdReadyGuard<'_, OwnedFd>>) {
-    // Only a runtime that ends answers with an error.
+    // Only a runtime that ends returns an error.
     if let Ok(mut ready) = ready {
         ready.clear_ready();
     }

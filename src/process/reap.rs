@@ -1,6 +1,6 @@
-//! Waiting for children: what happened to each, and whether any are left.
+//! Waiting for children: what happened to each, and whether any is left.
 //!
-//! (nix's `waitpid` fails, and loses the child, where a real-time signal killed it.)
+//! (nix's `waitpid` fails and loses the child if a real-time signal killed it.)
 
 use std::ffi::c_int;
 
@@ -13,7 +13,7 @@ use crate::process::system;
 /// What happened to a child.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Change {
-    /// The child. When it has ended its number is free for another.
+    /// The child's pid. If it has ended, the pid may be reused.
     pub pid: Pid,
     /// What happened.
     pub status: WaitStatus,
@@ -45,31 +45,30 @@ impl WaitStatus {
     }
 }
 
-/// What [`reap`] found.
+/// The result of [`reap`].
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Reaped {
-    /// In the order in which the kernel gave it.
+    /// In the order of the kernel's reports.
     pub changes: Vec<Change>,
-    /// Whether there are children of this thread that have not ended. To a subreaper whose other threads start
-    /// nothing, none means that nothing is left that descends from it: whatever lives has a living parent, and loses it to the
-    /// subreaper.
+    /// Whether this thread has children that have not ended. For a subreaper whose other threads start no processes, none means that no
+    /// descendant is left: every living process has a living parent, and gets the subreaper as its parent when that one ends.
     pub children_left: bool,
-    /// Whether it has stopped at [`MOST_AT_ONCE`]: there may be more, and they are among those left.
+    /// Whether it has stopped at [`MOST_AT_ONCE`]: more children may have ended, and they count as left.
     pub may_be_more: bool,
 }
 
-/// So many are waited for at once: with thousands that have ended, a caller that keeps a deadline looks at it between.
+/// The number of children that are waited for at once: between two calls the caller can check a deadline, even if thousands have ended.
 pub const MOST_AT_ONCE: usize = 64;
 
-/// Waits for every child of this thread that has ended or stopped, up to [`MOST_AT_ONCE`], and for none that has not. Called by the first thread of a
-/// process these are the children that it has started, and what the kernel hands on to the process (as to a subreaper, or to
-/// process 1), which comes to the first thread. What another thread has started is that thread's own to wait for: librdkafka
-/// runs `kinit` by system(3), and would take a ticket for refused whose status we had taken away.
+/// Waits for every child of this thread that has ended or stopped, up to [`MOST_AT_ONCE`], and does not block. In the first thread of a
+/// process these are the children that the thread has started, and the orphans that the kernel gives to the process (as a subreaper or
+/// process 1). Children of another thread are left to that thread: librdkafka runs `kinit` by system(3), and would take a ticket as
+/// refused if its status were lost.
 ///
-/// `before` is called with each child that has ended before it is waited for: until then no other process can get its number.
+/// `before` is called for each child that has ended, before it is waited for: until then no other process can get its pid.
 #[must_use]
 pub fn reap(mut before: impl FnMut(Pid)) -> Reaped {
-    // __WALL: children that end without SIGCHLD count too. __WNOTHREAD: those of other threads do not.
+    // __WALL: also children that end without SIGCHLD. __WNOTHREAD: not those of other threads.
     const NOW: c_int = libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;
     let mut reaped = Reaped::default();
     for _ in 0..MOST_AT_ONCE {
@@ -83,7 +82,7 @@ pub fn reap(mut before: impl FnMut(Pid)) -> Reaped {
         if code != libc::CLD_STOPPED {
             before(pid);
         }
-        // None when it was stopped, and has gone on since.
+        // `None` if the child was stopped and has continued since.
         if let Ok(Some(status)) = system::wait_for(pid, NOW | libc::WUNTRACED) {
             reaped.changes.extend(WaitStatus::of(status).map(|status| Change { pid, status }));
         }
@@ -91,7 +90,7 @@ pub fn reap(mut before: impl FnMut(Pid)) -> Reaped {
     Reaped { children_left: true, may_be_more: true, ..reaped }
 }
 
-/// The same for all of them, however many there are.
+/// The same for all children, however many there are.
 #[must_use]
 pub fn reap_all(mut before: impl FnMut(Pid)) -> Reaped {
     let mut all = Reaped::default();
@@ -104,7 +103,7 @@ pub fn reap_all(mut before: impl FnMut(Pid)) -> Reaped {
     }
 }
 
-/// Waits for one child, of whichever thread; whether it has ended, or is none of this process's.
+/// Waits for one child of any thread; returns whether it has ended or is not a child of this process.
 #[must_use]
 pub fn reap_one(pid: Pid) -> bool {
     system::wait_for(pid, libc::WNOHANG) != Ok(None)

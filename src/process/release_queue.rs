@@ -1,13 +1,13 @@
 //! The releases that the guards of one dead supervisor owe: a file in memory to which each guard appends, and whose
 //! content one of them delivers.
 //!
-//! A process with a client of its own for each release would keep a machine with hundreds of roles busy for seconds,
-//! in which nobody could lead those roles. So the guard that gets the file's lock becomes the program that delivers
-//! what all of them have appended ([`release`](crate::release)), and the others exit.
+//! Separate processes with their own Kafka clients would keep a machine with hundreds of roles busy for seconds, during which those roles
+//! would have no leader. So the guard that gets the file's lock becomes the program that delivers what all of them have appended
+//! ([`release`](crate::release)), and the others exit.
 //!
-//! No request is left behind: a guard appends first and then tries the lock; the deliverer gives up the lock first
-//! and then looks for new requests. Whichever of the two comes last finds what the other has left. If the deliverer
-//! is killed, the others' terms end with their leases, as after any release that is lost.
+//! No request is forgotten: a guard first appends and then tries to get the lock; the deliverer first gives up the lock and then checks
+//! for new requests. Whichever comes last sees the other's effect. If the deliverer is killed, the others' terms end with their leases,
+//! as after any release that is lost.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -30,12 +30,12 @@ const HEADER: u64 = 8;
 /// The queue in a process that appends to it.
 #[derive(Debug)]
 pub struct ReleaseQueue {
-    /// After the header one JSON object a line. Whatever is written goes to its end.
+    /// The file: after the header, one JSON object per line. Writes append to its end.
     requests: File,
     appended: Counter,
 }
 
-/// The descriptors of a queue, as numbers.
+/// The descriptors of a queue as numbers.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Numbers {
     pub(crate) requests: RawFd,
@@ -49,11 +49,11 @@ impl Numbers {
 }
 
 impl ReleaseQueue {
-    /// An empty queue. Its descriptors close at an exec unless they are kept open.
+    /// An empty queue. Its descriptors are close-on-exec by default.
     ///
     /// # Errors
     ///
-    /// No memory, no descriptor to spare, or a kernel before 3.17.
+    /// There is no memory or no free descriptor, or the kernel is older than 3.17.
     pub fn new() -> io::Result<Self> {
         let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
         let mut requests = File::from(memfd::memfd_create(c"neli-releases", flags)?);
@@ -64,7 +64,7 @@ impl ReleaseQueue {
         Ok(Self { requests, appended: Counter(File::from(OwnedFd::from(appended))) })
     }
 
-    /// The numbers of its descriptors, for a process that is to have them.
+    /// The numbers of its descriptors, for a process that is to inherit them.
     #[must_use]
     pub fn numbers(&self) -> Numbers {
         Numbers { requests: self.requests.as_raw_fd(), appended: self.appended.0.as_raw_fd() }
@@ -75,32 +75,32 @@ impl ReleaseQueue {
         [self.requests.as_fd(), self.appended.0.as_fd()]
     }
 
-    /// Takes over the queue whose descriptors `adopt` takes over.
+    /// Takes over the queue with these descriptors, each by `adopt`.
     pub(crate) fn adopt(numbers: Numbers, adopt: impl Fn(RawFd) -> io::Result<OwnedFd>) -> io::Result<Self> {
         let Numbers { requests, appended } = numbers;
         Ok(Self { requests: adopt(requests)?.into(), appended: Counter(adopt(appended)?.into()) })
     }
 
-    /// Appends a request. `Some` if nobody delivers yet: then the caller must.
+    /// Appends a request. Returns `Some` if no process delivers yet: then the caller must.
     pub(crate) fn append(self, request: &impl Serialize) -> io::Result<Option<Deliverer>> {
         let Self { mut requests, appended } = self;
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
-        // With one call, so that it stands in one piece.
+        // With a single write, so that the line is in one piece.
         requests.write_all(&line)?;
         appended.add()?;
-        // Opened anew: the lock is the opened file's, and this one is every guard's.
+        // Opened again, because a lock belongs to an open file, and this one is shared by all guards.
         let path = format!("/proc/self/fd/{}", requests.as_raw_fd());
         Ok(Deliverer::of(File::options().read(true).write(true).open(path)?, appended))
     }
 }
 
-/// The queue in the one process that holds its lock.
+/// The queue in the process that holds its lock.
 #[derive(Debug)]
 pub struct Deliverer {
     requests: Flock<File>,
     appended: Counter,
-    /// Where the requests begin that were not read yet; not known before the first are read.
+    /// The offset of the next request to read; unknown before the first read.
     offset: Option<u64>,
 }
 
@@ -110,7 +110,8 @@ impl Deliverer {
         Some(Self { requests, appended, offset: None })
     }
 
-    /// What the numbers in these arguments stand for; `None` when they are none of a queue, which no person can type, or another delivers it.
+    /// The queue with the descriptors in these arguments; `None` if they are not those of a queue, as when a user typed them, or if
+    /// another process delivers it.
     #[must_use]
     pub fn named_by(requests: &OsStr, appended: &OsStr) -> Option<Self> {
         let [requests, appended] = [requests, appended].map(|number| number.to_str()?.parse::<RawFd>().ok());
@@ -121,7 +122,7 @@ impl Deliverer {
         Self::of(system::adopt(requests).ok()?.into(), Counter(system::adopt(appended).ok()?.into()))
     }
 
-    /// Keeps the descriptors open at an exec, and gives their numbers: what is executed has the lock.
+    /// Keeps the descriptors open at an exec, and returns their numbers: the executed program has the lock.
     pub(crate) fn hand_on(self) -> io::Result<Numbers> {
         let Self { requests, appended: Counter(appended), .. } = self;
         let numbers = Numbers { requests: requests.as_raw_fd(), appended: appended.as_raw_fd() };
@@ -132,7 +133,7 @@ impl Deliverer {
         Ok(numbers)
     }
 
-    /// The requests that were appended since the last call. What makes no sense is left out.
+    /// The requests that were appended since the last call. Lines that can't be decoded are skipped.
     ///
     /// # Errors
     ///
@@ -145,36 +146,37 @@ impl Deliverer {
         let length = self.requests.metadata()?.len().saturating_sub(offset);
         let mut text = vec![0; usize::try_from(length).unwrap_or_default()];
         self.requests.read_exact_at(&mut text, offset)?;
-        // The last may be being written.
+        // The last line may be incomplete.
         text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
         self.offset = Some(offset + text.len() as u64);
         Ok(text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 
-    /// Waits until something is appended, or the wait is ended by a [`waker`](Self::waker).
+    /// Waits until something is appended, or until a [`waker`](Self::waker) ends the wait.
     ///
     /// # Errors
     ///
-    /// The kernel's; none is known.
+    /// A system call fails; no case is known.
     pub fn wait(&self) -> io::Result<()> {
         self.appended.wait()
     }
 
-    /// What ends a wait.
+    /// A function that ends a wait.
     ///
     /// # Errors
     ///
-    /// No descriptor to spare.
+    /// There is no free descriptor.
     pub fn waker(&self) -> io::Result<impl Fn() + Send + 'static> {
         let appended = Counter(self.appended.0.try_clone()?);
         Ok(move || drop(appended.add()))
     }
 
-    /// To be called when all that was read is settled: gives up the lock. `Some` when more was appended meanwhile, and no other has the lock.
+    /// Gives up the lock; to be called when all requests that were read are settled. Returns `Some` if more were appended meanwhile and
+    /// no other process has the lock.
     ///
     /// # Errors
     ///
-    /// The file can't be written, or the lock not be given up.
+    /// The file can't be written, or the lock can't be given up.
     pub fn finish(self) -> io::Result<Option<Self>> {
         let Self { requests, appended, offset } = self;
         if let Some(offset) = offset {
@@ -191,7 +193,7 @@ impl Deliverer {
     }
 }
 
-/// An eventfd: what was added to it ends a wait.
+/// An eventfd, which ends a wait when it is written to.
 #[derive(Debug)]
 struct Counter(File);
 
@@ -205,7 +207,7 @@ impl Counter {
     }
 }
 
-/// Nobody may shorten it; and no other file has just these.
+/// Nobody may shorten the file; and no other file has exactly these seals.
 fn seals() -> SealFlag {
     SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK
 }

@@ -1,5 +1,5 @@
-//! Whether some more threads can certainly be made, judged by the kernel's counters without making one: a test takes
-//! as long as the rest of the start up to the first connection.
+//! Whether more threads can certainly be started, according to the kernel's counters: trying takes as long as the rest of the start up to
+//! the first connection.
 
 use std::fs;
 use std::path::Path;
@@ -25,22 +25,22 @@ pub(super) fn is_certain(needed: u64) -> bool {
         .all(|group| is_room_in(&group, needed))
 }
 
-/// How many threads the machine has, those of other PID namespaces too.
+/// The number of threads of the machine, including other PID namespaces.
 fn threads_of_all() -> Option<u64> {
     of_load(&fs::read_to_string("/proc/loadavg").ok()?)
 }
 
-/// As in `0.20 0.18 0.12 1/345 12719`.
+/// Parses `0.20 0.18 0.12 1/345 12719`.
 fn of_load(load: &str) -> Option<u64> {
     load.split_ascii_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
-/// Whether a group, and each above it, has room, up to the one that has no limit since it is the first of its hierarchy: the first group
-/// of a container has one above it that can't be seen.
+/// Whether a group and each group above it has room, up to the first of the hierarchy, which has no limit. (The first group of a
+/// container has one above it that is not visible.)
 fn is_room_in(group: &Path, needed: u64) -> bool {
     for group in group.ancestors().take_while(|group| group.join("cgroup.procs").exists()) {
         let Ok(limit) = fs::read_to_string(group.join("pids.max")) else {
-            // Without the controller a group has no such file either, and only the first has no type.
+            // Without the controller a group has no such file either; only the first group has no type.
             if group.join("cgroup.type").exists() {
                 continue;
             }
@@ -62,7 +62,7 @@ fn number(file: &Path) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Whether there is room for 24 in the lowest of these groups, one below the other, which have these files.
+    /// Whether there is room for 24 threads in the lowest of these nested groups, which have these files.
     fn is_room(groups: &[&[(&str, &str)]]) -> bool {
         let mount = tempfile::tempdir().unwrap();
         let mut group = mount.path().to_owned();

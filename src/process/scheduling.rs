@@ -1,4 +1,4 @@
-//! How the kernel shares the processors out to a thread: `SCHED_OTHER`, `SCHED_FIFO`, ...
+//! The scheduling policy and priority of a thread: `SCHED_OTHER`, `SCHED_FIFO`, ...
 
 use std::ffi::{c_int, c_ulong};
 use std::io;
@@ -10,23 +10,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::system;
 
-/// A thread's policy and priority. The nice value stands beside it, and is kept.
+/// A thread's policy and priority. The nice value is independent of them, and is kept.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Scheduling {
     policy: c_int,
-    /// 0 but for `SCHED_FIFO` and `SCHED_RR`.
+    /// 0 except for `SCHED_FIFO` and `SCHED_RR`.
     pub(crate) priority: c_int,
-    /// In nanoseconds. The kernel takes it away with real-time scheduling, and gives children none.
+    /// In nanoseconds. The kernel clears it with real-time scheduling, and does not pass it on to children then.
     timer_slack: c_ulong,
 }
 
 impl Scheduling {
-    /// Before everything that is not real-time itself; the higher the `priority`, the more so.
+    /// Real-time scheduling with this priority; a higher number goes first.
     pub(crate) const fn real_time(priority: c_int) -> Self {
         Self { policy: libc::SCHED_FIFO, priority, timer_slack: 0 }
     }
 
-    /// Behind everything else.
+    /// The lowest scheduling.
     pub(crate) const fn last_of_all() -> Self {
         Self { policy: libc::SCHED_IDLE, priority: 0, timer_slack: 0 }
     }
@@ -42,14 +42,14 @@ impl Scheduling {
         Ok(Self { policy, priority, timer_slack })
     }
 
-    /// Whether it goes before all that is not real-time itself, and children have it too.
+    /// Whether it goes before everything that is not real-time, and is inherited by children.
     pub(crate) fn is_real_time(self) -> bool {
         matches!(self.policy, libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE)
     }
 
-    /// The one that goes before it and before all that is not real-time; `None` where there is none.
+    /// The next higher real-time scheduling; `None` if there is none.
     pub(crate) fn next_higher(self) -> Option<Self> {
-        /// The highest priority, and what a guard has above an ordinary job: 1 is for what it kills.
+        /// The highest priority, and the guard's priority above an ordinary job: 1 is for processes that it kills.
         const HIGHEST: c_int = 99;
         const ABOVE_ORDINARY: c_int = 2;
         match self.policy {
@@ -59,31 +59,31 @@ impl Scheduling {
         }
     }
 
-    /// That of what this process kills: just below its own, so that it goes before everything else that this one goes
-    /// before, and never lower than real-time.
+    /// The scheduling of processes that this one kills: just below its own, so that they go before everything else that this process goes
+    /// before, and at least real-time.
     pub(crate) fn for_killed() -> Self {
         let own = Self::current().ok().filter(|own| own.is_real_time()).map_or(0, |own| own.priority);
         Self::real_time((own - 1).max(1))
     }
 
-    /// Gives it to a thread; 0 is the one that calls.
+    /// Sets it for a thread; 0 is the calling one.
     ///
     /// # Errors
     ///
-    /// `EPERM` when this process may not; `ESRCH` when there is no such thread.
+    /// `EPERM` if this process may not; `ESRCH` if there is no such thread.
     pub(crate) fn set_for(self, thread: Pid) -> io::Result<()> {
-        // Async-signal-safe: nothing but the call.
+        // Async-signal-safe: only the system call.
         system::set_scheduler(thread, self.policy, self.priority)
     }
 
-    /// Gives it to this thread, as it was there when it was [`current`](Self::current).
+    /// Sets it for this thread, as it was when it was read by [`current`](Self::current).
     ///
     /// # Errors
     ///
-    /// `EPERM` when this process may not.
+    /// `EPERM` if this process may not.
     pub(crate) fn restore(self) -> io::Result<()> {
         self.set_for(Pid::from_raw(0))?;
-        // Async-signal-safe: nothing but the call.
+        // Async-signal-safe: only the system call.
         Ok(prctl::set_timerslack(self.timer_slack)?)
     }
 }

@@ -17,11 +17,11 @@ use serde::de::DeserializeOwned;
 
 use crate::process::system;
 
-/// Reads the file with this number to its end, and closes it.
+/// Reads the file with this descriptor number to its end, and closes it.
 ///
 /// # Errors
 ///
-/// `InvalidInput` when it is no such file; what it holds makes no sense.
+/// `InvalidInput` if it is no such file, or its content can't be decoded.
 pub(crate) fn read<T: DeserializeOwned>(number: RawFd) -> io::Result<T> {
     let file = system::adopt(number)?;
     if !is_sealed(file.as_raw_fd()) {
@@ -30,8 +30,7 @@ pub(crate) fn read<T: DeserializeOwned>(number: RawFd) -> io::Result<T> {
     Ok(serde_json::from_reader(BufReader::new(File::from(file)))?)
 }
 
-/// The term and the deadline in the lease descriptor with this number (`NELI_LEASE_FD`); none where it is something else. The descriptor
-/// is closed.
+/// Term and deadline in the lease descriptor with this number (`NELI_LEASE_FD`); `None` if it is another file. The descriptor is closed.
 #[must_use]
 pub fn lease(number: RawFd) -> Option<(Offset, Time)> {
     let shape = SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW;
@@ -51,7 +50,7 @@ pub fn lease(number: RawFd) -> Option<(Offset, Time)> {
     Some((Offset::try_from(word(0)?).ok()?, Time::from_nanos(word(8)?)))
 }
 
-/// Whether this argument is the number of such a file: then this program was started by itself.
+/// Whether this argument is the number of such a file: then this program has started itself.
 #[must_use]
 pub fn is_named_by(argument: &OsStr) -> bool {
     argument.to_str().and_then(|number| number.parse().ok()).is_some_and(is_sealed)

@@ -1,6 +1,6 @@
 //! A command line, run by `/bin/sh -c` as a child of this process: a health command or a hook.
 //!
-//! It has a process group of its own that is killed as one, nothing to read, and it dies with this process.
+//! It has its own process group, which is killed as a whole, and no input; it dies with this process.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -25,20 +25,20 @@ use crate::text::reason;
 #[derive(Debug)]
 pub struct ShellCommand(PendingChild);
 
-/// What it is started with, besides its image.
+/// The parameters of the start, beside the image.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ShellOptions<'a> {
-    /// The directory of the control group that it is born into; `None` leaves it in this process's.
+    /// The directory of the control group in which it is created; `None` means that of this process.
     pub(crate) cgroup: Option<BorrowedFd<'a>>,
-    /// It executes only before then: nanoseconds of `CLOCK_BOOTTIME`, little-endian.
+    /// It executes only before this time: nanoseconds of `CLOCK_BOOTTIME`, little-endian.
     pub(crate) deadline: Option<&'a AtomicU64>,
-    /// Environment variables besides the image's: `NAME=value`.
+    /// Additional environment variables: `NAME=value`.
     pub(crate) environment: &'a [CString],
     /// The signals that it ignores.
     pub(crate) ignored: Set,
-    /// Its stdout and stderr; `None` is this process's stderr.
+    /// Its stdout and stderr; `None` means this process's stderr.
     pub(crate) output: Option<BorrowedFd<'a>>,
-    /// What it gets back of this process's earlier attributes.
+    /// The earlier values of this process's attributes, which it gets back.
     pub(crate) attributes: EarlierAttributes,
 }
 
@@ -66,19 +66,19 @@ impl ShellCommand {
         spawn(&SpawnSpec { image, environment, descriptors: &[], ignored, kind }).map(Self)
     }
 
-    /// The shell's number, and its group's.
+    /// The pid of the shell and of its group.
     #[must_use]
     pub fn pid(&self) -> Pid {
         self.0.pid
     }
 
-    /// SIGKILL to its group. Only while it was not waited for.
+    /// Sends SIGKILL to its group. Only allowed while it was not waited for.
     pub fn kill(&self) {
         // Processes that have left the group are not reached; waiting shows the command's own end.
         let _ = system::signal_group(self.pid(), SIGKILL);
     }
 
-    /// How it ended, as it was waited for; `None` for what is no end.
+    /// How it ended, according to the wait status; `None` if the status is not an end.
     #[must_use]
     pub fn end(&self, status: WaitStatus) -> Option<CommandEnd> {
         Some(match (self.0.progress(), status) {
@@ -91,7 +91,7 @@ impl ShellCommand {
     }
 }
 
-/// The end of what could not be started.
+/// The end of a command that could not be started.
 #[must_use]
 #[expect(clippy::needless_pass_by_value, reason = "what `map_err` gives")]
 pub fn not_started(error: io::Error) -> CommandEnd {

@@ -1,6 +1,6 @@
 //! Signals to `neli-run`: every one that can be blocked is blocked before any thread exists, and read as a message.
 //!
-//! What each of them means is not decided here.
+//! The meaning of each signal is decided elsewhere.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -12,7 +12,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use crate::process::signal_set::{HIGHEST, Set};
 use crate::process::system::{self, Disposition};
 
-/// The signals of a terminal and of its end. Ignored at the start (`nohup`, a shell's `&`), they stay ignored.
+/// The signals of a terminal and of its end. If they were ignored at the start (`nohup`, a shell's `&`), they stay ignored.
 const LEFT_IGNORED: [Signal; 4] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTSTP];
 
 /// The signals that were ignored when this process started, before Rust's runtime ignored SIGPIPE.
@@ -21,10 +21,10 @@ pub fn ignored_at_start() -> Set {
     system::ignored_at_start()
 }
 
-/// Throws away every signal that waits, and sets all of them back to their default.
+/// Discards all pending signals, and resets all of them to their defaults.
 pub(crate) fn discard_pending() {
     for signal in 1..=HIGHEST {
-        // They fail for SIGKILL, SIGSTOP and the C library's own, which never wait.
+        // It fails for SIGKILL, SIGSTOP and the C library's own signals, which are never pending.
         let _ = system::set_disposition(signal, Disposition::Ignored);
         let _ = system::set_disposition(signal, Disposition::Default);
     }
@@ -36,27 +36,27 @@ pub struct Signals {
     queue: SignalFd,
 }
 
-/// One signal that came.
+/// A received signal.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ReceivedSignal {
     /// Its number.
     pub signal: i32,
-    /// The pid of its sender; 0 when the kernel sent it, or a process outside this pid namespace.
+    /// The pid of its sender; 0 if the kernel sent it, or a process outside this pid namespace.
     pub sender: i32,
-    /// `si_code`: how the signal was sent; above 0 it came from the kernel.
+    /// `si_code`: how the signal was sent; a positive value means by the kernel.
     pub code: i32,
 }
 
 impl Signals {
-    /// Blocks every signal in this thread and in those that it will start, and opens the queue in which they are read.
+    /// Blocks every signal in this thread and in threads that it starts, and opens the queue from which they are read.
     ///
-    /// To be called once, before any thread exists. HUP, INT, QUIT and TSTP that were ignored at the start are left
-    /// alone: a blocked signal is queued even when it is ignored. SIGCHLD that was ignored is set back to its default:
-    /// otherwise the kernel would throw away how children ended.
+    /// To be called once, before any thread exists. SIGHUP, SIGINT, SIGQUIT and SIGTSTP that were ignored at the start are not blocked,
+    /// because a blocked signal is queued even if it is ignored. If SIGCHLD was ignored, it is reset to its default: otherwise the kernel
+    /// would discard the status of children.
     ///
     /// # Errors
     ///
-    /// When the kernel refuses the mask or the descriptor.
+    /// The kernel refuses the mask or the descriptor.
     pub fn take() -> io::Result<Self> {
         let ignored = ignored_at_start();
         let mut taken = SigSet::all();
@@ -71,11 +71,11 @@ impl Signals {
         Ok(Self { queue })
     }
 
-    /// The next signal; `None` when no more have come.
+    /// The next signal; `None` if no more have come.
     ///
     /// # Errors
     ///
-    /// When the queue can't be read.
+    /// The queue can't be read.
     pub fn read(&self) -> io::Result<Option<ReceivedSignal>> {
         let Some(info) = self.queue.read_signal()? else { return Ok(None) };
         Ok(Some(ReceivedSignal {

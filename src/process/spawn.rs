@@ -1,4 +1,4 @@
-//! Starting a child: what it is to be, and how far it has come on its way to its exec.
+//! Starting a child, and the progress to its exec.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,25 +16,25 @@ use crate::process::system;
 pub(crate) struct PendingChild {
     /// Its number.
     pub(crate) pid: Pid,
-    /// It closes at the exec; what comes out before is a [`Report`].
+    /// It closes at the exec; before that a [`Report`] may be read from it.
     report: OwnedFd,
 }
 
-/// How far a pending child has come.
+/// The progress of a pending child.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Progress {
     /// It has not executed yet.
     Pending,
-    /// It has executed, or was killed before it could.
+    /// It has executed, or was killed before.
     Executed,
     /// It could not execute, and ends.
     Failed(Errno),
-    /// The deadline had come, and it ends.
+    /// The deadline had passed, and it ends.
     Late,
 }
 
 impl PendingChild {
-    /// The state of the start; after `Executed` further calls return the same.
+    /// The progress; after `Executed` further calls return the same.
     pub(crate) fn progress(&self) -> Progress {
         let mut report = [0; Report::SIZE];
         match unistd::read(&self.report, &mut report) {
@@ -55,12 +55,11 @@ impl AsFd for PendingChild {
     }
 }
 
-/// Forks, and has the child execute. It never waits for the exec: a program on a dead file server must not hold up
-/// the guard, so this is no vfork.
+/// Forks a child that executes. Does not wait for the exec (no vfork), because a program on a dead file server must not block the guard.
 ///
 /// # Errors
 ///
-/// When there is no process, no memory or no descriptor to spare.
+/// There is no free process, memory or descriptor.
 pub(crate) fn spawn(spec: &SpawnSpec<'_>) -> io::Result<PendingChild> {
     let (report, reporter) = unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
     let cgroup = match spec.kind {
@@ -69,7 +68,7 @@ pub(crate) fn spawn(spec: &SpawnSpec<'_>) -> io::Result<PendingChild> {
     };
     let pid = system::fork(cgroup, Child::prepare(spec, reporter.as_fd()))?;
     if let Kind::Command { .. } | Kind::Job { .. } = spec.kind {
-        // Here too, so that the group exists whichever process is scheduled first. It fails when the child has executed.
+        // Here as well as in the child, so that the group exists whichever process runs first. It fails if the child has executed.
         let _ = unistd::setpgid(pid, pid);
     }
     Ok(PendingChild { pid, report })

@@ -1,4 +1,4 @@
-//! What a child is to be.
+//! The parameters of a child.
 
 use std::ffi::CString;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -9,46 +9,46 @@ use crate::process::image::Image;
 use crate::process::signal_set::Set;
 use crate::process::terminal::ForegroundHandover;
 
-/// What a child is started with.
+/// The parameters of a child.
 #[derive(Debug)]
 pub(crate) struct SpawnSpec<'a> {
     /// What it executes.
     pub(crate) image: &'a Image,
-    /// Environment variables besides the image's: `NAME=value`.
+    /// Additional environment variables: `NAME=value`.
     pub(crate) environment: &'a [CString],
-    /// Descriptors that it gets under the same number, though they close at an exec; all others that do are closed.
+    /// Descriptors that it inherits under the same number, although they are close-on-exec; all other close-on-exec ones are closed.
     pub(crate) descriptors: &'a [RawFd],
-    /// The signals that it ignores; all others are at their default.
+    /// The signals that it ignores; all others have their default action.
     pub(crate) ignored: Set,
-    /// The rest, which differs from kind to kind.
+    /// The parameters that depend on the kind.
     pub(crate) kind: Kind<'a>,
 }
 
 /// The kinds of children.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind<'a> {
-    /// Blocks every signal, and outlives its parent.
+    /// A guard: blocks every signal, and outlives its parent.
     Guard,
-    /// As a job, but for what it has open: nothing but `/dev/null` to read from, and one place to write to.
+    /// A command beside the job: like a job, but with `/dev/null` as stdin, one output, and no other descriptor.
     Command {
-        /// It executes only before then, as a job; `None`: whenever it comes to it.
+        /// It executes only before this deadline, like a job; `None` means at any time.
         deadline: Option<&'a AtomicU64>,
-        /// What it gets back of its parent's earlier attributes.
+        /// The earlier values of its parent's attributes, which it gets back.
         attributes: EarlierAttributes,
-        /// The directory of the control group that it is born into; `None` leaves it in its parent's.
+        /// The directory of the control group in which it is created; `None` means its parent's group.
         cgroup: Option<BorrowedFd<'a>>,
-        /// Its stdout and stderr; `None` is the stderr of its parent.
+        /// Its stdout and stderr; `None` means its parent's stderr.
         output: Option<BorrowedFd<'a>>,
     },
-    /// Leads a process group of its own, blocks no signal, and dies with its parent.
+    /// A job: creates a process group, blocks no signal, and dies with its parent.
     Job {
-        /// It executes only before then: nanoseconds of `CLOCK_BOOTTIME`, little-endian.
+        /// It executes only before this time: nanoseconds of `CLOCK_BOOTTIME`, little-endian.
         deadline: &'a AtomicU64,
-        /// What it gets back of its parent's earlier attributes.
+        /// The earlier values of its parent's attributes, which it gets back.
         attributes: EarlierAttributes,
-        /// The directory of the control group that it is born into; `None` leaves it in its parent's.
+        /// The directory of the control group in which it is created; `None` means its parent's group.
         cgroup: Option<BorrowedFd<'a>>,
-        /// Whose foreground of the terminal it takes.
+        /// The foreground of the terminal, if it is handed over.
         foreground: Option<ForegroundHandover<'a>>,
     },
 }

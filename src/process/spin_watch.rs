@@ -27,17 +27,17 @@ const SPINS_AFTER: Duration = Duration::from_millis(10);
 /// For how long the processor is given away each time.
 const YIELDS_FOR: Duration = Duration::from_millis(5);
 
-/// Its needs are a few hundred bytes.
+/// The thread needs a few hundred bytes of stack.
 const STACK: usize = 16 * 1024;
 
 thread_local! {
-    /// The watch over this thread.
+    /// The watch of this thread.
     static WATCH: OnceCell<SpinWatch> = const { OnceCell::new() };
 }
 
 /// The watch over one thread.
 struct SpinWatch {
-    /// Counts the beginnings and the ends of reads: odd within one.
+    /// Incremented at the beginning and at the end of each read: odd during a read.
     reads: Arc<AtomicU64>,
     watcher: Thread,
 }
@@ -56,20 +56,20 @@ pub(crate) fn watch_this_thread() -> io::Result<()> {
     let counted = Arc::clone(&reads);
     let (begins, begun) = mpsc::channel();
     let watcher = thread::Builder::new().stack_size(STACK).spawn(move || {
-        // Where it may not go before the other, it runs on another processor, if there is one.
+        // If a higher priority is not allowed, it runs on another processor, if there is one.
         if let Some(higher) = scheduling.next_higher() {
             let _ = higher.set_for(Pid::from_raw(0));
         }
         drop::<mpsc::Sender<()>>(begins);
         watch(thread, scheduling, &counted)
     })?;
-    // With the same priority as this thread it might never get to raise it.
+    // With the same priority as this thread it might never run to raise it.
     let _ = begun.recv();
     WATCH.with(|watch| drop(watch.set(SpinWatch { reads, watcher: watcher.thread().clone() })));
     Ok(())
 }
 
-/// Reads something of another process in `/proc`.
+/// Reads something about another process in `/proc`.
 pub(crate) fn watched<T>(read: impl FnOnce() -> T) -> T {
     WATCH.with(|watch| {
         let Some(SpinWatch { reads, watcher }) = watch.get() else { return read() };
@@ -81,7 +81,7 @@ pub(crate) fn watched<T>(read: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Watches the reads of `thread`, which are counted, for as long as the process lives. It sleeps while there are none.
+/// Watches the reads of `thread`, which are counted, for the life of the process. It sleeps while there are none.
 #[expect(clippy::disallowed_methods, reason = "it sleeps between two looks, and nothing waits for it")]
 fn watch(thread: Pid, scheduling: Scheduling, reads: &AtomicU64) -> ! {
     loop {
@@ -98,7 +98,7 @@ fn watch(thread: Pid, scheduling: Scheduling, reads: &AtomicU64) -> ! {
     }
 }
 
-/// Has `thread` run behind all others, for a moment.
+/// Gives `thread` the lowest priority for a moment.
 #[expect(clippy::disallowed_methods, reason = "the moment is what the other thread gives away")]
 fn give_way(thread: Pid, scheduling: Scheduling) {
     if Scheduling::last_of_all().set_for(thread).is_ok() {
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// Has this thread run on the first processor alone, by a priority of its own.
+    /// Restricts this thread to the first processor, with this priority.
     fn run_on_first(priority: i32) -> io::Result<()> {
         let mut first = CpuSet::new();
         first.set(0)?;
@@ -127,7 +127,7 @@ mod tests {
         Scheduling::real_time(priority).set_for(Pid::from_raw(0))
     }
 
-    /// A reader that spins until another thread, of a lower priority on the same processor, has done what it waits for.
+    /// A reader that spins until another thread of a lower priority on the same processor has done what the reader waits for.
     #[test]
     fn a_spinning_read_yields_the_processor() {
         if !unistd::geteuid().is_root() {
@@ -157,7 +157,7 @@ mod tests {
                     }
                 });
                 assert!(is_done.load(Ordering::SeqCst), "it has spun for 5 s");
-                // Its watch may just be giving the processor away.
+                // At this moment the watch may have lowered its priority.
                 wait::until_true("its own priority", || Scheduling::current().unwrap().priority == 5);
             });
             while !is_reading.load(Ordering::SeqCst) {

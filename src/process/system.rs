@@ -72,15 +72,15 @@ pub(crate) fn share_heaps(count: c_int) {
 pub(crate) enum Disposition {
     /// What the kernel does with it.
     Default,
-    /// Nothing, and what waits is thrown away.
+    /// It is ignored, and pending ones are discarded.
     Ignored,
 }
 
-/// Sets what a signal does.
+/// Sets the action of a signal.
 ///
 /// # Errors
 ///
-/// `EINVAL` when it is no signal, or one whose disposition is fixed.
+/// `EINVAL` if it is not a signal, or one whose action is fixed.
 pub(crate) fn set_disposition(signal: c_int, disposition: Disposition) -> io::Result<()> {
     let handler = match disposition {
         Disposition::Default => libc::SIG_DFL,
@@ -90,8 +90,8 @@ pub(crate) fn set_disposition(signal: c_int, disposition: Disposition) -> io::Re
     if unsafe { libc::signal(signal, handler) } == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Ends this process with `status`, and without what libraries do at an exit: OpenSSL frees then what librdkafka's threads
-/// still use, which crashes them now and then (SIGSEGV: the status was 139 instead of 125).
+/// Ends this process with `status`, without the exit handlers of libraries: OpenSSL would free what librdkafka's threads still use, which
+/// sometimes crashes them (SIGSEGV: the status was 139 instead of 125).
 pub fn exit_at_once(status: u8) -> ! {
     // A failed write was reported where it was made.
     let _ = io::stdout().flush();
@@ -104,11 +104,11 @@ pub(crate) fn exit(status: c_int) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-/// Takes over a descriptor that this process was handed by its number, and keeps it from its children.
+/// Takes over a descriptor that this process was given by its number, and makes it close-on-exec.
 ///
 /// # Errors
 ///
-/// When no such descriptor is open.
+/// No such descriptor is open.
 pub(crate) fn adopt(number: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: fcntl(2) with a number that is not open returns an error and does nothing else.
     Errno::result(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) })?;
@@ -116,34 +116,34 @@ pub(crate) fn adopt(number: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Has the descriptor with this number stay open at an exec. Nothing happens where none is open.
+/// Keeps the descriptor with this number open at an exec. Does nothing if it is not open.
 pub(crate) fn keep_across_exec(number: RawFd) {
     // SAFETY: it changes a property of a number; one that is not open is an error. Async-signal-safe: nothing but the call.
     unsafe { libc::fcntl(number, libc::F_SETFD, 0) };
 }
 
-/// Has every descriptor from this number on close at an exec. Nothing happens before Linux 5.11.
+/// Makes every descriptor from this number on close-on-exec. Does nothing before Linux 5.11.
 pub(crate) fn close_at_exec_from(lowest: c_uint) {
     // SAFETY: takes integers, and closes nothing yet. Async-signal-safe: nothing but the call.
     unsafe { libc::syscall(libc::SYS_close_range, lowest, c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
 }
 
-/// The seals of a file in memory, by its descriptor's number, which may be anybody's.
+/// The seals of a file in memory, by a descriptor number from outside.
 ///
 /// # Errors
 ///
-/// `EBADF` when no such descriptor is open; `EINVAL` when it is no file in memory that can be sealed.
+/// `EBADF` if no such descriptor is open; `EINVAL` if it is not a file in memory that can be sealed.
 pub(crate) fn seals_of(number: RawFd) -> io::Result<c_int> {
     // SAFETY: it reads a property of a number; one that is not open is an error.
     Ok(Errno::result(unsafe { libc::fcntl(number, libc::F_GET_SEALS) })?)
 }
 
-/// How many columns the terminal has that this descriptor is open on; none where it is open on something else.
+/// The number of columns of this terminal; `None` if the descriptor is not a terminal.
 pub(crate) fn columns(terminal: BorrowedFd<'_>) -> Option<usize> {
     window_size(terminal).map(|size| size.ws_col.into()).filter(|columns| *columns > 0)
 }
 
-/// The same of its rows.
+/// The same for its rows.
 pub(crate) fn rows(terminal: BorrowedFd<'_>) -> Option<usize> {
     window_size(terminal).map(|size| size.ws_row.into()).filter(|rows| *rows > 0)
 }
@@ -157,12 +157,12 @@ fn window_size(terminal: BorrowedFd<'_>) -> Option<libc::winsize> {
     }
 }
 
-/// Sends a signal to one process. Only for a child that was not waited for, or where the kernel has no pidfd: the
-/// number may be another's by then.
+/// Sends a signal to one process. Use it only for a child that was not waited for, or if the kernel has no pidfds, because the pid may be
+/// reused.
 ///
 /// # Errors
 ///
-/// `ESRCH` when it is gone; `EPERM` when it is another user's; `EINVAL` for what is no process (0, -1, init).
+/// `ESRCH` if it is gone; `EPERM` if it belongs to another user; `EINVAL` for a pid that is no process (0, -1) or init.
 pub fn signal(pid: Pid, signal: c_int) -> io::Result<()> {
     if pid.as_raw() <= 1 {
         return Err(Errno::EINVAL.into());
@@ -171,11 +171,11 @@ pub fn signal(pid: Pid, signal: c_int) -> io::Result<()> {
     Ok(Errno::result(unsafe { libc::kill(pid.as_raw(), signal) }).map(drop)?)
 }
 
-/// Sends a signal to a process group. Only while its leader was not waited for.
+/// Sends a signal to a process group. Only allowed while its leader was not waited for.
 ///
 /// # Errors
 ///
-/// `ESRCH` when there is no such group; `EPERM` when all of it is other users'; `EINVAL` for what is no group (0, 1).
+/// `ESRCH` if there is no such group; `EPERM` if all its processes belong to other users; `EINVAL` for a pid that is no group (0, 1).
 pub fn signal_group(leader: Pid, signal: c_int) -> io::Result<()> {
     if leader.as_raw() <= 1 {
         return Err(Errno::EINVAL.into());
@@ -184,18 +184,18 @@ pub fn signal_group(leader: Pid, signal: c_int) -> io::Result<()> {
     Ok(Errno::result(unsafe { libc::kill(-leader.as_raw(), signal) }).map(drop)?)
 }
 
-/// A descriptor whose readiness tokio's reactor watches. To be called within a runtime.
+/// A descriptor that is registered with tokio's reactor. Must be called within a runtime.
 ///
 /// # Errors
 ///
-/// When the reactor can't watch it.
+/// The reactor can't watch it.
 pub fn await_descriptor(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an OwnedFd is open until it is dropped and always gives the same number, and the AsyncFd owns it.
     let watched = unsafe { AsyncFd::register_with_interest(descriptor, interest) };
     watched.map_err(io::Error::from)
 }
 
-/// Policy and priority of this thread's scheduling. (musl knows these calls by number alone.)
+/// Policy and priority of this thread. (musl has these calls only by number.)
 pub(crate) fn scheduler() -> io::Result<(c_int, c_int)> {
     let mut priority = 0;
     // SAFETY: a sched_param is one integer, which is ours to write to.
@@ -206,15 +206,15 @@ pub(crate) fn scheduler() -> io::Result<(c_int, c_int)> {
     Ok((c_int::try_from(policy).map_err(io::Error::other)?, priority))
 }
 
-/// Sets a thread's scheduling; 0 is the one that calls.
+/// Sets a thread's scheduling; 0 is the calling one.
 pub(crate) fn set_scheduler(thread: Pid, policy: c_int, priority: c_int) -> io::Result<()> {
     // SAFETY: a sched_param is one integer, which is only read. Async-signal-safe: nothing but the call.
     let answer = unsafe { libc::syscall(libc::SYS_sched_setscheduler, thread.as_raw(), policy, &raw const priority) };
     Ok(Errno::result(answer).map(drop)?)
 }
 
-/// The next child that `waitid` finds with these flags, and its `si_code`; it is left to be waited for. `None` when there are
-/// children, and nothing has happened to any.
+/// The next child that `waitid` finds with these flags, with its `si_code`; the child is not waited for. `None` if there are children,
+/// but nothing has happened to any.
 pub(crate) fn find_waitable_child(flags: c_int) -> nix::Result<Option<(Pid, c_int)>> {
     // SAFETY: a zeroed siginfo is a valid one, and ours to write to. When nothing is found the number stays 0.
     let (pid, code) = unsafe {
@@ -225,7 +225,7 @@ pub(crate) fn find_waitable_child(flags: c_int) -> nix::Result<Option<(Pid, c_in
     Ok((pid > 0).then_some((Pid::from_raw(pid), code)))
 }
 
-/// Waits for a child with `waitpid`'s flags; its status, and `None` when nothing has happened to it.
+/// Waits for a child with `waitpid`'s flags; returns its status, or `None` if nothing has happened to it.
 pub(crate) fn wait_for(pid: Pid, flags: c_int) -> nix::Result<Option<c_int>> {
     let mut status = 0;
     // SAFETY: `status` is ours to write to.
@@ -233,15 +233,15 @@ pub(crate) fn wait_for(pid: Pid, flags: c_int) -> nix::Result<Option<c_int>> {
     Ok((waited > 0).then_some(status))
 }
 
-/// Two 64-bit words of memory that other processes see.
+/// Two 64-bit words of memory that are shared with other processes.
 #[derive(Debug)]
 pub(crate) struct SharedWords(NonNull<[AtomicU64; 2]>);
 
 impl SharedWords {
-    /// How long the file must be.
+    /// The required length of the file.
     pub(crate) const SIZE: usize = size_of::<[AtomicU64; 2]>();
 
-    /// Maps the first words of `file`.
+    /// Maps the beginning of `file`.
     pub(crate) fn map(file: BorrowedFd<'_>) -> io::Result<Self> {
         let rights = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: the kernel chooses the address, so that no other mapping is replaced.
@@ -269,16 +269,16 @@ impl Drop for SharedWords {
     }
 }
 
-/// What a child does after the fork. Its parent may have threads.
+/// The code of a child after the fork. The parent may have threads.
 pub(crate) trait InChild {
-    /// The child's whole life until it executes: async-signal-safe calls alone, without an allocation and without a panic.
+    /// Runs until it executes a program. Only async-signal-safe calls are allowed, no allocation and no panic.
     fn run(self) -> !;
 }
 
-/// Forks, and has the child [run](InChild::run). It is born into `cgroup`, or where that can't be, as where there is none: what
-/// must not be lost is the job.
+/// Forks a child that [runs](InChild::run). It is created in `cgroup` if possible, and otherwise in the parent's group, because the job
+/// is more important.
 ///
-/// (To be put there by a write to `cgroup.procs` takes some milliseconds; to be born there, none: both measured.)
+/// (Moving it by a write to `cgroup.procs` takes some milliseconds, creating it there takes none: both were measured.)
 pub(crate) fn fork(cgroup: Option<BorrowedFd<'_>>, child: impl InChild) -> io::Result<Pid> {
     // SAFETY: the child only calls `run`, which only makes calls that are allowed in the child of a process with
     // threads. The C library does not know of a child that was created in a control group, and is not asked there for
@@ -293,7 +293,7 @@ pub(crate) fn fork(cgroup: Option<BorrowedFd<'_>>, child: impl InChild) -> io::R
     }
 }
 
-/// The arguments of clone3(2), as far as a fork into a control group needs them.
+/// The part of clone3(2)'s arguments that a fork into a control group needs.
 #[repr(C)]
 #[derive(Default)]
 struct CloneArguments {
@@ -304,14 +304,13 @@ struct CloneArguments {
     cgroup: u64,
 }
 
-/// As fork(2), into a control group.
+/// As fork(2), but into a control group.
 ///
 /// # Safety
 ///
-/// Until it executes, the child only makes async-signal-safe calls, and none that asks the C library for its own
-/// thread's id.
+/// Until it executes, the child may only make async-signal-safe calls, and none that asks the C library for its own thread's id.
 unsafe fn clone_into(cgroup: BorrowedFd<'_>) -> io::Result<c_int> {
-    /// The C library's crate has this constant as a type too small to hold it.
+    /// The libc crate has this constant with a type too small for it.
     const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
     let arguments = CloneArguments {
         flags: CLONE_INTO_CGROUP,
@@ -325,12 +324,12 @@ unsafe fn clone_into(cgroup: BorrowedFd<'_>) -> io::Result<c_int> {
     c_int::try_from(Errno::result(answer)?).map_err(io::Error::other)
 }
 
-/// Whether children can be born into a control group, and live: tried with one that does nothing.
+/// Whether a child can be created in a control group and run: tried with one that does nothing.
 ///
 /// # Errors
 ///
-/// `ENOSYS` before Linux 5.3, `EINVAL` before 5.7, either or `EPERM` where a sandbox hides the call; `EACCES` where
-/// this process may put none there; `Interrupted` when the child was killed.
+/// `ENOSYS` before Linux 5.3, `EINVAL` before 5.7, either of these or `EPERM` if a sandbox hides the call; `EACCES` if this process may
+/// not create one there; `Interrupted` if the child was killed.
 pub(crate) fn try_birth_in(cgroup: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the child makes one call that is async-signal-safe, and does not come back.
     let child = unsafe {
@@ -339,11 +338,11 @@ pub(crate) fn try_birth_in(cgroup: BorrowedFd<'_>) -> io::Result<()> {
             child => Pid::from_raw(child),
         }
     };
-    // 0 is an exit with status 0.
+    // 0 means an exit with status 0.
     if wait_for(child, 0)? == Some(0) { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }
 }
 
-/// A null-terminated array of C strings, as execve(2) takes it.
+/// A null-terminated array of C strings for execve(2).
 #[derive(Debug)]
 pub(crate) struct StringArray<'a> {
     pointers: Vec<*const c_char>,
@@ -351,7 +350,7 @@ pub(crate) struct StringArray<'a> {
 }
 
 impl<'a> StringArray<'a> {
-    /// Puts another string in this place, if there is one there. It takes no memory.
+    /// Replaces the string at this index, if there is one. It allocates nothing.
     pub(crate) fn replace(&mut self, index: usize, string: &'a CStr) {
         if let Some(pointer) = self.pointers.get_mut(index).filter(|pointer| !pointer.is_null()) {
             *pointer = string.as_ptr();
@@ -366,7 +365,7 @@ impl<'a> FromIterator<&'a CStr> for StringArray<'a> {
     }
 }
 
-/// Executes a program in place of this one; the errno when that fails.
+/// Executes a program in place of this one; returns the errno on failure.
 pub(crate) fn execute(path: &CStr, arguments: &StringArray<'_>, environment: &StringArray<'_>) -> c_int {
     // SAFETY: `path` ends with a NUL, as each string of the arrays does, which live as long as these, and end with a null.
     // Async-signal-safe: nothing but the call.
@@ -376,7 +375,7 @@ pub(crate) fn execute(path: &CStr, arguments: &StringArray<'_>, environment: &St
     Errno::last_raw()
 }
 
-/// Whether a file has an extended attribute of this name.
+/// Whether a file has an extended attribute with this name.
 pub(crate) fn has_attribute(file: BorrowedFd<'_>, name: &CStr) -> bool {
     // SAFETY: `name` ends with a NUL; with a size of 0 nothing is written.
     unsafe { libc::fgetxattr(file.as_raw_fd(), name.as_ptr(), ptr::null_mut(), 0) >= 0 }

@@ -1,4 +1,4 @@
-//! What a command writes, line by line, and the last line of it: read as it comes and never waited for.
+//! The output of a command, line by line, and its last line; read without waiting.
 
 use std::io;
 use std::mem;
@@ -11,14 +11,14 @@ use nix::unistd;
 
 use crate::process::ready::Ready;
 
-/// What is kept of the last line, in bytes.
+/// How much of the last line is kept, in bytes.
 const LAST_LINE: usize = 1_000;
-/// A longer line is passed on in pieces: what a pipe takes in one.
+/// A longer line is passed on in pieces of this size, which a pipe accepts atomically.
 const LONGEST: usize = 4096;
-/// How much is read at once, in bytes, before the loop goes on with everything else: what a pipe holds.
+/// How many bytes are read at once before the loop handles other events: the capacity of a pipe.
 const AT_ONCE: usize = 64 * 1024;
 
-/// The end of a pipe at which a command's output comes out.
+/// The read end of the pipe with a command's output.
 pub struct Tail {
     pipe: OwnedFd,
     ready: Ready,
@@ -28,11 +28,11 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// A new pipe, and the end into which the command writes. To be called within a runtime.
+    /// A new pipe; returns also the end to which the command writes. Must be called within a runtime.
     ///
     /// # Errors
     ///
-    /// When there is no descriptor to spare.
+    /// There is no free descriptor.
     pub fn new() -> io::Result<(Self, OwnedFd)> {
         let (pipe, input) = unistd::pipe2(OFlag::O_CLOEXEC)?;
         fcntl::fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
@@ -40,12 +40,12 @@ impl Tail {
         Ok((Self { pipe, ready, partial: PartialLine::default(), last: LastLine::default(), ended: false }, input))
     }
 
-    /// Waits until there is something to be read; for ever once all writers are gone.
+    /// Waits until there is something to read; for ever once all writers are gone.
     pub fn poll_wait(&self, context: &mut Context<'_>) -> Poll<()> {
         if self.ended { Poll::Pending } else { self.ready.poll_wait(context) }
     }
 
-    /// Reads what has come; every line that is whole is passed on.
+    /// Reads what has come, and passes on each complete line.
     pub fn read(&mut self, mut pass_on: impl FnMut(&[u8])) {
         let mut bytes = [0; 4096];
         for _ in 0..AT_ONCE / bytes.len() {
@@ -63,7 +63,7 @@ impl Tail {
         }
     }
 
-    /// The last line of all, when the command has ended, and the rest has been passed on. What others go on writing is
+    /// The last line, once the command has ended; the rest of the output is passed on before. Output that other processes write later is
     /// dropped.
     #[must_use]
     pub fn into_last_line(mut self, mut pass_on: impl FnMut(&[u8])) -> String {
@@ -73,7 +73,7 @@ impl Tail {
     }
 }
 
-/// A line that has no end yet.
+/// An incomplete line.
 #[derive(Debug, Default)]
 struct PartialLine(Vec<u8>);
 
@@ -94,7 +94,7 @@ impl PartialLine {
         }
     }
 
-    /// There will be no more of it: it is passed on with an end.
+    /// The output has ended: passes the line on with a newline.
     fn end(mut self, mut pass_on: impl FnMut(&[u8])) {
         if !self.0.is_empty() {
             self.0.push(b'\n');
@@ -103,7 +103,7 @@ impl PartialLine {
     }
 }
 
-/// The last line that is not blank, as far as it is kept.
+/// The last line that is not blank, shortened to the limit.
 #[derive(Debug, Default)]
 struct LastLine {
     whole: Vec<u8>,

@@ -1,7 +1,7 @@
 //! The terminal on which `neli-run` was started: its foreground group, its modes, and whether it still exists.
 //!
-//! It is opened for each look and not kept open, which would keep the terminal from being closed. The calling process
-//! must block or ignore SIGTTOU. The reasons for giving and taking the foreground are decided elsewhere.
+//! It is opened for each use, because an open descriptor would keep the terminal from being closed. The calling process must block or
+//! ignore SIGTTOU. When to hand over and take back the foreground is decided elsewhere.
 
 use std::fs::File;
 use std::io;
@@ -20,30 +20,30 @@ use nix::unistd::{self, Pid};
 use crate::process::procfs::{Process, Procfs};
 use crate::process::system::{self, Disposition};
 
-/// The controlling terminal of this session, as one of its processes sees it.
+/// The controlling terminal of this session, seen from one of its processes.
 #[derive(Debug)]
 pub struct Terminal {
     /// The process group of `neli-run`.
     own: Pid,
-    /// The job's, while there is one.
+    /// The job's process group, if there is a job.
     job: Option<Pid>,
-    /// The modes from before the foreground was handed on; `None` when it never was.
+    /// The modes before the foreground was handed over; `None` if it never was.
     modes: Option<Termios>,
 }
 
 impl Terminal {
-    /// As seen by the process group `own`, whether there is a terminal or not.
+    /// The terminal for the process group `own`, whether a terminal exists or not.
     #[must_use]
     pub const fn of(own: Pid) -> Self {
         Self { own, job: None, modes: None }
     }
 
-    /// From now on this is the job's group.
+    /// Sets the job's group.
     pub fn belongs_to_job(&mut self, job: Pid) {
         self.job = Some(job);
     }
 
-    /// There is no job any more, and its number may be another group's.
+    /// There is no job any more, and its pid may be reused for another group.
     pub fn forget_job(&mut self) {
         *self = Self::of(self.own);
     }
@@ -63,7 +63,7 @@ impl Terminal {
         }
     }
 
-    /// Notes the modes that are to be given back, if `neli-run` has the foreground and may hand it on: the terminal.
+    /// If `neli-run` has the foreground and may hand it over: saves the modes, and returns the terminal.
     pub fn about_to_hand_on(&mut self) -> Option<File> {
         let terminal = open().ok()?;
         if self.owner(terminal.as_fd()).ok()? != Foreground::NeliRun {
@@ -81,14 +81,14 @@ impl Terminal {
         }
     }
 
-    /// Gives the foreground and the modes back, if they are the job's; whether they were.
+    /// Takes the foreground back and restores the modes, if the job has the foreground; returns whether it had.
     pub fn take_back(&self) -> bool {
         let Ok(terminal) = open() else { return false };
         if self.owner(terminal.as_fd()) != Ok(Foreground::Job) {
             return false;
         }
         if let Some(modes) = &self.modes {
-            // Without waiting for the output to be written: where Ctrl-S has stopped it that lasts for ever.
+            // Without waiting until the output is written: after Ctrl-S that would take for ever.
             let _ = termios::tcsetattr(&terminal, SetArg::TCSANOW, modes);
         }
         // The group may be gone.
@@ -104,7 +104,7 @@ impl Terminal {
         } else if owner == self.own {
             Foreground::NeliRun
         } else if Some(owner) == self.job || (self.modes.is_some() && is_empty(owner)) {
-            // Within the job there may be shells with jobs of their own.
+            // The job may contain shells with jobs of their own.
             Foreground::Job
         } else {
             Foreground::Elsewhere
@@ -129,16 +129,15 @@ pub fn is_there() -> bool {
     open().is_ok()
 }
 
-/// Whether what is run here may be given the foreground: stdin is the terminal, and stdout no pipe, behind which another
-/// process may need it.
+/// Whether the job may be given the foreground: stdin is the terminal, and stdout is not a pipe, whose reader may need the terminal.
 #[must_use]
 pub fn may_be_handed_on() -> bool {
     let is_pipe = |mode| matches!(SFlag::from_bits_truncate(mode) & SFlag::S_IFMT, SFlag::S_IFIFO | SFlag::S_IFSOCK);
     unistd::tcgetpgrp(io::stdin()).is_ok() && !stat::fstat(io::stdout()).is_ok_and(|stdout| is_pipe(stdout.st_mode))
 }
 
-/// Whether there is a process that can continue this one when it is stopped: the kernel's rule for its process group, of
-/// which one member's parent must be in another group of the same session.
+/// Whether some process can continue this one when it is stopped: by the kernel's rule, a member of its process group must have a parent
+/// in another group of the same session.
 #[must_use]
 pub fn is_continuable() -> bool {
     let (own, session) = (unistd::getpgrp(), unistd::getsid(None));
@@ -152,25 +151,24 @@ pub fn is_continuable() -> bool {
     })
 }
 
-/// Stops all of this process group.
+/// Stops this process group.
 ///
 /// # Errors
 ///
-/// None that a process gets for itself.
+/// No error is known for the process's own group.
 pub fn stop_group() -> io::Result<()> {
     Ok(signal::kill(Pid::from_raw(0), Signal::SIGSTOP)?)
 }
 
-/// Sends this process, and all of its group if `to_group`, a signal with its default disposition. It comes back to
-/// process 1. (signal-hook's `emulate_default_handler` signals the calling thread alone, leaves a core file, and aborts where
-/// the signal does not end the process.)
+/// Sends a signal with its default action to this process, or to its whole group if `to_group`. Process 1 survives it. (signal-hook's
+/// `emulate_default_handler` signals only the calling thread, leaves a core file, and aborts if the signal does not end the process.)
 ///
 /// # Errors
 ///
-/// When it can't be sent.
+/// The signal can't be sent.
 pub fn die_of(signal: i32, to_group: bool) -> io::Result<()> {
     let signal = Signal::try_from(signal)?;
-    // No core file of neli-run's where a person typed Ctrl-\.
+    // No core file of neli-run after Ctrl-\ was typed.
     let _ = resource::setrlimit(Resource::RLIMIT_CORE, 0, 0);
     system::set_disposition(signal as i32, Disposition::Default)?;
     signal::kill(if to_group { Pid::from_raw(0) } else { unistd::getpid() }, signal)?;
@@ -178,17 +176,17 @@ pub fn die_of(signal: i32, to_group: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// The foreground that a child takes before it executes, if `from` has it.
+/// The foreground, which a child takes before it executes if the group `from` has it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ForegroundHandover<'a> {
     /// The terminal.
     pub(crate) terminal: BorrowedFd<'a>,
-    /// Whose foreground it must be.
+    /// The group that must have it.
     pub(crate) from: Pid,
 }
 
 impl<'a> ForegroundHandover<'a> {
-    /// The group that has it now.
+    /// From the group that has it now.
     pub(crate) fn of(terminal: &'a File, from: &Terminal) -> Self {
         Self { terminal: terminal.as_fd(), from: from.own }
     }

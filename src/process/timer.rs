@@ -1,4 +1,4 @@
-//! The main loop's timer. (tokio's own stand still while the machine sleeps.)
+//! The main loop's timer. (tokio's timers do not advance while the machine sleeps.)
 
 use std::io;
 
@@ -14,19 +14,19 @@ pub(crate) struct Timer {
 }
 
 impl Timer {
-    /// A timer that is not set. To be called within a runtime.
+    /// A timer that is not set. Must be called within a runtime.
     ///
     /// # Errors
     ///
-    /// The kernel has no descriptor to spare.
+    /// There is no free descriptor.
     pub(crate) fn new() -> io::Result<Self> {
         let alarm = Alarm::new()?;
         Ok(Self { ready: Ready::of(&alarm)?, alarm })
     }
 
-    /// Sets it anew; `None` is never.
+    /// Sets the time; `None` means never.
     pub(crate) fn set(&mut self, at: Option<Time>) {
-        // It can't fail on a descriptor that is ours.
+        // It can't fail for our own descriptor.
         let _ = self.alarm.set(at);
     }
 

@@ -1,8 +1,7 @@
-//! Everything that descends from a process, whatever it did to escape: `setsid`, a double fork, a group of its own.
+//! All descendants of a process, whatever they did to escape: `setsid`, a double fork, a group of their own.
 //!
-//! The process must be a subreaper: then an orphan of its tree becomes its child, so that a walk down from it finds
-//! all. What has changed its uid is found, and may be out of reach; what other daemons started on the tree's behalf is
-//! not part of it.
+//! The process must be a subreaper: then orphans of its tree become its children, so that a walk down from it finds everything. A process
+//! that changed its uid is found, but may be out of reach; processes that other daemons started on behalf of the tree don't belong to it.
 
 use std::collections::{HashSet, VecDeque};
 use std::rc::Rc;
@@ -22,25 +21,25 @@ mod kill;
 mod own_children;
 mod pidfds;
 
-/// What descends from one process, but for some of its children.
+/// The descendants of a process, without some of its children.
 #[derive(Debug)]
 pub struct Tree {
     root: Pid,
     excluded: Vec<Pid>,
-    /// What its processes get once they were sent SIGKILL.
+    /// The scheduling that its processes get after SIGKILL.
     killed_scheduling: Option<Scheduling>,
     procfs: Procfs,
     cgroup: Option<Rc<Cgroup>>,
-    /// Whether another thread kills the control group, so that the caller does not wait for that.
+    /// Whether another thread kills the control group, so that the caller does not wait.
     kills_cgroup_in_background: bool,
-    /// The list of the root's children, when the root is this process.
+    /// The list of the root's children, if the root is this process.
     own_children: Option<OwnChildren>,
     /// The processes that were [learnt](Self::learn).
     learnt: Pidfds,
 }
 
 impl Tree {
-    /// Everything below `root`, which must be this process, or one that does not end meanwhile.
+    /// The descendants of `root`, which must be this process or one that does not end meanwhile.
     #[must_use]
     pub fn below(root: Pid) -> Self {
         let own_children = if root == Pid::this() { OwnChildren::open().ok() } else { None };
@@ -60,46 +59,46 @@ impl Tree {
         }
     }
 
-    /// From now on these processes and what is below them are no part of it, and no others.
+    /// From now on exactly these processes and their descendants are excluded.
     pub fn exclude(&mut self, excluded: Vec<Pid>) {
         self.excluded = excluded;
     }
 
-    /// The tree, whose processes are given the processors first once they were sent SIGKILL, if that is allowed. A process
-    /// has to run to die: on a busy machine it would wait its turn, for longer than a kill margin.
+    /// Gives processes a higher priority after SIGKILL, if that is allowed. A process has to run to die: on a busy machine it would
+    /// otherwise wait for longer than a kill margin.
     #[must_use]
     pub fn prioritizing_killed(mut self) -> Self {
         self.killed_scheduling = Some(Scheduling::for_killed());
         self
     }
 
-    /// The tree, which is born into this control group. What is in it belongs to the tree, whatever it descends from.
+    /// Sets the control group in which it is created. All processes in the group belong to the tree, whatever their ancestors are.
     #[must_use]
     pub fn born_into(mut self, cgroup: Option<Rc<Cgroup>>) -> Self {
         self.cgroup = cgroup;
         self
     }
 
-    /// The tree, whose control group is killed by another thread.
+    /// Makes another thread kill the control group.
     #[must_use]
     pub fn killing_cgroup_in_background(mut self) -> Self {
         self.kills_cgroup_in_background = true;
         self
     }
 
-    /// Another tree begins below the same root: nothing of it has been learnt.
+    /// A new tree begins below the same root: forgets what was learnt.
     pub fn begin_anew(&mut self) {
         self.learnt = Pidfds::default();
     }
 
-    /// The control group that it is born into.
+    /// The control group in which it is created.
     #[must_use]
     pub fn cgroup(&self) -> Option<&Cgroup> {
         self.cgroup.as_deref()
     }
 
-    /// The processes that live, parents before their children, and what else is in the control group. Those that have
-    /// ended and were not waited for are none.
+    /// The living processes, parents before their children, and the other processes in the control group. Processes that have ended but
+    /// were not waited for don't count.
     #[must_use]
     pub fn members(&self) -> Vec<Pid> {
         let mut members: Vec<Pid> = self.descendants().into_iter().map(|process| process.pid).collect();
@@ -110,15 +109,15 @@ impl Tree {
         members
     }
 
-    /// What keeps the tree from being gone: its members; or, where none lives, the children that have ended and can't be
-    /// waited for, since another process traces them.
+    /// The processes that are left: the members or, if none lives, the children that have ended and can't be waited for, because another
+    /// process traces them.
     #[must_use]
     pub fn remains(&self) -> Vec<Pid> {
         let members = self.members();
         if members.is_empty() { self.included_children().0 } else { members }
     }
 
-    /// The children of the root that are not excluded, and whether they are all of them: no read has failed.
+    /// The root's children that are not excluded, and whether the list is complete (no read has failed).
     fn included_children(&self) -> (Vec<Pid>, bool) {
         self.procfs.start_scan();
         let mut children = self.procfs.shown_children(self.root);
@@ -178,20 +177,20 @@ impl Tree {
         self.is_all_below(&[]) && self.is_cgroup_empty()
     }
 
-    /// Whether nothing of it is left but these children of the root, none of which was waited for, and what is below them.
+    /// Whether nothing is left except for these children of the root, none of which was waited for, and their descendants.
     #[must_use]
     pub fn is_all_below(&self, children: &[Pid]) -> bool {
         let (included, are_all) = self.included_children();
         are_all && included.iter().all(|child| children.contains(child))
     }
 
-    /// Whether its control group is empty, if it has one. That proves nothing alone.
+    /// Whether its control group is empty, if it has one. Alone this proves nothing.
     #[must_use]
     pub fn is_cgroup_empty(&self) -> bool {
         !self.cgroup.as_ref().is_some_and(|cgroup| cgroup.is_populated())
     }
 
-    /// The processes that live, as far as they are found before `end`.
+    /// The living processes that are found before `end`.
     #[must_use]
     pub fn named_members(&self, end: Time) -> Vec<Named> {
         self.descendants_by(Some(end)).into_iter().map(|member| self.procfs.named(member.pid)).collect()
@@ -254,7 +253,7 @@ mod tests {
 
     #[test]
     fn an_ended_child_may_hide_what_has_been_handed_on_meanwhile() {
-        // 7 is the child of 6, which has gone between the two looks: a walk down from 5 does not find it.
+        // 7 is the child of 6, which has gone between the two reads: a walk down from 5 does not find it.
         let gone = |processes: &[(i32, i32, char, u32)]| {
             let proc = proc_with(processes, false);
             tree_in(proc.path(), 5, &[9]).is_gone()
@@ -298,7 +297,7 @@ mod tests {
         assert_eq!(visited, [6, 7]);
     }
 
-    /// A directory can be opened as a file, and not be read: as any file when there is no memory for its content.
+    /// A directory can be opened like a file, but not read: the same happens with any file if there is no memory for its content.
     #[test]
     fn a_read_that_fails_is_no_empty_tree() {
         let processes = [(5, 1, 'S', 1), (6, 5, 'S', 1), (7, 6, 'S', 1)];
@@ -319,7 +318,7 @@ mod tests {
         assert_eq!(unreadable("5/stat", true), [0; 0]);
         assert_eq!(unreadable("5/task/5/children", true), [0; 0]);
         assert_eq!(unreadable("6/task/6/children", true), [6]);
-        // Its parent shows it all the same.
+        // Its parent's list shows it all the same.
         assert_eq!(unreadable("7/stat", true), [6, 7]);
     }
 
@@ -331,7 +330,7 @@ mod tests {
             let tree = tree_in(proc.path(), 5, &[]);
             let mut members: Vec<i32> = tree.members().into_iter().map(Pid::as_raw).collect();
             members.sort_unstable();
-            // Of two in a row the second is hidden by the first, until that one has ended.
+            // Of two hidden processes in a chain, the second is visible only after the first has ended.
             assert_eq!(members, if hidden == 6 { vec![6, 7, 8] } else { vec![6] });
             assert!(!tree.is_gone());
             assert_eq!(tree.remains().first(), Some(&Pid::from_raw(6)));

@@ -1,4 +1,4 @@
-//! systemd's journal, where stderr is that: it takes a line's priority from `<4>` at its beginning.
+//! systemd's journal as stderr: it reads a line's priority from a prefix such as `<4>`.
 
 use std::env;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 
 use crate::report::level::Level;
 
-/// Whether stderr is the journal: `$JOURNAL_STREAM` has its device and inode, and a stderr that is another since is not it.
+/// Whether stderr is the journal: `$JOURNAL_STREAM` contains its device and inode, which differ if stderr was redirected since.
 #[must_use]
 pub fn is_stderr() -> bool {
     let Some(named) = env::var_os("JOURNAL_STREAM") else { return false };
@@ -17,7 +17,7 @@ pub fn is_stderr() -> bool {
     identity.is_ok_and(|identity| named == *identity)
 }
 
-/// What stands before a line of this level: syslog's number for it.
+/// The prefix of a line with this level: syslog's number.
 #[must_use]
 pub const fn priority(level: Level) -> &'static str {
     match level {

@@ -1,14 +1,14 @@
-//! How much a line of the log matters.
+//! The level of a line of the log.
 
-/// How much it matters.
+/// The level of a line of the log.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Level {
-    /// For finding faults of `neli-run`'s: with `-v`.
+    /// For finding faults of `neli-run`: with `-v`.
     Debug,
-    /// The ordinary course.
+    /// Normal operation.
     Info,
-    /// Somebody should know.
+    /// A user should know it.
     Warning,
-    /// Somebody should act.
+    /// A user should act.
     Error,
 }

@@ -1,11 +1,11 @@
-//! The log: one line an event, one `write` a line. The program never waits for it.
+//! The log: one line per event, one `write` per line. The program never waits for it.
 //!
 //! Lines go through a bounded queue to a thread of their own. While the descriptor accepts nothing (a full pipe,
 //! Ctrl-S, a full disk, a closed pipe) 1,000 lines are kept; later ones are dropped and counted. `O_NONBLOCK` is
 //! never set on 0, 1 or 2, since the job shares them.
 //!
-//! Several candidates may append to one file: a line is one `write` at its end. Output of the health command to
-//! stderr takes the same way, so that the program never waits for that either.
+//! Several candidates may append to one file: a line is one `write` at its end. The health command's output to stderr uses the same
+//! queue, so that the program never waits for that either.
 //!
 //! The thread inherits the signal mask of its creator, which has blocked every signal. The guard writes no log.
 
@@ -37,15 +37,15 @@ pub use sentence::{because, spoken};
 
 use line::{Role, Source};
 
-/// How many lines are kept while none is taken.
+/// How many lines are kept while the descriptor accepts none.
 const QUEUE_LINES: usize = 1_000;
-/// How many of them may be librdkafka's or a health command's, which come by the thousand.
+/// How many of them may be from librdkafka or a health command, which write thousands.
 const QUEUE_LINES_OF_DEBUG: usize = QUEUE_LINES / 2;
-/// How long the last lines have at exit while the descriptor takes none.
+/// How long the exit waits for the last lines while the descriptor accepts none.
 const DRAIN: Duration = Duration::from_millis(100);
-/// How long they have while they would be taken, and it is the writer that gets no processor.
+/// How long it waits if the descriptor accepts lines, but the writer gets no processor time.
 const STARVATION: Duration = Duration::from_secs(2);
-/// Between two attempts at a descriptor that refuses.
+/// The delay between two attempts to write.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The log. A clone is the same log.
@@ -55,22 +55,22 @@ pub struct Logger {
     queue: Arc<Queue>,
 }
 
-/// How a line looks, and which are written.
+/// The form of lines, and the verbosity.
 #[derive(Clone, Debug)]
 struct Form {
     format: LogFormat,
-    /// Whether lines begin with a priority, which the journal takes off again.
+    /// Whether lines begin with a priority, which the journal removes.
     has_priorities: bool,
     least: Level,
     source: Source,
 }
 
 impl Logger {
-    /// Starts the thread that writes. Call it with every signal blocked.
+    /// Starts the writing thread. Call it with every signal blocked.
     ///
     /// # Errors
     ///
-    /// When the file can't be opened for appending, or no thread can be had.
+    /// The file can't be opened for appending, or no thread can be started.
     pub fn start(log: &Log, election: &ElectionId, name: &str) -> Result<Self, StartupError> {
         let least = match log.verbosity {
             ..0 => Level::Warning,
@@ -84,7 +84,7 @@ impl Logger {
         Self::start_on(Sink::open(log)?, form)
     }
 
-    /// The same log, whose lines are about this one of several roles.
+    /// The same log for lines about one of several roles.
     #[must_use]
     pub fn of_role(&self, election: &ElectionId) -> Self {
         let mut form = self.form.clone();
@@ -92,11 +92,11 @@ impl Logger {
         Self { form, queue: Arc::clone(&self.queue) }
     }
 
-    /// Another of its kind, on stderr, wherever this one's lines go.
+    /// Another log of the same form that writes to stderr, wherever this one writes.
     ///
     /// # Errors
     ///
-    /// When there is no descriptor to spare, or no thread can be had.
+    /// There is no free descriptor, or no thread can be started.
     pub fn on_stderr(&self) -> Result<Self, StartupError> {
         let has_priorities = journald::is_stderr();
         Self::start_on(Sink::stderr()?, Form { has_priorities, ..self.form.clone() })
@@ -126,7 +126,7 @@ impl Logger {
         self.event(&Event::Warning { message, dropped: None });
     }
 
-    /// Passes on a line of another process's, as it is, and returns at once. It counts as a line of level `Debug`.
+    /// Passes on a line of another process unchanged, and returns at once. It counts as a line of level `Debug`.
     pub fn pass_on(&self, line: &[u8]) {
         self.queue.push(line.to_owned(), Level::Debug, &self.form);
     }
@@ -143,7 +143,7 @@ impl Logger {
 }
 
 impl Form {
-    /// How important an event is. Events that change nothing are left out of the text.
+    /// The level of an event. In the text format events without a change are left out.
     fn level(&self, event: &Event) -> Level {
         match (self.format, event) {
             (LogFormat::Text, Event::Assigned { leads: true, .. }) => Level::Debug,
@@ -162,47 +162,47 @@ impl Form {
     }
 }
 
-/// What is yet to be written.
+/// The lines that are not written yet.
 #[derive(Debug, Default)]
 struct Queue {
-    state: Mutex<State>,
+    state: Mutex<WriterState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct WriterState {
     lines: VecDeque<Vec<u8>>,
-    /// Lines that came while the queue was full, after all that it holds.
+    /// The number of lines that were dropped because the queue was full, after all lines in it.
     dropped: u64,
     writer: Writer,
     end: End,
 }
 
-/// What the writer does.
+/// The state of the writer.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum Writer {
     /// It has no line.
     #[default]
     Idle,
-    /// It has one that the descriptor does not take.
+    /// It has a line that the descriptor does not accept.
     Stalled,
     /// It is writing one.
     Writing,
 }
 
-/// Whether the log goes on.
+/// Whether the log continues.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum End {
-    /// The writer has given up: what is left will not be written.
+    /// The writer has given up: the rest will not be written.
     Abandoned,
     /// No more lines will come.
     Finished,
-    /// It does.
+    /// It continues.
     #[default]
     None,
 }
 
-impl State {
+impl WriterState {
     fn is_written(&self) -> bool {
         self.writer == Writer::Idle && self.lines.is_empty() && self.dropped == 0
     }
@@ -212,7 +212,7 @@ impl Queue {
     fn push(&self, line: Vec<u8>, level: Level, form: &Form) {
         let room = if level == Level::Debug { QUEUE_LINES_OF_DEBUG } else { QUEUE_LINES };
         let mut state = self.state();
-        // The writer has ended or is about to, so waiting for this last line would be in vain.
+        // The writer has ended or is about to, so this last line would never be written.
         if state.end != End::None {
             return;
         }
@@ -220,7 +220,7 @@ impl Queue {
             state.dropped += 1;
             return;
         }
-        // Where the lines are missing, which is not where the writer is now.
+        // The report about dropped lines comes where they are missing, not at the writer's present position.
         if state.dropped > 0 {
             let dropped = std::mem::take(&mut state.dropped);
             state.lines.push_back(form.dropped(dropped));
@@ -230,7 +230,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// The next line; `None` when there will be none.
+    /// The next line; `None` at the end.
     fn next(&self, form: &Form) -> Option<Vec<u8>> {
         let mut state = self.state();
         state.writer = Writer::Idle;
@@ -251,7 +251,7 @@ impl Queue {
         }
     }
 
-    /// Waits before the next attempt at a descriptor that refuses; false when there is to be none.
+    /// Waits before the next attempt to write; returns false if there will be none.
     fn pause(&self) -> bool {
         let waited = self.changed.wait_timeout_while(self.state(), RETRY, |state| state.end == End::None);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -272,8 +272,8 @@ impl Queue {
         self.drain(state);
     }
 
-    fn drain(&self, state: MutexGuard<'_, State>) {
-        let waits = |state: &State| state.end != End::Abandoned && !state.is_written();
+    fn drain(&self, state: MutexGuard<'_, WriterState>) {
+        let waits = |state: &WriterState| state.end != End::Abandoned && !state.is_written();
         let waited = self.changed.wait_timeout_while(state, DRAIN, |state| waits(state));
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         drop(
@@ -281,7 +281,7 @@ impl Queue {
         );
     }
 
-    /// What the writer is about to do with its line.
+    /// Notes what the writer is about to do.
     fn note(&self, writer: Writer) {
         let mut state = self.state();
         if state.writer != writer {
@@ -295,12 +295,12 @@ impl Queue {
         self.state().is_written()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WriterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Writes lines until there will be no more: the log's thread.
+/// The log's thread: writes lines until the end.
 fn write_lines(queue: &Queue, mut sink: Sink, form: &Form) {
     while let Some(line) = queue.next(form) {
         sink.follow();
@@ -310,15 +310,14 @@ fn write_lines(queue: &Queue, mut sink: Sink, form: &Form) {
     }
 }
 
-/// Writes a line, whole, however long that takes; false when the log was finished before.
+/// Writes a whole line, however long that takes; returns false if the log was finished before.
 fn write_line(queue: &Queue, sink: &Sink, line: &[u8]) -> bool {
-    // What a full disk cut off is no line's beginning: others may have written behind it meanwhile.
+    // After a full disk has cut a line, it is written again after a newline, because others may have appended meanwhile.
     let again = [b"\n", line].concat();
     let mut rest = line;
     let mut cut = false;
     while !rest.is_empty() {
-        // A write that blocks can't report anything: so the state is noted before it, for the thread that waits for
-        // the last lines.
+        // A blocked write can't report its state: so the state is noted before it, for the thread that waits for the last lines.
         queue.note(if takes_lines(sink, PollTimeout::ZERO) { Writer::Writing } else { Writer::Stalled });
         match nix::unistd::write(sink, rest) {
             Ok(written) => {
@@ -326,7 +325,7 @@ fn write_line(queue: &Queue, sink: &Sink, line: &[u8]) -> bool {
                 cut = true;
             }
             Err(Errno::EINTR) => {}
-            // Another process, the job perhaps, has set O_NONBLOCK. An error here is the next write's, too.
+            // Another process, possibly the job, has set O_NONBLOCK. An error here occurs at the next write again.
             Err(Errno::EAGAIN) => {
                 takes_lines(sink, PollTimeout::try_from(RETRY).unwrap_or(PollTimeout::MAX));
             }
@@ -343,7 +342,7 @@ fn write_line(queue: &Queue, sink: &Sink, line: &[u8]) -> bool {
     true
 }
 
-/// Whether a write would not wait, `within` this time.
+/// Whether a write would not block, waiting at most `within`.
 fn takes_lines(sink: &Sink, within: PollTimeout) -> bool {
     poll(&mut [PollFd::new(sink.as_fd(), PollFlags::POLLOUT)], within) != Ok(0)
 }

@@ -1,4 +1,4 @@
-//! The log's events for what the node notes.
+//! The log events for a node's notes.
 
 use std::io;
 use std::time::Duration;
@@ -24,7 +24,7 @@ mod once;
 mod processes;
 mod service_status;
 
-/// When something is noted, and what the node waited for then.
+/// When a note was made, and what the node waited for then.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     /// Now.
@@ -38,7 +38,7 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// When the node claims, unless another candidate claims or is received before.
+    /// When the node claims, unless a record of another candidate comes before.
     fn claim(&self) -> Option<Due> {
         let Awaits { what, until } = self.awaits?;
         let left = until?.since(self.now);
@@ -47,7 +47,7 @@ impl Moment {
     }
 }
 
-/// The log's event for what the node notes at this moment, whose guard has this process id.
+/// The log event for a note of a node whose guard has this pid.
 pub(crate) fn of_node(note: Note, moment: Moment, config: &Config, guard: i32) -> Event {
     match note {
         Note::Election(note) => of_candidate(note),
@@ -132,7 +132,7 @@ fn of_milestone(milestone: Milestone, claim: Option<Due>) -> Event {
     }
 }
 
-/// What the supervisor notes of the job of `term`.
+/// The event for a supervisor's note about the job of `term`.
 fn of_supervisor(note: supervisor::Note, term: Offset, moment: Moment, config: &Config, guard: i32) -> Event {
     use supervisor::Note;
     match note {
@@ -189,17 +189,17 @@ fn of_supervisor(note: supervisor::Note, term: Offset, moment: Moment, config: &
     }
 }
 
-/// The job is asked to stop.
+/// The event for a stop of the job.
 fn stopping(term: Offset, why: Why, timeout: Duration, moment: Moment, config: &Config) -> Event {
     let lease_left = moment.lease_end.map(|end| end.since(moment.now));
     let (timeout, at_lease_end) = sigkill_in(why, timeout, lease_left, &config.timings);
     Event::Stopping { term, why: why.to_string(), signal: config.stop_signal, timeout, at_lease_end }
 }
 
-/// When SIGKILL comes to a job that is asked to stop, and whether it comes then because the lease ends. Where heartbeats come back the
-/// lease goes on until the stop timeout; where one is overdue, its end may come before.
+/// The time until SIGKILL for a job that is asked to stop, and whether the reason is the end of the lease. While heartbeats are read
+/// back, the lease continues until the stop timeout; if one is overdue, its end may come before.
 fn sigkill_in(why: Why, timeout: Duration, lease_left: Option<Duration>, timings: &Timings) -> (Duration, bool) {
-    // Two intervals after the last one that came back was sent the next one has been on its way for one.
+    // Two intervals after the sending of the last one that was read back, the next one has been under way for one interval.
     let of_overdue = timings.lease().saturating_sub(timings.heartbeat_interval() * 2);
     let at_lease_end = lease_left
         .filter(|left| why == Why::Fenced || *left < of_overdue)
@@ -208,7 +208,7 @@ fn sigkill_in(why: Why, timeout: Duration, lease_left: Option<Duration>, timings
     at_lease_end.map_or((timeout, false), |left| (left, true))
 }
 
-/// How a command ended, as what follows its name in a sentence.
+/// How a command ended, as the continuation of a sentence.
 fn how(end: &CommandEnd) -> String {
     match end {
         CommandEnd::Abandoned => "was ended with the job".to_owned(),
@@ -221,12 +221,12 @@ fn how(end: &CommandEnd) -> String {
     }
 }
 
-/// The log's event for a broker that does not answer.
+/// The event for brokers that do not answer.
 pub(crate) fn of_outage(error: String, down: Duration) -> Event {
     Event::BrokerDown { error, down }
 }
 
-/// Who leads, as far as known.
+/// The leader, as far as known.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum KnownLeader {
     Named(Box<str>),
@@ -237,7 +237,7 @@ pub(crate) enum KnownLeader {
     None,
 }
 
-/// Why the process exits with this status; none if it is the job's.
+/// Why the process exits with this status; `None` if it is the job's.
 pub(crate) fn of_exit(status: ExitStatus, config: &Config, leader: &KnownLeader) -> Option<String> {
     let why = match status {
         ExitStatus::Answer(_) | ExitStatus::Job(_) | ExitStatus::Success => return None,
@@ -281,7 +281,7 @@ pub(crate) fn of_exit(status: ExitStatus, config: &Config, leader: &KnownLeader)
     Some(why)
 }
 
-/// The line about an append that Kafka refuses.
+/// The warning about an append that Kafka refuses.
 pub(crate) fn of_refused_append(topic: &str, error: &str) -> String {
     format!(
         "topic {topic:?}: Kafka does not append this candidate's records, without which it can't lead, and tries again until it \
@@ -293,7 +293,7 @@ fn warning(message: &str) -> Event {
     Event::Warning { message: message.to_owned(), dropped: None }
 }
 
-/// `claim`: when it claims, if that is known and worth reporting.
+/// `claim` is when the candidate claims, if that is known and worth reporting.
 fn of_standby(standby: Option<StandingFor>, claim: Option<Due>) -> Event {
     let Some(StandingFor { leader, term, why }) = standby else {
         return Event::Standby { leader: None, term: None, why: None, claim: None };

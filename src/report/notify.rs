@@ -17,48 +17,48 @@ use crate::text::{cut, one_line, quoted, reason};
 
 /// The delay before a message that was not accepted is sent again.
 const AGAIN: Duration = Duration::from_millis(100);
-/// Between two requests for more time: less than any timeout that is worth one.
+/// The interval between two requests for more time: shorter than any sensible timeout.
 const EXTENSION_INTERVAL: Duration = Duration::from_secs(1);
-/// The shortest time between two signs of life.
+/// The shortest interval between two watchdog messages.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
-/// The longest status, in bytes: systemd reads 4,096 of a message.
+/// The longest status in bytes: systemd reads 4,096 of a message.
 const LONGEST_STATUS: usize = 2_000;
 
-/// Tells the service manager, where there is one.
+/// The connection to the service manager, if there is one.
 #[derive(Debug, Default)]
 pub struct Notifier {
     socket: Option<(UnixDatagram, SocketAddr)>,
-    /// The time between two signs of life, where they are wanted.
+    /// The interval of watchdog messages, if they are wanted.
     interval: Option<Duration>,
     ready: Notice,
     stopping: Notice,
     /// The status text, if it was not sent yet.
     status: Option<String>,
-    /// When the next sign of life is due.
+    /// When the next watchdog message is due.
     alive_at: Option<Time>,
-    /// By when we shall have ended.
+    /// When this process will have ended.
     end: Option<Time>,
-    /// When to ask for that much time, the next time.
+    /// When to ask for more time again.
     extend_at: Option<Time>,
     /// When to send again what was not accepted.
     again_at: Option<Time>,
 }
 
-/// What is wrong with the service manager's variables. Each is reported in one line.
+/// An error in the service manager's variables. Each is reported in one line.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum NotifyError {
-    /// There is no sending to the address.
+    /// The address can't be used.
     #[error("NOTIFY_SOCKET={name}: {reason}; the service manager gets no notifications")]
     Socket {
-        /// The address, as it was given.
+        /// The address as given.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The time between two signs of life is none.
+    /// The watchdog's interval is not a number.
     #[error("WATCHDOG_USEC={usec}: must be a number of microseconds; no sign of life is given")]
     Watchdog {
-        /// As it was given.
+        /// The value as given.
         usec: String,
     },
 }
@@ -87,8 +87,7 @@ impl Notice {
 }
 
 impl Notifier {
-    /// The one that `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID` name, and what is wrong with them. `pid` is this
-    /// process's.
+    /// The connection that `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID` describe, and errors in them. `pid` is this process's.
     #[must_use]
     pub fn of_environment(variable: impl Fn(&str) -> Option<OsString>, pid: u32) -> (Self, Option<NotifyError>) {
         let set = |name| variable(name).filter(|value| !value.is_empty());
@@ -113,7 +112,7 @@ impl Notifier {
         self.socket.is_some()
     }
 
-    /// The configuration is valid, COMMAND was found, and every signal is blocked.
+    /// Reports that the configuration is valid, COMMAND was found, and every signal is blocked.
     pub fn ready(&mut self, now: Time) {
         if self.ready == Notice::NotYet {
             self.alive_at = self.interval.map(|_| now);
@@ -121,12 +120,13 @@ impl Notifier {
         self.ready.make_due();
     }
 
-    /// What we do, as a person reads it.
+    /// Reports the state as a text.
     pub fn status(&mut self, text: &str) {
         self.status = Some(cut(&one_line(text), LONGEST_STATUS).to_owned());
     }
 
-    /// We end, by `end` at the latest: that much time is asked for, whatever the unit's configuration grants.
+    /// Reports that this process is ending, by `end` at the latest: that much time is requested, whatever the unit's configuration
+    /// allows.
     pub fn stopping(&mut self, now: Time, end: Time) {
         self.stopping.make_due();
         if self.end.is_none() {
@@ -138,11 +138,11 @@ impl Notifier {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         self.socket.as_ref()?;
-        // Nothing is sent before the time for sending again has come.
+        // Nothing is sent before the time of the next attempt.
         self.again_at.or_else(|| [self.alive_at, self.extend_at].into_iter().flatten().min())
     }
 
-    /// Says what is due by now.
+    /// Sends what is due.
     pub fn tell(&mut self, now: Time) {
         let Some((socket, address)) = &self.socket else { return };
         if self.again_at.is_some_and(|again| now < again) {
@@ -162,7 +162,7 @@ impl Notifier {
             return;
         }
         if socket.send_to_addr(message.as_bytes(), address).is_err() {
-            // It is busy, or being started anew.
+            // The service manager is busy or restarting.
             self.again_at = Some(now + AGAIN);
             return;
         }
@@ -173,20 +173,20 @@ impl Notifier {
             self.alive_at = self.interval.map(|interval| now + interval);
         }
         if extend {
-            // When all of the time is over, what then is the service manager's to judge.
+            // After the requested time the service manager decides.
             let next = now + EXTENSION_INTERVAL;
             self.extend_at = self.end.and_then(|end| (next < end).then_some(next));
         }
     }
 }
 
-/// Whether the variable is the service manager's to this process alone: no process that it starts is to have it.
+/// Whether the variable is meant for this process alone, so that child processes must not get it.
 #[must_use]
 pub fn is_own(variable: &OsStr) -> bool {
     variable == "NOTIFY_SOCKET" || variable.as_bytes().starts_with(b"WATCHDOG_")
 }
 
-/// A socket that never waits, and where to send: a path, or a name in the abstract space (`@name`).
+/// A non-blocking socket, and the address: a path, or a name in the abstract namespace (`@name`).
 fn open(name: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
     let address = match name.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
@@ -198,9 +198,9 @@ fn open(name: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
     Ok((socket, address))
 }
 
-/// Half of what the service manager waits for a sign of life of the process `pid`; `None` when it waits for none.
+/// Half of the watchdog's timeout for the process `pid`; `None` if there is no watchdog.
 fn watchdog(usec: Option<OsString>, for_pid: Option<OsString>, pid: u32) -> Result<Option<Duration>, NotifyError> {
-    // Meant for another process: for one that started this one, and handed its environment on.
+    // It is meant for another process, whose child inherited the environment.
     if for_pid.is_some_and(|wanted| wanted.to_str() != Some(&pid.to_string())) {
         return Ok(None);
     }
@@ -224,7 +224,7 @@ mod tests {
         Time::ZERO + Duration::from_millis(1_000_000 + ms)
     }
 
-    /// A service manager at an abstract address of its own.
+    /// A service manager with its own abstract address.
     fn manager(name: &str) -> (UnixDatagram, String) {
         let name = format!("neli-run-test-{}-{name}", std::process::id());
         let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
@@ -333,7 +333,7 @@ mod tests {
     fn a_full_socket_delays_nothing() {
         let (socket, name) = manager("full");
         let (mut notifier, _) = notifier(&[("NOTIFY_SOCKET", &name)]);
-        // More than any queue of datagrams holds.
+        // More than any queue of datagrams can hold.
         for ms in 0..5_000 {
             notifier.status("standing by");
             notifier.tell(at(ms * 1_000));

@@ -1,4 +1,4 @@
-//! What only the very start of a process shows.
+//! Properties of the process that are visible only at its very start.
 
 use std::os::fd::RawFd;
 
@@ -8,7 +8,7 @@ use neli_proto::time::Time;
 use crate::process::descriptors;
 use crate::process::terminal::is_there;
 
-/// What is known of the process at the very start of `main`.
+/// Properties of the process at the very start of `main`.
 #[derive(Clone, Debug)]
 pub struct AtStart {
     /// When it started.
@@ -20,10 +20,10 @@ pub struct AtStart {
 }
 
 impl AtStart {
-    /// To be called first thing in `main`, before anything is opened.
+    /// Must be called first in `main`, before anything is opened.
     #[must_use]
     pub fn now() -> Self {
-        // Without /proc only the three that every process has are known.
+        // Without /proc only the three standard descriptors are known.
         let inherited = descriptors::open().unwrap_or_else(|_| vec![0, 1, 2]);
         Self { time: clock::now(), inherited, has_terminal: is_there() }
     }

@@ -1,4 +1,4 @@
-//! What the loop does with its children: each is waited for when it has ended, and what a dead guard leaves is killed.
+//! The children of the loop: each is waited for after its end, and what a dead guard leaves is killed.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::supervise::role::Role;
 use crate::supervise::translate;
 
 impl MainLoop {
-    /// Children have changed (SIGCHLD).
+    /// Handles changes of children (SIGCHLD).
     pub(super) fn handle_children(&mut self) {
         let changes = self.reap_children().changes;
         let mut with_dead_guard = BTreeSet::new();
@@ -24,7 +24,7 @@ impl MainLoop {
             let Some(at) = self.role_of_guard(change.pid) else { continue };
             match change.status {
                 WaitStatus::Exited(_) | WaitStatus::Killed(_) => {
-                    // What it answered before it died is still to be read.
+                    // The answers that it sent before its death are read first.
                     self.handle_answers(at);
                     self.nodes.roles[at].job.iter_mut().for_each(GuardedJob::guard_was_waited_for);
                     self.guard_starts.is_over(at);
@@ -32,7 +32,7 @@ impl MainLoop {
                     self.perform();
                     with_dead_guard.insert(at);
                 }
-                // Somebody stopped it: it must go on.
+                // Somebody stopped it, but it must run.
                 WaitStatus::Stopped(_) => self.nodes.roles[at].job.iter().for_each(|job| drop(job.guard.cont())),
             }
         }
@@ -45,10 +45,10 @@ impl MainLoop {
         self.nodes.roles.iter().position(|role| role.job.as_ref().is_some_and(|job| job.guard.pid() == pid))
     }
 
-    /// Waits for every child that has ended; what was ours alone is no longer taken for it.
+    /// Waits for every child that has ended; brokers among them are removed from the list.
     pub(super) fn reap_children(&mut self) -> Reaped {
         let brokers = self.brokers_started.clone();
-        // One that ends at once is on the list before it is waited for.
+        // A broker that ends at once is on the list before it is waited for.
         let mut brokers = brokers.lock();
         let reaped = reap::reap_all(|ended| self.nodes.roles.iter().for_each(|role| role.commands.end_group(ended)));
         for change in &reaped.changes {
@@ -65,7 +65,7 @@ impl MainLoop {
                 WaitStatus::Stopped(_) => {}
             }
         }
-        // The child of another thread, such as one whose former thread is gone; nobody else waits for it.
+        // It was started by another thread that has ended; nothing else waits for it.
         brokers.retain(|child| !reap::reap_one(*child));
         reaped
     }
@@ -85,11 +85,11 @@ impl MainLoop {
         self.kill_orphans(at);
     }
 
-    /// To be called at each child's end, and when it is time.
+    /// To be called at each child's end, and when it is due.
     pub(super) fn kill_orphans(&mut self, at: usize) {
         let Some(mut orphans) = self.nodes.roles[at].job.as_mut().and_then(|job| job.orphans.take()) else { return };
-        // Without a descriptor /proc can't be read, and nothing be found to kill. Lent for one round at a time: meanwhile another thread
-        // may take what was lent.
+        // Without a descriptor /proc can't be read, and nothing found to kill. They are lent for one round at a time, because another
+        // thread may take what was lent.
         self.reserve.lend();
         let left = self.kill_remaining_processes(at, &mut orphans);
         self.reserve.take_back();
@@ -123,23 +123,24 @@ impl MainLoop {
 
     fn kill_remaining_processes(&mut self, at: usize, orphans: &mut Orphans) -> Left {
         {
-            // None is started between the look at the list and the look at what there is to be killed.
+            // No broker is started between the reading of this list and the search for processes to kill.
             let brokers = self.brokers_started.lock();
             orphans.spare(self.children_of_others(at, &brokers));
             orphans.kill(clock::now());
         }
         // A guard that has not died is waited for in `handle_children`, which reports its death.
         if !orphans.have_guard() && !self.reap_children().children_left && orphans.are_not_in_cgroup() {
-            // There is nothing to look for, which is known without a descriptor.
+            // Nothing is left, which is known without a descriptor.
             return Left::Nothing;
         }
-        // The number of one that was waited for may be an orphan's by now.
+        // The pid of a broker that was waited for may have been reused for an orphan.
         let brokers = self.brokers_started.lock();
         orphans.spare(self.children_of_others(at, &brokers));
         orphans.left(clock::now())
     }
 
-    /// Our children that are no part of a role's job, and were not waited for: hooks, brokers, and the guards of other roles, which kill
+    /// Our children that don't belong to this role's job and were not waited for: hooks, brokers, and the guards of other roles, which
+    /// kill their own jobs.
     /// their own.
     fn children_of_others(&self, at: usize, brokers: &[Pid]) -> Vec<Pid> {
         let hooks = self.nodes.roles.iter().flat_map(|role| role.commands.hook_pids());

@@ -1,4 +1,4 @@
-//! The commands that run beside the job of one election: the health command, by the guard, and the hooks.
+//! The commands beside the job of one election: the health command, which the guard runs, and the hooks.
 
 use std::ffi::OsString;
 use std::task::{Context, Poll};
@@ -16,15 +16,15 @@ use crate::process::shell::{self, ShellCommand};
 use crate::process::tail::Tail;
 use crate::report::log::Logger;
 
-/// The command lines, and those of them that run.
+/// The command lines, and the commands that run.
 pub(super) struct RunningCommands {
     lines: Commands,
     hooks: Vec<HookProcess>,
-    /// The number and the output of the health command that was ordered last, while its end is awaited.
+    /// The number and the output of the last ordered health command, until its end is reported.
     health_output: Option<(u32, Tail)>,
 }
 
-/// A hook that runs, as this process's child: one that was not waited for.
+/// A running hook, a child of this process that was not waited for.
 struct HookProcess {
     hook: Hook,
     id: u32,
@@ -32,7 +32,7 @@ struct HookProcess {
 }
 
 impl RunningCommands {
-    /// None of them runs yet.
+    /// No command runs yet.
     pub(super) const fn none(lines: Commands) -> Self {
         Self { lines, hooks: Vec::new(), health_output: None }
     }
@@ -53,8 +53,7 @@ impl RunningCommands {
         self.health_output = Some((id, output));
     }
 
-    /// A health command has ended. An end that comes late, of one that was given up, must not take the output of the one
-    /// that runs.
+    /// A health command has ended. A late report about one that was given up must not take the output of the present one.
     pub(super) fn health_ended(&mut self, id: u32, end: CommandEnd, pass_on: impl FnMut(&[u8])) -> Event {
         let output = self.health_output.take_if(|(running, _)| *running == id);
         let last_line = output.map(|(_, output)| output.into_last_line(pass_on));
@@ -62,7 +61,7 @@ impl RunningCommands {
         Event::Job(supervisor::Event::HealthEnded { id, end, last_line })
     }
 
-    /// Starts a hook that is a child of this process; its end, when it can't be started.
+    /// Starts a hook as a child of this process; returns its end if it can't be started.
     pub(super) fn start(&mut self, run: HookRun, guard_config: &GuardConfig) -> Option<Event> {
         let HookRun { hook, id, why, term, attempt, kill_at: _ } = run;
         let line = line_of(hook, &self.lines)?;
@@ -88,14 +87,14 @@ impl RunningCommands {
         self.hooks.iter().map(|running| running.command.pid())
     }
 
-    /// A child has ended, and was not waited for: what a hook leaves in its process group is ended with it.
+    /// A child has ended and was not waited for: if it was a hook, the rest of its process group is killed.
     pub(super) fn end_group(&self, pid: Pid) {
         if let Some(running) = self.hooks.iter().find(|running| running.command.pid() == pid) {
             running.command.kill();
         }
     }
 
-    /// A child has changed: what that means, if it was a hook.
+    /// A child has changed: the resulting event, if it was a hook.
     pub(super) fn hook_changed(&mut self, change: &Change) -> Option<Event> {
         let at = self.hooks.iter().position(|running| running.command.pid() == change.pid)?;
         let end = self.hooks[at].command.end(change.status)?;

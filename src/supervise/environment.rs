@@ -1,4 +1,4 @@
-//! The job's environment: that of `neli-run`, less what is its own, and with variables about the election.
+//! The job's environment: that of `neli-run` without its own variables, and with variables about the election.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +10,7 @@ use crate::config::{Config, Once, VARIABLE_PREFIX, job_variables};
 use crate::guard::variables;
 use crate::report::notify;
 
-/// Of the variables of our own options, those that `neli-run assert` needs inside the job.
+/// The variables of our own options that `neli-run assert` needs inside the job.
 const FOR_ASSERT: [&str; 5] =
     ["NELI_RUN_BROKERS", "NELI_RUN_EMBEDDED", "NELI_RUN_GROUP", "NELI_RUN_PROPERTIES", "NELI_RUN_TOPIC"];
 
@@ -18,7 +18,7 @@ const FOR_ASSERT: [&str; 5] =
 const OF_SOME_JOBS: [&str; 5] =
     ["NELI_ROLES", job_variables::BROKERS, job_variables::EMBEDDED, job_variables::PROPERTIES, variables::ONCE];
 
-/// The environment of every run of the job, but for what changes from run to run.
+/// The environment of every run of the job, without what differs between runs.
 pub(super) fn of_job(
     config: &Config,
     election: &ElectionId,
@@ -51,7 +51,7 @@ pub(super) fn of_job(
             && !own.iter().any(|(own, _)| own == name)
             && !variables::ALL.iter().any(|own| name == own)
     });
-    // The guard gets the window with each run.
+    // The window is passed to the guard with each run.
     let key = config.once.as_ref().and_then(Once::key);
     let once = key.map(|key| (variables::ONCE.into(), key.into()));
     let handed_on: Vec<(OsString, OsString)> = handed_on.collect();

@@ -1,4 +1,4 @@
-//! What the loop does with the topic of facts: it is read and judged, and facts are appended.
+//! The loop's part in the topic of facts: reading and judging it, and appending facts.
 
 use neli::program::{FactsEvent as KafkaFacts, WantedFacts, clock};
 use neli_proto::fact::Fact;
@@ -11,7 +11,7 @@ use crate::supervise::main_loop::MainLoop;
 use crate::text::reason;
 
 impl MainLoop {
-    /// Tells the node of the window that the wall clock shows, where that is another one, or anyway.
+    /// Tells the node the window of the wall clock, if it has changed or if `anyway`.
     pub(super) fn tell_window(&mut self, at: usize, now: Time, anyway: bool) {
         let wall_clock = self.nodes.roles[at].facts.as_mut().and_then(|facts| facts.wall_clock.as_mut());
         let window = wall_clock.and_then(|wall_clock| wall_clock.look(now, clock::wall_ms(), anyway));
@@ -32,7 +32,7 @@ impl MainLoop {
             keys: facts.keys.clone(),
             judge: !facts.is_judged,
         };
-        // One that was given up has gone on meanwhile.
+        // The reading that was given up has made progress meanwhile.
         let earlier = facts.reading.take().map(|(_, reading)| reading);
         match self.nodes.session.read_facts(wanted, id, earlier) {
             Ok(reading) => facts.reading = Some((id, reading)),
@@ -53,13 +53,13 @@ impl MainLoop {
         }
     }
 
-    /// What has come of a reading, or of a fact that was sent: both have numbers of one count.
+    /// Handles the result of a reading or of a sent fact: both are numbered by one counter.
     pub(super) fn handle_facts(&mut self, at: usize, now: Time, id: u32, event: KafkaFacts) {
         let reading = self.nodes.roles[at].facts.as_ref().and_then(|facts| facts.reading.as_ref());
         let is_current = reading.is_some_and(|(number, _)| *number == id);
         let event = match event {
             KafkaFacts::Appended => {
-                // The window that begins when a run's outcome is recorded is that of the clock at that moment.
+                // If a run's outcome is recorded, the next window is that of the clock at this moment.
                 self.tell_window(at, now, false);
                 FactsEvent::Appended { id }
             }
@@ -85,7 +85,7 @@ impl MainLoop {
         self.facts_event(at, now, event);
     }
 
-    /// Once: what is only a risk is warned of.
+    /// Judges the topic once; risks are logged as a warning.
     fn judge_topic_of_facts(&mut self, at: usize, now: Time, facts: &TopicFacts) {
         let Some(topic) = &mut self.nodes.roles[at].facts else { return };
         topic.is_judged = true;

@@ -1,4 +1,4 @@
-//! What the loop does with a guard, for the supervisor of a role: orders go out, answers come in, and another one is started.
+//! The loop's part in a role's guard: orders are sent, answers received, and a new guard is started.
 
 use std::num::NonZero;
 use std::{io, mem, thread};
@@ -18,7 +18,7 @@ use crate::supervise::main_process::MainProcess;
 use crate::supervise::start;
 use crate::text::reason;
 
-/// Which guard is started next, on this machine.
+/// The order of the guards' starts on this machine.
 pub(super) fn starts_of(config: &Config) -> GuardStarts {
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     GuardStarts::new(processors, config.timings.lease())
@@ -52,19 +52,19 @@ impl MainLoop {
         } else if let Some(job) = &role.job {
             job.send(order);
         }
-        // A role without a guard has held no term in this process since it had one.
+        // A role without a guard has held no term in this process since it last had one.
     }
 
     pub(super) fn handle_answers(&mut self, at: usize) {
         loop {
             let Some(job) = &mut self.nodes.roles[at].job else { return };
-            // The job's descriptor comes with the news of its start, and must not be lost for want of a number.
+            // The answer to a start contains the job's descriptor, which must not be lost at the limit of open files.
             self.reserve.lend();
             let received = job.guard.receive();
             self.reserve.take_back();
             match received {
                 Ok(Some(received)) => self.handle_answer(at, received),
-                // Its death is shown by SIGCHLD: end of file is reason to kill, never to release.
+                // SIGCHLD shows its death: the end of file is a reason to kill, never to release.
                 Ok(None) => return job.guard_fell_silent(),
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
                 Err(_) => return,
@@ -74,7 +74,7 @@ impl MainLoop {
 
     fn handle_answer(&mut self, at: usize, ReceivedAnswer { answer, descriptor, is_descriptor_lost }: ReceivedAnswer) {
         if !matches!(answer, Answer::Accepted { .. }) {
-            // What it was to start has been started, or will not be: the next guard may start.
+            // Its job has started, or will not: the next guard may start.
             self.guard_starts.is_over(at);
         }
         let answer = if let Answer::Started { pid } = answer
@@ -90,7 +90,7 @@ impl MainLoop {
             if let Some(job) = &mut self.nodes.roles[at].job
                 && mem::replace(&mut job.main, main).is_some()
             {
-                // The run before has lent its number.
+                // The descriptor of the run before was closed.
                 self.reserve.regain(1);
             }
         }
@@ -106,12 +106,12 @@ impl MainLoop {
         self.perform();
     }
 
-    /// Something has happened to a role's job.
+    /// Passes an event about a role's job to its node.
     pub(super) fn job_event(&mut self, at: usize, event: Event) {
         self.tell(at, node::Event::Job(event));
     }
 
-    /// Has a guard started for a role that has none, when it is its turn.
+    /// Requests a guard for a role that has none; it starts when it is its turn.
     pub(super) fn need_guard(&mut self, at: usize) {
         let role = &mut self.nodes.roles[at];
         if role.job.is_none() && role.awaited_guard.is_none() {
@@ -120,13 +120,13 @@ impl MainLoop {
         }
     }
 
-    /// A role needs no guard any more, or never did.
+    /// A role needs no guard any more.
     pub(super) fn want_no_guard(&mut self, at: usize) {
         self.nodes.roles[at].awaited_guard = None;
         self.guard_starts.is_over(at);
     }
 
-    /// Starts the guard whose turn it is, if it is one's. A single one: whatever else is due comes before the next.
+    /// Starts the next guard whose turn it is, if any. Only one, so that everything else that is due comes before the next.
     pub(super) fn start_next_guard(&mut self) {
         let Some(at) = self.guard_starts.next(clock::now()) else { return };
         if let Some(awaited) = &self.nodes.roles[at].awaited_guard {
@@ -139,12 +139,13 @@ impl MainLoop {
                 awaited.into_orders().for_each(|order| job.send(&order));
             }
         }
-        // The answers of guards are read before what Kafka has: with many of them no beat that has come back would be.
+        // In a turn guards' answers come before Kafka's events: with many guards no beat would be read otherwise.
         self.handle_session_events();
         self.perform();
     }
 
-    /// Where a term was over before its guard was started, none is. Nothing of that term has run: without a guard no job is started.
+    /// If a term was over before its guard was started, no guard is started. Nothing of that term has run, because no job starts without
+    /// a guard.
     fn follow_wait(&mut self, at: usize, wait: Wait) {
         let answer = match wait {
             Wait::GoesOn(answer) => answer,
@@ -171,7 +172,7 @@ impl MainLoop {
         }
     }
 
-    /// A new guard remembers no term, and knows the address that the embedded broker has now.
+    /// A new guard knows no term, and gets the present address of the embedded broker.
     pub(super) fn renew_guard(&mut self, at: usize) {
         let release = start::release_config(&self.config, self.nodes.session.access(), &self.nodes.roles[at].election);
         if let Some(job) = &mut self.nodes.roles[at].job {
@@ -190,9 +191,8 @@ impl MainLoop {
         }
     }
 
-    /// Without a guard no job can be run here. The process exits: it first releases what it holds, so that another
-    /// candidate takes over at once, and whatever started it can start it again, with the descriptors and the memory
-    /// of that time.
+    /// Without a guard no job can run here. The process exits after it has released its terms, so that another candidate takes over at
+    /// once, and so that it can be started again when there are descriptors and memory.
     fn guard_refused(&mut self, at: usize, error: String) {
         self.job_event(at, Event::GuardNotStarted);
         let error: Box<str> = error.into();

@@ -1,5 +1,4 @@
-//! The job of one election under its guard: the guard's process and socket, and what is needed to kill the job when its guard
-//! can't.
+//! The job of one election with its guard: the guard's process and socket, and what is needed to kill the job if its guard can't.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -15,10 +14,10 @@ use crate::process::ready::Ready;
 use crate::supervise::main_process::MainProcess;
 use crate::supervise::orphans::Orphans;
 
-/// This program, even where its file has been replaced since.
+/// This program, even if its file has been replaced since.
 pub(super) const PROGRAM: &str = "/proc/self/exe";
 
-/// The guard of a job that is not started yet.
+/// The guard of a job that has not started.
 pub(super) struct PreparedJob {
     pub(super) guard_config: GuardConfig,
     pub(super) guard: GuardHandle,
@@ -26,11 +25,11 @@ pub(super) struct PreparedJob {
 }
 
 impl PreparedJob {
-    /// A guard for a role's job, by one of the functions that start one.
+    /// Starts a guard for a role's job by one of the functions that can.
     ///
     /// # Errors
     ///
-    /// When there are no descriptors, no memory or no process to spare.
+    /// There is no free descriptor, memory or process.
     pub(super) fn make(
         cgroups: &mut CgroupMaker,
         mut guard_config: GuardConfig,
@@ -43,38 +42,38 @@ impl PreparedJob {
     }
 }
 
-/// The job of one election, by way of the guard that runs it.
+/// The job of one election, which its guard runs.
 pub(super) struct GuardedJob {
-    /// What each guard is started with.
+    /// The configuration for each of its guards.
     pub(super) config: GuardConfig,
     pub(super) guard: GuardHandle,
     pub(super) ready: Ready,
-    /// The guard's socket is closed: nothing more comes from it but its end, by SIGCHLD.
+    /// The guard's socket is closed: only its end is still to come, by SIGCHLD.
     pub(super) is_silent: bool,
-    /// The job's main process, by the descriptor that its guard has sent.
+    /// The job's main process, by the descriptor in the guard's answer.
     pub(super) main: Option<MainProcess>,
-    /// What a dead guard left, while it is not all gone.
+    /// The processes that a dead guard left, until all are gone.
     pub(super) orphans: Option<Orphans>,
-    /// The job's control group, where one could be made.
+    /// The job's control group, if one could be created.
     cgroup: Option<Rc<Cgroup>>,
 }
 
 impl GuardedJob {
-    /// Within a runtime.
+    /// Must be called within a runtime.
     pub(super) fn new(prepared: PreparedJob) -> io::Result<Self> {
         let PreparedJob { guard_config, guard, cgroup } = prepared;
         let ready = Ready::of_socket(&guard)?;
         Ok(Self { config: guard_config, guard, ready, is_silent: false, main: None, orphans: None, cgroup })
     }
 
-    /// Whether the guard has nothing to guard or to release, needs no order, and has left nothing.
+    /// Whether the guard has nothing to guard, to release or to be ordered, and has left nothing behind.
     pub(super) fn is_idle(&self) -> bool {
         let guard = &self.guard;
         !self.is_silent && !guard.owes_release() && !guard.has_backlog() && self.orphans.is_none()
     }
 
-    /// Sends an order. What the guard has no room for waits. That it takes nothing more, the supervisor notices by the lack of
-    /// answers.
+    /// Sends an order, or queues it if the guard's socket is full. If the guard does not read any more, the supervisor notices the
+    /// missing answers.
     pub(super) fn send(&self, order: &Order) {
         let _ = self.guard.send(order);
     }
@@ -84,29 +83,29 @@ impl GuardedJob {
         let _ = self.guard.send_with(order, Some(output));
     }
 
-    /// Starts another guard in place of this one, which ends with its socket.
+    /// Starts another guard in place of this one, which ends when its socket is closed.
     pub(super) fn start_guard(&mut self) -> io::Result<()> {
-        // Nothing is left of the one before.
+        // Nothing of the previous run is left.
         self.cgroup.iter().for_each(|cgroup| cgroup.cancel_kill());
         let guard = GuardHandle::start(Path::new(PROGRAM), &self.config)?;
         (self.ready, self.guard, self.is_silent) = (Ready::of_socket(&guard)?, guard, false);
         Ok(())
     }
 
-    /// The guard's socket is closed: whatever it is, it guards no more.
+    /// The guard's socket is closed: whatever its state is, it guards no more.
     pub(super) fn guard_fell_silent(&mut self) {
         self.is_silent = true;
-        // It is dead, or about to be.
+        // It is dead or about to die.
         let _ = self.guard.kill();
         self.main.iter().for_each(MainProcess::kill);
-        // Where no thread can be started for it, the group is killed when the guard has died.
+        // If no thread can be started for it, the group is killed when the guard has died.
         let _ = self.cgroup.iter().all(|cgroup| cgroup.kill_in_background());
     }
 
-    /// Kills a guard that does not answer, and has what is found of its job killed too: the guard may take long to die (in state D,
-    /// frozen), and its job must not wait for that. Whether there is anything to be killed: not when the guard has died.
+    /// Kills a guard that does not answer, and all processes of its job that are found: the guard may take long to die (in state D,
+    /// frozen), and its job must not live on for that time. Returns false if the guard has died, so that nothing was killed.
     pub(super) fn kill_hung_guard(&mut self, lease: Duration) -> bool {
-        // It may be dead already, which SIGCHLD shows.
+        // It may be dead already, which SIGCHLD reports.
         let _ = self.guard.kill();
         if self.guard.was_waited_for() {
             return false;
@@ -117,12 +116,12 @@ impl GuardedJob {
         true
     }
 
-    /// The guard has died: whether something of its job is left is asked anew, and it is not called stuck any more.
+    /// The guard has died: what is left of its job is determined again, and the guard itself no longer counts as stuck.
     pub(super) fn guard_was_waited_for(&mut self) {
         self.orphans.take_if(|orphans| orphans.have_guard());
     }
 
-    /// The guard is dead: what it left is this process's to kill, which is its subreaper.
+    /// The guard is dead: this process, a subreaper, has to kill what it left.
     pub(super) fn inherit_orphans(&mut self, lease: Duration) {
         self.orphans = Some(Orphans::new(clock::now(), self.main.take(), self.cgroup.clone(), lease));
     }

@@ -1,4 +1,4 @@
-//! What happens to one election in Kafka goes to its node, and what a person is to know of it to the log.
+//! Passes the events of one election to its node, and logs what users should know.
 
 use neli::program::{RoleEvent, clock};
 use neli_proto::time::{Time, millis};
@@ -8,7 +8,7 @@ use crate::supervise::kafka_state::Trust;
 use crate::supervise::main_loop::MainLoop;
 
 impl MainLoop {
-    /// Something has happened to an election.
+    /// Handles an event of an election.
     pub(super) fn handle_role_event(&mut self, at: usize, now: Time, event: RoleEvent) {
         self.note_role_event(at, now, &event);
         let has_ends = matches!(event, RoleEvent::Ends { .. });
@@ -24,7 +24,7 @@ impl MainLoop {
         });
     }
 
-    /// Logs what a person is to know of it, and keeps what the loop itself needs.
+    /// Logs what users should know, and keeps what the loop itself needs.
     fn note_role_event(&mut self, at: usize, now: Time, event: &RoleEvent) {
         let role = &mut self.nodes.roles[at];
         match event {
@@ -56,7 +56,7 @@ impl MainLoop {
         }
     }
 
-    /// Whether an empty log is a new one: the embedded broker that follows a killed one has lost its log, which is warned of once.
+    /// Whether an empty log is a new one: the embedded broker that follows a killed one has lost its log, about which it warns once.
     fn log_is_trusted(&mut self, now: Time) -> bool {
         let trusted_from = match self.kafka.trust_in_log(now, self.nodes.session.access()) {
             Trust::Full => return true,

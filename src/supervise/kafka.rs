@@ -15,7 +15,7 @@ use crate::exit::StartupError;
 use crate::report::log::{Event as LogEvent, Logger};
 use crate::supervise::main_loop::MainLoop;
 
-/// `--once` is for one election, the only one.
+/// `--once` is for one election, the only one of the process.
 const ROLE_WITH_KEY: usize = 0;
 
 /// Connects this process's producer.
@@ -63,13 +63,13 @@ impl MainLoop {
         }
     }
 
-    /// Performs what a node wants of Kafka.
+    /// Performs an action of a node in Kafka.
     pub(super) fn perform_in_kafka(&mut self, at: usize, action: &Action) {
         if let Action::ReadAnew = action {
             self.nodes.roles[at].readings += 1;
         }
         if let Action::ReadAnew | Action::RenewProducer = action {
-            // Until the log's bounds are known. At the limit of open files the client would have none to connect with.
+            // Lent until the log's bounds are known: at the limit of open files the client would have no descriptor to connect with.
             self.reserve_of_client.lend();
         }
         let now = clock::now();
@@ -84,7 +84,7 @@ impl MainLoop {
         }
     }
 
-    /// The embedded broker died, and another is running: its history starts anew.
+    /// The embedded broker died, and another runs: its journal begins again.
     fn move_to(&mut self, now: Time, found: &FoundBroker) {
         let alone = self.nodes.are_alone(now);
         if let Err(error) = self.nodes.session.move_to(found, &self.config.client.properties, alone) {
@@ -92,7 +92,7 @@ impl MainLoop {
         }
     }
 
-    /// Whether the lease outlives a broker's death: the warning once.
+    /// Warns once if the lease is shorter than a broker's death takes.
     fn judge_lease(&mut self, session: Duration) {
         if self.kafka.broker_session.replace(session).is_some() {
             return;

@@ -1,4 +1,4 @@
-//! The end of a candidate: what is still waited for, and for how long.
+//! The end of a candidate: what it still waits for, and how long.
 
 use std::time::Duration;
 
@@ -10,19 +10,18 @@ use crate::process::timer::Timer;
 use crate::supervise::facts_topic::FactsTopic;
 use crate::supervise::main_loop::MainLoop;
 
-/// How long the exit waits for a member that leaves the group. Leaving may take half of it; a hung library delays
-/// nothing longer.
+/// How long the exit waits for the member to leave the group. Leaving may take half of this; a hung library delays the exit no longer.
 const LEAVING_TAKES: Duration = Duration::from_secs(1);
 
-/// The same for the guard's exit, so that the process that adopts our children has none to wait for.
+/// The same for the guard's exit, so that the process that adopts our children does not have to wait for it.
 const GUARD_TAKES: Duration = Duration::from_millis(200);
 
 impl MainLoop {
-    /// Leaves the group for real: a member that just goes would hold up the others for a session. And waits for hooks.
+    /// Leaves the group in order, because the group would wait for a member that just ends for a whole session. Also waits for hooks.
     pub(super) async fn leave(&mut self, signals: &Signals, signals_ready: &Ready, timer: &mut Timer) {
         self.nodes.session.stop_reading();
         self.nodes.roles.iter_mut().filter_map(|role| role.facts.as_mut()).for_each(FactsTopic::stop_reading);
-        // Of what could not be killed.
+        // For processes that could not be killed.
         self.session.terminal.take_back();
         let now = clock::now();
         self.nodes.leave_group_for_good(now);
@@ -59,7 +58,7 @@ impl MainLoop {
         }
     }
 
-    /// Whether a guard that was told to exit has not done so yet.
+    /// Whether a guard that was told to exit has not ended yet.
     fn has_closed_guards(&self) -> bool {
         let mut jobs = self.nodes.roles.iter().filter_map(|role| role.job.as_ref());
         jobs.any(|job| !job.guard.owes_release() && !job.guard.was_waited_for())

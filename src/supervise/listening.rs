@@ -1,4 +1,4 @@
-//! What the main loop publishes for HTTP, where that is served: after each change, and as a sign of life.
+//! The snapshots that the main loop publishes for HTTP: after each change, and once a second as a sign of life.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use crate::supervise::start::JobMaker;
 /// A lead that begins or ends is published at once; other changes at least this long after the last one.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What has not changed is published so often all the same: it shows that the loop turns.
+/// An unchanged state is published this often as well, to show that the loop runs.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 
-/// What was published last, and what is counted for the next time.
+/// The last snapshot, and the counters for the next one.
 pub(super) struct Publisher {
     board: Arc<Board>,
     about: Arc<About>,
@@ -34,20 +34,20 @@ pub(super) struct Publisher {
     counted: Vec<Counted>,
     echoes: Histogram,
     roles: Vec<Arc<RoleSnapshot>>,
-    /// The roles to which something has happened since.
+    /// The roles that have changed since.
     changed: BTreeSet<usize>,
-    /// When something was published last, or could not be.
+    /// When a snapshot was last published, or could not be.
     last: Time,
     /// All journals were read once.
     was_reached: bool,
 }
 
-/// What is counted of one role.
+/// The counters of one role.
 #[derive(Default)]
 struct Counted {
     tally: Tally,
     echoes: Echoes,
-    /// The term that was held when it was published last.
+    /// The term that it led in the last snapshot.
     leads: Option<Offset>,
 }
 
@@ -74,7 +74,7 @@ impl Publisher {
         let first = Snapshot { about: Arc::clone(&about), at: now, broker, echoes, roles: roles.clone() };
         let board = Arc::new(Board::new(first));
         let address = bound.address.to_string();
-        // A job in real time keeps this process above it, and what strangers ask of it below.
+        // If the job is real-time, this process has a higher priority, but the HTTP thread gets a lower one.
         let of_job = job_maker.priority.of_job;
         let begin = move || of_job.iter().for_each(|of_job| drop(of_job.set_for(Pid::from_raw(0))));
         http::serve(bound, Arc::clone(&board), begin).map_err(cannot("--listen: HTTP can't be served"))?;
@@ -85,29 +85,29 @@ impl Publisher {
         Ok(Self { board, about, member, counted, echoes, roles, changed, last: now, was_reached: false })
     }
 
-    /// When there is something to be published.
+    /// When the next snapshot is due.
     pub(super) fn poll_timeout(&self) -> Time {
         self.last + if self.changed.is_empty() { SIGN_OF_LIFE } else { PAUSE }
     }
 
-    /// Something has happened to a role.
+    /// Notes a change of a role.
     pub(super) fn has_changed(&mut self, at: usize) {
         self.changed.insert(at);
     }
 
-    /// A node notes something.
+    /// Counts a note of a node.
     pub(super) fn count(&mut self, at: usize, note: &Note) {
         self.counted[at].tally.note(note);
     }
 
-    /// A record was handed to the producer.
+    /// Notes a record that was passed to the producer.
     pub(super) fn sent(&mut self, at: usize, now: Time, record: &Record) {
         if let (Some(seq), Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. }) = (record.seq, &record.body) {
             self.counted[at].echoes.sent(now, seq);
         }
     }
 
-    /// Something was read, perhaps a record of this process's.
+    /// Notes a record that was read, if it is this process's own.
     pub(super) fn read(&mut self, at: usize, now: Time, event: &Event) {
         let Event::Read { record: Some(Record { member: Some(member), seq: Some(seq), .. }), .. } = event else {
             return;

@@ -11,9 +11,9 @@ use crate::process::system;
 /// The main process, which leads a process group.
 #[derive(Debug)]
 pub(crate) struct MainProcess {
-    /// Its id, which may be another process's by now.
+    /// Its pid, which may be reused after its end.
     pub(crate) pid: Pid,
-    /// It means this process, even when another gets its id.
+    /// It refers to this process even if the pid is reused.
     pub(crate) pidfd: OwnedFd,
 }
 
@@ -22,12 +22,13 @@ impl MainProcess {
         Some(Self { pid: self.pid, pidfd: self.pidfd.try_clone().ok()? })
     }
 
-    /// SIGKILL to it and to its process group, which for most jobs is the whole tree. This never blocks, and comes before the control group
-    /// and the look at `/proc`, which may: what keeps a guard from killing may keep its supervisor waiting there.
+    /// Sends SIGKILL to it and to its process group, which for most jobs is the whole tree. This never blocks, and comes before the
+    /// control group and the search in `/proc`, which may: the reason that keeps a guard from killing may block its supervisor there as
+    /// well.
     pub(crate) fn kill(&self) {
         let killed = system::signal_pidfd(self.pidfd.as_fd(), SIGKILL);
         let group = system::signal_pidfd_group(self.pidfd.as_fd(), SIGKILL);
-        // Before Linux 6.9 only the id names the group, and it is still its own while the process was not waited for.
+        // Before Linux 6.9 only the pid identifies the group; it can't be reused while the process was not waited for.
         if group.is_err_and(|error| error.raw_os_error() == Some(Errno::EINVAL as i32)) && killed.is_ok() {
             let _ = system::signal_group(self.pid, SIGKILL);
         }

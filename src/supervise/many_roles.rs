@@ -1,4 +1,4 @@
-//! What spreads the roles of a process that stands in many elections, and what is logged of all roles.
+//! The object that spreads the roles of a process with many elections, and log messages about all roles.
 
 use neli::program::{Report, clock, names};
 use neli_proto::many_roles::{ManyRoles, Settings};
@@ -12,7 +12,7 @@ use crate::report::log::timestamp;
 use crate::supervise::main_loop::MainLoop;
 use crate::supervise::role;
 
-/// That of a process that stands in many elections; none of one that stands in a single one.
+/// For a process with many elections; `None` with a single one.
 pub(super) fn of(config: &Config, member: &MemberId) -> Option<ManyRoles> {
     let roles = config.roles.as_ref().filter(|_| config.elections().are_many())?;
     let hello = ProcessHello {
@@ -37,7 +37,7 @@ pub(super) fn of(config: &Config, member: &MemberId) -> Option<ManyRoles> {
 }
 
 impl MainLoop {
-    /// Logs what a person is to know of all roles.
+    /// Logs what users should know about all roles.
     pub(super) fn log_reports(&mut self) {
         while let Some(report) = self.nodes.poll_report() {
             match report {
@@ -50,7 +50,7 @@ impl MainLoop {
         }
     }
 
-    /// What is only a risk, in the first reading.
+    /// Logs the risks of a topic, only in the first reading.
     fn warn_of_risks(&self, at: usize, risks: &[Risk]) {
         if at == 0 && self.nodes.roles[at].readings == 1 {
             self.logger.warn(format!("topic {:?}: {}", self.config.election.topic, topic::warning(risks)));

@@ -1,7 +1,7 @@
-//! What a dead guard has left: its supervisor, a subreaper as well, inherits the tree and kills it.
+//! The processes that a dead guard has left: its supervisor, which is a subreaper as well, inherits the tree and kills it.
 //!
-//! Only once the guard was waited for: the kernel closes a process's socket before its children get another parent. What a guard
-//! that hangs still has is killed as well; that nothing of it is left is not known before the guard has died.
+//! It does so once the guard was waited for, because the kernel closes a process's socket before its children get another parent.
+//! Processes of a hanging guard are killed as well; that nothing of them is left is known only after the guard's death.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,27 +15,27 @@ use crate::process::cgroup::Cgroup;
 use crate::process::tree::Tree;
 use crate::supervise::main_process::MainProcess;
 
-/// How many descriptors they hold: their main process's, and the list of this process's children.
+/// How many descriptors it holds: for the main process, and for the list of this process's children.
 pub(crate) const DESCRIPTORS: usize = 2;
 
-/// A dead guard's tree, which is being killed by the supervisor that inherited it.
+/// A dead guard's tree, which the supervisor kills.
 #[derive(Debug)]
 pub(crate) struct Orphans {
     tree: Tree,
     main: Option<MainProcess>,
     killing: Killing,
-    /// The guard, while it has not died.
+    /// The guard, until it has died.
     guard: Option<Pid>,
 }
 
-/// What is left of it.
+/// The result of a check.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Left {
     /// Nothing.
     Nothing,
-    /// Something, and it is not time yet to report that it can't be killed.
+    /// Some processes are left, and it is too early to report that they can't be killed.
     Something,
-    /// These, a lease after the first SIGKILL. Said once.
+    /// These processes are left a lease after the first SIGKILL. Reported once.
     Stuck(Vec<Pid>),
     /// Their guard, a lease after the first SIGKILL, and these of them, as far as they can be seen. Said once.
     WithGuard(Vec<Pid>),
@@ -50,8 +50,8 @@ impl Orphans {
         Self { tree, main, killing: Killing::with_every_method(now, lease), guard: None }
     }
 
-    /// Whatever descends from a guard that hangs and was not waited for, or is in the job's control group; the guard is
-    /// called stuck when it is not dead after `lease`.
+    /// All descendants of a hanging guard that was not waited for, and the processes in the job's control group; the guard itself counts
+    /// as stuck if it is not dead after `lease`.
     #[must_use]
     pub(crate) fn of_hung_guard(
         guard: Pid,
@@ -64,12 +64,12 @@ impl Orphans {
         Self { tree, main, killing: Killing::with_every_method(now, lease), guard: Some(guard) }
     }
 
-    /// Children of ours that are no part of it, with all below them: each of them was not waited for.
+    /// Excludes children of ours that don't belong to it, with their descendants; none of them was waited for.
     pub(crate) fn spare(&mut self, spared: Vec<Pid>) {
         self.tree.exclude(spared);
     }
 
-    /// SIGKILL to all that is left. To be called again at [`again_at`](Self::again_at), and whenever a child has ended.
+    /// Sends SIGKILL to all that is left. To be called again at [`again_at`](Self::again_at), and whenever a child has ended.
     pub(crate) fn kill(&mut self, now: Time) {
         if let Some(main) = &self.main {
             main.kill();
@@ -79,7 +79,7 @@ impl Orphans {
         self.killing.performed(clock::now(), has_seen_all);
     }
 
-    /// What is left of it, once all that has ended was waited for.
+    /// What is left, once all children that have ended were waited for.
     pub(crate) fn left(&mut self, now: Time) -> Left {
         if self.guard.is_none() && self.tree.is_gone() {
             return Left::Nothing;
@@ -91,7 +91,7 @@ impl Orphans {
         }
     }
 
-    /// Whether their guard has not died: they are its children, and not ours to wait for.
+    /// Whether the guard has not died: then the processes are its children, and can't be waited for here.
     #[must_use]
     pub(crate) const fn have_guard(&self) -> bool {
         self.guard.is_some()
@@ -120,8 +120,8 @@ mod tests {
     use super::*;
     use crate::process::cgroup::stalled::StalledGroup;
 
-    /// The kernel has no time for any control group, which is what keeps the guard from killing: its supervisor has leases to
-    /// let end.
+    /// The kernel's write for any control group blocks, which is also what keeps the guard from killing: the supervisor must not block,
+    /// because it has leases to enforce.
     #[test]
     fn a_control_group_that_the_kernel_has_no_time_for_is_not_waited_for() {
         let stalled = StalledGroup::new();

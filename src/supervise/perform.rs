@@ -14,7 +14,7 @@ use crate::supervise::role::Role;
 use crate::supervise::translate;
 
 impl MainLoop {
-    /// Performs what the nodes want to which something has happened, until they want nothing more.
+    /// Performs the actions of all nodes that had an event, until there are no more.
     pub(super) fn perform(&mut self) {
         loop {
             self.log_reports();
@@ -62,7 +62,7 @@ impl MainLoop {
             Action::Send { ref record } => {
                 self.perform_in_kafka(at, &action);
                 if let Body::Claim { .. } = record.body {
-                    // A role that is stood by for has none; this one is started while the claim is on its way.
+                    // A standby has no guard; it is started while the claim is on its way.
                     self.need_guard(at);
                 }
             }
@@ -71,7 +71,7 @@ impl MainLoop {
         }
     }
 
-    /// Logs it; once, where it is about the process and not the role.
+    /// Logs a note; once, if it is about the process and not the role.
     fn note(&mut self, at: usize, note: Note) {
         self.publisher.iter_mut().for_each(|publisher| publisher.count(at, &note));
         let is_repeated = match &note {
@@ -95,8 +95,8 @@ impl MainLoop {
         }
     }
 
-    /// Has the guard run the health command. Its output comes to us, and we pass it on to stderr: of a stderr that takes nothing it
-    /// notices nothing.
+    /// Makes the guard run the health command. The command's output comes to this process, which passes it on to stderr, so that the
+    /// command is not blocked if stderr is not read.
     pub(super) fn check_health(&mut self, at: usize, id: u32, order: &Order) {
         let Role { job: Some(job), commands, .. } = &mut self.nodes.roles[at] else { return };
         match Tail::new() {
@@ -104,7 +104,7 @@ impl MainLoop {
                 job.send_with(order, input);
                 commands.health_ordered(id, tail);
             }
-            // Without a descriptor to spare its output is lost, and its status is not.
+            // Without a free descriptor its output is lost, but its status is not.
             Err(_) => job.send(order),
         }
     }

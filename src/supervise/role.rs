@@ -1,4 +1,4 @@
-//! What this process has in one election.
+//! The state of this process in one election.
 
 use neli::program::{ElectionId, HasNode, names, new_node};
 use neli_proto::candidate::{Elector, Identity};
@@ -20,30 +20,30 @@ use crate::supervise::facts_topic::FactsTopic;
 use crate::supervise::job::GuardedJob;
 use crate::supervise::orphans::Orphans;
 
-/// What this process has in one election: the node that decides, and what it decides about.
+/// The state of this process in one election: the node that decides, and what it decides about.
 pub(super) struct Role {
-    /// Of several roles the partition is known when the topic is.
+    /// With several roles the partition is known once the topic is.
     pub(super) election: ElectionId,
     pub(super) logger: Logger,
     pub(super) node: Node,
     is_one_of_many: bool,
-    /// How many readings of its journal there have been.
+    /// The number of readings of its journal.
     pub(super) readings: u32,
-    /// A batch that can't be decoded, while it keeps what is behind it from being read.
+    /// A batch that can't be decoded, while it blocks the reading.
     pub(super) undecodable: Reminder,
-    /// The job and its guard. Of several roles those have one that are claimed or held.
+    /// The job and its guard. With several roles only a role that is claimed or led has one.
     pub(super) job: Option<GuardedJob>,
-    /// Its guard, while that waits to be started.
+    /// Its guard, while it waits to be started.
     pub(super) awaited_guard: Option<AwaitedGuard>,
     pub(super) commands: RunningCommands,
-    /// How it has ended for this process, once it has.
+    /// The exit status of this role, once it has ended.
     pub(super) ending: Option<ExitStatus>,
     /// `--once`, `--window` or `--schedule`: the topic of facts.
     pub(super) facts: Option<FactsTopic>,
 }
 
 impl Role {
-    /// Within a runtime. `started`: when the process did.
+    /// Must be called within a runtime. `started` is when the process did.
     pub(super) fn new(
         config: &Config,
         election: ElectionId,
@@ -68,24 +68,25 @@ impl Role {
         })
     }
 
-    /// When there is something to do.
+    /// When the node or the clock is due.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         let orphans = self.job.as_ref().and_then(|job| job.orphans.as_ref()).map(Orphans::again_at);
         [self.node.poll_timeout(), self.undecodable.poll_timeout(), orphans, self.look_at()].into_iter().flatten().min()
     }
 
-    /// When the window begins that follows the one that the wall clock shows, in milliseconds since 1970.
+    /// When the next window of the wall clock begins, in milliseconds since 1970.
     pub(super) fn next_window_ms(&self) -> Option<u64> {
         self.facts.as_ref()?.wall_clock.as_ref()?.next_ms()
     }
 
-    /// With a schedule: when the leader looks at the wall clock again.
+    /// With a schedule: when the leader reads the wall clock again.
     fn look_at(&self) -> Option<Time> {
         let wall_clock = self.facts.as_ref()?.wall_clock.as_ref()?;
         self.node.leads().and_then(|_| wall_clock.look_at())
     }
 
-    /// A role of many that another leads needs no guard here; a claim starts another. Whether it had one, or waited for it.
+    /// With several roles, one that another candidate leads needs no guard here; a claim starts another. Returns whether it had one, or
+    /// waited for one.
     pub(super) fn part_with_idle_guard(&mut self) -> bool {
         let is_led_elsewhere = || matches!(self.node.holding(), Holding::Held { .. } | Holding::Done);
         let has_idle = self.job.as_ref().is_some_and(GuardedJob::is_idle)
@@ -97,7 +98,7 @@ impl Role {
         parts
     }
 
-    /// Whether nothing keeps the process from being stopped.
+    /// Whether the process may be stopped as far as this role is concerned.
     pub(super) fn is_suspended(&self) -> bool {
         self.ending.is_some() || self.node.is_suspended()
     }
@@ -121,7 +122,7 @@ impl HasNode for Role {
     }
 }
 
-/// The elector, as log and journal call it.
+/// The elector's name in log and journal.
 pub(super) const fn name_of(elector: Elector) -> &'static str {
     match elector {
         Elector::Group(_) => "group",

@@ -5,14 +5,14 @@ use neli_proto::time::Time;
 use crate::report::notes::Trouble;
 use crate::report::notify::Notifier;
 
-/// The connection to the service manager, and what was reported last.
+/// The connection to the service manager, and the last report.
 pub(super) struct ServiceStatus {
     pub(super) notifier: Notifier,
     pub(super) reported: Option<(String, Option<(Time, Trouble)>)>,
 }
 
 impl ServiceStatus {
-    /// To this service manager, which has had no report yet.
+    /// A connection over which nothing was reported yet.
     pub(super) const fn to(notifier: Notifier) -> Self {
         Self { notifier, reported: None }
     }

@@ -1,4 +1,4 @@
-//! When the start is over, and what it alone needed is given back.
+//! The end of the start phase, after which resources that only the start needed are released.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use neli_proto::time::Time;
 
 use crate::process::memory;
 
-/// So long after a role has read its journal the process has joined its group, too.
+/// After a role has read its journal, the process has joined its group within this time.
 const SETTLES_WITHIN: Duration = Duration::from_secs(1);
 
-/// How far the start has come.
+/// The progress of the start.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Settling {
     /// No role stands by or leads yet.
     Starting,
-    /// One does; the start is over at this time.
+    /// A role does; the start is over at this time.
     Until(Time),
     /// It is over.
     Settled,
@@ -28,7 +28,7 @@ impl Settling {
         }
     }
 
-    /// When it is over, while it is not.
+    /// When the start is over, unless it is already.
     pub(super) const fn poll_timeout(self) -> Option<Time> {
         match self {
             Self::Until(time) => Some(time),
@@ -36,7 +36,7 @@ impl Settling {
         }
     }
 
-    /// Gives back what is not needed any more, once.
+    /// Releases what is not needed any more, once.
     pub(super) fn handle_timeout(&mut self, now: Time) {
         if self.poll_timeout().is_some_and(|time| now >= time) {
             *self = Self::Settled;

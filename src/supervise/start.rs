@@ -1,5 +1,5 @@
-//! The start, up to the loop: what has to be so before any thread exists, since threads inherit the priority, the signal mask and
-//! the descriptors.
+//! The start up to the main loop: everything that must happen before any thread exists, because threads inherit priority, signal mask and
+//! descriptors.
 
 use std::os::fd::RawFd;
 
@@ -29,32 +29,33 @@ use crate::supervise::job::{PROGRAM, PreparedJob};
 use crate::text::reason;
 use neli::program::random;
 
-/// What is made before any thread exists.
+/// What is created before any thread exists.
 pub(super) struct Prepared {
     pub(super) config: Config,
     pub(super) access: Access,
-    /// How the embedded broker is found again, where that is used.
+    /// For finding the embedded broker again, if it is used.
     pub(super) broker: Option<BrokerFinder>,
     pub(super) job_maker: JobMaker,
-    /// The guard of a single role, which starts before there are threads. Where there are several, a role has one while it is held.
+    /// The guard of a single role, which starts before there are threads. With several roles, a role has a guard while it is claimed or
+    /// led.
     pub(super) job: Option<PreparedJob>,
     pub(super) signals: Signals,
     /// `--listen`.
     pub(super) bound: Option<Bound>,
 }
 
-/// What guards are started with that stays the same.
+/// The constant parameters of guards.
 pub(super) struct JobMaker {
     pub(super) member: MemberId,
     inherited: Vec<RawFd>,
     pub(super) priority: Priority,
     pub(super) cgroups: CgroupMaker,
-    /// What its guards are to release when this process has died.
+    /// The queue of releases that its guards deliver when this process has died.
     release_queue: ReleaseQueue,
 }
 
 impl JobMaker {
-    /// What a guard is started with, but for its control group; hooks are given the same environment.
+    /// The configuration of a guard without its control group; hooks get the same environment.
     pub(super) fn guard_config(&self, config: &Config, access: &Access, election: &ElectionId) -> GuardConfig {
         GuardConfig {
             cgroup: None,
@@ -79,7 +80,7 @@ impl JobMaker {
 }
 
 impl Prepared {
-    /// `inherited`: the descriptors that this process inherited, which the job does too.
+    /// `inherited`: the descriptors that this process inherited, which the job inherits too.
     pub(super) fn new(mut config: Config, inherited: Vec<RawFd>) -> Result<Self, StartupError> {
         limits::share_heaps();
         limits::validate(config.listen.as_ref().map_or(0, |_| http::OPEN_FILES)).map_err(StartupError::new)?;
@@ -91,9 +92,9 @@ impl Prepared {
             config.widen_kill_margin(quota.as_ref().map(|quota| (quota.file.as_path(), quota.period)))?;
         }
         let signals = Signals::take().map_err(cannot("signals can't be taken over"))?;
-        // Where the job's priority, and so this process's, is real-time. Without a thread to spare it is not watched.
+        // Needed if the job and so this process is real-time. If no thread can be started, it is not watched.
         let _ = spin_watch::watch_this_thread();
-        // When the guard dies, what it leaves becomes ours to kill.
+        // When the guard dies, this process becomes the parent of what it leaves, and kills it.
         prctl::set_child_subreaper(true).map_err(|errno| cannot("can't become a subreaper")(errno.into()))?;
         let bits = random::bytes().map_err(cannot("no randomness"))?;
         let member = MemberId::from_random(u128::from_le_bytes(bits));
@@ -119,12 +120,12 @@ impl Prepared {
     }
 }
 
-/// `--listen`, before anything is joined.
+/// Binds the address of `--listen`, before the group is joined.
 fn bind(listen: &Listen) -> Result<Bound, StartupError> {
     Bound::bind(listen).map_err(|error| StartupError::new(format!("{}: {}", listen.shown, reason(&error))))
 }
 
-/// How Kafka is reached; an embedded broker is found or started for that.
+/// The connection parameters of Kafka; an embedded broker is found or started for that.
 fn reach_kafka(client: &Client) -> Result<(Access, Option<BrokerFinder>), StartupError> {
     match &client.brokers {
         Brokers::At(brokers) => Ok((Access::at(brokers, &client.properties), None)),
@@ -144,6 +145,6 @@ pub(super) fn release_config(config: &Config, access: &Access, election: &Electi
         name: config.name.clone(),
         lease_ms: millis(config.timings.lease()),
     };
-    // A struct of strings and numbers always has a JSON form.
+    // A struct of strings and numbers always serializes.
     serde_json::to_value(&settings).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What the loop does with signals and the terminal, for the supervisor and the candidate.
+//! The loop's part in signals and the terminal, for the supervisor and the candidate.
 
 use std::mem;
 
@@ -19,7 +19,7 @@ impl MainLoop {
             if received.signal == SIGCHLD {
                 self.handle_children();
             } else if received.signal == SIGPIPE && received.sender == unistd::getpid().as_raw() {
-                // A pipe of our own is closed (the log's, for example), and the write has failed for it.
+                // A pipe of this process is closed (the log's, for example); the write itself has failed as well.
             } else {
                 self.handle_signal(received);
                 self.perform();
@@ -27,7 +27,7 @@ impl MainLoop {
         }
     }
 
-    /// The same when nothing is left but to go.
+    /// The same during the exit.
     pub(super) fn handle_last_signals(&mut self, signals: &Signals) {
         while let Ok(Some(received)) = signals.read() {
             if received.signal == SIGCHLD {
@@ -38,7 +38,7 @@ impl MainLoop {
         }
     }
 
-    /// The kernel signals only the foreground group, into which `neli-run` has put the job in its own place.
+    /// The kernel signals only the foreground group, which is the job's after `neli-run` has handed it over.
     pub(super) fn handle_hangup(&mut self) {
         self.session.hangup = None;
         if self.session.terminal.was_handed_on() {
@@ -46,13 +46,13 @@ impl MainLoop {
         }
     }
 
-    /// A signal, with what has to be looked at to know its meaning.
+    /// Passes on a signal, with the state that is needed to interpret it.
     fn handle_signal(&mut self, received: ReceivedSignal) {
         let typed = received.code > 0;
         let event = match received.signal {
             SIGHUP if self.session.had_terminal && !terminal::is_there() => Event::TerminalGone,
             signal @ (SIGINT | SIGQUIT) if typed => Event::Typed { signal },
-            // The kernel's are sent to the whole group: another process in it wants the terminal from the background.
+            // The kernel sends these to the whole group: another process in it wants the terminal from the background.
             SIGTTIN | SIGTTOU if typed => return,
             SIGTSTP => Event::SuspendSignal { continuable: terminal::is_continuable() },
             signal => return self.nodes.tell_all(&node::Event::Signal { signal }),
@@ -60,7 +60,7 @@ impl MainLoop {
         self.nodes.tell_all(&node::Event::Job(event));
     }
 
-    /// What an answer of the guard means for the terminal.
+    /// Handles the meaning of a guard's answer for the terminal.
     pub(super) fn note_terminal(&mut self, at: usize, answer: &Answer) {
         match *answer {
             Answer::Started { pid } | Answer::StartedUnseen { pid } => {
@@ -89,7 +89,7 @@ impl MainLoop {
 
     /// Stops the process and its whole group until SIGCONT.
     pub(super) fn suspend_if_due(&mut self) {
-        // A member that just stops would hold up the others for a session. Its end turns the loop again.
+        // The group would wait for a member that just stops for a whole session. The end of leaving wakes the loop again.
         if self.nodes.session.is_leaving_group()
             || !mem::take(&mut self.session.suspending)
             || !self.nodes.roles.iter().all(Role::is_suspended)
@@ -97,7 +97,7 @@ impl MainLoop {
             return;
         }
         self.logger.flush();
-        // The shell may have gone meanwhile.
+        // The shell may have ended meanwhile.
         if !terminal::is_continuable() || terminal::stop_group().is_err() {
             self.nodes.tell_all(&node::Event::Continued);
             self.perform();

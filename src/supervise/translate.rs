@@ -1,4 +1,4 @@
-//! What the node ends with, as an exit status.
+//! The exit status for a node's ending.
 
 use neli_proto::supervisor::{Ending, Lost};
 use nix::unistd::Pid;

@@ -1,5 +1,4 @@
-//! The window that the wall clock shows: the node learns it before it judges what is recorded, and with a schedule
-//! while it leads.
+//! The window of the wall clock: the node learns it before it judges the recorded facts, and with a schedule while it leads.
 //!
 //! No kernel timer on the wall clock is used. The clock is read once a second, which costs less than the beat that a
 //! leader sends as often, and notices any change of the clock, however it is made.
@@ -12,23 +11,23 @@ use neli_proto::window::Window;
 use crate::calendar::Calendar;
 use crate::config::{Occasion, Once};
 
-/// How late a clock that was set is noticed, at most.
+/// The longest delay until a changed clock is noticed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The wall clock, as windows.
+/// The wall clock in terms of windows.
 #[derive(Debug)]
 pub(super) struct WallClock {
     calendar: Calendar,
-    /// With a schedule: it is looked at while the node leads.
+    /// With a schedule: it is read while the node leads.
     is_followed: bool,
-    /// The window that was last passed on.
+    /// The window that was last passed to the node.
     window_shown: Option<Window>,
-    /// When to look again.
+    /// When to read it again.
     look_at: Time,
 }
 
 impl WallClock {
-    /// With the calendar of these windows; none where there are no windows.
+    /// With the calendar of these windows; `None` without windows.
     pub(super) fn of(once: &Once) -> Option<Self> {
         let is_followed = matches!(once.occasion, Occasion::Schedule(..));
         once.calendar().map(|calendar| Self::new(calendar.clone(), is_followed))
@@ -38,17 +37,17 @@ impl WallClock {
         Self { calendar, is_followed, window_shown: None, look_at: Time::ZERO }
     }
 
-    /// When to look again, while the node leads.
+    /// When to read it again, while the node leads.
     pub(super) fn look_at(&self) -> Option<Time> {
         self.is_followed.then_some(self.look_at)
     }
 
-    /// When the window begins that follows, in milliseconds since 1970.
+    /// When the next window begins, in milliseconds since 1970.
     pub(super) fn next_ms(&self) -> Option<u64> {
         self.window_shown.as_ref().map(|window| window.span.until_ms)
     }
 
-    /// The window that is shown now, if it has to be passed on: if it has changed, or `anyway`.
+    /// The present window, if it has to be passed on: if it has changed, or if `anyway`.
     pub(super) fn look(&mut self, now: Time, wall_ms: u64, anyway: bool) -> Option<Window> {
         let is_same =
             |window_shown: &Window| window_shown.span.from_ms <= wall_ms && wall_ms < window_shown.span.until_ms;

@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::bad_input::Guarded;
 use crate::{PROGRAM, election};
 
-/// The findings, which must be as docs/json.md says; then the exit status.
+/// The exit status and the findings, which are checked against docs/json.md.
 #[derive(Debug)]
 pub(crate) struct Found {
     findings: Vec<Value>,

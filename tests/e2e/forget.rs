@@ -12,7 +12,7 @@ use crate::once::{KEY, await_run, once, runs, tell, until_go_file};
 use crate::window::{WallClock, key, start};
 use crate::{PROGRAM, election};
 
-/// The JSON that `forget` prints, which must be as docs/json.md says; then the exit status.
+/// The exit status and the JSON that `forget` prints, which is checked against docs/json.md.
 fn forget(election: &TestElection, arguments: &[&str]) -> (Value, i32) {
     let answer = election.ask("forget", &[&["--json"], arguments].concat());
     let object = answer.json();

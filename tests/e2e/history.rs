@@ -15,7 +15,7 @@ use crate::election;
 
 const PAGE: &str = include_str!("../../docs/json.md");
 
-/// Each line of JSON, which must be as docs/json.md says; then the exit status.
+/// The exit status and each line of JSON, which is checked against docs/json.md.
 fn json(election: &TestElection, arguments: &[&str]) -> (Vec<Value>, i32) {
     let answer = election.ask("history", &[&["--json"], arguments].concat());
     assert_eq!(answer.errors, "", "{answer:?}");

@@ -17,7 +17,7 @@ use crate::{PROGRAM, election, with_both_electors};
 
 const CLAIM: &str = r#"{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"after":-1,"lease_ms":60000}"#;
 
-/// The JSON that `resign` prints, which must be as docs/json.md says; then the exit status.
+/// The exit status and the JSON that `resign` prints, which is checked against docs/json.md.
 fn resign(election: &TestElection, arguments: &[&str]) -> (Value, i32) {
     let answer = election.ask("resign", &[&["--json"], arguments].concat());
     let object = answer.json();

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::{PROGRAM, election};
 
-/// The JSON, which must be as docs/json.md says; then the exit status.
+/// The exit status and the JSON, which is checked against docs/json.md.
 fn json(election: &TestElection) -> (Value, i32) {
     let answer = election.ask("status", &["--json"]);
     let object = answer.json();

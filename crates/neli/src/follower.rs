@@ -51,7 +51,7 @@ const EVENTS_WAITING: usize = 1024;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Follower {
-    state: watch::Receiver<State>,
+    state: watch::Receiver<FollowerState>,
     /// Where the warnings come from, once for all roles.
     events: Arc<broadcast::Receiver<Event>>,
     /// The thread ends with the last one.
@@ -60,7 +60,7 @@ pub struct Follower {
 
 /// What a follower knows.
 #[derive(Clone, Debug)]
-struct State {
+struct FollowerState {
     leadership: Leadership,
     /// It follows no more, and why.
     ended: Option<Error>,
@@ -287,7 +287,7 @@ impl RolesFollower {
 /// Starts the thread. Gives a follower of each role.
 fn start(access: Access, elections: Elections) -> Result<Vec<Follower>, Error> {
     let cannot = |error: io::Error| Error::System(format!("the follower can't be started: {}", reason(&error)));
-    let unknown = State { leadership: Leadership::Unknown { trouble: None }, ended: None };
+    let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
     let (states, receivers): (Vec<_>, Vec<_>) =
         elections.roles.clone().map(|_| watch::channel(unknown.clone())).unzip();
     let source = Source {

@@ -1,4 +1,4 @@
-//! Every option, in the order of the help. A new option is one row in its section's file, and one line in `validate.rs` that reads it.
+//! Every option, in the order of the help. A new option needs a row in its section's file, and a line in `validate.rs` that reads it.
 
 use super::Opt;
 
@@ -10,7 +10,7 @@ mod log;
 mod monitoring;
 mod timing;
 
-/// A section's options each.
+/// The options of each section.
 const SECTIONS: [&[Opt]; 7] = [
     election::OPTIONS,
     kafka::OPTIONS,

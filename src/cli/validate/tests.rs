@@ -325,13 +325,13 @@ fn without_real_time_scheduling_the_guard_kills_earlier() {
             .map_err(|refused| refused.to_string())?;
         Ok::<_, String>((config.timings.kill_margin().as_millis(), config.warnings.len()))
     };
-    // As much of a short lease as it can do without, with a warning, when nothing is known to hold up the guard.
+    // Without a known delay of the guard, a short lease gets as wide a margin as it can, with a warning.
     for (lease, margin, warnings) in [("20s", 400, 0), ("5s", 300, 0), ("667ms", 300, 0), ("400ms", 180, 1)] {
         assert_eq!(widened(&["--lease", lease], None), Ok((margin, warnings)), "{lease}");
     }
     let hurried = ["--lease", "900ms", "--heartbeat-interval", "300ms", "--fence-warning", "450ms"];
     assert_eq!(widened(&hurried, None), Ok((60, 1)));
-    // Three periods of a quota that is known to.
+    // Three periods of a quota, which is a known delay.
     for (lease, period, margin) in [("20s", 100, 400), ("5s", 100, 300), ("5s", 10, 300), ("20s", 1_000, 3_000)] {
         assert_eq!(widened(&["--lease", lease], Some(period)), Ok((margin, 1)), "{lease}");
     }

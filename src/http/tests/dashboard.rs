@@ -1,5 +1,5 @@
-//! The example dashboard and alert rules ask for what is exported: metrics, their labels, and rates of what counts. And the dashboard is one
-//! that Grafana takes.
+//! The example dashboard and alert rules use what is exported: metrics, their labels, and rates only of counters. And Grafana accepts the
+//! dashboard.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use crate::http::metrics;
 const DASHBOARD: &str = include_str!("../../../examples/monitoring/grafana.json");
 const ALERTS: &str = include_str!("../../../examples/monitoring/alerts.yaml");
 
-/// What Prometheus adds to each.
+/// Labels that Prometheus adds.
 const OF_PROMETHEUS: [&str; 2] = ["instance", "job"];
 
-/// What the expressions may be made of besides metrics, labels and variables.
+/// The words of an expression beside metrics, labels and variables.
 const WORDS: [&str; 12] = [
     "and",
     "by",
@@ -33,10 +33,10 @@ const WORDS: [&str; 12] = [
 /// Grafana's own variables that are used.
 const OF_GRAFANA: [&str; 1] = ["__rate_interval"];
 
-/// In Grafana a row is so wide.
+/// The width of a row in Grafana.
 const COLUMNS: u64 = 24;
 
-/// Each metric that is exported, as it is asked for, with its labels.
+/// Each exported metric, by the name that queries use, with its labels.
 fn labels() -> BTreeMap<String, BTreeSet<String>> {
     let text = metrics::render(&snapshot(now(), vec![leading()]), now());
     let mut labels: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -88,8 +88,8 @@ fn tokens(expression: &str) -> Vec<Token<'_>> {
     found
 }
 
-/// What is wrong with an expression that may use these variables; nothing where it asks for what is exported. `legend` and the like name
-/// labels of what it gives.
+/// The error in an expression that may use these variables; `None` if it uses only what is exported. `legend` and similar texts name
+/// labels of the result.
 fn fault(expression: &str, legend: &str, variables: &BTreeSet<&str>) -> Option<String> {
     let exported = labels();
     let tokens = tokens(expression);
@@ -220,7 +220,7 @@ fn an_expression_that_asks_for_something_else_is_found() {
     }
 }
 
-/// What Grafana asks of a dashboard that is imported.
+/// Grafana's requirements for an imported dashboard.
 #[test]
 fn the_dashboard_is_one_that_grafana_takes() {
     let dashboard = dashboard();

@@ -1,4 +1,4 @@
-//! Whatever is sent to the server, it answers or closes the connection, and goes on serving.
+//! Arbitrary input: the server answers or closes the connection, and continues to serve.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -11,7 +11,7 @@ use super::super::{Bound, serve};
 use super::*;
 use crate::config::Listen;
 
-/// Far more than an answer takes, and than a request may.
+/// Far more than an answer takes, and than a request may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One server for all cases.
@@ -26,11 +26,11 @@ fn server() -> SocketAddr {
     })
 }
 
-/// Sends these bytes and nothing more; what comes back until the connection is closed, which it is.
+/// Sends these bytes; returns what is received until the connection is closed.
 fn answer(bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(server()).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    // A server that has had enough may close before all was sent.
+    // The server may close before everything was sent.
     let _ = stream.write_all(bytes).and_then(|()| stream.shutdown(Shutdown::Write));
     let mut answer = Vec::new();
     if let Err(error) = stream.read_to_end(&mut answer) {
@@ -63,7 +63,7 @@ fn request() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// `nc -N` and the like close their half as soon as the request is sent.
+/// `nc -N` and similar clients close their half as soon as the request is sent.
 #[test]
 fn a_client_that_closes_its_half_before_the_server_reads_is_answered() {
     let bound = Bound::bind(&Listen { host: "127.0.0.1".to_owned(), port: 0, shown: String::new() }).unwrap();
@@ -89,7 +89,7 @@ proptest! {
 
     #[test]
     fn requests_at_random_stop_no_server(request in request()) {
-        // Nobody follows the status for ever here.
+        // A client that follows the status would wait for ever here.
         prop_assume!(!request.windows(7).any(|part| part == b"/events"));
         let response = answer(&request);
         prop_assert!(response.is_empty() || response.starts_with(b"HTTP/1."), "{}", String::from_utf8_lossy(&response));

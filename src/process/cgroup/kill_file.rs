@@ -8,14 +8,14 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
-/// The thread only calls write(2).
+/// The thread's stack is small, because it only calls write(2).
 const STACK: usize = 1 << 16;
 
 /// The file, opened in advance.
 #[derive(Debug)]
 pub(super) struct KillFile {
     file: File,
-    /// The thread was asked to write, and has not begun to.
+    /// The thread was asked to write, and has not begun.
     is_requested: AtomicBool,
 }
 
@@ -24,21 +24,21 @@ impl KillFile {
         Ok(Self { file: File::options().write(true).open(path)?, is_requested: AtomicBool::new(false) })
     }
 
-    /// Writes, and waits for as long as the kernel takes.
+    /// Writes, and waits for as long as the kernel needs.
     pub(super) fn write(&self) {
-        // It fails if the group was removed, which takes an empty group.
+        // It fails if the group was removed, which is possible only if it was empty.
         let _ = (&self.file).write_all(b"1");
     }
 
-    /// The thread does not make a write that it has not begun.
+    /// Cancels a write of the thread that has not begun.
     pub(super) fn cancel(&self) {
         self.is_requested.store(false, Ordering::Relaxed);
     }
 }
 
-/// Has the thread write, unless such a request waits already. Returns false if there is no thread.
+/// Asks the thread to write, unless a request is pending already. Returns false if there is no thread.
 ///
-/// One thread is enough for all groups: all writes wait for the same lock of the kernel.
+/// One thread is enough for all groups, because all writes wait for the same lock in the kernel.
 pub(super) fn write_in_background(file: &Arc<KillFile>) -> bool {
     static WRITER: OnceLock<Option<Sender<Arc<KillFile>>>> = OnceLock::new();
     let Some(writer) = WRITER.get_or_init(|| start().ok()) else { return false };
@@ -49,7 +49,7 @@ fn start() -> io::Result<Sender<Arc<KillFile>>> {
     let (sender, requests) = mpsc::channel::<Arc<KillFile>>();
     thread::Builder::new().name("neli-cgroup".to_owned()).stack_size(STACK).spawn(move || {
         for file in requests {
-            // A request from now on is another write: a process may have joined the group meanwhile.
+            // A request from now on needs another write, because a process may have joined the group meanwhile.
             if file.is_requested.swap(false, Ordering::Relaxed) {
                 file.write();
             }

@@ -1,4 +1,4 @@
-//! For tests: a control group that the kernel has no time for.
+//! For tests: a control group for which the kernel's write blocks.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -39,7 +39,7 @@ impl StalledGroup {
         Cgroup::open(File::open(self.directory.path()).unwrap().into()).unwrap()
     }
 
-    /// Lets the writes go on. Returns whether one comes that kills the group.
+    /// Lets the writes continue. Returns whether one of them kills the group.
     pub(crate) fn is_killed_now(&self) -> bool {
         let mut bytes = [0; 4096];
         let mut readable = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
@@ -52,7 +52,7 @@ impl StalledGroup {
         false
     }
 
-    /// Whether what it holds kills the group.
+    /// Whether the data in the pipe kills the group.
     pub(crate) fn was_killed(&self) -> bool {
         let mut bytes = vec![0; 1 << 20];
         let length = (&self.pipe).read(&mut bytes).unwrap();

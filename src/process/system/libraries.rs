@@ -1,19 +1,19 @@
-//! Gives back the pages of shared libraries.
+//! Releases the pages of shared libraries.
 
 use std::ffi::{c_int, c_void};
 use std::{ptr, slice};
 
 use nix::libc;
 
-/// Takes the pages of the shared libraries that are only read from this process, the C library's unless that is kept. What is read again
-/// comes from the file, which is in memory as long as there is room.
+/// Releases the read-only pages of the shared libraries from this process, optionally except those of the C library. Pages that are used
+/// again come from the file, which is in the page cache as long as there is room.
 pub(crate) fn give_back_libraries(keeps_c_library: bool) {
     let flag = ptr::without_provenance_mut(usize::from(keeps_c_library));
     // SAFETY: the function is one for this call, and what it is handed is no pointer to anything.
     unsafe { libc::dl_iterate_phdr(Some(give_back_library), flag) };
 }
 
-/// The same for one loaded object, unless it is this program, or one into whose text the loader has written.
+/// The same for one loaded object, unless it is this program, or one whose text was changed by the loader.
 extern "C" fn give_back_library(object: *mut libc::dl_phdr_info, _: usize, keeps_c_library: *mut c_void) -> c_int {
     const GO_ON: c_int = 0;
     // SAFETY: the loader lends it for this call, during which no object goes.
@@ -29,7 +29,7 @@ extern "C" fn give_back_library(object: *mut libc::dl_phdr_info, _: usize, keeps
     let own = give_back_libraries as fn(bool) as usize;
     let of_c_library = libc::getpid as unsafe extern "C" fn() -> libc::pid_t as usize;
     let is_kept = holds(own) || (!keeps_c_library.is_null() && holds(of_c_library));
-    // The kernel's own object is in no file.
+    // The kernel's own object is not in a file.
     // SAFETY: it reads a number of this process.
     let vdso = to_address(unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) });
     let mut dynamic = segments.clone().filter(|(kind, ..)| *kind == libc::PT_DYNAMIC);
@@ -48,7 +48,7 @@ extern "C" fn give_back_library(object: *mut libc::dl_phdr_info, _: usize, keeps
     GO_ON
 }
 
-/// Whether the loader has written to an object's text, by the object's dynamic section.
+/// Whether the loader has changed an object's text, according to the object's dynamic section.
 fn has_changed_text(dynamic: usize) -> bool {
     const END: usize = 0;
     const TEXTREL: usize = 22;
@@ -67,7 +67,7 @@ fn has_changed_text(dynamic: usize) -> bool {
     }
 }
 
-/// A number of the loader's, which fits.
+/// A number of the loader, which always fits.
 fn to_address(number: impl TryInto<usize>) -> usize {
     number.try_into().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Signals to what a descriptor of a process means.
+//! Signals to processes by descriptors (pidfds).
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -11,11 +11,11 @@ use nix::unistd::Pid;
 /// `PIDFD_SIGNAL_PROCESS_GROUP`, since Linux 6.9.
 const TO_THE_GROUP: c_uint = 1 << 2;
 
-/// A descriptor of the process `pid`. It means that process for ever, also when another gets its number later.
+/// A descriptor of the process `pid`. It always refers to that process, even if the pid is reused.
 ///
 /// # Errors
 ///
-/// `ESRCH` when there is no such process; `ENOSYS` before Linux 5.3, `EPERM` where a sandbox hides the call.
+/// `ESRCH` if there is no such process; `ENOSYS` before Linux 5.3, `EPERM` if a sandbox hides the call.
 pub fn open_pidfd(pid: Pid) -> io::Result<OwnedFd> {
     // SAFETY: takes two integers; the descriptor that it gives is new, so nothing else owns it.
     unsafe {
@@ -28,16 +28,16 @@ pub fn open_pidfd(pid: Pid) -> io::Result<OwnedFd> {
 ///
 /// # Errors
 ///
-/// `ESRCH` when it is gone; `EPERM` when it is another user's.
+/// `ESRCH` if it is gone; `EPERM` if it belongs to another user.
 pub fn signal_pidfd(process: BorrowedFd<'_>, signal: c_int) -> io::Result<()> {
     send(process, signal, 0)
 }
 
-/// Sends a signal to the process group that the process of a pidfd leads, or has led.
+/// Sends a signal to the process group whose leader is or was the process of a pidfd.
 ///
 /// # Errors
 ///
-/// `ESRCH` when there is no such group; `EPERM` when all of it is other users'; `EINVAL` before Linux 6.9.
+/// `ESRCH` if there is no such group; `EPERM` if all its processes belong to other users; `EINVAL` before Linux 6.9.
 pub fn signal_pidfd_group(leader: BorrowedFd<'_>, signal: c_int) -> io::Result<()> {
     send(leader, signal, TO_THE_GROUP)
 }

@@ -1,4 +1,4 @@
-//! Signals to a tree: each process is looked at again before it is sent one, since its number may be another process's by now.
+//! Signals to a tree: each process is checked again before it gets one, because its pid may have been reused.
 
 use std::collections::HashSet;
 use std::os::fd::AsFd;
@@ -14,7 +14,7 @@ use super::Tree;
 use crate::process::procfs::Process;
 use crate::process::system;
 
-/// How often at most a kill looks again for what was not there the last time, before the caller has its turn again.
+/// How often a kill looks for new processes before it returns to the caller.
 const LOOKS: usize = 16;
 
 /// For how long a kill looks at most before the caller has its turn again. What it has found by then was sent SIGKILL.
@@ -24,8 +24,8 @@ const LONGEST_LOOK: Duration = Duration::from_millis(50);
 const LEAST_LISTED: usize = 64;
 
 impl Tree {
-    /// SIGKILL to what is left of it, by the means that [`Killing`](neli_proto::guard::Killing) names, in this order. Whether
-    /// no look has failed to see something.
+    /// Sends SIGKILL to what is left by the methods that [`Killing`](neli_proto::guard::Killing) names, in this order. Returns whether
+    /// all reads were complete.
     pub fn kill(&self, methods: &[KillMethod]) -> bool {
         let (mut has_seen_all, mut is_cgroup_left) = (true, false);
         for method in methods {
@@ -36,25 +36,24 @@ impl Tree {
             }
         }
         if is_cgroup_left {
-            // No thread could be started for it. It may block, so it comes last.
+            // No thread could be started for it. The write may block, so it comes last.
             self.cgroup.iter().for_each(|cgroup| cgroup.kill());
         }
         has_seen_all
     }
 
-    /// Sends `signals`, in this order, to each process that lives, but for those of this process group. Gives those that were
-    /// sent them.
+    /// Sends `signals`, in this order, to each living process, except for those of this process group. Returns those that got them.
     pub fn signal_all_but(&self, group: Option<Pid>, signals: &[i32]) -> Vec<Named> {
         let members = self.descendants();
         let parents = self.with_root(&members);
         let others = members.into_iter().filter(|member| group.is_none() || member.group != group);
-        // Named first: it may end at once.
+        // Its name is read first, because it may end at once.
         let named = others.map(|member| (self.procfs.named(member.pid), member));
         named.filter_map(|(named, member)| self.send(&member, signals, &parents).then_some(named)).collect()
     }
 
-    /// Takes note of the processes below the root's children, as far as they are found before `end`: so that
-    /// `kill_learnt` can kill them later without a look.
+    /// Opens pidfds of the processes below the root's children that are found before `end`, so that `kill_learnt` can kill them later
+    /// without reading `/proc`.
     pub fn learn(&mut self, end: Time) {
         self.learnt.remove_ended();
         let members = self.descendants_by(Some(end));
@@ -66,23 +65,23 @@ impl Tree {
                 continue;
             }
             let Ok(pidfd) = system::open_pidfd(member.pid) else { return };
-            // Its number may be another process's by now.
+            // Its pid may have been reused.
             if self.is_still(&member, &parents, true) && !self.learnt.insert(member.pid, pidfd) {
                 return;
             }
         }
     }
 
-    /// SIGKILL to what can be killed without opening a file or allocating memory: what was [learnt](Self::learn), and the
-    /// root's children, if the root is this process. At the memory limit that guard and job share, whatever is opened
-    /// or allocated may stall or fail.
+    /// Sends SIGKILL to processes that can be killed without opening a file or allocating memory: those that were [learnt](Self::learn),
+    /// and the root's children if the root is this process. At a memory limit that guard and job share, opening or allocating may stall
+    /// or fail.
     ///
-    /// When a parent has died its children are the root's, and the next call finds them.
+    /// When a parent has died, its children become the root's, and the next call finds them.
     fn kill_learnt(&self) {
         self.learnt.kill(|pid| self.prioritize_main_thread(pid));
         if let Some(children) = &self.own_children {
             children.for_each(|child| {
-                // Nobody waits for it meanwhile, so that its number is its own.
+                // Nothing waits for it meanwhile, so its pid can't be reused.
                 if !self.excluded.contains(&child) && system::signal(child, SIGKILL).is_ok() {
                     self.prioritize_main_thread(child);
                 }
@@ -90,7 +89,7 @@ impl Tree {
         }
     }
 
-    /// SIGKILL to all that is in the control group, whatever user's it is by now. Returns false if that is still to be done.
+    /// Sends SIGKILL to all processes in the control group, whatever user they have. Returns false if that is still to be done.
     ///
     /// The kernel blocks the writer while another process changes a control group; sending a signal never blocks.
     fn kill_cgroup(&self) -> bool {
@@ -130,17 +129,16 @@ impl Tree {
         members.iter().map(|member| member.pid).chain([self.root]).collect()
     }
 
-    /// Lets each thread of a process that was sent SIGKILL run at once. It never gets to run the program again.
+    /// Lets each thread of a process that was sent SIGKILL run at once. It can't run the program's code any more.
     fn prioritize(&self, member: &Process) {
         let Some(scheduling) = self.killed_scheduling else { return };
         for thread in self.procfs.threads(member) {
-            // It may be gone already. That its number is another's by now, within some microseconds, takes a machine
-            // that has no other number to give.
+            // The thread may be gone. Its id could be reused within these microseconds only if the machine had no other id left.
             let _ = scheduling.set_for(thread);
         }
     }
 
-    /// The same for its first thread alone, whose number is the process's.
+    /// The same for the first thread alone, whose id is the process's.
     fn prioritize_main_thread(&self, pid: Pid) {
         if let Some(scheduling) = self.killed_scheduling {
             let _ = scheduling.set_for(pid);
@@ -169,7 +167,7 @@ impl Tree {
             })
     }
 
-    /// Whether it is a member now by its parent: a child of one of `parents`.
+    /// Whether its parent still makes it a member: a child of one of `parents`.
     fn is_still(&self, member: &Process, parents: &HashSet<Pid>, is_held: bool) -> bool {
         match self.procfs.process(member.pid) {
             Some(process) => parents.contains(&process.parent),
@@ -195,7 +193,7 @@ mod tests {
     use super::*;
     use crate::process::cgroup::stalled::StalledGroup;
 
-    /// A tree's root, which is to be waited for, and a process in a session of its own below it.
+    /// A tree's root, which must be waited for, and a process below it in its own session.
     fn family() -> (Child, OwnedFd) {
         let command = "setsid sleep 600 & echo $!; wait";
         let mut root = Command::new("sh").args(["-c", command]).stdout(Stdio::piped()).spawn().unwrap();

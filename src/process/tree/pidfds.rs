@@ -1,5 +1,5 @@
-//! Processes that can be killed without opening a file or allocating memory: at the memory limit that guard and job share,
-//! either may stall for hundreds of milliseconds, or fail.
+//! Processes that can be killed without opening a file or allocating memory: at a memory limit that guard and job share, either may stall
+//! for hundreds of milliseconds or fail.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -10,18 +10,17 @@ use nix::unistd::Pid;
 
 use crate::process::system;
 
-/// How many processes are held at most. Each costs a descriptor; so never more than a quarter of those that are allowed.
+/// The most processes that are held. Each needs a descriptor, so at most a quarter of the allowed ones are used.
 const MOST: u64 = 256;
 
-/// Processes that were seen in a tree. What descended from the job once always does, so that a pidfd is all that is needed to
-/// kill it later.
+/// Processes that were seen in a tree. A descendant of the job always stays one, so a pidfd is sufficient to kill it later.
 #[derive(Debug, Default)]
 pub(super) struct Pidfds {
     held: Vec<(Pid, OwnedFd)>,
 }
 
 impl Pidfds {
-    /// Holds one more, if there is room; false when there is none for another.
+    /// Adds a process; returns false if there is no room for another.
     pub(super) fn insert(&mut self, pid: Pid, process: OwnedFd) -> bool {
         let allowed = resource::getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft / 4);
         let room = usize::try_from(MOST.min(allowed)).unwrap_or_default();
@@ -31,12 +30,12 @@ impl Pidfds {
         self.held.len() < room
     }
 
-    /// Whether the process with this number is held.
+    /// Whether the process with this pid is held.
     pub(super) fn contains(&self, pid: Pid) -> bool {
         self.held.iter().any(|(held, _)| *held == pid)
     }
 
-    /// Closes those that have ended: their numbers may be others' by now.
+    /// Closes those that have ended: their pids may be reused.
     pub(super) fn remove_ended(&mut self) {
         let mut ends: Vec<PollFd<'_>> =
             self.held.iter().map(|(_, process)| PollFd::new(process.as_fd(), PollFlags::POLLIN)).collect();
@@ -48,7 +47,7 @@ impl Pidfds {
         self.held.retain(|_| !ended.next().unwrap_or_default());
     }
 
-    /// SIGKILL to each; calls `then` for each that was sent it.
+    /// Sends SIGKILL to each, and calls `then` for each that got it.
     pub(super) fn kill(&self, then: impl Fn(Pid)) {
         for (pid, process) in &self.held {
             if system::signal_pidfd(process.as_fd(), SIGKILL).is_ok() {

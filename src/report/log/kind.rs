@@ -1,4 +1,4 @@
-//! What an event is called, and how much it matters.
+//! The name and the level of each event.
 
 use super::event::{Event, From};
 use crate::report::level::Level;
@@ -11,7 +11,7 @@ impl Event {
             Self::Debug { .. } | Self::Librdkafka { .. } => Level::Debug,
             Self::Error { .. } | Self::Fenced { .. } | Self::GuardLost { .. } | Self::Superseded { .. } => Level::Error,
             Self::BrokerDown { .. }
-            // Shown with `-q` too: the reason for a status that is not the job's.
+            // Also shown with `-q`: the reason for a status that is not the job's.
             | Self::Exiting { status: 1.., from: From::NeliRun, .. }
             | Self::FenceWarning { .. }
             | Self::HookFailed { .. }

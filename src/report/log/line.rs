@@ -1,4 +1,4 @@
-//! The line that is made of an event: as JSON, or as text.
+//! The line for an event: JSON or text.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,11 +13,11 @@ use crate::report::level::Level;
 use crate::report::log::event::Event;
 use crate::text::{cut, one_line};
 
-/// What enters a pipe in one piece, also where others write to it (`PIPE_BUF`).
+/// The longest atomic write to a pipe (`PIPE_BUF`), also with other writers.
 const LONGEST_LINE: usize = 4_096;
-/// The longest sentence; the line's beginning has room beside it.
+/// The longest sentence, which leaves room for the line's beginning.
 const LONGEST_SENTENCE: usize = 3_500;
-/// The same for one field of many, whose characters JSON may have to escape.
+/// The longest field, since JSON may escape its characters.
 pub(super) const LONGEST_FIELD: usize = 1_000;
 
 #[derive(Serialize)]
@@ -32,20 +32,20 @@ struct Json<'a> {
     fields: &'a Event,
 }
 
-/// Milliseconds since 1970 as UTC, RFC 3339; the last moment of the year 9999 for any later one, as a record in the topic may
-/// have.
+/// Milliseconds since 1970 as UTC in RFC 3339. A record in the topic may contain a later time than the year 9999: it is shown as the last
+/// moment of that year.
 #[must_use]
 pub fn timestamp(wall_ms: u64) -> String {
     humantime::format_rfc3339_millis(wall_time(wall_ms)).to_string()
 }
 
-/// The same, to the second.
+/// The same in whole seconds.
 #[must_use]
 pub fn to_the_second(wall_ms: u64) -> String {
     humantime::format_rfc3339_seconds(wall_time(wall_ms)).to_string()
 }
 
-/// Its time of the day alone, to the second: `05:40:50`.
+/// Only the time of day in seconds: `05:40:50`.
 #[must_use]
 pub fn time_of_day(wall_ms: u64) -> String {
     timestamp(wall_ms).chars().skip(11).take(8).collect()
@@ -56,7 +56,7 @@ fn wall_time(wall_ms: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(wall_ms.min(LAST))
 }
 
-/// Whose log it is.
+/// The candidate that writes the log.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
     /// `--name`.
@@ -65,11 +65,11 @@ pub(super) struct Source {
     pub(super) pid: u32,
     /// `--group`.
     pub(super) group: String,
-    /// The role, where there are several.
+    /// The role, if there are several.
     pub(super) role: Option<Role>,
 }
 
-/// The role that a line is about, where there are several.
+/// The role of a line, if there are several.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Role {
@@ -118,9 +118,9 @@ pub(super) fn line(format: LogFormat, wall_ms: u64, source: &Source, event: &Eve
     }
 }
 
-/// The object; its texts are cut where one of them, as JSON escapes it, would make it too long.
+/// The object; its texts are shortened if they would make the line too long once they are escaped.
 fn json_line(json: &Json<'_>) -> String {
-    // Strings and numbers under string keys: nothing of that can fail.
+    // Strings and numbers under string keys always serialize.
     let line = serde_json::to_string(json).unwrap_or_default();
     if line.len() < LONGEST_LINE {
         return line;
@@ -135,12 +135,12 @@ fn json_line(json: &Json<'_>) -> String {
     shortened.into_iter().find(|line| line.len() < LONGEST_LINE).unwrap_or_default()
 }
 
-/// A moment to come: by this machine's wall clock, and from now.
+/// A future time: by this machine's wall clock, and from now.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Due {
     /// Milliseconds since 1970.
     pub wall_ms: u64,
-    /// From now until then.
+    /// The time from now until then.
     pub left: Duration,
 }
 

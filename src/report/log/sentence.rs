@@ -141,7 +141,7 @@ fn superseded(term: i64, by_term: Option<i64>, leader: &str) -> String {
     )
 }
 
-/// What was found of a key that needs no run.
+/// The result for a key that needs no run.
 fn once_skipped(event: &Event) -> String {
     let Event::OnceSkipped { key, newer, by, term, at, exit, ran, done, is_window } = event else {
         return String::new();
@@ -185,7 +185,7 @@ fn yielding(term: i64, why: &str, patience: Duration) -> String {
     format!("{why}: the job runs on until another has claimed, for {patience} at most (--overlap, term {term})")
 }
 
-/// The protocol's reason in a sentence's words; any other text is left as it is.
+/// The protocol's reason in the words of a sentence; any other text is unchanged.
 #[must_use]
 pub fn because(why: &str) -> &str {
     match why {
@@ -242,7 +242,7 @@ fn topic_created(topic: &str, replicas: usize, brokers: usize) -> String {
     )
 }
 
-/// A number and what it counts.
+/// A number with its noun.
 fn counted(count: usize, one: &str, several: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { several })
 }
@@ -274,7 +274,7 @@ fn with_reason(reason: &str) -> String {
     if reason.is_empty() { String::new() } else { format!(": {reason}") }
 }
 
-/// A duration to read: `40ms`, `1.25s`, `2m 5s`.
+/// A duration for people: `40ms`, `1.25s`, `2m 5s`.
 #[must_use]
 pub fn spoken(duration: Duration) -> String {
     match duration.as_millis() {

@@ -1,4 +1,4 @@
-//! Where the lines go: stderr, or a file that is appended to and followed when it is renamed.
+//! The destination of the lines: stderr, or a file that is appended to and reopened when it is renamed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -13,15 +13,15 @@ use crate::config::Log;
 use crate::exit::StartupError;
 use crate::text::reason;
 
-/// Where the lines go.
+/// The destination of the lines.
 #[derive(Debug)]
 pub(super) struct Sink {
     descriptor: OwnedFd,
-    /// The file's path and what it was when it was opened, for one that may be renamed.
+    /// The file's path and identity when it was opened, if it may be renamed.
     file: Option<(PathBuf, Identity)>,
 }
 
-/// Which file it is, whatever its name.
+/// The identity of a file, independent of its name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Identity {
     device: u64,
@@ -33,7 +33,7 @@ impl Sink {
     ///
     /// # Errors
     ///
-    /// When the file can't be opened for appending.
+    /// The file can't be opened for appending.
     pub(super) fn open(log: &Log) -> Result<Self, StartupError> {
         let Some(path) = &log.file else { return Self::stderr() };
         Self::append_to(path).map_err(|error| {
@@ -50,14 +50,14 @@ impl Sink {
     ///
     /// # Errors
     ///
-    /// When there is no descriptor to spare.
+    /// There is no free descriptor.
     pub(super) fn stderr() -> Result<Self, StartupError> {
         let descriptor = io::stderr().as_fd().try_clone_to_owned();
         descriptor.map(Self::from).map_err(|error| StartupError::new(format!("stderr: {}", reason(&error))))
     }
 
     fn append_to(path: &Path) -> io::Result<Self> {
-        // A named pipe without a reader must not stall the start, nor a terminal become the controlling one.
+        // A named pipe without a reader must not block the start, and a terminal must not become the controlling one.
         let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
         let file: File = OpenOptions::new().append(true).create(true).custom_flags(flags.bits()).open(path)?;
         let metadata = file.metadata()?;
@@ -65,14 +65,14 @@ impl Sink {
         Ok(Self { descriptor: file.into(), file: identity.map(|identity| (path.to_owned(), identity)) })
     }
 
-    /// Goes on in a new file when ours was renamed or removed (`logrotate`).
+    /// Opens a new file if the present one was renamed or removed (`logrotate`).
     pub(super) fn follow(&mut self) {
         let Some((path, identity)) = &self.file else { return };
         let found = fs::metadata(path).map(|found| Identity { device: found.dev(), inode: found.ino() });
         if found.is_ok_and(|found| found == *identity) {
             return;
         }
-        // While there is none, the old one still takes lines.
+        // Until a new one can be opened, the old one still accepts lines.
         if let Ok(anew) = Self::append_to(path) {
             *self = anew;
         }

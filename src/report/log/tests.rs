@@ -77,7 +77,7 @@ fn a_line_enters_a_pipe_in_one_piece() {
     }
 }
 
-/// Whatever text a foreign record contains.
+/// A foreign record may contain any text.
 #[test]
 fn foreign_text_makes_no_line_longer() {
     let long = "\u{1}".repeat(5_000);
@@ -114,7 +114,7 @@ fn said(file: &std::path::Path) -> Vec<String> {
     text.lines().map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect()
 }
 
-/// `logrotate`, in each of its ways: the file is renamed, or copied and cut.
+/// Both ways of `logrotate`: the file is renamed, or copied and truncated.
 #[test]
 fn a_file_that_is_renamed_is_followed_and_one_that_is_cut_begins_anew() {
     let directory = tempfile::tempdir().unwrap();
@@ -159,12 +159,12 @@ fn lines_come_out_in_their_order() {
 fn a_full_pipe_stalls_nothing_and_the_lost_lines_are_counted() {
     let (mut reader, writer) = pipe();
     let logger = Logger::start_on(writer.into(), form(LogFormat::Json)).unwrap();
-    // More than a pipe (64 KiB) and the queue hold.
+    // More than a pipe (64 KiB) and the queue can hold.
     let padding = "x".repeat(900);
     (0..2_000).for_each(|_| logger.event(&warning(&padding)));
     let mut bytes = vec![0; 64 * 1_024];
     let mut text = Vec::new();
-    // Once there is room, the next line reports what was lost, and follows that report.
+    // Once there is room, the next line reports the number of lost lines, and comes after that report.
     while logger.queue.state().lines.len() >= QUEUE_LINES - 2 {
         let length = reader.read(&mut bytes).unwrap();
         text.extend_from_slice(&bytes[..length]);

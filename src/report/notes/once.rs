@@ -1,4 +1,4 @@
-//! The log's events for what is noted of keys, windows and schedules.
+//! The log events for notes about keys, windows and schedules.
 
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ fn of_schedule(note: schedule::Note) -> Event {
     }
 }
 
-/// With a schedule: when the next window begins, where that is awaited. It follows what the node does.
+/// With a schedule: when the next window begins, if the leader waits for it. Appended to the node's state.
 pub(crate) fn of_next_window(status: &Status, next_ms: Option<u64>) -> String {
     let next_ms = next_ms.filter(|_| status.awaits.is_some_and(|awaits| awaits.what == Awaited::Window));
     next_ms.map_or_else(String::new, |next_ms| format!("; next window at {}", to_the_second(next_ms)))

@@ -10,16 +10,16 @@ use neli_proto::time::millis;
 use super::of_standby;
 use crate::report::log::{because, timestamp};
 
-/// A trouble with Kafka that lasts.
+/// A lasting problem with Kafka.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Trouble {
     /// No broker answers.
     NoBroker(String),
-    /// Brokers answer, but append nothing of ours.
+    /// Brokers answer, but refuse this candidate's records.
     Refused(String),
 }
 
-/// What the node does, as a text for the service manager.
+/// The state of the node, as a text for the service manager.
 pub(crate) fn of_status(status: &Status) -> String {
     match &status.position {
         Position::AwaitingJudgement { .. } | Position::Claiming => "claiming the lead".to_owned(),
@@ -37,15 +37,15 @@ pub(crate) fn of_status(status: &Status) -> String {
     }
 }
 
-/// The status for the service manager with several roles: `led` are the names of those held here.
+/// The status for the service manager with several roles: `led` are the names of those that are led here.
 pub(crate) fn of_roles(led: &[String], count: usize) -> String {
-    /// More are counted, not named.
+    /// A larger number of roles is not listed.
     const NAMED: usize = 8;
     let names = if led.is_empty() || led.len() > NAMED { String::new() } else { format!(" ({})", led.join(", ")) };
     format!("leading {} of {count} roles{names}", led.len())
 }
 
-/// What keeps Kafka from its work, and for how long it has done so; by this wall clock. It follows what the node does.
+/// The problem with Kafka, and since when it lasts by this wall clock. Appended to the node's state.
 pub(crate) fn of_trouble(lasted: Duration, trouble: &Trouble, wall_ms: u64) -> String {
     let lasted = millis(lasted);
     let since = timestamp(wall_ms.saturating_sub(lasted));

@@ -56,7 +56,7 @@ pub struct Weather {
 
 /// The settings of a wire.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-struct State {
+struct WireState {
     weather: Weather,
     /// Incremented by each reset of all connections.
     resets: u64,
@@ -75,7 +75,7 @@ pub struct Network {
 pub struct Wire {
     /// The port on 127.0.0.1 where the wire listens.
     pub port: u16,
-    state: watch::Sender<State>,
+    state: watch::Sender<WireState>,
     ends: Arc<FalseEnds>,
 }
 
@@ -97,7 +97,7 @@ impl Network {
     /// A wire to a broker that delivers everything at once.
     #[must_use]
     pub fn wire(&self, to: SocketAddr) -> Wire {
-        let (state, receiver) = watch::channel(State::default());
+        let (state, receiver) = watch::channel(WireState::default());
         let port = free_port();
         let ends = Arc::new(FalseEnds::default());
         let _task = self.handle.spawn(serve(port, to, receiver, Arc::clone(&ends)));
@@ -135,7 +135,7 @@ impl Wire {
 }
 
 /// Listens while the state allows it, until the wire is dropped.
-async fn serve(port: u16, to: SocketAddr, mut state: watch::Receiver<State>, ends: Arc<FalseEnds>) {
+async fn serve(port: u16, to: SocketAddr, mut state: watch::Receiver<WireState>, ends: Arc<FalseEnds>) {
     let handed_on = state.clone();
     loop {
         if state.wait_for(|state| !state.weather.refuses).await.is_err() {
@@ -162,7 +162,7 @@ async fn serve(port: u16, to: SocketAddr, mut state: watch::Receiver<State>, end
 }
 
 /// Carries one connection to its end.
-async fn carry(mut client: TcpStream, to: SocketAddr, mut state: watch::Receiver<State>, ends: Arc<FalseEnds>) {
+async fn carry(mut client: TcpStream, to: SocketAddr, mut state: watch::Receiver<WireState>, ends: Arc<FalseEnds>) {
     let resets = state.borrow().resets;
     if let Ok(mut broker) = TcpStream::connect(to).await {
         // Small requests must not wait for each other in the proxy (Nagle's algorithm).
@@ -201,7 +201,7 @@ const PIECES: usize = 64;
 async fn pump(
     mut from: ReadHalf<'_>,
     mut to: WriteHalf<'_>,
-    state: &mut watch::Receiver<State>,
+    state: &mut watch::Receiver<WireState>,
     mut frames: Option<&mut Frames>,
     flow: fn(&Weather) -> Flow,
 ) -> io::Result<()> {
@@ -241,7 +241,7 @@ async fn forward(
     piece: &[u8],
     since: Instant,
     to: &mut WriteHalf<'_>,
-    state: &mut watch::Receiver<State>,
+    state: &mut watch::Receiver<WireState>,
     flow: fn(&Weather) -> Flow,
 ) -> io::Result<()> {
     const SLICE: Duration = Duration::from_millis(20);

@@ -12,7 +12,7 @@ use neli_proto::time::Time;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::sync::{broadcast, watch};
 
-use super::State;
+use super::FollowerState;
 use crate::clock;
 use crate::election::Elections;
 use crate::error::Error;
@@ -48,14 +48,14 @@ struct Role {
     last_effective: Time,
     /// The last term that was known, and since when.
     known: Option<(Offset, Instant)>,
-    state: watch::Sender<State>,
+    state: watch::Sender<FollowerState>,
 }
 
 impl Reading {
     pub(super) fn new(
         source: Source,
         event_sender: Sender<KafkaEvent>,
-        states: Vec<watch::Sender<State>>,
+        states: Vec<watch::Sender<FollowerState>>,
         warnings: broadcast::Sender<Event>,
     ) -> Self {
         let now = clock::now();
@@ -108,7 +108,7 @@ impl Reading {
             if let Some(error) = refused {
                 for role in &self.roles {
                     let leadership = Leadership::Unknown { trouble: Some(error.to_string()) };
-                    role.state.send_replace(State { leadership, ended: Some(error.clone()) });
+                    role.state.send_replace(FollowerState { leadership, ended: Some(error.clone()) });
                 }
                 return;
             }

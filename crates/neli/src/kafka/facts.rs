@@ -91,11 +91,11 @@ pub struct FactsSettings {
 /// [`FactsEvent::Read`]. Dropping it never blocks; what it reports carries its number.
 pub struct FactsReading {
     stopped: Arc<AtomicBool>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ReadingState>>,
 }
 
 /// What a reading's thread and its owner share.
-struct State {
+struct ReadingState {
     /// The number of the reading: a later one is wanted, to an end that is asked for after that.
     id: u32,
     /// The thread has come to the end for this number, and goes.
@@ -127,7 +127,7 @@ impl FactsReading {
             progress = mem::take(&mut state.progress);
         }
         let (stopped, state) =
-            (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(State { id, is_over: false, progress })));
+            (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(ReadingState { id, is_over: false, progress })));
         let reading = Thread { source, events, stopped: Arc::clone(&stopped), state: Arc::clone(&state) };
         thread::Builder::new().name("neli-facts".to_owned()).spawn(move || reading.run())?;
         Ok(Self { stopped, state })
@@ -140,7 +140,7 @@ impl Drop for FactsReading {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<ReadingState>) -> MutexGuard<'_, ReadingState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -160,7 +160,7 @@ struct Thread {
     source: FactsSource,
     events: Sender<KafkaEvent>,
     stopped: Arc<AtomicBool>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ReadingState>>,
 }
 
 impl Thread {

@@ -1,4 +1,4 @@
-//! What runs beside the job.
+//! Commands beside the job.
 
 use crate::cli::options::{Default, Opt, Section, Takes};
 

@@ -1,4 +1,4 @@
-//! Which election, and who claims it.
+//! Which election, and which candidate claims first.
 
 use crate::cli::options::{Default, Opt, Section, Takes};
 

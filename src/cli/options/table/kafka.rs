@@ -1,4 +1,4 @@
-//! How Kafka is reached.
+//! The connection to Kafka.
 
 use crate::cli::options::{Default, Opt, Section, Takes};
 

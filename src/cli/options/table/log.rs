@@ -1,4 +1,4 @@
-//! What is logged, and where.
+//! The log.
 
 use crate::cli::options::{Default, Opt, Section, Takes};
 

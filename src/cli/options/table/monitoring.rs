@@ -1,4 +1,4 @@
-//! What others may ask this process.
+//! Interfaces for monitoring.
 
 use crate::cli::options::{Default, Opt, Section, Takes};
 

@@ -66,12 +66,12 @@ pub struct Running {
 /// The output of a `neli-run` so far.
 #[derive(Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<OutputState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct OutputState {
     events: Vec<Event>,
     /// Lines on stderr that are not log events: the job's output.
     strange: Vec<String>,
@@ -141,7 +141,7 @@ impl Running {
     pub fn await_event_within(&mut self, name: &str, bound: Duration) -> Option<Event> {
         let seen = self.returned.entry(name.to_owned()).or_default();
         let nth = *seen;
-        let find = |state: &State| state.events.iter().filter(|event| event.name() == name).nth(nth).cloned();
+        let find = |state: &OutputState| state.events.iter().filter(|event| event.name() == name).nth(nth).cloned();
         let state = self.shared.await_until(bound, |state| state.errors_ended || find(state).is_some());
         let found = find(&state);
         *seen += usize::from(found.is_some());
@@ -255,11 +255,11 @@ impl Running {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OutputState> {
         self.state.lock().expect("no panic while it was locked")
     }
 
-    fn await_until(&self, bound: Duration, condition: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+    fn await_until(&self, bound: Duration, condition: impl Fn(&OutputState) -> bool) -> MutexGuard<'_, OutputState> {
         self.changed
             .wait_timeout_while(self.state(), bound, |state| !condition(state))
             .expect("no panic while it was locked")
@@ -278,7 +278,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl OutputState {
     fn take(&mut self, at: u64, line: String) {
         if let Some(before) = line.strip_suffix(MARK) {
             self.marks += 1;
