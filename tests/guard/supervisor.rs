@@ -123,10 +123,10 @@ impl Supervisor {
 
     fn receive(&mut self) -> Answer {
         loop {
-            match serde_json::from_str(&self.next("answer ")).unwrap() {
-                // How often it is said depends on how fast the processes die.
-                Answer::StillKilling => {}
-                answer => return answer,
+            let answer = serde_json::from_str(&self.next("answer ")).unwrap();
+            // How often that is said depends on how fast the processes die.
+            if answer != Answer::StillKilling {
+                return answer;
             }
         }
     }

@@ -80,13 +80,14 @@ impl Watch {
     /// answer for half a margin of its own time.
     pub(super) fn is_over(&mut self, now: Time, margin: Duration) -> bool {
         let Some(late) = self.due(margin).filter(|due| now >= *due).map(|due| now.since(due)) else { return false };
-        match &mut self.question {
-            Some(Question { respite: respite @ None, .. }) if late > margin / 2 => {
-                *respite = Some(now + margin / 2);
-                false
-            }
-            _ => true,
+        let Some(question) = &mut self.question else { return false };
+        let is_in_time = late <= margin / 2;
+        let had_respite = question.respite.is_some();
+        if is_in_time || had_respite {
+            return true;
         }
+        question.respite = Some(now + margin / 2);
+        false
     }
 
     /// When the guard is taken for dead.
