@@ -70,11 +70,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "EarlierJobUnread",
         breaks: "overlap: a release alone is taken for the end of a job that was overlapped before and not read of",
-        edits: &[edit(
-            OVERLAP_LISTENER,
-            "EarlierJob::Unknown => ‹Some(self.began + silence(LONGEST_LEASE))›,",
-            "None",
-        )],
+        edits: &[edit(OVERLAP_LISTENER, "EarlierJob::Unknown => ‹Some(self.began + silence(LONGEST_LEASE))›,", "None")],
         noticed_by: &[Scenarios],
     },
     Mutant {
