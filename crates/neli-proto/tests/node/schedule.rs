@@ -38,7 +38,7 @@ fn a_window_that_is_forgotten_is_run_at_the_next_lead() {
     for catch_up in [CatchUp::Last, CatchUp::None] {
         let found = |number| {
             let mut found = done(number);
-            let forgotten = |fact: &Fact| Fact { outcome: Outcome::Forgotten, forgets: 1, ..fact.clone() };
+            let forgotten = |fact: &Fact| Fact { outcome: Outcome::Forgotten, forgets: 2, ..fact.clone() };
             found.forgotten = found.done.as_ref().map(forgotten);
             found
         };
@@ -47,7 +47,7 @@ fn a_window_that_is_forgotten_is_run_at_the_next_lead() {
         let (_, later) = leads_with(catch_up, 6, found(5));
         let (_, fact) = later.appended.unwrap();
         let expected = if catch_up == CatchUp::Last { Outcome::Running } else { Outcome::Skipped };
-        assert_eq!((fact.outcome, fact.window, fact.forgets), (expected, Some(span(6)), 1));
+        assert_eq!((fact.outcome, fact.window, fact.forgets), (expected, Some(span(6)), 2));
     }
 }
 
