@@ -22,7 +22,7 @@ pub(crate) const RETRIES: &str = "10000";
 pub(crate) const FAILURE: i32 = 3;
 
 /// A broker's times are whole milliseconds.
-const TICK_MS: u64 = 2;
+pub(crate) const TICK_MS: u64 = 2;
 
 /// Which candidate is to do what.
 #[derive(Clone, Debug, Default)]
@@ -46,13 +46,13 @@ pub(crate) struct KeyedJob {
 
 /// What the records say of a term.
 #[derive(Debug, Default)]
-struct Recorded {
+pub(crate) struct Recorded {
     /// When its claim was appended, by the broker's clock.
-    claimed_ms: Option<u64>,
+    pub(crate) claimed_ms: Option<u64>,
     /// When the fact was appended that its run has succeeded.
     done_ms: Option<u64>,
     /// Where its effective release is, and what that says.
-    release: Option<(u64, Value)>,
+    pub(crate) release: Option<(u64, Value)>,
 }
 
 fn name_of(key: usize) -> String {
@@ -158,7 +158,8 @@ impl Run<'_> {
         violations
     }
 
-    fn recorded(&self) -> BTreeMap<u64, Recorded> {
+    /// What the journal, and the topic of facts, say of each term.
+    pub(crate) fn recorded(&self) -> BTreeMap<u64, Recorded> {
         let kafka = self.ground.cluster().kafka();
         let topic = format!("{}.neli", self.group);
         let written: BTreeMap<u64, u64> =
