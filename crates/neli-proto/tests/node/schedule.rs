@@ -150,7 +150,7 @@ fn that_a_skip_is_not_recorded_is_said_at_once_and_every_30_s() {
                 break;
             }
             host.reads_what_it_sent();
-            host.answers(neli_proto::guard::Answer::Extended { until: host.now + LEASE });
+            host.answers(Answer::Extended { until: host.now + LEASE });
             host.pass_until_due();
         }
     }
