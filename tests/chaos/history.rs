@@ -177,30 +177,17 @@ impl History {
             if self.tails.contains_key(&path) {
                 continue;
             }
-            let name = path.file_name().and_then(|name| name.to_str()).expect("we gave it its name");
-            let mut parts = name.split('.').map(|part| part.parse::<u64>().expect("three numbers"));
-            let (Some(slot), Some(life), Some(term)) = (parts.next(), parts.next(), parts.next()) else {
-                panic!("{name} is no run")
-            };
             // Only this process removes files.
             let file = File::open(&path).expect("a file that is there");
-            let slot = usize::try_from(slot).expect("a few");
-            self.job_runs.push(JobRun {
-                slot,
-                life,
-                term,
-                is_again: false,
-                generation: 0,
-                span: (u64::MAX, 0),
-                main: 0,
-                end: End::default(),
-                abandoned: self.abandoned.contains(&(slot, life)),
-                file: path.clone(),
-                pids: BTreeSet::new(),
-                deadline: 0,
-                term_over: None,
-                judged: false,
-            });
+            let mut found = JobRun::of_file(&path);
+            found.abandoned = self.abandoned.contains(&(found.slot, found.life));
+            // A daemon runs the job again under its term, for another window.
+            let is_of_its_lead =
+                |other: &JobRun| (other.slot, other.life, other.term) == (found.slot, found.life, found.term);
+            if let Some(earlier) = self.job_runs.iter().rfind(|other| found.window.is_some() && is_of_its_lead(other)) {
+                (found.is_again, found.generation) = (true, earlier.generation);
+            }
+            self.job_runs.push(found);
             let job_run = self.job_runs.len() - 1;
             self.open.push(job_run);
             self.tails.insert(path, Tail { file, rest: Vec::new(), job_run });

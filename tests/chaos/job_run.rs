@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use harness::witness::{Event, Line};
+
+/// HUP, INT, QUIT and TERM, which stop a job. Other signals are passed on to a job that goes on: CONT, if its supervisor was stopped.
+const STOPS: [i64; 4] = [1, 2, 3, 15];
 
 /// One run of a job in a term of one candidate.
 #[derive(Clone, Debug)]
@@ -16,6 +19,8 @@ pub(crate) struct JobRun {
     pub(crate) life: u64,
     /// `NELI_EPOCH`.
     pub(crate) term: u64,
+    /// The window of the run, if it has one.
+    pub(crate) window: Option<u64>,
     /// It follows another run of the same term in the same lead.
     pub(crate) is_again: bool,
     /// How often the topic had been created again when it began.
@@ -37,13 +42,41 @@ pub(crate) struct JobRun {
 }
 
 impl JobRun {
+    /// The run of a file. Its name has the slot, the candidate's number in the slot, the window if there is one, and the term.
+    pub(crate) fn of_file(file: &Path) -> Self {
+        let name = file.file_name().and_then(|name| name.to_str()).expect("we gave it its name");
+        let numbers: Vec<u64> = name.split('.').map(|part| part.parse().expect("numbers")).collect();
+        let (slot, life, window, term) = match numbers[..] {
+            [slot, life, term] => (slot, life, None, term),
+            [slot, life, window, term] => (slot, life, Some(window), term),
+            _ => panic!("{name} is no run"),
+        };
+        Self {
+            slot: usize::try_from(slot).expect("a few"),
+            life,
+            term,
+            window,
+            is_again: false,
+            generation: 0,
+            span: (u64::MAX, 0),
+            main: 0,
+            end: End::default(),
+            abandoned: false,
+            file: file.to_owned(),
+            pids: BTreeSet::new(),
+            deadline: 0,
+            term_over: None,
+            judged: false,
+        }
+    }
+
     /// Takes the end of the run from a line.
     pub(crate) fn says(&mut self, line: &Line) {
         if self.end == End::Unsaid {
             self.end = match line.event {
-                Event::Signal(_) => End::Stopped,
+                Event::Signal(signal) if STOPS.contains(&signal) => End::Stopped,
                 Event::End(0) if line.pid == self.main => End::Success,
-                Event::Beat | Event::End(_) | Event::Start(_) => End::Unsaid,
+                Event::Beat | Event::End(_) | Event::Signal(_) | Event::Start(_) => End::Unsaid,
             };
         }
     }

@@ -23,7 +23,7 @@ pub(crate) const RETRIES: &str = "10000";
 pub(crate) const FAILURE: i32 = 3;
 
 /// A broker's times are in whole milliseconds.
-const TICK_MS: u64 = 2;
+pub(crate) const TICK_MS: u64 = 2;
 
 /// Which key each candidate runs.
 #[derive(Clone, Debug, Default)]
@@ -47,13 +47,13 @@ pub(crate) struct KeyedJob {
 
 /// The records of a term.
 #[derive(Debug, Default)]
-struct Recorded {
+pub(crate) struct Recorded {
     /// When its claim was appended, by the broker's clock.
-    claimed_ms: Option<u64>,
+    pub(crate) claimed_ms: Option<u64>,
     /// When the fact was appended that its run succeeded.
     done_ms: Option<u64>,
     /// The offset and the content of its effective release.
-    release: Option<(u64, Value)>,
+    pub(crate) release: Option<(u64, Value)>,
 }
 
 fn name_of(key: usize) -> String {
@@ -159,7 +159,8 @@ impl Run<'_> {
         violations
     }
 
-    fn recorded(&self) -> BTreeMap<u64, Recorded> {
+    /// What the journal, and the topic of facts, say of each term.
+    pub(crate) fn recorded(&self) -> BTreeMap<u64, Recorded> {
         let kafka = self.ground.cluster().kafka();
         let topic = format!("{}.neli", self.group);
         let written: BTreeMap<u64, u64> =

@@ -1,7 +1,7 @@
 //! Breaks everything around an election at random, and checks that no two jobs ever run at the same time.
 //!
-//! `cargo test` runs it for half a minute with each elector, and for half as long with `--keys`, always with the same plan. By hand it
-//! runs with any plan:
+//! `cargo test` runs it for half a minute with each elector, and for half as long with `--keys`, `--window` and `--schedule`, always with
+//! the same plan. By hand it runs with any plan:
 //!
 //! ```text
 //! cargo test --test chaos -- --seed 0 --duration 10m --candidates 5 --brokers 3 [--elect log] [--only cut,delay]
@@ -10,6 +10,8 @@
 //! cargo test --test chaos -- --roles 6 --candidates 5 --duration 3m [--elect group] [--only resign]
 //! cargo test --test chaos -- --overlap 300ms --duration 3m [--changes]
 //! cargo test --test chaos -- --keys --duration 2m [--elect log] [--changes]
+//! cargo test --test chaos -- --window 5s --duration 2m [--elect log] [--changes]
+//! cargo test --test chaos -- --schedule 2s --duration 2m [--elect log] [--changes]
 //! ```
 //!
 //! With `--roles` every candidate stands for many roles, each with its own witnesses and checks; `resign` is the program's, for one role.
@@ -22,6 +24,10 @@
 //! With `--keys` each candidate runs its job once for a key (`--once`), and the slot's next one runs the next key. It also checks that no
 //! key runs that was known to be done before its term's claim, that no key counts as done without a successful run, and that every key is
 //! done in the end (`keys.rs`).
+//!
+//! With `--window` each slot is a machine whose crontab starts candidates for short windows; with `--schedule` its candidate is a daemon. One
+//! machine's clock is set wrong, by less than a window. Violations are also: a run of a window, or of an earlier one, although its success was
+//! known before the run's claim; a recorded success of a run that had none; later windows that are not run in the end (`windows.rs`).
 //!
 //! `--run` selects a run with its own candidates, faults and checks (`named.rs`; limits need root):
 //!
@@ -63,6 +69,7 @@ mod run;
 mod slot;
 mod stranger;
 mod striking;
+mod windows;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -79,6 +86,7 @@ use mutants::Mutant;
 use named::Named;
 use run::Orders;
 use slot::LEASES_MS;
+use windows::Windows;
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
@@ -114,6 +122,12 @@ struct Arguments {
     /// Each candidate runs its job once for a key (`--once`), and the next one runs the next key.
     #[arg(long, conflicts_with_all = ["overlap", "roles"])]
     keys: bool,
+    /// Each candidate is started as by a crontab, and runs its job once in each window of this length (`--window`).
+    #[arg(long, value_parser = humantime::parse_duration, conflicts_with_all = ["keys", "overlap", "roles", "schedule"])]
+    window: Option<Duration>,
+    /// Each candidate is a daemon that runs its job once in each window of this length (`--schedule 'every ..'`).
+    #[arg(long, value_parser = humantime::parse_duration, conflicts_with_all = ["keys", "overlap", "roles"])]
+    schedule: Option<Duration>,
     /// Mostly faults that change the leader, at a higher rate.
     #[arg(long)]
     changes: bool,
@@ -121,7 +135,7 @@ struct Arguments {
     #[arg(long)]
     progress: Option<PathBuf>,
     /// A run with its own candidates, faults and checks.
-    #[arg(long, value_enum, conflicts_with_all = ["changes", "elections", "keys", "mutants", "overlap", "roles"])]
+    #[arg(long, value_enum, conflicts_with_all = ["changes", "elections", "keys", "mutants", "overlap", "roles", "schedule", "window"])]
     run: Option<Named>,
     /// Only these faults.
     #[arg(long, value_enum, value_delimiter = ',')]
@@ -149,11 +163,16 @@ struct Arguments {
 }
 
 impl Arguments {
+    fn windows(&self) -> Option<Windows> {
+        self.window.map(Windows::Crontab).or(self.schedule.map(Windows::Daemon))
+    }
+
     /// Whether the filter and flags exclude this test.
     fn choose_nothing(&self) -> bool {
         let plain = Self::parse_from(["chaos"]);
         let numbers = |of: &Self| (of.seed, of.duration, of.candidates, of.brokers, of.elections, of.roles);
         let has_none = self.elect.is_none() && self.overlap.is_none() && self.run.is_none() && self.mutant.is_none();
+        let has_none = has_none && self.windows().is_none();
         let is_plain = self.only.is_empty() && self.mutants.is_empty() && !self.keys && !self.changes;
         numbers(self) == numbers(&plain) && has_none && is_plain
     }
@@ -204,6 +223,7 @@ fn main() -> ExitCode {
         Cluster::start(brokers, wires)
     };
     let ground = Ground::new(cluster, elections);
+    let windows = arguments.windows();
     let orders = Orders {
         program: arguments.program,
         // The nanoseconds of the uptime are random enough.
@@ -217,6 +237,7 @@ fn main() -> ExitCode {
         roles: usize::from(arguments.roles),
         overlap: arguments.overlap,
         keys: arguments.keys,
+        windows,
         only: named.filter(|_| arguments.only.is_empty()).map_or(arguments.only, |named| named.faults().to_vec()),
         named,
         changes: arguments.changes,
@@ -229,9 +250,15 @@ fn main() -> ExitCode {
             let orders = |election| Orders { election, elector: electors[election % electors.len()], ..orders.clone() };
             many::hold(&(0..elections).map(orders).collect::<Vec<_>>(), &ground, arguments.progress.as_deref())
         } else {
-            let with_keys = Orders { keys: true, duration: orders.duration / 2, ..orders.clone() };
+            let shorter = Orders { duration: orders.duration / 2, ..orders.clone() };
+            let with = |windows| Orders { windows: Some(windows), ..shorter.clone() };
+            let once = [
+                Orders { keys: true, ..shorter.clone() },
+                with(Windows::Crontab(Duration::from_secs(5))),
+                with(Windows::Daemon(Duration::from_secs(2))),
+            ];
             electors.into_iter().all(|elector| holds(&Orders { elector, ..orders.clone() }, &ground))
-                && (!is_one_of_all_tests || holds(&with_keys, &ground))
+                && (!is_one_of_all_tests || once.iter().all(|orders| holds(orders, &ground)))
         }
     } else {
         mutants::are_caught(&orders, &arguments.mutants, &ground)

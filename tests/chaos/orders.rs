@@ -8,6 +8,7 @@ use harness::candidate::Elector;
 use crate::fault::Fault;
 use crate::named::Named;
 use crate::slot::lease_ms;
+use crate::windows::Windows;
 
 /// The parameters of a run.
 #[derive(Clone, Debug)]
@@ -27,6 +28,8 @@ pub(crate) struct Orders {
     pub(crate) overlap: Option<Duration>,
     /// Each candidate runs its job once for a key, and the next one runs the next key.
     pub(crate) keys: bool,
+    /// The job runs once in each of these windows.
+    pub(crate) windows: Option<Windows>,
     /// Only these faults; all of them if empty.
     pub(crate) only: Vec<Fault>,
     /// The run, if it has a name.
@@ -44,6 +47,11 @@ impl Orders {
     pub(crate) fn longest_lease(&self) -> Duration {
         let longest = (0..self.candidates).map(|slot| lease_ms(self.named, slot)).max();
         Duration::from_millis(longest.unwrap_or_default())
+    }
+
+    /// Whether the job runs once for a key or a window: between two runs there is no leader, or no job.
+    pub(crate) fn runs_once(&self) -> bool {
+        self.keys || self.windows.is_some()
     }
 
     /// Whether this election's faults may affect what all share: the brokers, the machine.

@@ -59,6 +59,7 @@ pub(crate) fn command_line(orders: &Orders) -> String {
         roles,
         overlap,
         keys,
+        windows,
         only,
         named,
         changes,
@@ -84,6 +85,9 @@ pub(crate) fn command_line(orders: &Orders) -> String {
     }
     if *keys {
         text += " --keys";
+    }
+    if let Some(windows) = windows {
+        let _ = write!(text, " {}", windows.shown());
     }
     if *changes {
         text += " --changes";
@@ -126,6 +130,8 @@ pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
     if !broke_early {
         violations.extend(run.judge_keys());
     }
+    let windows = run.orders.windows.filter(|_| !broke_early).map(|_| run.judge_windows()).unwrap_or_default();
+    violations.extend(windows.violations);
     let load = load();
     let longest_lease = run.orders.longest_lease();
     let tolerance = tolerance(load);
@@ -135,14 +141,17 @@ pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
         let gaps: Vec<_> = history.gaps().into_iter().filter(|gap| gap.0 >= run.began).collect();
         let (longest, at) = run.axis.longest_undisturbed(&gaps);
         // Between two keys there is no leader.
-        if longest > bound.mul_f64(tolerance) && !broke_early && run.keys.is_none() {
+        if longest > bound.mul_f64(tolerance) && !broke_early && !run.orders.runs_once() {
             let (called, from) = (run.called(role), (at.0 - run.began) / 1_000_000);
             violations.push(format!("{called}nobody led for {longest:?} from {from} ms on, though nothing was broken"));
         }
         leaderless = leaderless.max(longest);
     }
 
-    let text = summary(&run, &verdicts, &violations, (leaderless, bound, load, tolerance), took);
+    let mut text = summary(&run, &verdicts, &violations, (leaderless, bound, load, tolerance), took);
+    if !windows.shown.is_empty() {
+        let _ = writeln!(text, "  {}", windows.shown);
+    }
     // Fair shares that came late are logged even if the load explains it.
     let is_slow = run.shares.as_ref().is_some_and(|shares| shares.after > FAIR_WITHIN);
     let is_remarkable = !violations.is_empty() || leaderless > bound || is_slow;

@@ -23,6 +23,7 @@ use crate::report::{Outcome, judge};
 use crate::roles::Shares;
 use crate::slot::{Slot, Terms, lease_ms};
 use crate::stranger::Stranger;
+use crate::windows::Windows;
 
 /// The number of entries of the timeline that are kept.
 const MOST_ENTRIES: usize = 50_000;
@@ -195,6 +196,7 @@ impl Run<'_> {
                 self.await_fair();
             }
             self.await_keys(patience);
+            self.await_windows(patience);
             if self.violations.is_empty() && !self.ground.is_given_up() {
                 self.part();
             }
@@ -275,7 +277,7 @@ impl Run<'_> {
             slot.note(&mut self.axis);
             let Some(status) = slot.ended(&mut self.axis) else { continue };
             // The status of a job that was about to fail when its candidate was stopped.
-            let is_jobs_own = self.orders.keys && status == keys::FAILURE;
+            let is_jobs_own = self.orders.runs_once() && status == keys::FAILURE;
             if !matches!(status, 0 | 137 | 143) && !is_jobs_own && self.orders.mutant.is_none() {
                 self.violations.push(format!("{} ended with {status}", self.slots[index].name()));
             }
@@ -284,6 +286,7 @@ impl Run<'_> {
             }
             if !self.over {
                 let most = Duration::from_millis(if self.orders.changes { 300 } else { 1200 });
+                let most = self.orders.windows.map_or(most, Windows::longest_pause);
                 let pause = self.dice.between(Duration::from_millis(20), most);
                 self.after(pause, Task::Start(index));
             }
@@ -315,6 +318,7 @@ impl Run<'_> {
             named: self.orders.named,
             overlap: self.orders.overlap,
             once,
+            windows: self.orders.windows,
             runs: &self.runs,
         };
         let brokers = self.ground.kafka_of(self.orders, index);

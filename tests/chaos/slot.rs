@@ -16,6 +16,7 @@ use crate::axis::{Axis, nanos};
 use crate::fault::Dice;
 use crate::keys::{KeyedJob, RETRIES};
 use crate::named::{Limits, Named};
+use crate::windows::{Windows, job_of_a_window};
 
 /// The parameters of every candidate.
 pub(crate) struct Terms<'a> {
@@ -36,6 +37,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) overlap: Option<Duration>,
     /// The key for which the job runs once.
     pub(crate) once: Option<KeyedJob>,
+    /// The windows in each of which the job runs once.
+    pub(crate) windows: Option<Windows>,
     /// The witnesses' directories, one per role.
     pub(crate) runs: &'a Path,
 }
@@ -159,6 +162,9 @@ impl Slot {
         if let Some(once) = &terms.once {
             witness =
                 witness.set("--end-ms", once.ends_after_ms).set("--status", u64::from(once.status.unsigned_abs()));
+        } else if let Some(windows) = terms.windows {
+            let (after_ms, status) = windows.end(dice);
+            witness = witness.set("--end-ms", after_ms).set("--status", u64::from(status.unsigned_abs()));
         } else if dice.chance(0.33) && !terms.stubborn && !lives_long {
             let millis = 500 + u64::try_from(dice.below(if terms.changes { 2000 } else { 4000 })).expect("a few");
             witness = witness.set("--end-ms", millis);
@@ -173,6 +179,8 @@ impl Slot {
             // A job that is restarted at once leaves no period without a job.
             let at_once = candidate.option("--restart-delay", "0s").option("--restart-limit", "none");
             at_once.option("--roles", self.roles.to_string()).job(job_of_a_role(&witness, terms.runs))
+        } else if let Some(windows) = terms.windows {
+            windows.candidate(candidate).job(job_of_a_window(&witness))
         } else {
             candidate.job(job(&witness, terms.named.map_or("", Named::beside_the_job)))
         };

@@ -329,9 +329,10 @@ impl Run<'_> {
 
     /// Sets the clock days forward or back, and sometimes to the right time.
     fn step_clock(&mut self, degree: f64) {
-        const SECONDS: [i32; 6] = [3_600, -3_600, 864_000, -86_400, 7, 0];
+        const SECONDS: [i64; 6] = [3_600, -3_600, 864_000, -86_400, 7, 0];
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "one of six")]
         let by = SECONDS[((degree * 6.0) as usize).min(5)];
+        let by = self.orders.windows.map_or(by, |windows| windows.step(degree));
         fs::write(&self.clock, by.to_string()).expect("ours");
         self.axis.note("chaos", format!("the wall clock of slot {SLOT_WITH_A_CLOCK} is {by:+} s"));
     }

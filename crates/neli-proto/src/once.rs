@@ -60,8 +60,8 @@ enum Phase {
     Asking { read: u32 },
     /// It leads; the fact `running` was sent and is not acknowledged yet.
     Announcing { id: u32, fact: Fact, until: Time },
-    /// The job may run.
-    Running { fact: Fact },
+    /// The job may run. `stop`: the candidate is to stand down, and only leftovers of the job may be alive.
+    Running { fact: Fact, stop: Option<Why> },
     /// It leads, and reads the facts.
     Reading { read: u32, term: Offset, until: Time },
     /// The job has ended, and the fact with its outcome was sent and is not acknowledged yet.
@@ -200,7 +200,7 @@ impl Once {
     pub(crate) fn was_appended(&mut self, now: Time, id: u32) {
         match &self.phase {
             Phase::Announcing { id: awaited, fact, .. } if *awaited == id => {
-                self.phase = Phase::Running { fact: fact.clone() };
+                self.phase = Phase::Running { fact: fact.clone(), stop: None };
                 self.actions.push_back(Action::Run(self.policy.window));
             }
             Phase::Recording { id: awaited, .. } if *awaited == id => self.finish(now),
@@ -240,8 +240,9 @@ impl Once {
     }
 
     /// The job ended by itself, and no process of it is left (K3).
-    pub(crate) fn run_ended(&mut self, end: RunEnd) {
-        let Phase::Running { fact } = &self.phase else { return };
+    pub(crate) fn run_ended(&mut self, now: Time, end: RunEnd) {
+        let Phase::Running { fact, stop } = &self.phase else { return };
+        let stop = *stop;
         let outcome = if end.status == 0 { Outcome::Done } else { Outcome::Failed };
         let ran_ms = u64::try_from(end.ran.as_millis()).ok();
         let fact = Fact { outcome, exit: Some(end.status), ran_ms, ..fact.clone() };
@@ -255,10 +256,17 @@ impl Once {
         let id = self.next_id();
         self.actions.push_back(Action::Append { id, fact: fact.clone() });
         self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None };
+        if let Some(why) = stop {
+            self.holds_back_stop(now, why);
+        }
     }
 
-    /// The candidate stands down. Returns whether it must first record the outcome, which takes a lease at most (K3).
+    /// The candidate stands down. Returns whether it must first record the outcome, which takes a lease at most (K3). A
+    /// run whose main process has ended may still end by itself: then its outcome is recorded first.
     pub(crate) fn holds_back_stop(&mut self, now: Time, why: Why) -> bool {
+        if let Phase::Running { stop, .. } = &mut self.phase {
+            stop.get_or_insert(why);
+        }
         let Phase::Recording { stop_by, .. } = &mut self.phase else { return false };
         stop_by.get_or_insert(now + self.lease);
         self.scheduled.iter_mut().for_each(|scheduled| scheduled.stop_for(why));
@@ -311,16 +319,6 @@ impl Once {
         if self.phase == Phase::StandingBy {
             self.ask();
         }
-    }
-
-    /// The exit status of a candidate that exits because the job is not to be run.
-    pub(crate) fn skipped(&self) -> Option<u8> {
-        if self.phase == Phase::Leaving { self.skip().map(|skip| skip.status) } else { None }
-    }
-
-    /// Whether nothing may be claimed before the facts were read (K1).
-    pub(crate) const fn holds_claims(&self) -> bool {
-        matches!(self.phase, Phase::Asking { .. } | Phase::Leaving)
     }
 
     fn announce(&mut self, now: Time, term: Offset, until: Time) {

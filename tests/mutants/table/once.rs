@@ -81,6 +81,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Model("a_key_that_is_forgotten")],
     },
     Mutant {
+        name: "StopAmongLeftovers",
+        breaks: "once: a stop that comes while the leftovers of a run are being ended is forgotten when its outcome is recorded",
+        edits: &[edit(ONCE, "stop.get_or_insert(why);", "let _ = stop;")],
+        noticed_by: &[Node(
+            "schedule::a_stop_among_leftovers_of_a_run_ends_the_lead_when_the_outcome_is_recorded",
+            "the outcome is tried to record for a lease",
+        )],
+    },
+    Mutant {
         name: "RetriesOfEachMachine",
         breaks: "once: the runs that failed on another machine are not counted",
         edits: &[edit("crates/neli-proto/src/once/judging.rs", "‹attempt.saturating_add(1)›", "*attempt")],

@@ -130,8 +130,8 @@ fn a_late_record_of_a_forgotten_run_takes_no_success_away_before_compaction_and_
             assert_eq!(facts.forgotten, (end > 1).then(|| log[1].clone()), "{end} {cleaned}");
             let is_done = facts.done.is_some_and(|done| !done.is_forgotten_by(&log[1]));
             // The case that is left: compaction has removed the success before the late record.
-            let is_lost = end == log.len() && cleaned > 3;
-            assert_eq!(is_done, end >= 4 && !is_lost, "{end} {cleaned}");
+            let was_removed = end == log.len() && cleaned > 3;
+            assert_eq!(is_done, end >= 4 && !was_removed, "{end} {cleaned}");
         }
     }
 }

@@ -64,7 +64,7 @@ impl Node {
             From::Note(note) => Action::Note(Note::Job { term: self.supervisor.term().unwrap_or(-1), note }),
             From::Order(order) => return self.order(now, order),
             From::RunEnded(end) => {
-                self.once.iter_mut().for_each(|once| once.run_ended(end));
+                self.once.iter_mut().for_each(|once| once.run_ended(now, end));
                 return;
             }
             From::StartGuard => Action::StartGuard,

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use super::{Action, Note, Once, Skip};
+use super::{Action, Note, Once, Phase, Skip};
 use crate::fact::{Fact, Facts, Outcome};
 use crate::reminder::INTERVAL;
 use crate::time::Time;
@@ -17,6 +17,16 @@ impl Once {
         }
         let failed = self.known.attempt.as_ref().filter(|fact| fact.outcome == Outcome::Failed && self.covers(fact))?;
         (failed.attempt > self.policy.retries).then(|| self.skip_for(failed, failed.exit.unwrap_or(1)))
+    }
+
+    /// The exit status of a candidate that exits because the job is not to be run.
+    pub(crate) fn skipped(&self) -> Option<u8> {
+        if self.phase == Phase::Leaving { self.skip().map(|skip| skip.status) } else { None }
+    }
+
+    /// Whether nothing may be claimed before the facts were read (K1).
+    pub(crate) const fn holds_claims(&self) -> bool {
+        matches!(self.phase, Phase::Asking { .. } | Phase::Leaving)
     }
 
     /// Whether its key, or its window, still needs a run. With a schedule there is always another window.

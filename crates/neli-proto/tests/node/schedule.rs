@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use neli_proto::fact::{Fact, Facts, Outcome};
-use neli_proto::guard::Order;
+use neli_proto::guard::{Answer, Order};
 use neli_proto::node::{Action, Awaited, Event, FactsEvent, Note};
 use neli_proto::once::{self, Policy};
 use neli_proto::record::{Body, Record};
@@ -150,7 +150,7 @@ fn that_a_skip_is_not_recorded_is_said_at_once_and_every_30_s() {
                 break;
             }
             host.reads_what_it_sent();
-            host.answers(neli_proto::guard::Answer::Extended { until: host.now + LEASE });
+            host.answers(Answer::Extended { until: host.now + LEASE });
             host.pass_until_due();
         }
     }
@@ -277,6 +277,38 @@ fn a_stop_waits_until_the_outcome_is_recorded_and_the_release_tells_of_it() {
     let stopped = asked(&mut host);
     let Some(Record { body: Body::Release { once, exit, .. }, .. }) = stopped.releases else { panic!("{stopped:?}") };
     assert_eq!((once, exit), (Some(window(5).key), Some(0)));
+}
+
+/// The main process has ended with 0, and what it left behind is being ended.
+#[test]
+fn a_stop_among_leftovers_of_a_run_ends_the_lead_when_the_outcome_is_recorded() {
+    for is_refused in [false, true] {
+        let (mut host, first) = leads(5, done(4));
+        starts(&mut host, first, 5);
+        host.answers(Answer::Exited { code: Some(0), signal: None, left: true, foreground: false });
+        host.happens(Event::Signal { signal: TERM });
+        host.answers(Answer::Gone);
+        let (id, _) = asked(&mut host).appended.unwrap();
+        let ended_at = host.now;
+        if is_refused {
+            facts(&mut host, FactsEvent::NotAppended { id, error: "no".into() });
+        } else {
+            facts(&mut host, FactsEvent::Appended { id });
+        }
+        let released = loop {
+            if let Some(release) = asked(&mut host).releases {
+                break release;
+            }
+            assert!(is_refused && host.now.since(ended_at) < LEASE, "the outcome is tried to record for a lease");
+            host.answers(Answer::Extended { until: host.now + LEASE });
+            host.reads_what_it_sent();
+            host.pass_until_due();
+        };
+        let Body::Release { once, exit, why, .. } = released.body else { panic!("{released:?}") };
+        assert_eq!((once, exit, why.as_deref()), (Some(window(5).key), Some(0), Some("stopped")));
+        host.reads_what_it_sent();
+        assert_eq!(exits(&host.actions()), [Ending::Job(JobStatus::Exited(0))]);
+    }
 }
 
 #[test]
