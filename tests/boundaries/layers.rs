@@ -60,7 +60,7 @@ const PROTOCOL: [(&str, &[&str]); 34] = [
     ("precedence", &["listener", "record", "time", "timings"]),
     ("spread", &["precedence", "record", "time", "timings"]),
     ("introduction", &["mapping", "precedence", "process_hello", "record", "time"]),
-    ("observer", &["failed_runs", "journal", "listener", "precedence", "process_hello", "record", "time"]),
+    ("observer", &["failed_runs", "journal", "listener", "precedence", "process_hello", "record", "time", "timings"]),
     (
         "supervisor",
         &[

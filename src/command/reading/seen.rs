@@ -99,9 +99,10 @@ pub(in crate::command) async fn observe(reading: &mut Reading, timeout: Duration
 fn say_doubt(observer: &Observer, doubt: Duration) {
     let Some(leader) = observer.leader().filter(|_| io::stderr().is_terminal()) else { return };
     let (name, within) = (one_line(leader.shown()), spoken(doubt));
-    let age = match observer.leadership(read_at()) {
-        Leadership::Silent { age, .. } => format!("{} old (lease {})", span(age), spoken(leader.lease)),
-        _ => "of the future".to_owned(),
+    let age = if let Leadership::Silent { age, .. } = observer.leadership(read_at()) {
+        format!("{} old (lease {})", span(age), spoken(leader.lease))
+    } else {
+        "of the future".to_owned()
     };
     let why = "since the broker's clock may differ from this machine's";
     // A closed stderr is read by nobody.

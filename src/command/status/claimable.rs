@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use neli_proto::listener::silence;
 use neli_proto::observer::{Leadership, Observer, ReadAt, Standby};
+use neli_proto::record::Why;
 use neli_proto::time::millis;
 use neli_proto::timings::LONGEST_LEASE;
 
@@ -19,6 +20,9 @@ const LOOK: &str =
 
 /// The reason of candidates that wait although the journal is empty.
 const REMADE: &str = "the topic was made anew, or its records were deleted, while they stood by: the job of a leader in the old one may run on";
+
+/// A hint for a candidate that gave its term up because it was refused: another one may be refused for the same reason.
+const REFUSED: &str = "the log of the candidate that released it says what refused it; neli-run doctor looks at the topic, the rights and the machine";
 
 /// The state that is shown.
 #[derive(Clone, Copy)]
@@ -75,6 +79,11 @@ impl View<'_> {
             Leadership::Led { .. } => return,
         };
         page.row("claimable", &claimable);
+        if let Leadership::Released { release, .. } = self.observer.leadership(self.at)
+            && release.why.as_deref().and_then(Why::parse) == Some(Why::Refused)
+        {
+            page.row("why", REFUSED);
+        }
         if waits == Some(Duration::ZERO) && vacant_for > CLAIMED_WITHIN {
             page.row("why", LOOK);
         }
@@ -128,6 +137,17 @@ mod tests {
         assert_eq!(rows("stopped", Some("d2"), 1), "\nclaimable  now, by a candidate that stands by or starts\n");
         let only = "\nclaimable  now, by a candidate that starts; at 12:00:10Z (in 6s), by one that stands by\n";
         assert_eq!(rows("resigned", Some("d1"), 4), only);
+    }
+
+    #[test]
+    fn after_a_refusal_the_page_says_where_its_reason_is() {
+        let page = rows("refused", None, 1);
+        assert!(
+            page.contains(
+                "\nwhy        the log of the candidate that released it says what refused it; neli-run doctor "
+            ),
+            "{page}"
+        );
     }
 
     /// The rows about an empty journal whose candidate says that it waits for so many milliseconds.

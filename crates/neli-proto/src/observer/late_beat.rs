@@ -36,7 +36,6 @@ impl LateBeat {
 mod tests {
     use super::super::tests::{beat, claim, later, observer, read};
     use super::super::{Change, Leadership, Observer};
-    use super::*;
 
     /// A leader with a lease of 5 s, whose next heartbeat is appended after 18 s.
     fn heard_late() -> (Observer, alloc::vec::Vec<Change>) {
