@@ -2,7 +2,6 @@ use std::io::{self, Write};
 
 /// Prints what could not be tested on this machine, and why. It writes past libtest's capture, which discards the `eprintln!` output of
 /// tests that pass.
-/// itself.
 pub fn not_tested(why: &str) {
     let _ = writeln!(io::stderr(), "NOT TESTED: {why}");
 }
