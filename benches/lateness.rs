@@ -3,7 +3,6 @@
 //!
 //! `chrt -f 50 cargo bench --bench lateness`: the bench itself needs real-time scheduling, or it would be late itself; and the machine
 //! must be idle otherwise.
-//! does nothing else.
 
 #![expect(clippy::expect_used, reason = "a program that gives up when it can't measure")]
 

@@ -141,7 +141,6 @@ impl MainLoop {
 
     /// Our children that don't belong to this role's job and were not waited for: hooks, brokers, and the guards of other roles, which
     /// kill their own jobs.
-    /// their own.
     fn children_of_others(&self, at: usize, brokers: &[Pid]) -> Vec<Pid> {
         let hooks = self.nodes.roles.iter().flat_map(|role| role.commands.hook_pids());
         let others = self.nodes.roles.iter().enumerate().filter(|(other, _)| *other != at);

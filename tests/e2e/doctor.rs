@@ -1,6 +1,5 @@
 //! `doctor`: everything that keeps a candidate from its work in one report, with the fixes; on a Kafka that requires a login, and beside
 //! candidates that are configured differently. It writes nothing.
-//! differ. It writes nothing.
 
 use std::process::Command;
 

@@ -1,10 +1,10 @@
-//! May this member lead? Input in, action out: the rules R1 to R7 of a candidate.
+//! Decides whether this member may lead: the rules R1 to R7 of a candidate. It takes inputs and returns actions.
 //!
-//! It knows the journal and the lease. It does not know the job: that it may run, and until when, it tells with
-//! [`Action::Lead`] and [`Action::Extend`]; that nothing of it is left, it is told by [`LocalEvent::NothingLeft`].
+//! It knows the journal and the lease, but not the job. It reports with [`Action::Lead`] and [`Action::Extend`] that the job may run and
+//! until when; [`LocalEvent::NothingLeft`] tells it that no process of the job is left.
 //!
-//! What it is and knows in every state is its `Common`; what it is in the election is its `State`, a type with one function that
-//! takes every `Input` and gives the state that follows.
+//! `Common` holds the data that every state needs. `State` is the state in the election; its one function takes an `Input` and returns
+//! the state that follows.
 
 use alloc::boxed::Box;
 use core::mem;
@@ -47,19 +47,19 @@ mod standing_by;
 mod state;
 mod suspended;
 
-/// Who a candidate is.
+/// The identity of a candidate.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Identity {
     /// Its random id, made at its start.
     pub member: MemberId,
-    /// How it is called.
+    /// Its name.
     pub name: Box<str>,
-    /// What its hello says.
+    /// The content of its hello.
     pub hello: Body,
 }
 
 impl Identity {
-    /// `--priority`, as its hello says it.
+    /// `--priority`, from its hello.
     const fn priority(&self) -> u16 {
         match self.hello {
             Body::Hello { priority, .. } => priority,
@@ -68,18 +68,19 @@ impl Identity {
     }
 }
 
-/// What a candidate is made of.
+/// The settings of a candidate.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Who it is.
+    /// Its identity.
     pub identity: Identity,
     /// Every duration of the protocol.
     pub timings: Timings,
     /// When the process started: `wait` runs from then on.
     pub started: Time,
-    /// `--wait`: it departs when it has not led for so long.
+    /// `--wait`: the candidate departs if it has not led for this long.
     pub wait: Option<Duration>,
-    /// R1: how far before the log's end a reading begins, in offsets: [`FIRST_SPAN`](crate::listener::FIRST_SPAN), but in tests.
+    /// R1: how far before the log's end the first reading begins, in offsets: [`FIRST_SPAN`](crate::listener::FIRST_SPAN), except in
+    /// tests.
     pub first_span: Offset,
 }
 
@@ -90,12 +91,12 @@ pub struct Candidate {
     state: State,
 }
 
-/// R0: whether the topic may carry an election. Where it may not, the node has the candidate stand down.
+/// R0: whether the topic may carry an election. If it may not, the node tells the candidate to stand down.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum Judgement {
     /// It has not been judged yet.
     Awaited {
-        /// One claim is made meanwhile, and no second.
+        /// Whether one claim was made; before the check has finished no second one is made.
         claimed: bool,
     },
     /// It may.
@@ -103,7 +104,7 @@ enum Judgement {
 }
 
 impl Judgement {
-    /// It has not been judged, and nothing has been claimed.
+    /// The topic has not been checked, and no claim was made.
     const fn awaited() -> Self {
         Self::Awaited { claimed: false }
     }
@@ -116,14 +117,14 @@ impl Candidate {
         Self { common: Common::new(now, setup, random), state: StandingBy::from(now) }
     }
 
-    /// The same in a process that stands in other elections too: that says hello for all of them, by one member of the group.
+    /// The same for a process with several roles: it sends one hello for all of them, and is one member of the group.
     #[must_use]
     pub fn one_of_many(mut self) -> Self {
         self.common.is_one_of_many = true;
         self
     }
 
-    /// What to do next.
+    /// The next action to perform.
     #[must_use]
     pub fn poll_action(&mut self) -> Option<Action> {
         self.common.actions.pop_front()
@@ -139,7 +140,7 @@ impl Candidate {
         [self.state.due(&self.common), self.common.next_hello, identity_due].into_iter().flatten().min()
     }
 
-    /// Does what is due by now. Early calls do nothing.
+    /// Performs what is due by now. An early call does nothing.
     pub fn handle_timeout(&mut self, now: Time) {
         if !self.state.takes_part() {
             return self.step(now, Input::MoveOn);
@@ -151,12 +152,12 @@ impl Candidate {
         self.common.ask_identity_if_due(now, self.state.confirmation());
     }
 
-    /// Takes in what happened in Kafka.
+    /// Handles an event in Kafka.
     pub fn handle(&mut self, now: Time, event: Event) {
         if self.state == State::Departed {
             return;
         }
-        // A lease that is over stays over, whatever the event tells.
+        // The end of a lease is handled before the event, because no event can extend a lease that has ended.
         self.step(now, Input::TimePassed);
         match event {
             Event::Answered { asked, start, end, trusted } => {
@@ -187,7 +188,7 @@ impl Candidate {
         self.handle_timeout(now);
     }
 
-    /// Takes in what happened on this machine.
+    /// Handles an event on this machine.
     pub fn handle_local(&mut self, now: Time, event: LocalEvent) {
         if self.state == State::Departed {
             return;
@@ -208,14 +209,14 @@ impl Candidate {
         self.handle_timeout(now);
     }
 
-    /// Ends the wait for a claim or for a release's delivery: whoever stops twice does not want to wait. (Whoever was told to stop
-    /// has released a term that is not judged.)
+    /// Ends the wait for a claim or for a release's delivery, on the second request to stop. (A candidate that was told to stop has
+    /// released a term that is not judged.)
     pub fn give_up(&mut self, now: Time) {
         self.step(now, Input::GivenUp);
         self.step(now, Input::MoveOn);
     }
 
-    /// Whether it may claim a vacancy: not while `are_held`.
+    /// Forbids claims while `are_held`.
     pub(crate) fn hold_claims(&mut self, now: Time, are_held: bool) {
         self.common.claims_are_held = are_held;
         if !are_held {
@@ -228,13 +229,13 @@ impl Candidate {
         self.step(now, Input::StandDown { why });
     }
 
-    /// Whether `term` is held here, or still to be released, and not yet standing down for good or for somebody else.
+    /// Whether the candidate holds `term` or has not released it yet, and is not yet standing down for good or for another candidate.
     fn may_resign(&self, term: Offset) -> bool {
         let is_free = |why: Option<Why>| why.is_none_or(|why| rank(why) < rank(Why::Resigned));
         self.state.resignable(&self.common).is_some_and(|(held, stood_down)| held == term && is_free(stood_down))
     }
 
-    /// Hands the state what happened, and takes on the one that follows.
+    /// Passes the input to the state, and replaces the state by the one that follows.
     fn step(&mut self, now: Time, input: Input) {
         let state = mem::replace(&mut self.state, State::Departed);
         self.state = state.step(&mut self.common, now, input);

@@ -1,4 +1,4 @@
-//! What is known of a job by whoever runs it, judges its runs or counts them.
+//! How a job's process ended: shared by the modules that run the job, judge its runs, or count them.
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

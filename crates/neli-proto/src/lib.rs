@@ -1,8 +1,8 @@
 //! The protocol of `neli-run` as plain objects: leader election over the records of one Kafka partition.
 //!
-//! Nothing here reads a clock, does I/O or starts a thread: each object is told what happened and at what time, and says what
-//! to do and when to wake it. `no_std` holds it to that. The rules are cited as they are numbered in docs/protocol.md: the law
-//! is L1 to L4, the rules of a candidate are R0 to R8.
+//! Nothing here reads a clock, does I/O or starts a thread. Each object is told what happened and when, and returns the actions to
+//! perform and the time to wake it. The crate is `no_std`, so the compiler enforces this. The rules are cited by their numbers in
+//! docs/protocol.md: L1 to L4 are the law, which decides which records count; R0 to R8 are the rules of a candidate.
 
 #![no_std]
 #![forbid(unsafe_code)]

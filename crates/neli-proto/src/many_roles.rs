@@ -1,8 +1,8 @@
-//! What a process decides that stands in many elections, beside the node of each: how it makes itself known to the others, and which roles it is
-//! to hold.
+//! The decisions of a process with several roles beside the node of each: its hello to the other processes, and the roles that it is to
+//! hold.
 //!
-//! It ties `Introduction` and [`Spread`] together for whoever owns the nodes. Neither begins before it is known how many partitions the topic
-//! has, and nothing is claimed before the introduction says that this process may stand.
+//! It connects `Introduction` and [`Spread`] for the owner of the nodes. Neither begins before the number of the topic's partitions is
+//! known, and no claim is made before the introduction says that this process may stand.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

@@ -1,7 +1,7 @@
-//! The journal's records, bytes both ways: one line of JSON each, at most 1 KiB.
+//! The journal's records and their conversion from and to bytes: one line of JSON each, at most 1 KiB.
 //!
-//! What the law and the rules read (`v`, `kind`, offsets, `lease_ms`, `what`) must be right, or the record is
-//! nonsense. Anything else that is missing or odd is unknown, and unknown fields are ignored.
+//! A record is rejected if a field that the rules read (`v`, `kind`, offsets, `lease_ms`, `what`) is missing or wrong. Any other field
+//! that is missing or of the wrong type is read as unknown, and unknown fields are ignored.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -24,10 +24,10 @@ mod hello;
 mod overlap;
 mod why;
 
-/// An offset in the partition; -1 is "before the first".
+/// An offset in the partition; -1 stands for the position before the first record.
 pub type Offset = i64;
 
-/// The largest record that is read as one.
+/// The largest record that is parsed; a longer one is ignored.
 pub const MAX_BYTES: usize = 1024;
 
 /// The bounds of a lease (docs/protocol.md, Timing).
@@ -64,20 +64,20 @@ impl fmt::Display for MemberId {
     }
 }
 
-/// One record, as read. Who wrote it is unknown where the record does not say.
+/// One parsed record. The writer is `None` if the record does not name it.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Record {
-    /// Who wrote it.
+    /// The writer's member id.
     pub member: Option<MemberId>,
-    /// How the writer is called.
+    /// The writer's name.
     pub name: Option<Box<str>>,
     /// The writer's own count of its records.
     pub seq: Option<u64>,
-    /// What it says.
+    /// The content.
     pub body: Body,
 }
 
-/// What a record says.
+/// The content of a record, by kind.
 #[derive(Clone, Debug, Eq, Hash, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Body {
@@ -85,17 +85,17 @@ pub enum Body {
     Beat {
         /// The leader's term.
         term: Offset,
-        /// As of here, `term` was current.
+        /// `term` was the current term up to this offset.
         seen: Offset,
         /// The leader's lease, in milliseconds.
         lease_ms: u64,
-        /// What the job does.
+        /// The job's state.
         state: Option<JobState>,
         /// The job's main process.
         pid: Option<u32>,
         /// 1 for the first run in this term.
         attempt: Option<u32>,
-        /// For how long it has been in this state, in milliseconds of the leader's clock.
+        /// How long the job has been in this state, in milliseconds of the leader's clock.
         since_ms: Option<u64>,
         /// `--overlap`; left out without it.
         #[serde(flatten)]
@@ -103,7 +103,7 @@ pub enum Body {
     },
     /// A candidate asks to lead.
     Claim {
-        /// Everything up to here has been judged.
+        /// The candidate has judged every record up to this offset.
         after: Offset,
         /// The lease that the candidate would have, in milliseconds.
         lease_ms: u64,
@@ -111,20 +111,20 @@ pub enum Body {
         #[serde(flatten)]
         overlap: Option<Overlap>,
     },
-    /// A candidate exists. Its key is not the election's, so that it never counts in the law.
+    /// A candidate exists. Its key differs from the election's, so that the law ignores it.
     Hello {
-        /// The machine.
+        /// The candidate's host name.
         host: Option<Box<str>>,
-        /// The supervisor.
+        /// The supervisor's process id.
         pid: Option<u32>,
         /// The program's version.
         version: Option<Box<str>>,
         /// `group` or `log`.
         elector: Option<Box<str>>,
-        /// The id by which the group's coordinator knows it; none while it is no member.
+        /// The candidate's member id in the consumer group; none while it is not a member.
         #[serde(skip_serializing_if = "Option::is_none")]
         group_member: Option<Box<str>>,
-        /// `--priority`: who has more claims first; left out where it is 0.
+        /// `--priority`: a higher one claims first; left out if it is 0.
         #[serde(skip_serializing_if = "is_default")]
         priority: u16,
         /// `--overlap`, in milliseconds; left out without it.
@@ -134,7 +134,7 @@ pub enum Body {
         /// where it can tell.
         #[serde(skip_serializing_if = "Option::is_none")]
         waits_ms: Option<u64>,
-        /// The last one: the candidate stood by, and goes. Left out else.
+        /// The candidate's last hello: it stood by and is now leaving. Left out if false.
         #[serde(skip_serializing_if = "is_default")]
         leaves: bool,
     },
@@ -142,39 +142,40 @@ pub enum Body {
     Release {
         /// The term that ends.
         term: Offset,
-        /// As of here, `term` was current.
+        /// `term` was the current term up to this offset.
         seen: Offset,
-        /// Why; free text to a reader, a [`Why`] when we wrote it.
+        /// The reason. A reader treats it as free text; neli-run writes a [`Why`].
         why: Option<Box<str>>,
         /// The job's exit status, 0 to 255.
         exit: Option<u8>,
-        /// For how many milliseconds after the lease's end something of the job was still alive; written only when it was.
+        /// How many milliseconds after the lease's end a process of the job was still alive; left out if none was.
         #[serde(skip_serializing_if = "Option::is_none")]
         late_ms: Option<u64>,
-        /// The writer held the partition in its group under this id, and has left: the group gives the partition to another.
+        /// The group member id under which the writer held the partition. The writer has left the group, so the group will assign the
+        /// partition to another member.
         #[serde(skip_serializing_if = "Option::is_none")]
         group_member: Option<Box<str>>,
-        /// `--once`: the run of this key has ended by itself, with `exit`: done with 0, failed else.
+        /// `--once`: the key whose run has ended by itself with `exit`: done if 0, failed otherwise.
         #[serde(skip_serializing_if = "Option::is_none")]
         once: Option<Box<str>>,
-        /// For whom the writer stood down, so that roles are spread.
+        /// The member for which the writer stood down to spread the roles.
         #[serde(skip_serializing_if = "Option::is_none")]
         successor: Option<MemberId>,
     },
-    /// An operator asks for something.
+    /// A request of an operator.
     Request {
-        /// What.
+        /// The kind of request.
         what: What,
-        /// The term that it is about; none with `end`.
+        /// The term to which the request applies; none with `end`.
         term: Option<Offset>,
-        /// Who asks.
+        /// The operator's name.
         by: Option<Box<str>>,
-        /// And why.
+        /// The operator's reason.
         reason: Option<Box<str>>,
     },
 }
 
-/// What a leader's job does, as its beats tell.
+/// The state of a leader's job, as its beats report it.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JobState {
@@ -184,11 +185,11 @@ pub enum JobState {
     Running,
     /// Not started yet.
     Starting,
-    /// It has been asked to stop, or only what it left behind is alive.
+    /// The job has been asked to stop, or its main process has ended and other processes of it are alive.
     Stopping,
 }
 
-/// What an operator may ask for.
+/// The requests that an operator can make.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
@@ -199,7 +200,7 @@ pub enum What {
 }
 
 impl Record {
-    /// The record that a line of JSON says; none when it says none that this version knows.
+    /// Parses a line of JSON; `None` if it is not a record that this version knows.
     #[must_use]
     pub fn parse(line: &[u8]) -> Option<Self> {
         if line.len() > MAX_BYTES {
@@ -218,8 +219,8 @@ impl Record {
         })
     }
 
-    /// The release that a guard writes for its dead supervisor: nobody else writes one with that reason, and the guard knows no more
-    /// than this. `late_ms`: as in [`Body::Release`].
+    /// The release that a guard writes for its dead supervisor. No other process writes a release with that reason, and the guard knows
+    /// no more than these fields. `late_ms`: as in [`Body::Release`].
     #[must_use]
     pub fn release_for_dead(
         member: Option<MemberId>,
@@ -255,11 +256,11 @@ impl Record {
             body: &'a Body,
         }
         let Self { member, name, seq, body } = self;
-        // A struct of strings and numbers always has a JSON form.
+        // Serializing a struct of strings and numbers cannot fail.
         serde_json::to_vec(&Line { v: 1, member, name, seq: *seq, body }).unwrap_or_default()
     }
 
-    /// Whether the record makes sense at `offset`: it speaks only of what came before it.
+    /// Whether the record is consistent at `offset`: it refers only to records before it.
     #[must_use]
     pub fn makes_sense_at(&self, offset: Offset) -> bool {
         match self.body {
@@ -270,7 +271,7 @@ impl Record {
             Body::Release { term, seen, .. } => 0 <= term && term <= seen && seen < offset,
             Body::Request { what: What::Resign, term, .. } => term.is_some_and(|term| (0..offset).contains(&term)),
             Body::Request { what: What::End, .. } => true,
-            // A hello under the election's key is no word of the election's.
+            // Hellos have a key of their own, so one under the election's key is invalid.
             Body::Hello { .. } => false,
         }
     }
@@ -325,7 +326,7 @@ impl Body {
         })
     }
 
-    /// What a claim or a beat tells of `--overlap`.
+    /// The `--overlap` fields of a claim or a beat.
     #[must_use]
     pub const fn overlap(&self) -> Option<Overlap> {
         match self {
@@ -334,7 +335,7 @@ impl Body {
         }
     }
 
-    /// The lease that the record tells of.
+    /// The lease that the record names.
     #[must_use]
     pub fn lease(&self) -> Option<Duration> {
         match self {

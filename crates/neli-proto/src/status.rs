@@ -1,4 +1,5 @@
-//! What is shown of an election and of a candidate in it: who leads, or why nobody does, who stands by, and what is waited for.
+//! The status of an election and of a candidate: the leader or the cause of the vacancy, the standbys, and the event that the candidate
+//! waits for.
 
 use alloc::boxed::Box;
 use core::hash::{Hash, Hasher};
@@ -8,59 +9,59 @@ use crate::listener::silence;
 use crate::record::{MemberId, Offset};
 use crate::time::Time;
 
-/// Who leads.
+/// The leader, as far as it is known.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Leader {
-    /// Its member id; none where only records that do not tell it were read.
+    /// Its member id; none if no record that was read names it.
     pub member: Option<MemberId>,
-    /// How it is called.
+    /// Its name.
     pub name: Option<Box<str>>,
     /// The term: its fencing token.
     pub term: Offset,
-    /// Since when this node has known it: it may have led before.
+    /// When this node first saw it lead; it may have led before.
     pub since: Option<Time>,
-    /// It is this node.
+    /// Whether the leader is this node.
     pub is_self: bool,
     /// The longest lease that its records name.
     pub lease: Duration,
-    /// When its last effective record was read; where that was written before the node began to listen, when it did.
+    /// When its last effective record was read; if that was written before the node began to listen, when it began to.
     pub received: Time,
 }
 
 impl Leader {
-    /// Whether it has been silent for so long that it leads no more (R2).
+    /// Whether it has been silent for so long that its lease must have ended (R2).
     #[must_use]
     pub fn is_silent(&self, now: Time) -> bool {
         now.since(self.received) >= silence(self.lease)
     }
 }
 
-/// Why nobody leads.
+/// Why there is no leader.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Vacancy {
-    /// The older records were deleted, and none of this election is left.
+    /// Older records were deleted, and no record of this election is left.
     Forgotten,
-    /// The topic goes back to its beginning, and nobody has led.
+    /// The topic is complete from its first record, and no term has begun.
     NeverLed,
     /// The last term was released.
     Released {
-        /// That term.
+        /// The released term.
         term: Offset,
-        /// Why, as its release says.
+        /// The reason in the release.
         why: Option<Box<str>>,
     },
-    /// The records that were read so far do not tell.
+    /// The records read so far do not decide it.
     Unknown,
 }
 
-/// What was read since a node began to listen; what was written before is not counted.
+/// Counters since the node began to listen; earlier records are not counted.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Counts {
-    /// Terms that have begun.
+    /// Number of terms that have begun.
     pub terms: u64,
-    /// Claims that were void.
+    /// Number of void claims.
     pub void_claims: u64,
-    /// Those of them that came after the last effective record of a leader's.
+    /// Number of void claims since the last effective record of a leader.
     pub void_in_a_row: u32,
 }
 
@@ -69,53 +70,53 @@ pub struct Counts {
 pub struct OtherCandidate {
     /// Its member id.
     pub member: MemberId,
-    /// How it is called.
+    /// Its name.
     pub name: Option<Box<str>>,
     /// How long ago its last hello was read.
     pub age: Duration,
 }
 
-/// What is waited for, and until when.
+/// The event that a node waits for, and its time limit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Awaits {
-    /// What.
+    /// The event.
     pub what: Awaited,
-    /// When it is no longer waited for, or is there; none where only an event ends it.
+    /// When the event occurs or the wait for it ends; none if there is no such time.
     pub until: Option<Time>,
 }
 
-/// What a node may wait for.
+/// The events that a node may wait for.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Awaited {
-    /// The node's claim, to be read back.
+    /// The node's claim is read back.
     Claim,
-    /// The node's own claim delay: nobody leads, and others may claim before it.
+    /// The node's own claim delay ends: nobody leads, and others may claim before it.
     ClaimDelay,
-    /// SIGCONT.
+    /// SIGCONT arrives.
     Continuation,
-    /// After standing down: that another leads, or that two leases have passed.
+    /// After standing down: another candidate leads, or two leases have passed.
     CoolOff,
-    /// Acknowledgement of the release.
+    /// The release is acknowledged.
     Delivery,
-    /// `--once`: what is recorded of the key; or that what is to be recorded is acknowledged.
+    /// `--once`: the key's facts are read, or a fact that was written is acknowledged.
     Facts,
-    /// That nothing of the job is left; SIGKILL comes at `until`, unless it came.
+    /// No process of the job is left; SIGKILL is sent at `until` unless it was sent before.
     JobEnd,
-    /// That the job's main process runs.
+    /// The job's main process runs.
     JobStart,
-    /// R0: whether the topic may carry an election.
+    /// R0: the check whether the topic is fit for an election has finished.
     Judgement,
     /// The job's next run.
     NextRun,
-    /// R1: the records that were written before the node came.
+    /// R1: the records written before the node started are read.
     Records,
-    /// R2: that the leader, or whoever may lead, has been silent for so long that the node may claim.
+    /// R2: the leader, or a candidate that may lead, has been silent long enough for a claim.
     Silence,
-    /// `--schedule`: that the wall clock shows another window.
+    /// `--schedule`: the wall clock enters another window.
     Window,
 }
 
-/// A fact that is only shown. No rule depends on it, so it does not tell two states apart: they are equal without it.
+/// A value that is only displayed. No rule depends on it, so comparing two states ignores it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Shown<T>(pub(crate) T);
 

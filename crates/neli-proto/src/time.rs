@@ -1,4 +1,4 @@
-//! A point in time that can't be read from a clock: it is told.
+//! A point in time. The protocol's objects cannot read a clock; their caller passes the time.
 
 use core::ops::{Add, Sub};
 use core::time::Duration;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A point on `CLOCK_BOOTTIME`, in nanoseconds since the machine's boot (R8).
 ///
-/// Points of two machines can't be compared; nothing in the protocol does.
+/// The clocks of two machines can't be compared, and the protocol never does.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(transparent)]
 pub struct Time(u64);
@@ -28,13 +28,13 @@ impl Time {
         self.0
     }
 
-    /// How long after `earlier` this is; zero when it is not after it.
+    /// The time from `earlier` to this; zero if this is not later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// The last multiple of `step` that is not after this; this itself where `step` is zero.
+    /// The last multiple of `step` that is not after this; this point itself if `step` is zero.
     #[must_use]
     pub(crate) fn floor_to(self, step: Duration) -> Self {
         Self(self.0 - self.0.checked_rem(nanos(step)).unwrap_or_default())
@@ -57,13 +57,13 @@ impl Sub<Duration> for Time {
     }
 }
 
-/// Whole milliseconds: the part of one that is left over is dropped.
+/// Whole milliseconds, rounded down.
 #[must_use]
 pub fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Milliseconds, rounded up: what is not zero stays so.
+/// Milliseconds, rounded up, so that a duration above zero stays above zero.
 #[must_use]
 pub fn millis_rounded_up(span: Duration) -> u64 {
     u64::try_from(span.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)

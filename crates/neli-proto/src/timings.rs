@@ -10,51 +10,53 @@ use crate::record::LEASE_MS;
 pub const SHORTEST_LEASE: Duration = Duration::from_millis(*LEASE_MS.start());
 /// The longest lease.
 pub const LONGEST_LEASE: Duration = Duration::from_millis(*LEASE_MS.end());
-/// A process that is not the intended holder of a role waits this much longer before it claims the role, since the
-/// intended holder may be dead.
+/// How much longer a process waits before it claims a role of which it is not the intended holder: the intended holder claims first if it
+/// is alive.
 pub const PATIENCE: Duration = Duration::from_millis(500);
-/// The shortest heartbeat interval: an echo takes a few milliseconds, and a log that keeps a day is no place for more.
+/// The shortest heartbeat interval: reading back a record takes a few milliseconds, and a shorter interval would fill a log that is kept
+/// for a day.
 const SHORTEST_HEARTBEAT_INTERVAL: Duration = Duration::from_millis(10);
-/// The shortest overlap: a successor's claim takes a few milliseconds to be seen, and its job about one to start.
+/// The shortest overlap: a successor's claim takes a few milliseconds to be read, and its job about one to start.
 const SHORTEST_OVERLAP: Duration = Duration::from_millis(10);
 /// The shortest kill margin.
 const SHORTEST_KILL_MARGIN: Duration = Duration::from_millis(20);
 
-/// Every duration of the protocol (docs/protocol.md, Timing), in relations that hold.
+/// Every duration of the protocol (docs/protocol.md, Timing), checked against each other.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Timings {
     durations: Durations,
     elector: Elector,
 }
 
-/// What [`Timings`] are made of.
+/// The durations from which [`Timings`] is made.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Durations {
-    /// How long a leader may act after it sent a record that came back effective.
+    /// How long a leader may act after it sent a record that was read back effective.
     pub lease: Duration,
-    /// Between two beats.
+    /// The time between two beats.
     pub heartbeat_interval: Duration,
-    /// The guard kills this much before the lease ends.
+    /// How long before the lease's end the guard kills the job.
     pub kill_margin: Duration,
-    /// The stop signal this long before the deadline, when beats are not coming back; zero is none.
+    /// How long before the deadline the stop signal is sent if beats are not read back; zero sends none.
     pub fence_warning: Duration,
     /// `--claim-delay`: added to every claim delay.
     pub claim_delay: Duration,
-    /// `--preempt-after`: how long it stands by under a leader of lower priority before it asks that to resign; none without `--preempt`.
+    /// `--preempt-after`: how long a candidate stands by under a leader of lower priority before it asks that leader to resign; none
+    /// without `--preempt`.
     pub preempt_after: Option<Duration>,
-    /// `--overlap`: for how long its job may run beside its successor's, from when the successor's claim is seen; none without it.
+    /// `--overlap`: how long the job may run beside its successor's after the successor's claim was read; none without it.
     pub overlap: Option<Duration>,
 }
 
-/// Which relation does not hold.
+/// The relation that does not hold.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum TimingsError {
     /// The fence warning is longer than half the lease.
     FenceWarning,
     /// The heartbeat interval is shorter than 10 ms, or longer than a third of the lease.
     HeartbeatInterval,
-    /// The kill margin is shorter than 20 ms, or leaves less than a tenth of the lease besides itself, the heartbeat interval and the
-    /// fence warning.
+    /// The kill margin is shorter than 20 ms, or leaves less than a tenth of the lease after the heartbeat interval and the fence warning
+    /// are subtracted.
     KillMargin,
     /// The lease is shorter than 300 ms, longer than 60 s, or not in whole milliseconds.
     Lease,
@@ -79,7 +81,7 @@ impl fmt::Display for TimingsError {
 
 impl core::error::Error for TimingsError {}
 
-/// The heartbeat intervals that a lease allows: a leader has two more tries when a beat is lost.
+/// The heartbeat intervals that a lease allows: after a lost beat, the leader can send two more within the lease.
 #[must_use]
 pub fn heartbeat_intervals(lease: Duration) -> RangeInclusive<Duration> {
     SHORTEST_HEARTBEAT_INTERVAL..=lease / 3
@@ -91,26 +93,26 @@ pub fn longest_fence_warning(lease: Duration) -> Duration {
     lease / 2
 }
 
-/// The overlaps that a lease allows: so much of it is left when the successor's claim is seen, unless Kafka was slow for as long.
+/// The overlaps that a lease allows: at least that much of the lease is left when the successor's claim is read, unless Kafka was slow
+/// for that long.
 #[must_use]
 pub fn overlaps(lease: Duration) -> RangeInclusive<Duration> {
     SHORTEST_OVERLAP..=lease / 2
 }
 
-/// The longest heartbeat interval that is chosen unless one is given: a beat a second is 20 MB of journal a day, and a leader
-/// is then never silent for long, however long its lease.
+/// The longest default heartbeat interval: a beat a second makes 20 MB of journal a day, and keeps the silence of a leader short even
+/// with a long lease.
 const LONGEST_DEFAULT_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
-/// The longest fence warning that is chosen unless one is given: whoever is asked to stop sooner may be asked in vain, since
-/// Kafka may still answer.
+/// The longest default fence warning: with a longer one, jobs would be stopped while Kafka may still answer in time.
 const LONGEST_DEFAULT_FENCE_WARNING: Duration = Duration::from_millis(2500);
 
-/// The heartbeat interval of a lease unless one is given.
+/// The default heartbeat interval of a lease.
 #[must_use]
 pub fn default_heartbeat_interval(lease: Duration) -> Duration {
     (lease / 5).min(LONGEST_DEFAULT_HEARTBEAT_INTERVAL)
 }
 
-/// The fence warning of a lease unless one is given.
+/// The default fence warning of a lease.
 #[must_use]
 pub fn default_fence_warning(lease: Duration) -> Duration {
     (lease / 4).min(LONGEST_DEFAULT_FENCE_WARNING)
@@ -123,7 +125,7 @@ pub fn kill_margin(lease: Duration) -> Duration {
 }
 
 impl Timings {
-    /// Timings whose relations hold.
+    /// Checks the relations between the durations.
     ///
     /// # Errors
     ///
@@ -146,37 +148,38 @@ impl Timings {
         }
     }
 
-    /// The same with a kill margin of at least `margin`, as far as heartbeat interval and fence warning leave it.
+    /// The same timings with a kill margin of at least `margin`, as far as the heartbeat interval and the fence warning allow.
     #[must_use]
     pub fn with_kill_margin_of(self, margin: Duration) -> Self {
         let kill_margin = self.kill_margin().max(margin.min(self.widest_kill_margin()));
         Self { durations: Durations { kill_margin, ..self.durations }, ..self }
     }
 
-    /// Some of the lease must be left to start a job in: a tenth, besides heartbeat interval and fence warning (R3).
+    /// The widest kill margin: a tenth of the lease must be left to start a job in, after the heartbeat interval and the fence warning
+    /// are subtracted (R3).
     fn widest_kill_margin(&self) -> Duration {
         (self.lease() * 9 / 10).saturating_sub(self.heartbeat_interval() + self.fence_warning())
     }
 
-    /// How long a leader may act after it sent a record that came back effective; whole milliseconds, 300 to 60,000.
+    /// How long a leader may act after it sent a record that was read back effective; whole milliseconds, 300 to 60,000.
     #[must_use]
     pub const fn lease(&self) -> Duration {
         self.durations.lease
     }
 
-    /// Between two beats; 10 ms to a third of the lease.
+    /// The time between two beats; 10 ms to a third of the lease.
     #[must_use]
     pub const fn heartbeat_interval(&self) -> Duration {
         self.durations.heartbeat_interval
     }
 
-    /// The guard kills this much before the lease ends; at least 20 ms.
+    /// How long before the lease's end the guard kills the job; at least 20 ms.
     #[must_use]
     pub const fn kill_margin(&self) -> Duration {
         self.durations.kill_margin
     }
 
-    /// The stop signal this long before the deadline, when beats are not coming back; zero is none, at most half the lease.
+    /// How long before the deadline the stop signal is sent if beats are not read back; zero sends none, at most half the lease.
     #[must_use]
     pub const fn fence_warning(&self) -> Duration {
         self.durations.fence_warning
@@ -188,44 +191,45 @@ impl Timings {
         self.durations.claim_delay
     }
 
-    /// `--preempt-after`: how long it stands by under a leader of lower priority before it asks that to resign; none without `--preempt`.
+    /// `--preempt-after`: how long a candidate stands by under a leader of lower priority before it asks that leader to resign; none
+    /// without `--preempt`.
     #[must_use]
     pub const fn preempt_after(&self) -> Option<Duration> {
         self.durations.preempt_after
     }
 
-    /// `--overlap`: for how long its job may run beside its successor's, from when the successor's claim is seen; at most half the
-    /// lease; none without it.
+    /// `--overlap`: how long the job may run beside its successor's after the successor's claim was read; at most half the lease; none
+    /// without it.
     #[must_use]
     pub const fn overlap(&self) -> Option<Duration> {
         self.durations.overlap
     }
 
-    /// Who claims a vacancy first.
+    /// The rule by which candidates order their claims.
     #[must_use]
     pub const fn elector(&self) -> Elector {
         self.elector
     }
 }
 
-/// Whether it is in whole milliseconds: records tell of it so.
+/// Whether the duration is in whole milliseconds, as records can state it.
 const fn is_whole(duration: Duration) -> bool {
     duration.subsec_nanos().is_multiple_of(1_000_000)
 }
 
-/// Who should lead first (docs/protocol.md, The group elector).
+/// The rule by which candidates order their claims (docs/protocol.md, The group elector).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Elector {
-    /// The member of the consumer group to which the role's partition is assigned.
+    /// The member of the consumer group to which the role's partition is assigned claims first.
     Group(Patience),
-    /// Nobody: the first claim wins.
+    /// No order: the first claim wins.
     Log,
 }
 
-/// How long a member waits for the one to which the partition is assigned.
+/// How long a member waits for the member to which the partition is assigned.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Patience {
-    /// This long.
+    /// For this duration.
     For(Duration),
     /// For ever: only the assigned member claims (NELI as published).
     Never,
@@ -302,7 +306,7 @@ mod tests {
         assert_eq!(chosen(ms(20_000)), (ms(1_000), ms(2_500)));
     }
 
-    /// Whatever heartbeat interval and fence warning a lease allows, its kill margin fits beside them.
+    /// The kill margin fits beside every heartbeat interval and fence warning that a lease allows.
     #[test]
     fn the_kill_margin_of_each_lease_fits_beside_the_longest_of_the_others() {
         for lease in (300..=60_000).step_by(7).map(ms) {

@@ -1,4 +1,4 @@
-//! R0: a log that keeps. Judges what the topic's configuration says.
+//! R0: judges from the topic's configuration whether its log keeps the records that leases rest on.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -14,26 +14,26 @@ pub use unfit::{RefusedSetting, SettingsUnread};
 mod risk;
 mod unfit;
 
-/// The least `retention.ms` that a log of leases may have: ten of the longest.
+/// The least `retention.ms` of a log of leases: ten times the longest lease.
 const LEAST_RETENTION: Duration = Duration::from_secs(600);
 
-/// What was found out about the topic.
+/// The facts about the topic that R0 needs.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TopicFacts {
-    /// Where the election's partition lies.
+    /// The brokers of the election's partition.
     pub layout: Layout,
-    /// The topic's configuration; or why none of it could be read.
+    /// The topic's configuration, or why none of it could be read.
     pub settings: Result<TopicSettings, SettingsUnread>,
 }
 
-/// Where the election's partition lies.
+/// The brokers of the election's partition.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Layout {
-    /// Id of the broker that leads it.
+    /// Id of the broker that leads the partition.
     pub leader: i32,
     /// Ids of the brokers that hold a replica of the partition.
     pub replicas: Vec<i32>,
-    /// Ids of the cluster's brokers, as far as they are up.
+    /// Ids of the cluster's brokers that are up.
     pub brokers: Vec<i32>,
 }
 
@@ -44,8 +44,8 @@ impl Layout {
     }
 }
 
-/// The settings of a topic that R0 judges, as Kafka says them: its own, or its broker's defaults. One that is not shown is
-/// `None`: Redpanda, for one, shows neither `min.insync.replicas` nor `unclean.leader.election.enable`.
+/// The settings of a topic that R0 judges, as Kafka reports them: the topic's own, or its broker's defaults. A setting that the broker
+/// does not show is `None`: Redpanda, for one, shows neither `min.insync.replicas` nor `unclean.leader.election.enable`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct TopicSettings {
     /// `cleanup.policy`: `delete`, `compact` or `compact,delete`.
@@ -62,7 +62,7 @@ pub struct TopicSettings {
     pub min_insync_replicas: Option<u32>,
 }
 
-/// Which partition is judged, and where: what a command that fixes it has to name.
+/// The partition that is judged, and its cluster: the names that a command to repair it needs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct JudgedPartition<'a> {
     /// Bootstrap servers.
@@ -73,7 +73,7 @@ pub struct JudgedPartition<'a> {
     pub partition: i32,
 }
 
-/// Kafka's id of a topic: another one each time a topic of that name is made.
+/// Kafka's id of a topic. A topic that is created again under the same name has another id.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct TopicId {
     /// The most significant 64 bits.
@@ -82,29 +82,29 @@ pub struct TopicId {
     pub low: i64,
 }
 
-/// Which topic stands under the election's name.
+/// The topic that exists under the election's name.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum TopicIdentity {
-    /// The one with this id.
+    /// The topic with this id.
     Id(TopicId),
-    /// None.
+    /// There is none.
     Missing,
     /// There is one, and the broker has no ids for topics (Kafka before 2.8).
     Unnamed,
 }
 
-/// What R0 says of a topic.
+/// The judgement of R0 on a topic.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Judgement {
-    /// Whatever may have been cut from the log's head was older than every lease in it: an empty log is vacant.
+    /// Every record that may have been cut from the log's head was older than every lease in it, so an empty log is vacant.
     pub cut_is_harmless: bool,
-    /// It deletes whole segments from the log's head and nothing else: what is missing in between is a marker (L4).
+    /// The topic deletes only whole segments from the log's head, so an offset that is missing in between is a marker (L4).
     pub gaps_are_markers: bool,
-    /// What applies, and what it risks; one warning names all.
+    /// The risks that apply; one warning names all of them.
     pub risks: Vec<Risk>,
 }
 
-/// Judges the topic, each setting by itself; a refusal says which setting, its value and what would be right.
+/// Judges the topic, each setting by itself. A refusal names the setting, its value and the right value.
 ///
 /// # Errors
 ///
@@ -120,7 +120,7 @@ pub fn judge(facts: &TopicFacts, place: JudgedPartition<'_>) -> Result<Judgement
     Ok(Judgement { cut_is_harmless: settings.keep_recent_records(), gaps_are_markers, risks: risks(facts, place) })
 }
 
-/// The settings for which a topic is refused: each with its value, and what would be right.
+/// The settings for which a topic is refused, each with its value and the right value.
 #[must_use]
 pub fn refusals(settings: &TopicSettings) -> Vec<RefusedSetting> {
     let mut refusals = Vec::new();
@@ -134,7 +134,7 @@ pub fn refusals(settings: &TopicSettings) -> Vec<RefusedSetting> {
     refusals
 }
 
-/// What applies to a topic, and what it risks.
+/// The risks that apply to a topic.
 #[must_use]
 pub fn risks(facts: &TopicFacts, place: JudgedPartition<'_>) -> Vec<Risk> {
     let settings = match &facts.settings {
@@ -159,16 +159,16 @@ pub fn risks(facts: &TopicFacts, place: JudgedPartition<'_>) -> Vec<Risk> {
     risks
 }
 
-/// Of a topic whose settings can't be read.
+/// The risks of a topic whose settings can't be read.
 fn unread(facts: &TopicFacts, reason: &SettingsUnread, place: JudgedPartition<'_>) -> Vec<Risk> {
     iter::once(Risk::Unread(reason.clone())).chain(replication_risk(&facts.layout, None, place)).collect()
 }
 
-/// Judges the topic of facts, which is to keep each for `retention`: what is only a risk, for one warning.
+/// Judges the topic of facts, which is to keep each fact for `retention`. Returns the risks, for one warning.
 ///
 /// # Errors
 ///
-/// It loses facts that a key's next run rests on.
+/// The topic loses facts that a key's next run rests on.
 pub fn judge_topic_of_facts(
     facts: &TopicFacts,
     retention: Duration,
@@ -196,7 +196,7 @@ pub fn judge_topic_of_facts(
 }
 
 impl TopicSettings {
-    /// The names of those that the broker does not show.
+    /// The names of the settings that the broker does not show.
     fn hidden(&self) -> Vec<&'static str> {
         let shown = [
             ("cleanup.policy", self.cleanup_policy.is_some()),
@@ -209,8 +209,8 @@ impl TopicSettings {
         shown.into_iter().filter_map(|(name, is_shown)| (!is_shown).then_some(name)).collect()
     }
 
-    /// Whether what was cut from the log's head is certainly older than the least retention: each setting that decides it was
-    /// shown, and is right.
+    /// Whether every record cut from the log's head was certainly older than the least retention: the broker shows each setting that
+    /// decides it, and each is right.
     fn keep_recent_records(&self) -> bool {
         self.cleanup_policy.is_some()
             && self.retention_ms.is_some()
@@ -219,7 +219,7 @@ impl TopicSettings {
     }
 }
 
-/// One broker can't do better; several can.
+/// The risk of too few replicas. A cluster with one broker can't have more, so it is not warned about.
 fn replication_risk(layout: &Layout, min_insync: Option<u32>, place: JudgedPartition<'_>) -> Option<Risk> {
     let brokers = layout.brokers.len();
     if brokers < 2 {
@@ -231,8 +231,8 @@ fn replication_risk(layout: &Layout, min_insync: Option<u32>, place: JudgedParti
     min_insync.filter(|least| *least < 2).map(Risk::MinInsyncReplicas)
 }
 
-/// The commands that give the partition up to three replicas, for a shell with Kafka's own tools: the broker that has it stays
-/// the preferred leader.
+/// The commands that give the partition up to three replicas, for a shell with Kafka's own tools. The broker that has the partition now
+/// stays its preferred leader.
 fn more_replicas(layout: &Layout, place: JudgedPartition<'_>) -> String {
     let JudgedPartition { bootstrap, topic, partition } = place;
     let others = layout.brokers.iter().filter(|id| !layout.replicas.contains(id));

@@ -19,7 +19,6 @@ pub struct Row {
 ///
 /// The term is the fencing token: it increases with each leader. Whatever this process believes, the table accepts nothing from it once a
 /// later term has begun.
-/// term has begun.
 #[derive(Debug)]
 pub struct Table {
     client: Client,

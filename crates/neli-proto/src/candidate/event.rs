@@ -1,4 +1,4 @@
-//! What happens to a candidate in Kafka.
+//! The events in Kafka that a candidate handles.
 
 use alloc::boxed::Box;
 
@@ -7,38 +7,39 @@ use crate::record::{Hello, Offset, Record};
 use crate::time::Time;
 use crate::topic::TopicIdentity;
 
-/// Things that happened in Kafka: to the journal, the topic and the group.
+/// Events in Kafka: in the journal, the topic and the group.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Event {
     /// The log holds `start..end`, as of `asked`. `trusted`: an empty log from offset 0 is a new one.
     Answered {
-        /// Just before the asking.
+        /// The time just before the request.
         asked: Time,
-        /// The first offset that is still there.
+        /// The first offset that is still stored.
         start: Offset,
         /// The offset of the next record.
         end: Offset,
-        /// False where the broker may have lost a log.
+        /// False if the broker may have lost a log.
         trusted: bool,
     },
-    /// A record of this candidate's has been acknowledged.
+    /// A record of this candidate has been acknowledged.
     Delivered {
-        /// Which.
+        /// The sequence number of the record.
         seq: u64,
     },
-    /// Another process with many roles said hello, for all of them. Where that stands is told like the records of other keys.
+    /// Another process with several roles sent its one hello for all of them. The record's offset is reported in the same way as those of
+    /// other keys.
     HelloReceived(Hello),
-    /// The partition's history was cut or made anew.
+    /// The partition's history was cut, or the partition was created anew.
     HistoryCut,
-    /// From now on an empty log is a new one, where [`Answered`](Event::Answered) said that it was not to be trusted.
+    /// From now on an empty log is treated as new, even if [`Answered`](Event::Answered) was not trusted.
     LogTrusted,
-    /// The group's coordinator knows this member by this id from now on.
+    /// The group's coordinator has given this member the id `id`.
     Named {
-        /// The id.
+        /// The member id.
         id: Box<str>,
     },
-    /// Records of other keys stand at each offset from `first` to `last`. Whoever reads for many candidates tells each of them so before
-    /// the next thing that happens to it, and at the latest where an offset is missing (L4).
+    /// Records of other keys stand at each offset from `first` to `last`. A reader for several candidates reports them to each candidate
+    /// before the candidate's next event, and at the latest before an offset that is missing (L4).
     Passed {
         /// The first.
         first: Offset,
@@ -47,48 +48,49 @@ pub enum Event {
     },
     /// A record of another key stands at `offset`.
     ReadOther {
-        /// Where.
+        /// The record's offset.
         offset: Offset,
-        /// Whose, when it is a hello of this election.
+        /// The content, if the record is a hello of this election.
         hello: Option<Hello>,
     },
     /// A record of the election stands at `offset`; `None` is one that does not parse.
     Read {
-        /// Where.
+        /// The record's offset.
         offset: Offset,
-        /// What it says.
+        /// The content of the record.
         record: Option<Record>,
     },
-    /// Everything below `next` has been handed over.
+    /// Every record below `next` has been handed over.
     ReachedEnd {
-        /// The log's end, as of then.
+        /// The log's end at that time.
         next: Offset,
     },
     /// The partition was revoked, not lost.
     Revoked,
-    /// The group has spoken.
+    /// The group has changed the member's standing.
     StandingChanged(Standing),
-    /// A broker has said which topic stands under the election's topic's name.
+    /// A broker has reported the id of the topic with the election's topic's name.
     TopicIdentified {
-        /// Just before the asking.
+        /// The time just before the request.
         asked: Time,
-        /// Its answer.
+        /// The broker's answer.
         identity: TopicIdentity,
     },
-    /// R0 has been judged, and the topic may carry an election.
+    /// R0: the topic was checked and may carry an election.
     TopicJudged {
         /// An empty log whose head was cut is vacant.
         cut_is_harmless: bool,
-        /// The topic deletes whole segments from its head and nothing else: what is missing in between is a marker (L4).
+        /// The topic deletes only whole segments from its start, so an offset that is missing in between is a marker (L4).
         gaps_are_markers: bool,
     },
-    /// A batch can't be decoded: nothing behind it can be read.
+    /// A batch can't be decoded, so no record after it can be read.
     Undecodable,
-    /// The topic has more partitions than roles: the group moves partitions at each join, and a revoke says nothing.
+    /// The topic has more partitions than roles. The group then moves partitions at each join, so a revocation tells nothing about the
+    /// leader.
     UnusedPartitions,
-    /// A record of this candidate's could not be delivered.
+    /// A record of this candidate could not be delivered.
     Undelivered {
-        /// Which.
+        /// The sequence number of the record.
         seq: u64,
     },
 }

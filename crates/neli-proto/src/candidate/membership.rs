@@ -1,4 +1,4 @@
-//! The group: when a candidate joins it and leaves it, and what it makes of the group's messages.
+//! The consumer group: when a candidate joins and leaves it, and how it handles the group's messages.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -9,13 +9,13 @@ use crate::precedence::{HELLO_AWAITS_NAME, Standing};
 use crate::time::Time;
 use crate::timings::{Elector, Patience};
 
-/// The longest id of the group's that is handed on: librdkafka's client id, a hyphen and 36 characters. A record must fit 1 KiB.
+/// The longest group member id that is handed on: librdkafka's client id, a hyphen and 36 characters. A record must fit into 1 KiB.
 const LONGEST_GROUP_MEMBER: usize = 128;
 
 impl Common {
-    /// Joins the group once the topic is known to be there, and says hello once it is known to be fit for an election:
-    /// nothing but one claim, and its release, is written into one that R0 refuses. What the group assigns takes a while, and is
-    /// asked for meanwhile.
+    /// Joins the group once the topic is known to exist, because the group takes a while to assign a partition; and sends the hello once
+    /// the topic is known to be fit for an election. Into a topic that R0 refuses the candidate writes nothing but one claim and its
+    /// release.
     pub(super) fn introduce(&mut self, now: Time) {
         if !self.listener.is_answered() || self.leaving.is_some() || self.suspending || self.next_hello.is_some() {
             return;
@@ -33,10 +33,11 @@ impl Common {
         }
     }
 
-    /// The group's coordinator has given us an id: the others are sent it, so that they can foresee whose turn it is.
+    /// Handles the member id from the group's coordinator: the candidate sends it to the others, so that they know which of them claims
+    /// next.
     pub(super) fn named(&mut self, now: Time, id: Box<str>) {
-        // What the group sent before it was left counts no more; nor does what would make a record too long.
-        // Nor does the id of a member that stands for many roles: it is given another partition by how many it has, and stays.
+        // Ignored: messages that the group sent before the candidate left it; an id that would make a record too long; and the id of a
+        // member with several roles, because the group assigns partitions to it by their number, and it stays a member.
         if !self.in_group || id.len() > LONGEST_GROUP_MEMBER || self.is_one_of_many {
             return;
         }
@@ -46,9 +47,9 @@ impl Common {
         }
     }
 
-    /// The group has changed this member's standing.
+    /// Handles a change of this member's standing in the group.
     pub(super) fn stand(&mut self, standing: Standing) {
-        // What the group sent before it was left counts no more.
+        // Ignored: messages that the group sent before the candidate left it.
         if self.in_group {
             self.precedence.stand(standing);
         }
@@ -57,7 +58,7 @@ impl Common {
     pub(super) fn leave_group(&mut self) {
         if self.in_group && matches!(self.timings.elector(), Elector::Group(_)) {
             self.in_group = false;
-            // Where the group balances partitions that nobody uses, what it does next is not foreseen.
+            // If the group also assigns partitions without a role, its next assignment can't be predicted.
             let held = self.precedence.standing() == Standing::Assigned && !self.unused_partitions;
             self.left_as = self.precedence.group_member().filter(|_| held).map(Into::into);
             self.precedence.name(None);
@@ -78,8 +79,9 @@ impl Common {
         }
     }
 
-    /// From now on `delay` is added to the claim delay. Who backs off is no member of the group, before its release says so: the group
-    /// chooses another, and everybody can foresee which. Where only the group's choice claims, it stays a member.
+    /// Adds `delay` to the claim delay from now on. A candidate that backs off leaves the group before its release says so: the group
+    /// then chooses another member, and every candidate can predict which. With `--patience never`, where only the assigned member
+    /// claims, it stays.
     pub(super) fn back_off(&mut self, delay: Duration) {
         self.precedence.back_off(delay);
         if self.precedence.is_backing_off() && !self.claims_only_when_assigned() {
@@ -87,8 +89,8 @@ impl Common {
         }
     }
 
-    /// A candidate that claims nothing anyway is in the group from its first hello on, unless it is leaving, cooling off, or of no use
-    /// to the group. One that has joined for what the group assigns meanwhile, and can't say hello yet, leaves for the last reason too.
+    /// Keeps a candidate in the group from its first hello on, unless it is leaving, cooling off, or of no use to the group. A candidate
+    /// that joined early and can't send its hello yet leaves for the last reason too.
     pub(super) fn keep_membership(&mut self, now: Time) {
         if self.leaving.is_some() || self.cooling_off.is_some() {
             return;
@@ -100,8 +102,8 @@ impl Common {
         }
     }
 
-    /// Whether the group may choose it: not where it backs off, knows of somebody of a higher priority, or could do nothing with what the
-    /// group might assign to it.
+    /// Whether the group may choose this candidate: not while it backs off, knows a candidate of higher priority, or could not use a
+    /// partition that the group might assign to it.
     fn is_of_use_to_group(&self, now: Time) -> bool {
         if self.claims_only_when_assigned() {
             let lease = self.timings.lease();
@@ -112,8 +114,8 @@ impl Common {
         }
     }
 
-    /// With `--patience never` the assigned member alone claims: one whose reader has not reached the end for a lease
-    /// would hold the assignment and lead nobody.
+    /// When a member with `--patience never` leaves the group because its reader has not reached the end of the log for a lease: only the
+    /// assigned member claims, so it would hold the assignment without ever leading.
     pub(super) fn blind_due(&self) -> Option<Time> {
         let may_leave = self.in_group && self.cooling_off.is_none() && self.claims_only_when_assigned();
         self.listener.behind_since().filter(|_| may_leave).map(|since| since + self.timings.lease())

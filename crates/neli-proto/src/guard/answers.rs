@@ -1,13 +1,13 @@
-//! The answers that the supervisor has not taken yet. A supervisor that is stopped must not hold up the guard, and must miss
-//! no end of a job when it goes on.
+//! The answers that the supervisor has not received yet. They are queued, so that a stopped supervisor does not block the guard, and
+//! learns the end of each job when it continues.
 
 use alloc::collections::VecDeque;
 use core::mem;
 
 use super::message::Answer;
 
-/// Answers in the order in which they were given, each with what is sent along (`D`: a descriptor). It stays short: a run gives
-/// few, and of those that may be given again and again the last is kept.
+/// Answers in the order in which they were given, each with what is sent along (`D`: a descriptor). The queue stays short: a run gives
+/// few answers, and of an answer that may be given repeatedly only the last is kept.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Answers<D> {
     waiting: VecDeque<(Answer, Option<D>)>,
@@ -22,8 +22,8 @@ impl<D> Answers<D> {
         self.waiting.push_back((answer, along));
     }
 
-    /// The one to be sent next can't take its descriptor along, and what waits behind it must not wait for that. Returns
-    /// whether it had one.
+    /// Drops the descriptor of the first answer, because it can't be sent and the answers behind it must not wait. Returns whether there
+    /// was one.
     pub fn give_up_descriptor(&mut self) -> bool {
         let Some((answer, along)) = self.waiting.front_mut() else { return false };
         if let Answer::Started { pid } = *answer {
@@ -32,18 +32,18 @@ impl<D> Answers<D> {
         along.take().is_some()
     }
 
-    /// The one to be sent next.
+    /// The answer to be sent next.
     #[must_use]
     pub fn first(&self) -> Option<(&Answer, Option<&D>)> {
         self.waiting.front().map(|(answer, along)| (answer, along.as_ref()))
     }
 
-    /// Takes away the one to be sent next.
+    /// Removes the answer to be sent next.
     pub fn take_first(&mut self) -> Option<(Answer, Option<D>)> {
         self.waiting.pop_front()
     }
 
-    /// Whether none waits.
+    /// Whether the queue is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()

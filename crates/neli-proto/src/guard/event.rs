@@ -1,35 +1,34 @@
-//! What happens to a guard.
+//! The events that a guard handles.
 
 use super::message::{CommandKind, Order, Step};
 use crate::command::CommandEnd;
 use crate::time::Time;
 
-/// Things that happened.
+/// Events of the guard's process.
 #[derive(Debug)]
 pub enum Event {
-    /// All orders that had come by now were read.
+    /// Every order that had arrived by now was read.
     AllRead,
-    /// A command was waited for.
+    /// A command has ended and was waited for.
     CommandEnded {
-        /// Which.
+        /// The kind of command.
         kind: CommandKind,
         /// How it ended.
         end: CommandEnd,
     },
     /// The job has executed.
     Executed,
-    /// What [`Action::Kill`](super::Action::Kill) asked for was done.
+    /// [`Action::Kill`](super::Action::Kill) was performed.
     Killed {
-        /// Whether no read has failed in a look, if there was one.
+        /// Whether every read of the search succeeded, if there was a search.
         has_seen_all: bool,
     },
-    /// What [`Action::Learn`](super::Action::Learn) asked for was done.
+    /// [`Action::Learn`](super::Action::Learn) was performed.
     Learnt {
-        /// When it was begun.
+        /// When it began.
         begun: Time,
     },
-    /// The main process has ended, and was waited for; [`Executed`](Self::Executed) or [`NotStarted`](Self::NotStarted) comes
-    /// before.
+    /// The main process has ended and was waited for; [`Executed`](Self::Executed) or [`NotStarted`](Self::NotStarted) comes before.
     MainEnded {
         /// Its status.
         code: Option<i32>,
@@ -41,37 +40,37 @@ pub enum Event {
         /// The signal that stopped it.
         signal: i32,
     },
-    /// The job could not be started. Unless the lease or the fork failed there is a child, which ends.
+    /// The job could not be started. There is a child process, which ends, unless the lease had ended or the fork failed.
     NotStarted {
         /// The error's number.
         errno: i32,
-        /// What failed.
+        /// The step that failed.
         at: Step,
     },
     /// An order was read.
     Ordered(Order),
-    /// The supervisor's end of the socket is closed, and all that it had sent was read.
+    /// The supervisor's end of the socket is closed, and everything that it had sent was read.
     SocketClosed,
-    /// The supervisor is dead: its pidfd says so, or this process has got another parent. What it had sent may be unread.
+    /// The supervisor is dead: its pidfd is readable, or this process has another parent. Some of its orders may be unread.
     SupervisorDied,
-    /// Every child that had ended was waited for; this is what is left of the job. To be told whenever the guard was woken.
+    /// Every child that had ended was waited for; the value says what is left of the job. The guard must be told each time it wakes up.
     Waited(Remains),
 }
 
-/// What is left of a job, as the guard's process knows once it has waited for every child that had ended.
+/// The processes left of a job, as known after waiting for every child that had ended.
 #[derive(Debug)]
 pub enum Remains {
     /// Children that have not ended.
     Children,
-    /// No children; but the job's control group holds a process that somebody else has put there.
+    /// No children; but the job's control group holds a process that another program has put there.
     ControlGroup,
     /// Nothing.
     Nothing(TreeGone),
 }
 
 impl Remains {
-    /// `has_children`: waitid(2) found a child that has not ended; to a subreaper of one thread, none means that nothing is left
-    /// that descends from it. `is_populated`: asked only where there are no children, whether the control group holds anybody.
+    /// `has_children`: waitid(2) found a child that has not ended; for a subreaper with one thread, none means that no descendant is
+    /// left. `is_populated`: called only if there are no children; whether the control group holds a process.
     pub fn seen(has_children: bool, is_populated: impl FnOnce() -> bool) -> Self {
         if has_children {
             Self::Children
@@ -83,6 +82,6 @@ impl Remains {
     }
 }
 
-/// The proof that nothing is left of a job: [`Remains::seen`] alone makes it, and a run's end takes it. It can't be copied.
+/// The proof that no process of a job is left. Only [`Remains::seen`] makes it, and the end of a run consumes it. It can't be copied.
 #[derive(Debug)]
 pub struct TreeGone(());

@@ -1,23 +1,22 @@
-//! Signals that are to be passed on to the job, and can't be yet.
+//! Signals for the job that can't be delivered yet.
 
 use alloc::collections::VecDeque;
 
 use crate::guard::message::Target;
 
-/// The first real-time signal, as the kernel counts them: these are queued, all below are merged.
+/// The kernel's first real-time signal: real-time signals are queued, lower ones are merged.
 const FIRST_REAL_TIME: i32 = 32;
 
-/// Signals that wait, merged as the kernel merges what waits for a process: a standard signal waits once, however often it
-/// was sent; of a real-time signal each one counts. So memory is bounded, and nothing is lost that a process could have
-/// told apart.
+/// Waiting signals, merged as the kernel merges a process's pending signals: a standard signal is pending once, however often it was
+/// sent; each real-time signal counts. So memory is bounded, and the job receives what it would have received directly.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub(super) struct Forwarded {
-    /// Each signal and target once, in the order in which they were last sent; and how often.
+    /// Each signal and target once, in the order in which they were last sent, with the number of times.
     waiting: VecDeque<(i32, Target, u64)>,
 }
 
 impl Forwarded {
-    /// Adds one. A standard signal that waits already moves to the end: of a stop and a SIGCONT the later one decides.
+    /// Adds a signal. A standard signal that is pending moves to the end, because of a stop and a SIGCONT the later one decides.
     pub(super) fn put(&mut self, signal: i32, to: Target) {
         let same = self.waiting.iter().position(|(waiting, target, _)| (*waiting, *target) == (signal, to));
         if let Some((.., count)) = same.and_then(|at| self.waiting.get_mut(at)).filter(|_| signal >= FIRST_REAL_TIME) {
@@ -30,12 +29,12 @@ impl Forwarded {
         self.waiting.push_back((signal, to, 1));
     }
 
-    /// The one that comes next.
+    /// The signal to be sent next.
     pub(super) fn first(&self) -> Option<(i32, Target)> {
         self.waiting.front().map(|(signal, to, _)| (*signal, *to))
     }
 
-    /// Takes the one that comes next.
+    /// Removes the signal to be sent next.
     pub(super) fn take_first(&mut self) -> Option<(i32, Target)> {
         let first = self.first();
         match self.waiting.front_mut() {
@@ -45,12 +44,12 @@ impl Forwarded {
         first
     }
 
-    /// Forgets all.
+    /// Removes all.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
     }
 
-    /// Whether none waits.
+    /// Whether no signal waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

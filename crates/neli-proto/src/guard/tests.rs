@@ -4,7 +4,7 @@ fn at(millis: u64) -> Time {
     Time::ZERO + Duration::from_millis(millis)
 }
 
-/// Tells it that, at that time; whether it is over then.
+/// Gives the guard the event at that time; returns whether the guard is over then.
 fn handle_event(guard: &mut Guard, millis: u64, event: Event) -> bool {
     guard.handle(at(millis), event);
     core::iter::from_fn(|| guard.poll_action()).any(|action| matches!(action, Action::Release { .. } | Action::End))
@@ -30,8 +30,8 @@ fn at_the_deadline_nothing_is_allocated() {
     assert_eq!(guard.actions.capacity(), capacity);
 }
 
-/// In whatever order it learns that its supervisor is dead, that all was read and that nothing is left: it is over with the
-/// last of the three, and not before.
+/// The guard learns in any order that its supervisor is dead, that all orders were read, and that no process is left. It is over with the
+/// last of the three events, and not before.
 #[test]
 fn it_is_over_when_the_supervisor_is_dead_all_is_read_and_nothing_is_left() {
     const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];

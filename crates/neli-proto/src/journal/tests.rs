@@ -38,7 +38,7 @@ fn release(term: Offset, seen: Offset) -> Record {
     })
 }
 
-/// A reading, and what it says of records at growing offsets.
+/// A journal that reads records at growing offsets and returns its verdicts.
 struct Reading(Journal);
 
 impl Reading {
@@ -106,7 +106,7 @@ fn l3_another_member_speaks_for_no_term() {
         .says(2, &by("b", beat(0, 1).body), Verdict::Void)
         .says(3, &Record { member: None, ..beat(0, 2) }, Verdict::Void)
         .says(4, &by("a", beat(0, 3).body), Verdict::Effective);
-    // Where the claim was not read, the first that counted is the leader.
+    // If the claim was not read, the writer of the first record that counted is the leader.
     Reading::of(100, Origin::Middle)
         .says(100, &by("a", beat(7, 99).body), Verdict::Effective)
         .says(101, &by("b", release(7, 100).body), Verdict::Void)
@@ -137,7 +137,7 @@ fn l4_a_release_read_meanwhile_is_remembered() {
     let mut reading = Reading::of(100, Origin::Middle);
     reading
         .says(100, &release(7, 98), Verdict::Undecided)
-        // The leader's word as of 99, overtaken by its own guard's release.
+        // The leader's record as of 99 stands after the release that its own guard wrote.
         .says(101, &beat(7, 99), Verdict::Void);
     assert_eq!(reading.0.view(), &View::Released { term: 7, why: None });
 }
@@ -234,13 +234,13 @@ fn where_nothing_was_missing_nothing_is_to_be_read_again() {
     let mut reading = Reading::of(0, Origin::Beginning);
     reading.says(0, &claim(-1), Verdict::Effective).says(1, &beat(0, 0), Verdict::Effective);
     assert!(!reading.0.topic_judged(true));
-    // What is missing beyond an answer are markers, also before the judgement.
+    // Offsets missing beyond an answer are markers, also before R0 is judged.
     reading.0.answered(NOW, NOW, 2);
     reading.says(3, &beat(0, 1), Verdict::Effective);
     assert!(!reading.0.topic_judged(true));
 }
 
-/// A claim or a beat that tells of the job before.
+/// A claim or a beat that names the earlier job.
 fn over(record: Record, over: Option<Offset>) -> Record {
     let declared = Some(Overlap { within_ms: 100, over, yields: false });
     let body = match record.body {
@@ -268,14 +268,14 @@ fn a_claim_names_the_term_that_it_overlaps() {
     );
     let EarlierJob::Overlapped { term: 0, member: Some(member), .. } = reading.0.earlier_job() else { panic!() };
     assert_eq!(*member, MemberId::from("a"));
-    // What the one before said without knowing of the claim tells nothing of its own job.
+    // A record that the earlier leader wrote without knowing of the claim says nothing about its own job.
     reading.says(2, &by("a", over(beat(0, 0), None)), Verdict::Void);
     assert_eq!(reading.0.earlier_job().term(), Some(0));
-    // The job of the term before that may be left, whose member is not this one's.
+    // The job of the previous term, of another member, may be left.
     reading.says(3, &by("c", over(claim(2), Some(0))), Verdict::Effective);
     assert_eq!(*reading.0.earlier_job(), unread(0));
 
-    // Who came later learns of it from a beat.
+    // A reader that began later learns of it from a beat.
     let mut later = Reading::of(5, Origin::Middle);
     later.says(5, &by("c", over(beat(3, 4), Some(0))), Verdict::Effective);
     assert_eq!(*later.0.earlier_job(), unread(0));

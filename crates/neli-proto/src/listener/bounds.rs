@@ -1,4 +1,4 @@
-//! The log's bounds: where a reading begins (R1), and what shows that the history was cut.
+//! The log's bounds: where a reading begins (R1), and which answers show that the history was cut.
 
 use core::time::Duration;
 
@@ -7,32 +7,32 @@ use crate::journal::Origin;
 use crate::record::Offset;
 use crate::time::Time;
 
-/// A log that is said to end before what was read is cut when that is said again so much later.
+/// If a broker reports a log's end below a record that was read, the history counts as cut when the report is repeated after this time.
 const SHRUNK_FOR: Duration = Duration::from_secs(1);
 
 /// What the log holds: `start..end`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LogBounds {
-    /// Just before the asking.
+    /// The time just before the request.
     pub asked: Time,
-    /// The first offset that is still there.
+    /// The first offset that is still stored.
     pub start: Offset,
     /// The offset of the next record.
     pub end: Offset,
-    /// An empty log from offset 0 is a new one: no broker may have lost it.
+    /// Whether an empty log from offset 0 is a new one, so that no broker can have lost it.
     pub trusted: bool,
 }
 
-/// The log's history was cut or made anew.
+/// The log's history was cut, or the log was created anew.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct HistoryCut;
 
 impl Listener {
-    /// Takes in the answer to a question about the log's bounds. Gives the offset to read from, when one is wanted.
+    /// Handles a broker's answer about the log's bounds. Returns the offset to read from, if a reading is wanted.
     ///
     /// # Errors
     ///
-    /// The log ends before what was answered earlier: its history was cut.
+    /// The log ends before an end that was reported earlier: its history was cut.
     pub fn answered(&mut self, now: Time, bounds: LogBounds) -> Result<Option<Offset>, HistoryCut> {
         let LogBounds { asked, start, end, trusted } = bounds;
         if matches!(self.stage, Stage::Asking | Stage::AskingFurtherBack) && asked < self.asking_since {
@@ -58,14 +58,13 @@ impl Listener {
                 if shrunk {
                     return Err(HistoryCut);
                 }
-                // What this reading will show to have been effective was received at the last record's receipt at the
-                // latest.
+                // If this reading shows a record to have been effective, that record was received no later than the last record.
                 self.last_effective = self.last_record;
                 self.span = self.span.saturating_mul(2);
             }
             Stage::CaughtUp | Stage::Reading(_) => {
                 if shrunk {
-                    // Some brokers say less for a moment after another took over the partition: they are asked again.
+                    // A broker that has just taken over the partition may report a lower end for a moment: it is asked again.
                     let first = *self.shrunk.get_or_insert(asked);
                     return if asked.since(first) >= SHRUNK_FOR { Err(HistoryCut) } else { Ok(None) };
                 }
@@ -77,7 +76,7 @@ impl Listener {
                 return Ok(None);
             }
         }
-        // What was appended since the last reading is not skipped: read later, it would count as received long ago.
+        // A record appended since the last reading is not skipped: in a later reading it would count as received long ago.
         let from = start.max((end - self.span).min(self.frontier));
         let origin = match () {
             () if self.history_cut || from > start => Origin::Middle,
@@ -98,8 +97,8 @@ impl Listener {
         Ok(Some(from))
     }
 
-    /// Takes in that the log ends at `end`, as of a moment not before `asked`; whether it ends before what was known
-    /// to be there when the question was asked. Two questions that were under way at once tell no order.
+    /// Records that the log ends at `end`, as of a time not before `asked`. Returns whether that is below an end that was known when the
+    /// question was asked. The answers to two questions asked at the same time have no order.
     fn learn_end(&mut self, now: Time, asked: Time, end: Offset) -> bool {
         let (known_at, known) = self.known_end;
         let shrunk = asked >= known_at && end < known;

@@ -1,4 +1,4 @@
-//! From when on a vacancy or a silence may be claimed (R2), and whether there is time to read further back before.
+//! From when on a vacancy or a silence may be claimed (R2), and whether there is time to read further back before then.
 
 use core::time::Duration;
 
@@ -8,38 +8,38 @@ use crate::record::Offset;
 use crate::time::Time;
 use crate::timings::LONGEST_LEASE;
 
-/// The topic's identity is confirmed at most this long before a silence is over, so that no claim waits for the answer. A topic
-/// that is made again after that may be claimed by whoever takes it for the old one.
+/// How long before the end of a silence the topic's identity may be confirmed, so that no claim waits for the answer. A topic that is
+/// created anew after that confirmation may be claimed by a candidate that takes it for the old one.
 pub(super) const CONFIRMED_WITHIN: Duration = Duration::from_secs(2);
 
 /// From when on a vacancy or a silence may be claimed, before any delay.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct ClaimWindow {
-    /// The view is vacant or silent from then on.
+    /// From when on the view is vacant, or counts as silent.
     pub since: Time,
-    /// What became of whoever led before.
+    /// How the last leader's term ended.
     pub predecessor: Predecessor,
-    /// When it is a silence and no vacancy: the topic's identity must have been confirmed at this time or later. Whoever missed
-    /// that the topic was made again takes the new leader's beats for void.
+    /// For a silence: the topic's identity must have been confirmed at this time or later. A candidate that missed that the topic was
+    /// created anew takes the new leader's beats for void.
     pub confirmed_from: Option<Time>,
-    /// `--overlap`: the term whose leader yields, and whose job runs on.
+    /// `--overlap`: the term of the leader that yields, whose job runs on.
     pub over: Option<Offset>,
 }
 
-/// What became of whoever led before, as far as that says who may claim first.
+/// How the last leader's term ended, as far as that decides who may claim first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Predecessor {
-    /// It has released the term; or nobody is known to have led.
+    /// It has released the term, or no leader is known.
     Gone,
-    /// Its release was written for a dead supervisor.
+    /// A guard wrote its release because the supervisor died.
     Died,
     /// It fell silent.
     Silent,
 }
 
 impl Listener {
-    /// Whether to ask again now and read further back: everything was read, nothing is decided, there is more, and there is
-    /// time (R2). The reading stops until the answer comes.
+    /// Whether to ask for the bounds again and read further back (R2): every record was read, they do not decide, older ones exist, and
+    /// there is time. The reading stops until the answer arrives.
     #[must_use]
     pub(crate) fn reads_further_back(&mut self, now: Time) -> bool {
         let wanted = self.stage == Stage::CaughtUp
@@ -56,8 +56,8 @@ impl Listener {
         wanted
     }
 
-    /// Whether a reading from twice as far back, which takes as long as all before it, is likely done before silence is. One
-    /// that is begun later only keeps the lead from being claimed, for as long as there is more to be read.
+    /// Whether a reading from twice as far back, which takes as long as all readings before, will likely end before the silence does. A
+    /// reading that ends later would only delay the claim.
     fn has_time_to_read(&self, now: Time) -> bool {
         let claim_from = self.claim_window().map(|claim_window| claim_window.since);
         claim_from.is_none_or(|since| now + now.since(self.began) < since)
@@ -72,7 +72,7 @@ impl Listener {
         Some(self.claim_window()?.since.since(now)).filter(|left| !left.is_zero())
     }
 
-    /// From when on the lead may be claimed (R2), before any delay; none while that isn't known.
+    /// From when on a candidate may claim (R2), before any delay; none while that isn't known.
     #[must_use]
     pub(crate) fn claim_window(&self) -> Option<ClaimWindow> {
         if self.stage != Stage::CaughtUp || self.undecodable {
@@ -105,8 +105,8 @@ impl Listener {
     }
 }
 
-/// For how long nothing of a leader with this lease must have been read before it is silent: its own clock may run 1 % slower (R2,
-/// R8).
+/// How long no record of a leader with this lease must have been read before the leader counts as silent: its clock may run 1 % slower
+/// (R2, R8).
 #[must_use]
 pub fn silence(lease: Duration) -> Duration {
     lease + lease / 100 + Duration::from_millis(10)

@@ -1,4 +1,4 @@
-//! `--overlap`: from when on a leader that yields may be overlapped, and for how long the job before may be alive.
+//! `--overlap`: from when on another candidate may claim beside a leader that yields, and how long the earlier job may be alive.
 
 use super::claim_window::{CONFIRMED_WITHIN, ClaimWindow, Predecessor, silence};
 use super::{Listener, Stage};
@@ -7,33 +7,33 @@ use crate::record::Offset;
 use crate::time::Time;
 use crate::timings::LONGEST_LEASE;
 
-/// What was heard of jobs that run side by side.
+/// The facts about overlapping jobs that the records tell.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub(super) struct Overlaps {
     /// This candidate has `--overlap`.
     is_wanted: bool,
     /// The term that was overlapped last, and when the claim that overlaps it was received.
     last: Option<(Offset, Time)>,
-    /// Since when the leader yields.
+    /// When the leader began to yield.
     yields_since: Option<Time>,
 }
 
 impl Overlaps {
-    /// The terms to come may begin from 0 again.
+    /// Forgets the overlap, because later terms may begin from offset 0 again.
     pub(super) const fn forget(&mut self) {
         (self.last, self.yields_since) = (None, None);
     }
 }
 
 impl Listener {
-    /// The same for a candidate with `--overlap`.
+    /// The same listener for a candidate with `--overlap`.
     #[must_use]
     pub(crate) fn with_overlap(mut self, is_wanted: bool) -> Self {
         self.overlaps.is_wanted = is_wanted;
         self
     }
 
-    /// Takes note of what a record has changed.
+    /// Notes the change that a record has made.
     pub(super) fn note_overlap(&mut self, now: Time) {
         if let Some(term) = self.journal.earlier_job().term()
             && self.overlaps.last.is_none_or(|(last, _)| last != term)
@@ -50,8 +50,8 @@ impl Listener {
         }
     }
 
-    /// From when on nothing can be left of the job before the current one (O4): its lease is over. `None` where nothing is left by all
-    /// that was read.
+    /// When the lease of the job before the current one is over, so that no process of it can be left (O4). `None` if the records show
+    /// that none is left.
     #[must_use]
     pub(crate) fn earlier_job_gone_at(&self) -> Option<Time> {
         match self.journal.earlier_job() {
@@ -64,7 +64,7 @@ impl Listener {
         }
     }
 
-    /// Nobody claims while a job may be alive that was overlapped before (O5): there would be three.
+    /// No candidate claims while a job may be alive that was overlapped before (O5): otherwise three jobs could run.
     pub(super) fn after_earlier_job(&self, since: Time) -> Time {
         let is_known = matches!(self.journal.earlier_job(), EarlierJob::Overlapped { .. });
         let is_decided = !matches!(self.journal.view(), View::Undecided(_));
@@ -72,7 +72,7 @@ impl Listener {
         gone_at.map_or(since, |gone_at| since.max(gone_at))
     }
 
-    /// From when on a leader that yields may be overlapped (O2).
+    /// From when on another candidate may claim beside a leader that yields (O2).
     pub(super) fn overlap_window(&self) -> Option<ClaimWindow> {
         let View::Led(term) = self.journal.view() else { return None };
         let yields_since = self.overlaps.yields_since.filter(|_| self.overlaps.is_wanted)?;
@@ -80,7 +80,7 @@ impl Listener {
             return None;
         }
         let since = self.after_earlier_job(yields_since);
-        // As before a silence is over: the leader goes on meanwhile, and is asked for nothing.
+        // The topic's identity must be confirmed as for a silence, because the leader goes on meanwhile and is not asked.
         let confirmed_from = yields_since.max(since - CONFIRMED_WITHIN);
         let (predecessor, over) = (Predecessor::Gone, Some(term.offset));
         Some(ClaimWindow { since, predecessor, confirmed_from: Some(confirmed_from), over })

@@ -1,4 +1,4 @@
-//! A node whose job runs once for a key: what the key's facts, the candidate and the supervisor tell each other.
+//! A node whose job runs once for a key: connects the key's facts, the candidate and the supervisor.
 
 use alloc::boxed::Box;
 
@@ -10,7 +10,7 @@ use crate::supervisor::{Ending, JobStatus, LeadEvent};
 use crate::time::Time;
 
 impl Node {
-    /// Something has happened in the election. A release that tells of the key's run is no vacancy before that was looked at.
+    /// Handles an event in the election. After a release that reports the key's run, no claim is made until the report was handled.
     pub(super) fn election(&mut self, now: Time, event: candidate::Event) {
         self.once.iter_mut().for_each(|once| once.observe(&event));
         let fact_released = self.once.as_ref().and_then(|once| once.fact_released_by(&event));
@@ -27,7 +27,7 @@ impl Node {
         }
     }
 
-    /// What came of a question about the facts, or of one that was to be recorded.
+    /// Handles the result of a question about the facts, or of writing one.
     pub(super) fn facts(&mut self, now: Time, event: FactsEvent) {
         let Some(once) = &mut self.once else { return };
         match event {
@@ -44,12 +44,12 @@ impl Node {
         use once::Action as From;
         match action {
             From::Append { id, fact } => self.actions.push_back(Action::AppendFact { id, fact }),
-            // Whoever goes does nothing else any more.
+            // A node that is exiting does nothing else any more.
             _ if self.is_exiting => {}
             From::Finish { again } => {
                 let why = if again { Why::Failed } else { Why::Exited };
                 self.candidate.handle_local(now, LocalEvent::StandDown { why, leaving: !again });
-                // A stop that was held back, or this one.
+                // The stop that was held back, or this one.
                 self.supervisor.handle_lead(now, LeadEvent::StoppedFor(why));
             }
             From::HoldClaims(are_held) => self.candidate.hold_claims(now, are_held),
@@ -67,14 +67,14 @@ impl Node {
         }
     }
 
-    /// With a schedule: between two runs.
+    /// With a schedule: the wait between two runs.
     pub(super) fn awaits_window(&self) -> Option<Awaits> {
         let is_waiting = self.once.as_ref().is_some_and(Once::is_waiting);
         is_waiting.then_some(Awaits { what: Awaited::Window, until: None })
     }
 
-    /// With what it ends: a candidate that goes since the key needs no run has a status for that. A run that was stopped has not
-    /// succeeded, and 0 would say that it has.
+    /// The status with which the node ends. A candidate that leaves because the key needs no run has a status of its own. A run that was
+    /// stopped has not succeeded, so the status is not 0.
     pub(super) fn ending(&self, ending: Ending) -> Ending {
         let Some(once) = &self.once else { return ending };
         match (ending, once.skipped(), self.supervisor.signal_of_stop()) {
@@ -84,7 +84,7 @@ impl Node {
         }
     }
 
-    /// Nothing is left of a term's job. Gives the key, if the release is to tell of its run.
+    /// No process of a term's job is left. Returns the key, if the release is to report its run.
     pub(super) fn term_is_over(&mut self, is_leaving: bool) -> Option<Box<str>> {
         let is_leaving = is_leaving || self.candidate.is_leaving();
         self.once.as_mut()?.term_is_over(is_leaving)

@@ -1,4 +1,4 @@
-//! One look at a node: what logs, a service manager and a status page show of it.
+//! A snapshot of a node for logs, service managers and status pages.
 
 use alloc::vec::Vec;
 
@@ -6,25 +6,25 @@ use crate::candidate::Position;
 use crate::status::{Awaits, Counts, Leader, OtherCandidate, Vacancy};
 use crate::time::Time;
 
-/// What a node is and knows at one moment.
+/// The state of a node at one moment.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Status {
-    /// Who leads, as far as the records that were read tell. Somebody who has gone silent leads until another does.
+    /// The leader, as far as the records that were read tell. A leader that has gone silent is shown until another leads.
     pub leader: Option<Leader>,
-    /// Why nobody leads, as far as they tell; none where somebody does.
+    /// Why there is no leader, as far as the records tell; none if there is one.
     pub vacancy: Option<Vacancy>,
-    /// What the node is in the election; where it leads, the state of its job.
+    /// The node's state in the election; if it leads, the state of its job.
     pub position: Position,
-    /// When the node's own lease ends if nothing extends it; none while it holds none.
+    /// When the node's own lease ends if no beat extends it; none while it holds none.
     pub lease_end: Option<Time>,
-    /// What the node waits for, if it waits for anything.
+    /// The event that the node waits for, if any.
     pub awaits: Option<Awaits>,
-    /// When it departs because of `--wait`, unless it has led before.
+    /// When the node departs because of `--wait`, unless it leads before.
     pub departs_at: Option<Time>,
     /// The other candidates, by their hellos of the last 75 s; at most 1,000. The leader is not among them.
     pub standbys: Vec<OtherCandidate>,
-    /// What was read since the node began to listen.
+    /// Counters since the node began to listen.
     pub counts: Counts,
-    /// The node goes for good, once nothing is held.
+    /// The node is leaving for good, once it holds no term.
     pub is_leaving: bool,
 }

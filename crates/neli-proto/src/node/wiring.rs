@@ -1,4 +1,4 @@
-//! What candidate, supervisor, hooks and keyed runs of a node tell each other.
+//! Passes messages between the candidate, supervisor, hooks and keyed runs of a node.
 
 use alloc::boxed::Box;
 
@@ -12,8 +12,8 @@ use crate::supervisor::{self, Ending, LeadEvent};
 use crate::time::Time;
 
 impl Node {
-    /// Passes on what candidate, supervisor and hooks want, until they want nothing more of each other. What stops or kills
-    /// comes first: a hook is never in its way.
+    /// Passes on the actions of the candidate, the supervisor and the hooks until there is none left. Actions that stop or kill the job
+    /// come first, so that a hook never delays them.
     pub(super) fn connect(&mut self, now: Time) {
         loop {
             if let Some(action) = self.supervisor.poll_action() {
@@ -27,7 +27,7 @@ impl Node {
             } else if self.guard_is_outdated && !self.supervisor.job_may_be_alive() {
                 self.guard_is_outdated = false;
                 self.take_from_hooks();
-                // Nothing of that history is to be released any more.
+                // No term of the history that was cut needs a release any more.
                 if let Some(term) = self.supervisor.term() {
                     self.nothing_to_release(term);
                 }
@@ -51,7 +51,7 @@ impl Node {
                 self.hooks.give_up();
                 return self.candidate.give_up(now);
             }
-            // Whoever goes waits for hooks alone.
+            // A node that is exiting waits only for its hooks.
             _ if self.is_exiting => return,
             From::DieOf { .. } if self.is_refused => return,
             From::DieOf { signal, to_group } => Action::DieOf { signal, to_group },
@@ -60,7 +60,7 @@ impl Node {
             From::KillGuard => Action::KillGuard,
             From::KillOrphans => Action::KillOrphans,
             From::LookAtForeground => Action::LookAtForeground,
-            // Only what befalls a guard is noted before the first term, and no message about that names a term.
+            // Only the end of a guard is noted before the first term, and its message names no term.
             From::Note(note) => Action::Note(Note::Job { term: self.supervisor.term().unwrap_or(-1), note }),
             From::Order(order) => return self.order(now, order),
             From::RunEnded(end) => {
@@ -114,7 +114,7 @@ impl Node {
             From::Refuse { why } => return self.kafka_refuses(now, Refusal::Said(why)),
             From::RenewProducer => return self.actions.push_back(Action::RenewProducer),
             From::Send { record } => return self.actions.push_back(Action::Send { record }),
-            // A stopped process ends no hook in time.
+            // A stopped process could not end a hook in time.
             From::Suspend => {
                 self.is_suspending = true;
                 return;
@@ -123,7 +123,7 @@ impl Node {
         self.supervisor.handle_lead(now, event);
     }
 
-    /// An order of the supervisor's; with the first run of a lead goes the hook that runs beside it.
+    /// Passes on an order of the supervisor; the first run of a term also starts the hook that runs beside the job.
     fn order(&mut self, now: Time, order: Order) {
         self.actions.push_back(Action::Order(order));
         if let Order::Spawn { grant, attempt: 1, .. } = order {
@@ -131,7 +131,7 @@ impl Node {
         }
     }
 
-    /// What the guard and the hooks make of it.
+    /// Handles a milestone for the guard and the hooks.
     fn reached(&mut self, now: Time, milestone: Milestone) {
         let event = match &milestone {
             Milestone::Fenced { why, .. } => hooks::Event::Fenced(*why),
@@ -146,7 +146,8 @@ impl Node {
                 self.nothing_to_release(*term);
                 hooks::Event::Superseded
             }
-            // Its hook runs beside the job: when that is started; and who is overlapped is told of the end by the release.
+            // No hook starts here: the leading hook starts when the job is started, and for an overlapped leader its release reports the
+            // end.
             Milestone::Leading { .. } | Milestone::Overlapped { .. } => {
                 return self.actions.push_back(Action::Note(Note::Milestone(milestone)));
             }
@@ -163,19 +164,20 @@ impl Node {
         self.actions.push_back(Action::Order(Order::Released { term }));
     }
 
-    /// A job that runs is stopped in order, as far as the lease reaches; a term that is held is released.
+    /// Kafka refuses the node. A running job is stopped in order, as far as the lease reaches; a term that is held is released.
     pub(super) fn kafka_refuses(&mut self, now: Time, refusal: Refusal) {
         let holds = self.supervisor.job_may_be_alive() || self.candidate.holds_unjudged();
         self.refuse(now, refusal, holds);
     }
 
-    /// Nothing can be run any more. What is held, or on its way, is released first: nobody else would do it, since there is no guard.
+    /// No guard can be started, so no job can be run. A term that is held or claimed is released first: there is no guard that would do
+    /// it.
     pub(super) fn guard_refused(&mut self, now: Time, error: Box<str>) {
         let holds = self.supervisor.job_may_be_alive() || self.candidate.holds_or_awaits();
         self.refuse(now, Refusal::Said(error), holds);
     }
 
-    /// Ends for good: in order where something is held, or at once.
+    /// Ends the node for good: in order if it holds a term, otherwise at once.
     pub(super) fn refuse(&mut self, now: Time, refusal: Refusal, holds: bool) {
         if self.is_refused {
             return;
@@ -185,7 +187,7 @@ impl Node {
         if holds {
             self.candidate.handle_local(now, LocalEvent::StandDown { why: Why::Refused, leaving: true });
         } else {
-            // Nothing is claimed any more: nobody would be left to release it.
+            // No claim is made any more, because no process would be left to release the term.
             self.is_exiting = true;
             self.exit(Ending::Refused);
         }

@@ -12,7 +12,7 @@ mod history;
 /// When the reading begins; the broker's clock and this machine's agree.
 const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };
 
-/// After so many milliseconds.
+/// The time so many milliseconds after the beginning.
 pub(super) fn later(ms: u64) -> ReadAt {
     ReadAt { now: AT.now + Duration::from_millis(ms), wall_ms: AT.wall_ms + ms }
 }
@@ -21,12 +21,12 @@ pub(super) fn observer() -> Observer {
     Observer::new(Journal::read_from(0, Origin::Beginning))
 }
 
-/// Reads a line that was appended so many milliseconds after the beginning, as soon as it was.
+/// Reads a line when it is appended, so many milliseconds after the beginning.
 pub(super) fn read(observer: &mut Observer, offset: Offset, ms: u64, line: &str) -> Vec<Change> {
     read_late(observer, offset, later(ms), ms, line)
 }
 
-/// The same, read at another time.
+/// The same, but read at another time.
 pub(super) fn read_late(observer: &mut Observer, offset: Offset, at: ReadAt, ms: u64, line: &str) -> Vec<Change> {
     observer.read(at, offset, Record::parse(line.as_bytes()).as_ref(), Some(AT.wall_ms + ms)).1
 }
@@ -83,7 +83,7 @@ fn a_late_reading_takes_the_age_from_the_timestamp() {
     observer.caught_up();
     let Leadership::Silent { leader, age, .. } = observer.leadership(later(108_000)) else { panic!("silent") };
     assert_eq!((leader.last_record.age_by(), age.as_secs()), (AgeBy::Timestamp, 108));
-    // One that is heard again and again leads on, and its age is that of the reading.
+    // A leader that is read again and again leads on; its age is the time since the reading.
     let changes = read_late(&mut observer, 1, later(108_000), 108_000, &beat("m", 0, "running"));
     assert!(matches!(changes.as_slice(), [Change::LateBeat { gap }, Change::Job(_)] if gap.as_secs() == 108));
     let changes = read_late(&mut observer, 2, later(109_000), 109_000, &beat("m", 0, "running"));
@@ -112,7 +112,7 @@ fn timestamps_are_doubted_until_something_is_read_as_it_is_written() {
     assert_eq!(standbys.iter().map(|standby| standby.age.as_millis()).collect::<Vec<_>>(), [505]);
 }
 
-/// A clock that is slow makes everything young, the last word of a dead leader too.
+/// With a slow clock every record seems young, also the last record of a dead leader.
 #[test]
 fn timestamps_of_the_future_are_doubted() {
     let mut observer = observer();
@@ -132,7 +132,7 @@ fn a_timestamp_of_the_future_is_believed_as_far_as_clocks_may_differ() {
     }
 }
 
-/// With a short lease it beats three times as often as that ends.
+/// With a short lease, the leader beats three times per lease.
 #[test]
 fn a_leader_with_a_short_lease_is_listened_to_for_two_of_its_heartbeats() {
     let mut observer = observer();
@@ -151,7 +151,7 @@ fn standbys_are_known_by_hellos_of_the_last_75_s() {
     let names: Vec<&str> = observer.standbys(later(75_000)).iter().map(|standby| standby.candidate.shown()).collect();
     assert_eq!(names, ["a", "b"]);
     assert_eq!(observer.leaders_hello().and_then(|hello| hello.elector.as_deref()), Some("log"));
-    // One that has released is gone, unless it says hello again.
+    // A candidate that has released is gone, unless it sends another hello.
     read(&mut observer, 5, 76_000, &release("m", 4, "exited", "3"));
     assert_eq!(observer.standbys(later(76_000)).len(), 2);
     hello(&mut observer, 6, 77_000, "m");
@@ -174,7 +174,7 @@ fn a_release_tells_its_writer_its_reason_and_its_time() {
     assert_eq!((seen.shown(), seen.term, seen.why.as_deref(), seen.exit), ("m", 0, Some("exited"), Some(3)));
     assert_eq!((age.as_secs(), seen.received.at_ms(AT)), (12, AT.wall_ms + 1_000));
     assert_eq!(changes, [Change::Released(seen.clone())]);
-    // A second one, or another's claim that is void, changes nothing; the void claim is told.
+    // A second release, or a void claim of another candidate, changes nothing; the void claim is reported.
     assert_eq!(read(&mut observer, 2, 1_100, &release("m", 0, "exited", "3")), []);
     assert_eq!(read(&mut observer, 3, 1_200, &claim("n", 0)), []);
     assert!(matches!(observer.leadership(later(2_000)), Leadership::Released { .. }));
@@ -212,7 +212,7 @@ fn a_reading_from_the_middle_knows_nothing_before_a_record_of_the_leader() {
     assert_eq!(observer.leadership(AT), Leadership::Forgotten);
 }
 
-/// Nobody stands by when the dead leader is all that `resign` could hand over to.
+/// There is no standby if `resign` could hand over only to the dead leader.
 #[test]
 fn a_leader_whose_silence_was_claimed_over_stands_by_only_once_it_says_hello_again() {
     let names = |observer: &Observer, ms| {
@@ -224,7 +224,7 @@ fn a_leader_whose_silence_was_claimed_over_stands_by_only_once_it_says_hello_aga
     read(&mut observer, 1, 0, &claim("d1", 0));
     hello(&mut observer, 2, 0, "d2");
     read(&mut observer, 3, 4_000, &beat("d1", 1, "running"));
-    // It said so while its lease lasted: that it died since, nothing in it denies.
+    // It sent the hello while its lease lasted, and no record shows that it has died since.
     hello(&mut observer, 4, 4_500, "d1");
     read(&mut observer, 5, 9_100, &claim("d2", 3));
     assert_eq!(names(&observer, 9_100), [""; 0]);
@@ -232,7 +232,7 @@ fn a_leader_whose_silence_was_claimed_over_stands_by_only_once_it_says_hello_aga
     assert_eq!(names(&observer, 20_000), ["d1"]);
 }
 
-/// The hello of a process with many roles stands in another partition, and may be read after what came later.
+/// The hello of a process with several roles stands in another partition, and may be read after later records.
 #[test]
 fn an_old_hello_that_is_read_late_makes_no_standby_of_a_dead_leader() {
     let said = |observer: &mut Observer, ms| {
@@ -249,7 +249,7 @@ fn an_old_hello_that_is_read_late_makes_no_standby_of_a_dead_leader() {
     assert_eq!(observer.standbys(later(30_000)).len(), 1);
 }
 
-/// `--overlap`: it is alive until it says that nothing is left of its job.
+/// `--overlap`: the leader is alive until it reports that no process of its job is left.
 #[test]
 fn a_leader_that_another_overlaps_is_there() {
     let mut observer = observer();
@@ -261,7 +261,7 @@ fn a_leader_that_another_overlaps_is_there() {
     assert_eq!(observer.standbys(later(1_100)).len(), 1);
 }
 
-/// It says one hello for all of its roles, and goes on with the others when one is released.
+/// The process sends one hello for all of its roles, and keeps the others if one is released.
 #[test]
 fn a_process_with_many_roles_stands_by_until_it_leaves() {
     let mut observer = observer();
@@ -347,7 +347,7 @@ fn a_run_that_ends_well_makes_good_for_those_that_failed() {
     assert_eq!(failed_runs(&mut observer, 6, 30, "0"), Some(0));
 }
 
-/// What is only read later than it was written is no silence, and a beat in time tells of none.
+/// A record that is only read late is no silence; a beat in time shows none.
 #[test]
 fn a_leader_that_was_not_silent_ends_no_silence() {
     for (is_live, read_ms) in [(true, 1_000), (false, 109_000)] {

@@ -1,4 +1,4 @@
-//! The fields of a record: what their absence says, and how each is read.
+//! Reading the fields of a record, with a default for each field that is missing.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 
 use super::Offset;
 
-/// Whether a field says nothing that its absence does not say.
+/// Whether the field has its default value, so that it can be left out.
 pub(super) fn is_default<T: Default + PartialEq>(field: &T) -> bool {
     *field == T::default()
 }
 
-/// A JSON object's fields, each by the type that it should have.
+/// The fields of a JSON object, with one reader for each type.
 pub(super) struct Fields<'a>(pub(super) &'a Map<String, Value>);
 
 impl Fields<'_> {
@@ -33,7 +33,7 @@ impl Fields<'_> {
         T::deserialize(self.0.get(field)?).ok()
     }
 
-    /// Whether it is there, and true.
+    /// Whether the field is present and true.
     pub(super) fn flag(&self, field: &str) -> bool {
         self.0.get(field).and_then(Value::as_bool).unwrap_or_default()
     }

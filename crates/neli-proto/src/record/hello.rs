@@ -1,34 +1,34 @@
-//! What a hello tells of its writer.
+//! The facts about a candidate that its hello contains.
 
 use alloc::boxed::Box;
 
 use super::{Body, MemberId, Record};
 
-/// That a candidate exists.
+/// A hello: its writer is a candidate of the election.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Hello {
-    /// Which.
+    /// The writer's member id.
     pub member: MemberId,
-    /// The id by which the group's coordinator knows it, if it is a member.
+    /// The writer's member id in the consumer group, if it is a member.
     pub group_member: Option<Box<str>>,
-    /// How it is called.
+    /// The writer's name.
     pub name: Option<Box<str>>,
-    /// `--priority`: who has more claims first.
+    /// `--priority`: a higher one claims first.
     pub priority: u16,
-    /// `--overlap`: whether it was given.
+    /// Whether `--overlap` was given.
     pub overlaps: bool,
-    /// It goes.
+    /// The writer is leaving.
     pub leaves: bool,
 }
 
 impl Record {
-    /// Whether it is a hello that says that its writer goes.
+    /// Whether the record is a hello whose writer is leaving.
     #[must_use]
     pub const fn is_last_hello(&self) -> bool {
         matches!(self.body, Body::Hello { leaves: true, .. })
     }
 
-    /// What a record under the hello's key tells of its writer; nothing where it does not say who that is.
+    /// Reads a record under the hello's key; `None` if it does not name its writer.
     #[must_use]
     pub fn into_hello(self) -> Option<Hello> {
         let (group_member, priority, overlaps, leaves) = match self.body {

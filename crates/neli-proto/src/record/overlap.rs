@@ -1,4 +1,4 @@
-//! What claims and beats tell where the election has `--overlap`.
+//! The fields of claims and beats in an election with `--overlap`.
 
 use serde::Serialize;
 
@@ -11,11 +11,11 @@ pub struct Overlap {
     /// `--overlap`, in milliseconds.
     #[serde(rename = "overlap_ms")]
     pub within_ms: u64,
-    /// In a claim: the term that is current as it is sent, and whose job may run on for a while. In a beat: the same of the leader's
-    /// claim, until the leader knows that nothing of that job is left.
+    /// In a claim: the current term when the claim is sent; that term's job may run on for a while. In a beat: the same field of the
+    /// leader's claim, until the leader knows that no process of the earlier job is left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub over: Option<Offset>,
-    /// In a beat: the leader is to stop, and its job runs on until another has claimed.
+    /// In a beat: the leader is to stop, and its job runs on until another candidate has claimed.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub yields: bool,
 }

@@ -1,11 +1,11 @@
-//! The words by which a release tells why its term ended.
+//! The reasons for the end of a term, as releases and the log name them.
 
 use core::fmt;
 
 /// Why a term ended.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Why {
-    /// The claim came back with its lease over.
+    /// The claim was read back only after its lease had ended.
     ClaimExpired,
     /// The election was ended.
     Ended,
@@ -13,15 +13,15 @@ pub enum Why {
     Exited,
     /// `--once`: the key's facts can't be read or written.
     FactsUnavailable,
-    /// `--once`: the job has failed, and is to be tried again.
+    /// `--once`: the job has failed and is to be tried again.
     Failed,
     /// The lease ran out.
     Fenced,
     /// The guard died.
     GuardDied,
-    /// Kafka refuses this candidate for good, or its machine can start no guard for it.
+    /// Kafka refuses this candidate for good, or no guard can be started on its machine.
     Refused,
-    /// An operator asked.
+    /// An operator asked the leader to resign.
     Resigned,
     /// The job failed too often.
     RestartLimit,
@@ -29,13 +29,13 @@ pub enum Why {
     Revoked,
     /// `--once`: the key needs no run.
     Skipped,
-    /// It led more roles than its share, and hands this one over.
+    /// The candidate led more roles than its share, and hands this one over.
     Spread,
-    /// A signal to `neli-run`.
+    /// `neli-run` received a signal to stop.
     Stopped,
-    /// The supervisor died, and its guard wrote this.
+    /// The supervisor died, and its guard wrote the release.
     SupervisorDied,
-    /// Ctrl-Z.
+    /// The process was suspended (Ctrl-Z).
     Suspended,
     /// The health command failed too often.
     Unhealthy,
@@ -62,13 +62,13 @@ impl Why {
         Self::Unhealthy,
     ];
 
-    /// The reason that a record tells by this word; none where this version knows no such reason.
+    /// The reason with this name; `None` if this version does not know it.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|why| why.as_str() == word)
     }
 
-    /// The word in records and in the log.
+    /// The name in records and in the log.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -92,7 +92,7 @@ impl Why {
         }
     }
 
-    /// Whether another is to lead first, where a leader stands down for this.
+    /// Whether another candidate is to lead first after a leader stood down for this reason.
     pub(crate) const fn lets_another_lead(self) -> bool {
         match self {
             Self::FactsUnavailable | Self::Resigned | Self::RestartLimit | Self::Spread | Self::Unhealthy => true,

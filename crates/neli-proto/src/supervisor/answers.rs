@@ -1,4 +1,4 @@
-//! What a supervisor makes of its guard's answers, and what proves that nothing is left of a tree.
+//! How a supervisor handles its guard's answers, and the proof that no process of a job's tree is left.
 
 use super::watch::Watch;
 use super::{Job, JobStatus, Run, Supervisor};
@@ -7,16 +7,16 @@ use crate::record::{Offset, Why};
 use crate::restart::Backoff;
 use crate::time::Time;
 
-/// Nothing is left of the tree of a term's last run, or nothing was started under that term yet; between two runs it is kept. Without
-/// it no proof can be made that nothing is left of the term's job. Only this file makes one: where a term begins, where the guard
-/// answers so, where the look after a guard's death says so, and where no guard could be started.
+/// The proof that no process of a term's last run is left, or that no run was started under the term; kept between two runs. Without it
+/// no proof can be made that no process of the term's job is left. Only this file creates one: when a term begins, when the guard answers
+/// so, when the check after a guard's death finds none, and when no guard could be started.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct TreeEnd {
     term: Offset,
 }
 
 impl TreeEnd {
-    /// Whose tree.
+    /// The term of the tree.
     pub(super) const fn term(&self) -> Offset {
         self.term
     }
@@ -27,8 +27,8 @@ impl TreeEnd {
 }
 
 impl Supervisor {
-    /// Takes in what the guard has answered. That the job was stopped by a signal is told by [`Event::JobStopped`](super::Event),
-    /// with what the terminal shows; which processes were left behind is a person's to know.
+    /// Handles an answer of the guard. [`Event::JobStopped`](super::Event) reports that a signal stopped the job, because the terminal's
+    /// state comes with it; the processes left behind are only reported in the log.
     pub fn handle_answer(&mut self, now: Time, answer: Answer) {
         match answer {
             Answer::Accepted { until } | Answer::Extended { until } => {
@@ -74,12 +74,12 @@ impl Supervisor {
         self.look_after_health(now);
     }
 
-    /// Nothing is left of what the dead guard has left.
+    /// No process is left of the tree of the dead guard.
     pub(super) fn orphans_gone(&mut self, now: Time) {
         self.tree_gone(now);
     }
 
-    /// A term was won, and nothing has been started under it.
+    /// A term was won, and no run has been started under it.
     pub(super) fn begin_term(&mut self, grant: Grant, holds: bool) -> TreeEnd {
         self.grant = Some(grant);
         (self.run, self.backoff, self.over, self.holds) = (Run::new(0), Backoff::default(), None, holds);
@@ -89,7 +89,7 @@ impl Supervisor {
         TreeEnd { term: grant.term }
     }
 
-    /// There is no guard, so a run that was ordered since the last one's end has never begun.
+    /// There is no guard, so a run ordered since the last one's end has not begun.
     pub(super) fn guard_not_started(&mut self) {
         self.watch = None;
         let is_ordered = matches!(self.job, Job::Ordered | Job::Stopping { main: None, .. });
@@ -98,8 +98,8 @@ impl Supervisor {
         }
     }
 
-    /// The guard has nothing alive, and had this run last. If it is the present one, the report of its end was lost; if not,
-    /// its end was handled before.
+    /// The guard has no process alive, and this run was its last. If it is the present run, the report of its end was lost; otherwise its
+    /// end was handled before.
     fn no_run(&mut self, now: Time, term: Offset, attempt: u64) {
         let may_be_alive = matches!(self.job, Job::Ordered | Job::Running { .. } | Job::Stopping { .. });
         let is_present = self.term() == Some(term) && u64::from(self.run.attempt) == attempt;
@@ -114,7 +114,7 @@ impl Supervisor {
         }
     }
 
-    /// The end of the tree that the term has, or had last: whoever calls this has been told of it.
+    /// The proof of the end of the term's present or last tree. The caller must have been told of that end.
     fn tree_end(&self) -> Option<TreeEnd> {
         self.term().map(|term| TreeEnd { term })
     }

@@ -1,4 +1,4 @@
-//! What a supervisor tells its candidate of the machine.
+//! The events on this machine that a supervisor reports to its candidate.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -7,34 +7,33 @@ use super::NothingLeft;
 use crate::record::{JobState, MemberId, Why};
 use crate::time::Time;
 
-/// Things that happened on this machine. They come from the supervisor, or from the node: nobody else can say that nothing of a
-/// job is left.
+/// Events on this machine. They come from the supervisor or from the node: no other object knows that no process of a job is left.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum LocalEvent {
-    /// The process was told to go on: SIGCONT.
+    /// The process was continued by SIGCONT.
     Continued,
-    /// The lease of the current term is over, whatever was believed here: the guard fenced, or died.
+    /// The lease of the current term is over, even if the candidate has counted on more: the guard fenced, or died.
     Fenced {
-        /// What the release will say.
+        /// The reason for the release.
         why: Why,
     },
-    /// The lead is handed over, where one is held: another holds fewer roles than its share.
+    /// A candidate that leads hands its term over, because another member holds fewer roles than its share.
     HandOver {
-        /// For whom; none for the member to which the group has assigned the partition.
+        /// The member that is to lead; none if it is the member to which the group has assigned the partition.
         to: Option<MemberId>,
     },
     /// The job is in another state.
     JobChanged(JobReport),
     /// No process of the job is left, and none will be started under this term (R6).
     NothingLeft(JobEnd),
-    /// So much is added to the claim delay from now on; none when nothing is to be claimed.
+    /// The time to add to the claim delay from now on; with none, the candidate claims nothing.
     SpreadBy(Option<Duration>),
-    /// The candidate is to go for good (`Stopped`, `Ended`, ...), to stand down and cool off (`Unhealthy`), or to stand
-    /// down until it is [`Continued`](LocalEvent::Continued) (`Suspended`).
+    /// The candidate is to leave for good (`Stopped`, `Ended`, ...), to stand down and cool off (`Unhealthy`), or to stand down until it
+    /// is [`Continued`](LocalEvent::Continued) (`Suspended`).
     StandDown {
-        /// Why.
+        /// The reason.
         why: Why,
-        /// For good.
+        /// Whether the candidate leaves for good.
         leaving: bool,
     },
 }
@@ -42,31 +41,31 @@ pub enum LocalEvent {
 /// The end of a term's job.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct JobEnd {
-    /// Shows that it is so, and names the term.
+    /// The proof that no process is left; it names the term.
     pub proof: NothingLeft,
-    /// Why the term ends, unless the candidate knows better.
+    /// Why the term ends, unless the candidate has another reason already.
     pub why: Why,
     /// The job's exit status.
     pub exit: Option<u8>,
-    /// The candidate goes for good.
+    /// The candidate leaves for good.
     pub leaving: bool,
-    /// `--once`: the key, where this is the end of its run, and `exit` its outcome.
+    /// `--once`: the key, if the key's run has ended and `exit` is its outcome.
     pub once: Option<Box<str>>,
-    /// When nothing was left; `None` where that was so by the guard's deadline, or no job was alive then.
+    /// When the last process ended; `None` if that was before the guard's deadline, or if no job was alive then.
     pub gone_at: Option<Time>,
-    /// What is added to the claim delay from now on: its last runs failed. Zero where none did.
+    /// The time to add to the claim delay from now on, because the last runs failed; zero if none did.
     pub back_off: Duration,
 }
 
-/// What the beats say of the job.
+/// The job's state for the beats.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct JobReport {
     /// Its state.
     pub state: JobState,
-    /// Its main process.
+    /// The main process.
     pub pid: Option<u32>,
     /// 1 for the first run in this term.
     pub attempt: u32,
-    /// Since when it has been in this state.
+    /// When the job entered this state.
     pub since: Time,
 }

@@ -1,13 +1,13 @@
-//! The watch over the guard's answers: when a guard that does not answer is taken for dead.
+//! The time limit for the guard's answers, after which the guard is treated as dead.
 
 use core::time::Duration;
 
 use crate::time::Time;
 
-/// How long a guard that has said that it kills need not answer anything else. It says so again before each look, which it ends after 50 ms.
+/// After `StillKilling` a guard need not answer anything else for this time. It sends that answer again before each look, and ends a look after 50 ms.
 const KILLS_FOR: Duration = Duration::from_millis(300);
 
-/// What the guard was asked, and until when it is to answer.
+/// The orders that the guard has not answered, and the last deadline that it has.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Watch {
     question: Option<Question>,
@@ -21,36 +21,36 @@ pub(super) struct Watch {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct Question {
     awaited: AwaitedAnswer,
-    /// Since when the first of them does.
+    /// When the first of them was sent.
     since: Time,
     /// Until when the answer is awaited, where the supervisor came too late to judge: stopped or without a processor, it has read no
     /// answers.
     respite: Option<Time>,
 }
 
-/// What answers all of them.
+/// The answer that answers all of them.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 enum AwaitedAnswer {
-    /// A deadline that is not below this, the highest that was ordered: of answers that wait to be sent the guard keeps the last one,
-    /// and it reads orders in their order.
+    /// A deadline not below this one, the highest that was ordered. The guard reads orders in their order, and of several deadline
+    /// answers that wait to be sent it keeps the last.
     Deadline(Time),
-    /// The end of the job's tree alone.
+    /// Only the report that the job's tree has ended.
     End,
 }
 
 impl Watch {
-    /// Over a guard that has answered nothing, for a right that ends at `until`.
+    /// A new guard that has answered nothing yet, with a lease that ends at `until`.
     pub(super) const fn new(until: Time) -> Self {
         Self { question: None, answered_until: until, busy_until: Time::ZERO }
     }
 
-    /// The guard is ordered that the job may run until then.
+    /// The guard is ordered to let the job run until `until`.
     pub(super) fn ask(&mut self, now: Time, until: Time) {
         self.wait_for(now, AwaitedAnswer::Deadline(until));
     }
 
-    /// The guard is ordered to kill what there is: whatever deadline it answered holds no longer, and no order of before is a reason to
-    /// answer any more.
+    /// The guard is ordered to kill the job. A deadline that it answered before no longer counts, and earlier orders need no answer any
+    /// more.
     pub(super) fn ask_for_end(&mut self, now: Time) {
         self.wait_for(now, AwaitedAnswer::End);
         self.answered_until = self.answered_until.min(now);
@@ -61,7 +61,7 @@ impl Watch {
         question.awaited = question.awaited.max(awaited);
     }
 
-    /// The guard answers a deadline.
+    /// The guard has answered a deadline.
     pub(super) fn answered(&mut self, until: Time) {
         if self.question.is_some_and(|question| question.awaited == AwaitedAnswer::End) {
             return;
@@ -70,12 +70,12 @@ impl Watch {
         self.answered_until = self.answered_until.max(until);
     }
 
-    /// The guard says that it kills what there is.
+    /// The guard answered that it still kills the job.
     pub(super) fn still_kills(&mut self, now: Time) {
         self.busy_until = now + KILLS_FOR;
     }
 
-    /// Whether the guard is taken for dead now. A supervisor that comes more than half a kill margin late was stopped or without a
+    /// Whether the guard is treated as dead now. A supervisor that comes more than half a kill margin late was stopped or without a
     /// processor itself, and its guard may have been too (the machine was suspended): once for a question it awaits the
     /// answer for half a margin of its own time.
     pub(super) fn is_over(&mut self, now: Time, margin: Duration) -> bool {
@@ -90,10 +90,10 @@ impl Watch {
         false
     }
 
-    /// When the guard is taken for dead.
+    /// When the guard is treated as dead.
     pub(super) fn due(&self, margin: Duration) -> Option<Time> {
-        // An order that comes this late leaves half the kill margin for its answer. The tree is still dead before the
-        // lease's end, which is a whole margin after the deadline.
+        // An order sent this late leaves half the kill margin for its answer. The tree is still dead before the end of the lease, which
+        // is a whole margin after the deadline.
         let due = |question: Question| (self.answered_until - margin).max(question.since + margin / 2);
         self.question.map(|question| question.respite.unwrap_or_else(|| due(question)).max(self.busy_until))
     }
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(watch.due(MARGIN), Some(at(1_179)));
         watch.answered(at(1_200));
         assert_eq!(watch.due(MARGIN), None);
-        // The same right again is a question again.
+        // An order with the same deadline needs an answer again.
         watch.ask(at(400), at(1_200));
         assert_eq!(watch.due(MARGIN), Some(at(1_180)));
         watch.answered(at(1_200));

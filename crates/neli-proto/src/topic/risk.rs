@@ -1,4 +1,4 @@
-//! What a topic risks, where it is not refused.
+//! The risks of a topic that is not refused.
 
 use alloc::format;
 use alloc::string::{String, ToString as _};
@@ -7,7 +7,7 @@ use core::fmt;
 
 use super::SettingsUnread;
 
-/// What applies to a topic, and may lose what rests on it.
+/// A property of a topic that may lose records.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Risk {
     /// The broker does not show these settings.
@@ -16,18 +16,18 @@ pub enum Risk {
     MinInsyncReplicas(u32),
     /// The partition has one replica.
     OneReplica {
-        /// How many could have one.
+        /// The number of replicas that the partition could have.
         brokers: usize,
-        /// What gives the partition more, for a shell with Kafka's own tools.
+        /// The commands that give the partition more replicas, for a shell with Kafka's own tools.
         command: String,
     },
     /// `retention.bytes`.
     RetentionBytes(i64),
     /// `retention.ms` of a topic of facts.
     RetentionOfFacts {
-        /// What it is, in milliseconds.
+        /// Its value, in milliseconds.
         actual: i64,
-        /// What it should be at least, in milliseconds.
+        /// The least right value, in milliseconds.
         wanted: i64,
     },
     /// `message.timestamp.type`.
@@ -41,7 +41,7 @@ pub enum Risk {
 }
 
 impl Risk {
-    /// The setting that is to be altered, as Kafka names it.
+    /// The setting to alter, under Kafka's name for it.
     #[must_use]
     pub const fn setting(&self) -> Option<&'static str> {
         match self {
@@ -55,7 +55,7 @@ impl Risk {
     }
 }
 
-/// What it is, what may be lost, and what would be right; without [`Risk::OneReplica`]'s command.
+/// The value, what may be lost, and the right value; without [`Risk::OneReplica`]'s command.
 impl fmt::Display for Risk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -100,7 +100,7 @@ impl fmt::Display for Risk {
     }
 }
 
-/// All of them as one warning, with the commands.
+/// One warning about all risks, with the commands.
 #[must_use]
 pub fn warning(risks: &[Risk]) -> String {
     let text = |risk: &Risk| {

@@ -1,4 +1,4 @@
-//! Why a topic is refused, and why its settings are not known.
+//! Why a topic is refused, and why its settings are unknown.
 
 use alloc::string::String;
 use core::error::Error;
@@ -6,7 +6,7 @@ use core::fmt;
 
 use super::LEAST_RETENTION;
 
-/// A setting for which a topic is refused, and what it is.
+/// A setting for which a topic is refused, with its value.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum RefusedSetting {
     /// `cleanup.policy` of a journal.
@@ -18,7 +18,7 @@ pub enum RefusedSetting {
 }
 
 impl RefusedSetting {
-    /// Its name, as Kafka has it.
+    /// Kafka's name of the setting.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -28,7 +28,7 @@ impl RefusedSetting {
     }
 }
 
-/// With what would be right.
+/// The setting, its value and the right value.
 impl fmt::Display for RefusedSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -45,7 +45,7 @@ impl fmt::Display for RefusedSetting {
 
 impl Error for RefusedSetting {}
 
-/// Why none of a topic's settings could be read.
+/// Why the topic's settings could not be read.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SettingsUnread(pub String);
 

@@ -1,4 +1,4 @@
-//! What librdkafka reports to our clients besides its answers: errors and log lines. No line of this file shows the value of a secret.
+//! The messages of librdkafka to our clients besides its answers: errors and log lines. This file never shows the value of a secret.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +12,7 @@ use crate::election::is_secret;
 use crate::kafka::access::{Access, LogCallback};
 use crate::kafka::error_class::{self, ErrorClass, NoToken, plain};
 
-/// One line about an error, fit to be shown: librdkafka's own text, unless that shows a secret.
+/// One line about an error for display: librdkafka's own text, unless that contains a secret.
 #[must_use]
 pub(super) fn explain(error: &KafkaError) -> String {
     if let KafkaError::ClientCreation(reason) = error {
@@ -22,18 +22,18 @@ pub(super) fn explain(error: &KafkaError) -> String {
     if *kind == RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN {
         format!("property \"{key}\": librdkafka knows no such property")
     } else if is_secret(key) && !reason.contains("not supported in this build") {
-        // librdkafka's text may quote the value, whole or cut.
+        // librdkafka's text may quote the value, complete or shortened.
         format!("property \"{key}\": librdkafka does not take its value (not shown here)")
     } else {
         format!("property \"{key}\": {reason}")
     }
 }
 
-/// What librdkafka reports to one of our clients. It keeps the last text, since rust-rdkafka passes on only an error's code.
+/// The messages of librdkafka to one of our clients. It keeps the last text, because rust-rdkafka passes on only an error's code.
 #[derive(Clone)]
 pub(super) struct KafkaContext {
     log_callback: Option<LogCallback>,
-    /// Whether a token endpoint gives the tokens to log in by.
+    /// Whether a token endpoint issues the login tokens.
     asks_for_tokens: bool,
     last_errors: Arc<Mutex<LastErrors>>,
 }
@@ -42,14 +42,14 @@ pub(super) struct KafkaContext {
 struct LastErrors {
     last: Option<(RDKafkaErrorCode, String)>,
     trouble: Option<String>,
-    /// What it means that a broker closes connections before it has answered, where that was the last trouble.
+    /// The probable reason why a broker closes connections before it has answered, if that was the last failure.
     closed: Option<String>,
-    /// What was logged last about a token endpoint that gave no token.
+    /// The last log line about a token endpoint that issued no token.
     token: Option<String>,
 }
 
 impl KafkaContext {
-    /// For a client of `access`.
+    /// The context for a client of `access`.
     #[must_use]
     pub(super) fn new(access: &Access) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl KafkaContext {
         }
     }
 
-    /// The text that came with the last error, if its code is `code`; else the code's own.
+    /// The text of the last error, if its code is `code`; otherwise the text of the code.
     #[must_use]
     pub(super) fn error_text(&self, code: RDKafkaErrorCode) -> String {
         let last_errors = self.last_errors();
@@ -67,27 +67,27 @@ impl KafkaContext {
         last.map_or_else(|| plain(code), |(_, words)| words.clone())
     }
 
-    /// Why there is no token to log in by, if this text of librdkafka's is about that and a token endpoint was asked.
+    /// Why there is no login token, if this text of librdkafka is about one and a token endpoint was asked.
     #[must_use]
     pub(super) fn no_token(&self, words: &str) -> Option<NoToken> {
         let last_errors = self.last_errors();
         self.asks_for_tokens.then(|| error_class::of_token(words, last_errors.token.as_deref())).flatten()
     }
 
-    /// The last trouble with a connection, host and port first.
+    /// The last failure of a connection, beginning with host and port.
     #[must_use]
     pub(super) fn trouble(&self) -> Option<String> {
         self.last_errors().trouble.clone()
     }
 
-    /// The last trouble while no broker has ever answered: it may be that the client does not speak as the port expects.
+    /// The last failure while no broker has ever answered: the client may use another protocol than the port expects.
     #[must_use]
     pub(super) fn first_trouble(&self) -> Option<String> {
         let last_errors = self.last_errors();
         last_errors.closed.clone().or_else(|| last_errors.trouble.clone())
     }
 
-    /// Forgets the last trouble: it is over.
+    /// Forgets the last failure, because a broker has answered.
     pub(super) fn forget_trouble(&self) {
         let mut last_errors = self.last_errors();
         (last_errors.trouble, last_errors.closed) = (None, None);
@@ -100,7 +100,7 @@ impl KafkaContext {
 
 impl ClientContext for KafkaContext {
     fn log(&self, _level: RDKafkaLogLevel, _facility: &str, line: &str) {
-        // Before the error that it explains.
+        // The log line comes before the error that it explains.
         if self.asks_for_tokens && error_class::is_about_token(line) {
             self.last_errors().token = Some(line.to_owned());
         }
@@ -119,9 +119,9 @@ impl ClientContext for KafkaContext {
         if let Some(no_token) = no_token {
             (last_errors.trouble, last_errors.closed) = (Some(no_token.why), None);
         } else if matches!(code.into(), ErrorClass::Connection | ErrorClass::Login) {
-            // What follows is how long that took, and differs each time.
+            // The rest of the line is the duration, which differs each time.
             last_errors.trouble = Some(reason.split(" (after ").next().unwrap_or(reason).to_owned());
-            // Of a connection that was closed while sending there is an error besides the log line.
+            // A connection that was closed while sending causes an error besides the log line.
             last_errors.closed = error_class::of_closed_connection(reason);
         }
         last_errors.last = Some((code, reason.to_owned()));
@@ -137,7 +137,8 @@ mod tests {
     use super::*;
     use crate::election::Properties;
 
-    /// A connection that is closed while a request is being sent is logged and is an error, too; one that is closed later is logged only.
+    /// A connection that is closed while a request is sent causes a log line and an error; one that is closed later causes only a log
+    /// line.
     #[test]
     fn a_connection_closed_while_sending_is_one_that_is_closed_at_once() {
         let access = Access::at("a:1", &Properties::default());

@@ -26,42 +26,42 @@ use crate::sealed_memfd;
 pub mod directory;
 pub(crate) mod in_process;
 
-/// The id of the one broker of the mock, which has no controller: librdkafka waits for one until the question is over.
+/// The id of the mock's only broker. The mock has no controller: librdkafka would wait for one until the question's time limit.
 pub(crate) const BROKER_ID: i32 = 1;
 
-/// After the last candidate has gone the broker waits this long for another.
+/// How long the broker waits for another candidate after the last has gone.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// So long after a broker was killed no lease of its journal can run any more: the longest that there is, and a second for
-/// what lies between the last record that it took and its death.
+/// The time after which no lease of a killed broker's journal can still run: the longest lease, and a second for the time between the
+/// last record that it took and its death.
 pub const DISTRUST: Duration = Duration::from_millis(*LEASE_MS.end() + 1_000);
 
 /// The hidden form differs from the subcommand by its argument, `neli-run broker 0`: stdin is a `Start`, sealed.
 pub const MODE: &str = "broker";
 
-/// Finding or starting may take this long.
+/// The time limit for finding or starting the broker.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Between two attempts to connect.
+/// The time between two attempts to connect.
 const CONNECT_INTERVAL: Duration = Duration::from_millis(5);
-/// A broker that was started and can't be reached after this is started again: it may have given way to one that ended.
+/// A broker that was started and can't be reached after this time is started again: it may have given way to one that has ended since.
 pub(crate) const START_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How the embedded broker is found, or started.
+/// How the embedded broker is found or started.
 #[derive(Clone, Debug)]
 pub struct BrokerFinder {
-    /// Where.
+    /// The directory.
     pub directory: BrokerDirectory,
-    /// What is executed to start it; `/proc/self/exe`.
+    /// The program that is executed to start it; `/proc/self/exe`.
     pub program: PathBuf,
     /// How long it waits for another candidate after the last has gone; [`IDLE_TIMEOUT`].
     pub idle_timeout: Duration,
-    /// For how long a broker that follows a killed one does not take its empty journal for vacancy; [`DISTRUST`].
+    /// How long a broker that follows a killed one does not treat its empty journal as vacant; [`DISTRUST`].
     pub distrust: Duration,
-    /// What it started.
+    /// The processes that it started.
     pub started: StartedBrokers,
 }
 
-/// The brokers that this process has started and not waited for: children that are no part of a job. A clone is the same list.
+/// The brokers that this process has started and not waited for: children that are not part of a job. A clone is the same list.
 #[derive(Clone, Debug, Default)]
 pub struct StartedBrokers(Arc<Mutex<Vec<Pid>>>);
 
@@ -77,50 +77,50 @@ impl StartedBrokers {
 /// A broker that was found, or started.
 #[derive(Debug)]
 pub struct FoundBroker {
-    /// The connection; to be held for as long as the broker is used.
+    /// The connection; to be held while the broker is used.
     pub connection: Arc<Connection>,
-    /// The processes that were started for it, to be reaped: one that another's was faster than ends at once.
+    /// The processes that were started for it, to be reaped: a process that lost against another candidate's broker ends at once.
     pub started: Vec<Child>,
 }
 
 /// A candidate's first message to the broker.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Start {
-    /// Where it is to be met.
+    /// The directory where candidates find it.
     pub directory: OsString,
     /// How long it waits for another candidate after the last has gone, in milliseconds.
     pub idle_timeout_ms: u64,
-    /// For how long it does not take its empty journal for vacancy, where it follows a killed one, in milliseconds.
+    /// How long it does not treat its empty journal as vacant if it follows a killed broker, in milliseconds.
     pub distrust_ms: u64,
 }
 
-/// What the broker sends to each candidate that connects.
+/// The broker's first message to each candidate that connects.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct BrokerInfo {
-    /// Where it is, as librdkafka takes it.
+    /// Its address, in librdkafka's format.
     pub bootstrap: String,
-    /// From when on an empty journal is vacancy.
+    /// From when on an empty journal is vacant.
     pub trusted_from: Time,
 }
 
-/// What a candidate may ask of it.
+/// The requests that a candidate may send.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Request {
-    /// The topic to make.
+    /// The topic to create.
     pub create_topic: String,
-    /// Its partitions.
+    /// The number of its partitions.
     pub partitions: i32,
 }
 
-/// And what it answers.
+/// The answers to them.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Reply {
-    /// Why it was not done.
+    /// Why the request failed.
     pub error: Option<String>,
 }
 
 impl BrokerFinder {
-    /// The user's broker, started from this very program.
+    /// The user's broker, started from this program.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl BrokerFinder {
         })
     }
 
-    /// Finds the broker, and starts none.
+    /// Finds the broker; does not start one.
     ///
     /// # Errors
     ///
@@ -171,7 +171,7 @@ impl BrokerFinder {
         }
     }
 
-    /// The new process takes nothing along: what it could not be kept from inheriting it closes itself.
+    /// The new process inherits no descriptors: it closes those that it inherits in spite of close-on-exec.
     fn start(&self) -> io::Result<Child> {
         let ms = |span: Duration| span.as_millis().try_into().unwrap_or(u64::MAX);
         let start = Start {
@@ -204,7 +204,7 @@ pub struct Connection {
     host: Host,
 }
 
-/// Where a broker lives.
+/// The place of a broker.
 #[derive(Debug)]
 enum Host {
     /// In a process that candidates share.
@@ -226,7 +226,7 @@ impl Connection {
         Self { bootstrap, trusted_from: Time::ZERO, host: Host::Thread(topics) }
     }
 
-    /// Where it is: a loopback address and a port, as librdkafka takes them.
+    /// Its address: a loopback address and a port, in librdkafka's format.
     #[must_use]
     pub fn bootstrap(&self) -> &str {
         &self.bootstrap
@@ -259,7 +259,7 @@ impl Connection {
 
     /// Blocks until the broker is gone.
     pub(crate) fn wait_for_end(&self) {
-        // One in this process lives for as long as this.
+        // A broker in this process lives as long as this object.
         let Host::Process { stream, .. } = &self.host else { return };
         let mut stream = stream;
         loop {
@@ -272,7 +272,7 @@ impl Connection {
     }
 }
 
-/// Connects, and reads what the broker sends first.
+/// Connects, and reads the broker's first message.
 fn connect(directory: &BrokerDirectory) -> io::Result<(UnixStream, BrokerInfo)> {
     let stream = UnixStream::connect(directory.socket())?;
     stream.set_read_timeout(Some(TIMEOUT))?;
@@ -282,7 +282,7 @@ fn connect(directory: &BrokerDirectory) -> io::Result<(UnixStream, BrokerInfo)> 
 
 fn read_line(stream: &UnixStream) -> io::Result<String> {
     let mut line = String::new();
-    // Nothing follows an answer unasked, so a buffer loses nothing.
+    // The broker sends nothing after an answer until it is asked, so a buffer loses nothing.
     BufReader::new(stream).read_line(&mut line)?;
     if line.ends_with('\n') { Ok(line) } else { Err(io::ErrorKind::ConnectionReset.into()) }
 }

@@ -1,25 +1,25 @@
-//! What librdkafka's error codes mean to us: of some two hundred, the few that change what we do.
+//! The meaning of librdkafka's error codes: of some two hundred, the few that change what we do.
 
 use rdkafka::error::RDKafkaErrorCode;
 
-/// What an error means.
+/// The meaning of an error.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum ErrorClass {
-    /// One connection fails, or one answer doesn't come.
+    /// One connection fails, or one answer is missing.
     Connection,
     /// The offset to be read is out of range, or the log was truncated below it.
     Cut,
-    /// This user may not do that to the group.
+    /// This user lacks a right to the group.
     GroupForbidden,
-    /// The broker does not accept our login.
+    /// The broker rejects our login.
     Login,
-    /// The partition has no leader, or another one than we thought: librdkafka is finding out.
+    /// The partition has no leader, or its leader has moved; librdkafka is looking for it.
     Moving,
     /// No broker is connected.
     NoBroker,
-    /// None of these.
+    /// Any other error.
     Other,
-    /// This user may not do that to the topic.
+    /// This user lacks a right to the topic.
     TopicForbidden,
     /// A batch can't be decoded: codec, checksum, format or size.
     Undecodable,
@@ -111,7 +111,7 @@ pub(super) fn of_refused_append(words: &str) -> Option<String> {
     Some(format!("{words}{advice}"))
 }
 
-/// What of the way to a broker works only where what stands before it works.
+/// The steps on the way to a broker; each needs the one before it.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Layer {
     /// The connection.

@@ -1,4 +1,4 @@
-//! What a candidate would meet at Kafka, asked without joining a group and without writing anything.
+//! Asks what a candidate would find in Kafka, without joining a group or writing a record.
 //!
 //! Each question blocks, for the time limit at most.
 
@@ -25,13 +25,13 @@ use crate::kafka::librdkafka::{
 };
 use crate::kafka::topic::{self, TopicError};
 
-/// Why a topic would not be made: one line.
+/// Why a topic could not be created: one line.
 #[derive(Clone, Debug, Eq, thiserror::Error, PartialEq)]
 pub enum NotCreated {
-    /// Another time it may be.
+    /// A reason that may not exist later.
     #[error("topic \"{topic}\": {reason}")]
     NotNow {
-        /// Its name.
+        /// The topic's name.
         topic: String,
         /// Kafka's reason.
         reason: String,
@@ -41,55 +41,55 @@ pub enum NotCreated {
     Refused(String),
 }
 
-/// A refused connection is no verdict before this: a host may have several addresses, which librdkafka tries in turn.
+/// A refused connection counts only after this time: a host may have several addresses, which librdkafka tries in turn.
 const OTHER_ADDRESSES: Duration = Duration::from_secs(1);
-/// Between two looks for what librdkafka reports.
+/// The time between two checks for librdkafka's messages.
 const LOOK: Duration = Duration::from_millis(20);
-/// The setting that bounds a record.
+/// The setting that limits the size of a record.
 const LONGEST_RECORD: &str = "max.message.bytes";
 
-/// Kafka, once it was reached.
+/// A connection to Kafka.
 pub struct Examination {
     consumer: Arc<BaseConsumer<KafkaContext>>,
-    /// Those that are up.
+    /// The brokers that are up.
     brokers: Vec<i32>,
     timeout: Duration,
 }
 
-/// Why Kafka is not reached: one line, and what of the way there fails.
+/// Why Kafka can't be reached: one line, and the step that fails.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Unreachable {
-    /// What fails.
+    /// The step.
     pub layer: Layer,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
 /// A topic, as this user sees it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum TopicExamination {
-    /// This user may not even see whether it exists.
+    /// This user may not see whether it exists.
     Hidden,
-    /// It is not there.
+    /// It does not exist.
     Missing,
     /// It exists.
     There(Box<TopicSeen>),
-    /// It is not known, for this reason.
+    /// Unknown, for this reason.
     Unanswered(String),
 }
 
-/// What was found out about a topic.
+/// The facts about a topic.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TopicSeen {
     /// Its partitions.
     pub partitions: Vec<PartitionSeen>,
-    /// Its id; none if no broker tells it.
+    /// Its id; none if no broker reports it.
     pub identity: Option<TopicIdentity>,
-    /// What this user may do to it; none if no broker tells it.
+    /// The operations on it that this user is allowed; none if no broker reports them.
     pub rights: Option<Rights>,
-    /// What R0 judges; none while a partition has no leader.
+    /// The facts that R0 judges; none while a partition has no leader.
     pub facts: Option<TopicFacts>,
-    /// The largest record batch that it takes, in bytes.
+    /// The largest record batch that it accepts, in bytes.
     pub longest_record: Option<u64>,
 }
 
@@ -98,29 +98,29 @@ pub struct TopicSeen {
 pub struct PartitionSeen {
     /// Its number.
     pub number: i32,
-    /// Whether a broker leads it.
+    /// Whether it has a leader.
     pub is_led: bool,
-    /// How many brokers are to have it.
+    /// The number of its replicas.
     pub replicas: usize,
-    /// How many of them have all of it.
+    /// The number of replicas that are in sync.
     pub in_sync: usize,
 }
 
-/// Why something is not known.
+/// Why a fact is unknown.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum NotAnswered {
-    /// This user has no right to it.
+    /// This user lacks the right to it.
     Forbidden,
-    /// For this reason.
+    /// Another reason.
     Other(String),
 }
 
 impl Examination {
-    /// Reaches Kafka. With a topic that one alone is asked for; else all are.
+    /// Connects to Kafka. With a topic, only that topic's metadata are asked for; otherwise all.
     ///
     /// # Errors
     ///
-    /// Which layer fails, and why.
+    /// The layer that fails, and the reason.
     pub fn start(access: &Access, topic: Option<&str>, timeout: Duration) -> Result<Self, Unreachable> {
         let context = KafkaContext::new(access);
         let consumer =
@@ -133,7 +133,7 @@ impl Examination {
         let (asked, topic) = (Arc::clone(&consumer), topic.map(str::to_owned));
         let question = thread::Builder::new().name("neli-asker".to_owned());
         let ask = move || {
-            // Nobody listens any more where the reason was clear before the answer was due.
+            // The receiver is gone if the reason was clear before the answer was due.
             let _ = answer.send(asked.fetch_metadata(topic.as_deref(), timeout).map(|metadata| brokers(&metadata)));
         };
         question
@@ -159,13 +159,13 @@ impl Examination {
         }
     }
 
-    /// How many brokers are up.
+    /// The number of brokers that are up.
     #[must_use]
     pub const fn brokers(&self) -> usize {
         self.brokers.len()
     }
 
-    /// The topic of these elections, and what this user may do to it.
+    /// The topic of these elections, and the operations on it that this user is allowed.
     #[must_use]
     pub fn topic(&self, elections: &Elections) -> TopicExamination {
         let (client, name) = (self.consumer.client(), &elections.topic);
@@ -199,11 +199,11 @@ impl Examination {
         }))
     }
 
-    /// Whether this user could make the topic of these elections on this many brokers. It is not made.
+    /// Whether this user could create the topic of these elections on this many brokers. It is not created.
     ///
     /// # Errors
     ///
-    /// Why not.
+    /// The reason why not.
     pub fn try_to_create(&self, elections: &Elections, topic: &NewTopic<'_>) -> Result<(), NotCreated> {
         match try_to_create_topic(self.consumer.client(), topic, self.timeout) {
             Ok(()) | Err(RDKafkaErrorCode::TopicAlreadyExists) => Ok(()),
@@ -231,18 +231,18 @@ impl Examination {
     pub fn broker_settings(&self, names: &[&str]) -> Result<Vec<(String, Option<String>)>, NotAnswered> {
         let Some(broker) = self.brokers.first() else { return Err(NotAnswered::Other("no broker is up".to_owned())) };
         let settings = broker_settings(self.consumer.client(), names, *broker, self.timeout).map_err(not_answered)?;
-        // Forbidden, they come without an error and without an entry.
+        // Without the right, the settings are missing from the answer, and there is no error.
         if settings.is_empty() { Err(NotAnswered::Forbidden) } else { Ok(settings) }
     }
 }
 
-/// The topic of these elections, as a candidate makes it with this many brokers up.
+/// The topic of these elections, as a candidate creates it with this many brokers up.
 #[must_use]
 pub fn journal_to_create(elections: &Elections, brokers: usize) -> NewTopic<'_> {
     topic::wanted(elections, brokers)
 }
 
-/// The topic of facts, as a candidate makes it with this many replicas.
+/// The topic of facts, as a candidate creates it with this many replicas.
 #[must_use]
 pub fn facts_to_create(topic: &str, facts_settings: FactsSettings, replicas: usize) -> NewTopic<'_> {
     facts::topic_wanted(topic, facts_settings, replicas)
@@ -271,7 +271,7 @@ fn not_answered(code: RDKafkaErrorCode) -> NotAnswered {
     if is_forbidden { NotAnswered::Forbidden } else { NotAnswered::Other(plain(code)) }
 }
 
-/// What no later answer will change.
+/// Failures that a later attempt can't change.
 fn permanent(access: &Access, context: &KafkaContext, error: &KafkaError) -> Option<Unreachable> {
     let code = code_of(error);
     let words = context.error_text(code);

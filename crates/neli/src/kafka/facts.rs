@@ -1,6 +1,6 @@
-//! Reads the topic of facts: one consumer for each reading, which joins no group and is gone with it. A candidate reads it at its
-//! start and at each lead, and seldom else: a connection that is kept for that would cost more than it saves. What was read is kept: the
-//! next reading continues there.
+//! Reads the topic of facts: one consumer for each reading, which joins no group and ends with the reading. A candidate reads the topic
+//! at its start, at each lead, and seldom otherwise, so keeping a connection would cost more than it saves. The facts that were read are
+//! kept, and the next reading continues there.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,81 +31,81 @@ pub(super) use topic_of_facts::topic_wanted;
 mod progress;
 mod topic_of_facts;
 
-/// How long the first question may take.
+/// The time limit of the first question.
 const FIRST_ANSWER: Duration = Duration::from_secs(1);
-/// How long any other question may take at least; librdkafka's `socket.timeout.ms` is as long.
+/// The least time limit of any other question; librdkafka's `socket.timeout.ms` is as long.
 const ANSWER: Duration = Duration::from_secs(2);
-/// Between two attempts.
+/// The time between two attempts.
 const RETRY: Duration = Duration::from_millis(200);
-/// How long a partition may be without a leader that answers: it is for a moment when its topic has just been made, or its leader moves.
+/// How long a partition may have no leader that answers: this lasts a moment after its topic was created or its leader moved.
 const LED_WITHIN: Duration = Duration::from_secs(2);
 /// A reading that delivers nothing for this long starts again.
 const NO_RECORD: Duration = Duration::from_secs(5);
-/// Between two reports of how far a reading is.
+/// The time between two reports of a reading's progress.
 const PROGRESS: Duration = Duration::from_millis(100);
-/// A log of no more offsets is read anew each time: that takes no longer than to ask which topic it is.
+/// A log with at most this many offsets is read from the start each time: that takes no longer than asking for the topic's id.
 const SHORT: i64 = 100;
-/// librdkafka's property of how many bytes of a partition an answer has at most.
+/// librdkafka's property that limits the bytes of a partition in an answer.
 const ANSWER_BYTES: &str = "fetch.message.max.bytes";
-/// How soon a dropped reading is noticed.
+/// How soon the thread of a dropped reading notices it.
 const LINGER: Duration = Duration::from_millis(200);
 
-/// What is read, and from where.
+/// The source of the facts that are read.
 #[derive(Clone)]
 pub(crate) struct FactsSource {
-    /// How Kafka is reached.
+    /// The access to Kafka.
     pub(crate) access: Access,
     /// The elections to whose journal the topic belongs.
     pub(crate) elections: Elections,
-    /// Whether a missing topic is made.
+    /// Whether a missing topic is created.
     pub(crate) create_topic: bool,
-    /// What is wanted of it.
+    /// The facts that are wanted.
     pub(crate) wanted: WantedFacts,
 }
 
-/// Which facts are wanted.
+/// A selection of facts.
 #[derive(Clone, Debug)]
 pub struct WantedFacts {
     /// The topic of facts; its partition is 0.
     pub topic: String,
-    /// How it is made where it is missing.
+    /// The settings for creating the topic.
     pub settings: FactsSettings,
-    /// The Kafka keys under which the key's facts stand.
+    /// The Kafka keys of the records with the key's facts.
     pub keys: [(String, Place); 3],
-    /// Whether what the topic is judged by is reported first.
+    /// Whether the settings by which the topic is judged are reported first.
     pub judge: bool,
 }
 
-/// How long the topic of facts keeps its records, where it is made here.
+/// How long the topic of facts keeps its records if it is created here.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct FactsSettings {
     /// `retention.ms`: each fact.
     pub retention: Duration,
-    /// `min.compaction.lag.ms`: also a fact that a later one replaces. The windows of an election share a Kafka key: a record of an
-    /// earlier window's run that reaches the log late stands in the place of the newest one's success, and only a reader that finds both
-    /// knows which of them counts. So both are kept for as long as the window lasts.
+    /// `min.compaction.lag.ms`: also a fact that a later one replaces. The windows of an election share a Kafka key. If a record of an
+    /// earlier window's run reaches the log late, it replaces the record of the newest run's success, and only a reader that finds both
+    /// can tell which one counts. So both are kept for as long as the window lasts.
     pub compaction_lag: Duration,
 }
 
-/// A reading of the topic of facts, to an end that is asked for when it begins. It is over when it has reported
-/// [`FactsEvent::Read`]. Dropping it never blocks; what it reports carries its number.
+/// A reading of the topic of facts up to its end at the start of the reading. It is over when it has reported [`FactsEvent::Read`].
+/// Dropping it never blocks; its events carry its number.
 pub struct FactsReading {
     stopped: Arc<AtomicBool>,
     state: Arc<Mutex<ReadingState>>,
 }
 
-/// What a reading's thread and its owner share.
+/// The data that a reading's thread and its owner share.
 struct ReadingState {
-    /// The number of the reading: a later one is wanted, to an end that is asked for after that.
+    /// The number of the reading: a later one needs an end that is asked for after that.
     id: u32,
-    /// The thread has come to the end for this number, and goes.
+    /// The thread has reached the end for this number, and ends.
     is_over: bool,
     progress: Progress,
 }
 
 impl FactsReading {
-    /// Starts the reading with this number; what comes of it goes to `events`. It continues where `earlier`, of the same source, has
-    /// come to: also by the same thread, so that an answer that is under way is not lost.
+    /// Starts the reading with this number; its events go to `events`. It continues where `earlier`, of the same source, has stopped, and
+    /// in the same thread, so that an answer that is under way is not lost.
     ///
     /// # Errors
     ///
@@ -144,15 +144,15 @@ fn lock(state: &Mutex<ReadingState>) -> MutexGuard<'_, ReadingState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Why a reading did not come to its end.
+/// Why a reading did not reach its end.
 enum Failure {
-    /// No record was handed over for long.
+    /// No record was handed over for too long.
     NothingCame(String),
-    /// The partition's leader is not ready, or another one than was thought.
+    /// The partition's leader is not ready, or has changed.
     Moving(String),
     /// Kafka refuses for good.
     Refused(String),
-    /// Worth another attempt.
+    /// A failure after which another attempt may succeed.
     Transient(String),
 }
 
@@ -198,7 +198,7 @@ impl Thread {
         }
     }
 
-    /// What is known, unless a later end is wanted than the one that was asked for with this number.
+    /// The facts that were read, unless a later end is wanted than the one that was asked for with this number.
     fn reached_end(&self, id: u32) -> Option<Facts> {
         let mut state = lock(&self.state);
         state.is_over = state.id == id;
@@ -237,7 +237,7 @@ impl Thread {
         }
     }
 
-    /// Asks where the topic begins and ends, and reads it up to there, from where an earlier reading of the same topic has come to.
+    /// Asks where the topic begins and ends, and reads it up to there, beginning where an earlier reading of the same topic has stopped.
     fn read(
         &mut self,
         consumer: &PartitionConsumer<KafkaContext>,
@@ -263,7 +263,7 @@ impl Thread {
         limit.answered(asked);
         self.have_judged(consumer, limit)?;
         let was_known = lock(&self.state).progress.topic.is_some();
-        // Asked before anything is read that may be kept.
+        // The topic's id is asked for before any record is read that may be kept.
         let topic = if was_known || end - start > SHORT { self.topic_id(consumer, limit) } else { Ok(None) };
         let topic = match topic {
             Ok(topic) => topic,
@@ -299,7 +299,7 @@ impl Thread {
                         state.progress.facts.take(*place, message.payload());
                     }
                 }
-                // Behind the last record there may be a transaction's marker.
+                // A transaction's marker may stand after the last record.
                 Some(Err(KafkaError::PartitionEOF(_))) => {
                     let words = context.error_text(RDKafkaErrorCode::PartitionEOF);
                     next = next.max(end_offset(&words).unwrap_or(next));
@@ -340,7 +340,7 @@ impl Thread {
         Ok(())
     }
 
-    /// How much of the log is read, and what helps.
+    /// How much of the log was read, and how to shorten the reading.
     fn progress(&self, read: i64, all: i64) -> String {
         format!(
             "topic \"{}\": {read} of {all} offsets were read in half a lease; the next lead continues there; a longer --lease gives more \

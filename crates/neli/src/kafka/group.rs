@@ -27,59 +27,59 @@ use crate::kafka::librdkafka;
 use crate::kafka::pace::Pace;
 use crate::text::ClientError;
 
-/// Leaving may take this long; then we are gone whatever the coordinator answers.
+/// The longest time for leaving; after it the member ends, whatever the coordinator answers.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(500);
-/// By then a member that unsubscribes has let go of its partition, and has sent that it leaves.
+/// After this time a member that unsubscribes has given up its partition and has sent its request to leave.
 const UNSUBSCRIBED_WITHIN: Duration = Duration::from_millis(100);
-/// Between two looks at a member that leaves.
+/// The time between two checks on a member that leaves.
 const POLL_WHILE_LEAVING: Duration = Duration::from_millis(5);
 
 mod after_join;
 
-/// What a member reports. Each carries its member's number: all members of a process report to one channel, and a report of one
-/// that has been left must not be taken for one of its successor.
+/// A report of a member. It carries the member's number, because all members of a process report to one channel, and a report of a former
+/// member must not be attributed to its successor.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct GroupReport {
     /// The member's number, as it was given to [`Member::join`].
     pub member: u32,
-    /// What happened.
+    /// The event.
     pub event: GroupEvent,
 }
 
-/// What the group did. Sent by threads that wait while the channel is full, never by the caller's.
+/// An event of the group. Sent by threads that wait while the channel is full, never by the caller's.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum GroupEvent {
     /// The group has settled: these partitions are this member's, and the others in use are not.
     Assigned {
-        /// Those in use.
+        /// The partitions that are in use.
         partitions: BTreeSet<i32>,
     },
-    /// After [`Member::leave`]: the coordinator has let this member go, or half a second is over, or it would wait in vain. Nothing
+    /// After [`Member::leave`]: the coordinator has removed this member, or half a second is over, or waiting has no purpose. Nothing
     /// needs to wait for the member any more.
     Left,
-    /// By this id the group's coordinator knows the member from now on.
+    /// The group's coordinator has given the member this id.
     Named {
         /// The id.
         id: String,
     },
-    /// The coordinator refuses for good: one line that names the thing, the value, and what would be right.
+    /// The coordinator refuses for good: one line with the cause, its value and the right value.
     Refused {
-        /// That line.
+        /// The line.
         error: String,
     },
-    /// These partitions were this member's and are not any more; that has been acknowledged.
+    /// The partitions were revoked, and the revocation has been acknowledged.
     Revoked {
-        /// Those in use.
+        /// The partitions that are in use.
         partitions: BTreeSet<i32>,
-        /// Not handed on in order: the session has expired, or the coordinator is out of reach.
+        /// The partitions were lost, not revoked: the session has expired, or the coordinator can't be reached.
         lost: bool,
     },
-    /// The topic has partitions besides those in use, which this group assigns to its members too. Said once by each member,
+    /// The topic has partitions besides those in use, and the group assigns these to its members too. Reported once by each member,
     /// before it holds any of them.
     UnusedPartitions,
-    /// For the log's debug level.
+    /// A line for the log's debug level.
     Debug(String),
-    /// Something odd that stops nothing.
+    /// A warning; the member goes on.
     Warning(String),
 }
 
@@ -134,7 +134,7 @@ impl Member {
         Ok(Self { consumer })
     }
 
-    /// Whether this process leads, whichever member holds the partition: then it waits for no rebalance.
+    /// Whether this process leads, whichever member holds the partition: a leader does not wait for a rebalance.
     pub fn set_leads(&self, leads: bool) {
         self.consumer.context().leads.store(leads, Ordering::Relaxed);
     }
@@ -158,7 +158,7 @@ impl Drop for Member {
         let consumer = Arc::clone(&self.consumer);
         let leaving = thread::Builder::new().name("neli-leave".to_owned()).spawn(move || leave(&consumer));
         if leaving.is_err() {
-            // Not from here: the caller may be the one that makes room in the channel.
+            // Not in this thread: the caller may be the thread that empties the channel.
             let _ = context.reports.try_send(GroupReport { member: context.number, event: GroupEvent::Left });
         }
     }
@@ -171,13 +171,13 @@ fn poll(consumer: &Arc<BaseConsumer<GroupContext>>, pace: Pace) {
     let context = consumer.context();
     let mut name = None;
     while !context.is_over() {
-        // Until the group has settled a leader joins as fast as a standby: the others are to know its id.
+        // Until the group has settled a leader joins as fast as a standby, because the other candidates need its id.
         let leads = context.leads.load(Ordering::Relaxed) && context.is_answered.load(Ordering::Relaxed);
         let pause = pace.pause(!context.held().is_empty(), leads);
         if let Some(Err(error)) = consumer.poll(pause) {
             context.judge(&error);
         }
-        // As cheap a question as the main thread answers.
+        // The cheapest question that the main thread answers.
         let said = librdkafka::member_id(consumer.client());
         if let Some(id) = said.filter(|id| name.as_ref() != Some(id)) {
             name = Some(id.clone());
@@ -203,10 +203,10 @@ fn leave(consumer: &BaseConsumer<GroupContext>) {
         context.report(GroupEvent::Left);
     }
     while spent() < UNSUBSCRIBED_WITHIN {
-        // This also acknowledges the revoke of what was held.
+        // This also acknowledges the revocation of the partitions that were held.
         let _ = consumer.poll(POLL_WHILE_LEAVING);
     }
-    // Closing waits for the answer to what was sent.
+    // Closing waits for the answers to the requests that were sent.
     let closing = consumer.close_queue();
     while closing.is_ok() && !consumer.closed() && spent() < LEAVE_TIMEOUT {
         let _ = consumer.poll(POLL_WHILE_LEAVING);
@@ -216,7 +216,7 @@ fn leave(consumer: &BaseConsumer<GroupContext>) {
     }
 }
 
-/// The member's context: where the group's events arrive.
+/// The member's context, which receives the group's events.
 struct GroupContext {
     context: KafkaContext,
     elections: Elections,
@@ -224,15 +224,15 @@ struct GroupContext {
     in_use: BTreeSet<i32>,
     number: u32,
     reports: Sender<GroupReport>,
-    /// Those of them that are this member's.
+    /// Those of them that are assigned to this member.
     held: Mutex<BTreeSet<i32>>,
     leaving: AtomicBool,
     refused: AtomicBool,
-    /// It leaves, and no other candidate waits for it.
+    /// The member leaves, and no other candidate is known.
     alone: AtomicBool,
     /// The group has answered a join.
     is_answered: AtomicBool,
-    /// And since the last look, one more.
+    /// The group has answered another join since the last check.
     has_joined: AtomicBool,
     /// The question after a join is under way.
     asks_for_topic: AtomicBool,
@@ -243,13 +243,13 @@ struct GroupContext {
 }
 
 impl GroupContext {
-    /// Whether nobody listens any more.
+    /// Whether the receiver of the reports is gone.
     fn is_over(&self) -> bool {
         self.leaving.load(Ordering::Relaxed) || self.reports.is_closed()
     }
 
     fn report(&self, event: GroupEvent) {
-        // Nobody listens any more: we are about to end.
+        // The receiver is gone: this process is about to end.
         let _ = self.reports.blocking_send(GroupReport { member: self.number, event });
     }
 
@@ -276,7 +276,7 @@ impl GroupContext {
         }
     }
 
-    /// Reports what an error means, unless the reader meets it too, and reports it.
+    /// Reports the meaning of an error, unless the reader meets the error too and reports it.
     fn judge(&self, error: &KafkaError) {
         let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
         let words = self.context.error_text(code);
@@ -290,13 +290,13 @@ impl GroupContext {
     }
 }
 
-/// The right that is missing where a request of librdkafka's to a coordinator was refused with these words. The location of the coordinator is
-/// asked for first; it is told to any user that may describe the group.
+/// The missing right, if these words say that a coordinator refused a request of librdkafka. The coordinator's location is asked for
+/// first; Kafka tells it to any user who may describe the group.
 pub(super) fn right_asked_for(words: &str) -> &'static str {
     if words.starts_with("FindCoordinator") { "DESCRIBE" } else { "READ" }
 }
 
-/// Why the coordinator refuses for good, if it does. `right`: what is missing where it is a right.
+/// Why the coordinator refuses for good, if it does. `right`: the missing right, if the reason is one.
 pub(super) fn refusal(code: RDKafkaErrorCode, right: &str, group: &str) -> Option<String> {
     let reason = if ErrorClass::from(code) == ErrorClass::GroupForbidden {
         format!("this user has no right to {right} it; allow READ on it (which implies DESCRIBE), or use --elect log")
@@ -325,13 +325,13 @@ impl ClientContext for GroupContext {
 }
 
 impl ConsumerContext for GroupContext {
-    /// Acknowledges first, and then reports what changed.
+    /// Acknowledges the change first, and then reports it.
     fn rebalance(&self, consumer: &BaseConsumer<Self>, what: RDKafkaRespErr, partitions: &mut TopicPartitionList) {
         let assign = what == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
         // Acknowledging forgets it.
         let lost = consumer.assignment_lost();
         let acknowledged = if assign {
-            // An offset spares the coordinator the question for a committed one; nothing is read from it.
+            // With an offset given, the coordinator is not asked for a committed one; nothing is read from the offset.
             partitions.set_all_offsets(Offset::Offset(0)).and_then(|()| consumer.incremental_assign(partitions))
         } else {
             consumer.incremental_unassign(partitions)
@@ -352,7 +352,7 @@ impl ConsumerContext for GroupContext {
 impl GroupContext {
     fn assigned(&self, consumer: &BaseConsumer<Self>, partitions: &TopicPartitionList) {
         if partitions.count() > 0 {
-            // A failure only costs a fetch that is not used.
+            // A failure only costs a fetch whose result is not used.
             let _ = consumer.pause(partitions);
         }
         self.note_partitions(partitions.elements().iter().map(TopicPartitionListElem::partition));

@@ -1,7 +1,7 @@
-//! Which topic stands under the election's name: asked by a thread of its own, on the producer's connections.
+//! Asks which topic exists under the election's name, in a thread of its own, on the producer's connections.
 //!
-//! Not on the reader's: there a question waits behind the fetch that waits for the next record, half a second while nothing is
-//! written. The broker that leads a partition is asked, since it is the one that appends; where it does not answer, another.
+//! The reader's connections are not used: there a question waits behind the fetch for the next record, half a second while nothing is
+//! written. The broker that leads a partition is asked, because it is the one that appends; if it does not answer, another is asked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -27,7 +27,7 @@ use crate::kafka::librdkafka::{Besides, TopicDescription, describe_topic};
 /// How long one broker has for its answer at least: librdkafka takes a connection for dead after as long, unless the user sets it
 /// otherwise.
 const ANSWER: Duration = Duration::from_secs(2);
-/// Between two tries while nobody answers.
+/// The time between two attempts while no broker answers.
 const RETRY: Duration = Duration::from_millis(200);
 
 /// Asks on request. Dropping it ends the thread once the present question is over.
@@ -54,10 +54,10 @@ impl Identifier {
         let (elections, ended) = (elections.clone(), Arc::clone(&stopped));
         thread::Builder::new().name("neli-topic-id".to_owned()).spawn(move || {
             let is_over = || ended.load(Ordering::Relaxed) || events.is_closed();
-            // It holds for the next question, too: a slow link stays slow.
+            // The time limit also holds for the next question: a slow link stays slow.
             let mut answer_limit = AnswerLimit::new(ANSWER, ANSWER).at_most(ANSWER.max(lease / 2));
             while let Ok(mut partitions) = received.recv() {
-                // Who asks twice has one answer.
+                // Two requests get one answer.
                 while let Ok(later) = received.try_recv() {
                     partitions = later.or(partitions);
                 }
@@ -97,20 +97,20 @@ impl Drop for Identifier {
     }
 }
 
-/// The partitions of which it is still to be confirmed in which topic they are, and the brokers that did not answer that.
+/// The partitions whose topic is still to be confirmed, and the brokers that did not answer that question.
 #[derive(Default)]
 struct Question {
-    /// The roles' partitions are those in a topic of so many.
+    /// The number of partitions in which the roles are placed.
     counted: Option<i32>,
-    /// All that are in use, where this is empty.
+    /// Empty for all that are in use.
     partitions: BTreeSet<i32>,
     silent: BTreeSet<i32>,
 }
 
-/// What became of a question.
+/// The result of a question.
 struct Answered {
     events: Vec<KafkaEvent>,
-    /// Why it is to be asked again for some partitions, where it is.
+    /// Why the question is to be repeated for some partitions, if it is.
     missing: Option<RDKafkaErrorCode>,
 }
 
@@ -163,7 +163,7 @@ impl Question {
                     self.silent.insert(broker);
                     self.partitions.extend(partitions);
                 }
-                // None has answered: each is asked again.
+                // No broker has answered, so each is asked again.
                 None => {
                     missing.get_or_insert(RDKafkaErrorCode::AllBrokersDown);
                     self.silent.clear();

@@ -27,32 +27,33 @@ use crate::kafka::topic::{self, Presence, TopicError};
 use crate::text::{self, ClientError};
 use deliveries::{Deliveries, Sent, reason};
 
-/// How long the question that opens the producer's connection may take.
+/// The time limit of the question that opens the producer's connection.
 const WARMING: Duration = Duration::from_secs(16);
-/// How long any other question may take at least.
+/// The least time limit of any other question.
 const ANSWER: Duration = Duration::from_secs(2);
-/// Between two looks at a topic that is about to be made.
+/// The time between two checks for a topic that is about to be created.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// Between two questions while there is no answer.
+/// The time between two questions while there is no answer.
 const RETRY: Duration = Duration::from_millis(200);
-/// How long the coordinator of the group may take for its answer beside twice the time of the topic's settings.
+/// The time that the group's coordinator has for its answer beyond twice the time of the topic's settings.
 const COORDINATOR_ALLOWANCE: Duration = Duration::from_secs(1);
-/// How long the question which right is missing may take.
+/// The time limit of the question which right is missing.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Writes the records of a topic's elections, and reports what became of each.
+/// Writes the records of a topic's elections, and reports the outcome of each.
 ///
-/// Dropping it gives up what is still in flight, in a thread of its own.
+/// Dropping it gives up the records still in flight, in a thread of its own.
 pub struct Producer {
     inner: Arc<BaseProducer<Deliveries>>,
     elections: Elections,
-    /// Asks for the topic's id; the embedded broker has none.
+    /// Asks for the topic's id; none for the embedded broker.
     identifier: Option<Identifier>,
-    // After the client: that thread drops the last reference to it.
+    // Declared after the client: that thread drops the last reference to it.
     polling: Polling,
 }
 
-/// The thread that handles deliveries. Dropping it ends the thread, which is not waited for: librdkafka's end takes up to half a second.
+/// The thread that handles deliveries. Dropping it ends the thread without waiting for it, because ending librdkafka takes up to half a
+/// second.
 struct Polling {
     stopped: Arc<AtomicBool>,
     waker: Waker,
@@ -66,10 +67,10 @@ impl Drop for Polling {
 }
 
 impl Producer {
-    /// A producer that gives a record up `timeout` after it was sent. It connects in the background, to each partition's
-    /// leader too: the first record is to find an open connection.
+    /// A producer that gives a record up `timeout` after it was sent. It connects in the background, also to each partition's leader, so
+    /// that the first record finds an open connection.
     ///
-    /// What becomes of each record is reported to `events`.
+    /// The outcome of each record is reported to `events`.
     ///
     /// # Errors
     ///
@@ -93,7 +94,7 @@ impl Producer {
         Ok(Self { identifier, ..producer })
     }
 
-    /// One that connects only when something is sent, and asks for nothing.
+    /// A producer that connects only when a record is sent, and asks for nothing.
     fn without_questions(
         access: &Access,
         elections: &Elections,
@@ -124,7 +125,7 @@ impl Producer {
                     }
                     queue.wait();
                 }
-                // Before the client.
+                // The queue must be dropped before the client.
                 drop(queue);
             })
             .map_err(no_thread)?;
@@ -146,13 +147,13 @@ impl Producer {
             let mut answer_limit = AnswerLimit::new(WARMING, ANSWER);
             let mut missing_since = None;
             let question = joins_group.then(|| GroupQuestion::ask(Arc::clone(&producer), &elections.group));
-            // Without a thread to spare the refusal of the member's join comes later, and says the same.
+            // Without this thread, the refusal of the member's join comes later and gives the same reason.
             let mut question = question.and_then(Result::ok);
             while !stopped.load(Ordering::Relaxed) && !context.events.is_closed() {
                 let asked = clock::now();
                 match topic::facts(producer.client(), &elections, &mut answer_limit) {
                     Ok(facts) => {
-                        // Of one replica's death no lease is a help. The leader has the claim to answer.
+                        // With one replica no lease helps when its broker dies. The leader is not asked: it has the claim to answer.
                         let broker = facts.layout.besides_leader().next().filter(|_| facts.layout.replicas.len() > 1);
                         let took = clock::now().since(asked);
                         if let Some(question) = question.take()
@@ -161,7 +162,7 @@ impl Producer {
                             return context.send(KafkaEvent::Refused { error: refusal });
                         }
                         context.send(KafkaEvent::Topic { asked, facts });
-                        // Nobody waits for the answer, nor asks a second time.
+                        // The answer is not waited for, and the question is not repeated.
                         if let Some(broker) = broker
                             && let Some(session) = topic::broker_session(producer.client(), broker, ANSWER)
                         {
@@ -170,7 +171,7 @@ impl Producer {
                         return;
                     }
                     Err(TopicError::Refused(error)) => return context.send(KafkaEvent::Refused { error }),
-                    // The reader makes it, or is about to report why not.
+                    // The reader creates the topic, or reports why not.
                     Err(TopicError::Transient(code)) if ErrorClass::from(code) == ErrorClass::UnknownTopic => {
                         let is_new = clock::now().since(*missing_since.get_or_insert_with(clock::now));
                         thread::park_timeout(if is_new < RETRY { LOOK_AGAIN } else { RETRY });
@@ -225,7 +226,7 @@ impl Producer {
         self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
     }
 
-    /// Hands a fact over, for partition 0 of the topic of facts, and returns at once: what becomes of it is reported with `id`.
+    /// Queues a fact for partition 0 of the topic of facts, and returns at once. The outcome is reported with `id`.
     ///
     /// # Errors
     ///
@@ -259,7 +260,7 @@ fn await_group(context: &Deliveries, group: &str, question: GroupQuestion, took:
     Ok(())
 }
 
-/// Connects to a broker at once, and then to each partition's leader. Neither an answer matters, nor whether it comes.
+/// Connects to a broker at once, and then to each partition's leader. The answers do not matter.
 ///
 /// librdkafka closes the first connection when it has learnt which brokers there are, and takes another one for questions to any broker
 /// only 11 ms later (`rd_kafka_connect_any`). To a broker that a question is for it connects without that wait. The first one is for
@@ -293,11 +294,11 @@ fn warm(
             let _ = topic_identity(producer.client(), &of.topic, Some(leader), WARMING);
         }
     };
-    // Without a thread to spare the first record is a little later.
+    // Without this thread the first record takes a little longer.
     let _ = thread::Builder::new().name("neli-warm".to_owned()).spawn(ask);
 }
 
-/// Which right is missing, when a record was refused for the lack of one: librdkafka has one code for all of a topic's.
+/// The missing right, if a record was refused because of one: librdkafka has the same code for all rights to a topic.
 fn why_forbidden(producer: &BaseProducer<Deliveries>, elections: &Elections) -> String {
     match topic::look(producer.client(), elections, LOOK) {
         Err(TopicError::Refused(error)) => error,
@@ -313,8 +314,8 @@ mod tests {
     use super::*;
     use crate::election::Properties;
 
-    /// librdkafka reports what is in flight from the thread that drops the last reference to it, and a report may wait: in a runtime's
-    /// thread that is a panic.
+    /// librdkafka reports the records in flight from the thread that drops the last reference to it, and a report may block: in a thread
+    /// of an async runtime that is a panic.
     #[tokio::test]
     async fn it_can_be_dropped_in_a_runtime_with_records_in_flight() {
         let cluster = MockCluster::new(1).unwrap();

@@ -37,20 +37,20 @@ use leaderless::Leaderless;
 mod finding;
 mod leaderless;
 
-/// Between two questions where the log ends (L4).
+/// The time between two questions for the log's end (L4).
 const ASK_INTERVAL: Duration = Duration::from_secs(20);
-/// How long the first question may take before the missing answer is reported.
+/// The time limit of the first question, after which the missing answer is reported.
 const FIRST_ANSWER: Duration = Duration::from_secs(1);
-/// How long any other question may take at least; librdkafka's `socket.timeout.ms` is as long.
+/// The least time limit of any other question; librdkafka's `socket.timeout.ms` is as long.
 const ANSWER: Duration = Duration::from_secs(2);
-/// The interval of questions that are not answered well.
+/// The time between two questions while there is no valid answer.
 const RETRY: Duration = Duration::from_millis(200);
-/// A log whose end is reported below what was read is cut when that is reported again so much later.
+/// If a log's end is reported below a record that was read, the log counts as cut when the report is repeated after this time.
 const SHRUNK_FOR: Duration = Duration::from_secs(1);
 /// A topic that is still unknown after this is gone; until then a broker that has just started may not know it yet.
 const GONE_AFTER: Duration = Duration::from_secs(5);
 
-/// One reading of the journals in a topic's partitions. Dropping it never blocks; what it sent until then carries its number.
+/// One reading of the journals in a topic's partitions. Dropping it never blocks; events that it sent before carry its number.
 pub struct Reader {
     orders: mpsc::Sender<Order>,
     stopped: Arc<AtomicBool>,
@@ -71,12 +71,12 @@ impl Reader {
         Ok(Self { orders, stopped })
     }
 
-    /// Asks soon where the log ends, and not only when that is due.
+    /// Asks for the log's end soon, not only when that is due.
     pub fn look_for_end(&self) {
         let _ = self.orders.send(Order::Ask);
     }
 
-    /// Reads a partition from this offset on. To be called once for each, and again after [`ReadingEvent::Cut`].
+    /// Reads a partition from this offset on. Called once for each partition, and again after [`ReadingEvent::Cut`].
     pub fn read_from(&self, partition: i32, offset: i64) {
         // The receiver of a refused reading may be gone.
         let _ = self.orders.send(Order::ReadFrom { partition, offset });
@@ -90,25 +90,26 @@ impl Drop for Reader {
     }
 }
 
-/// Asks what blocks.
+/// The thread that asks the blocking questions.
 struct Asker {
     reading: Arc<Reading>,
     consumer: Arc<PartitionConsumer<KafkaContext>>,
-    /// How long an answer is waited for.
+    /// The time limit of the next question.
     answer_limit: AnswerLimit,
-    /// The last question had no answer: the partitions' leaders are connected to before the next one is asked.
+    /// The last question had no answer, so the partitions' leaders are connected to before the next one.
     reaches_leaders_first: bool,
-    /// Which brokers lead the partitions, once they have been looked up for that.
+    /// The brokers that lead the partitions, if they have been looked up for that.
     leaders: Option<BTreeSet<i32>>,
     /// The partitions that have no leader.
     leaderless: Leaderless,
     /// Whether this reading has seen the topic.
     found: bool,
-    /// What is to be read, and from where, once it is known how many partitions the topic has: whose a record is, is told by that.
+    /// The partitions to read, with their offsets, once the number of the topic's partitions is known: the owner of a record depends on
+    /// it.
     to_be_begun: Vec<(i32, i64)>,
-    /// Since when the end of a partition has been reported below what was read.
+    /// When the end of a partition was first reported below a record that was read.
     shrunk_since: BTreeMap<i32, Time>,
-    /// Since when the topic is unknown again.
+    /// When the topic became unknown again.
     unknown_since: Option<Time>,
 }
 
@@ -146,7 +147,7 @@ impl Asker {
         .ask_on(orders);
     }
 
-    /// Asks where the log ends, now and again, and passes the order to read on.
+    /// Asks for the log's end regularly, and passes on the orders to read.
     fn ask_on(&mut self, orders: &mpsc::Receiver<Order>) {
         self.reach_broker();
         let mut ask_at = clock::now();
@@ -158,7 +159,7 @@ impl Asker {
                     self.begin();
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    // What is asked for meanwhile is answered by what comes of this.
+                    // Questions that were requested meanwhile are answered by this one.
                     self.reading.is_asked_for.store(false, Ordering::Relaxed);
                     let answer_limit = self.ask();
                     ask_at = clock::now() + answer_limit;
@@ -169,7 +170,7 @@ impl Asker {
         }
     }
 
-    /// Reads what was ordered, once it is known how many partitions the topic has.
+    /// Reads the ordered partitions, once the number of the topic's partitions is known.
     fn begin(&mut self) {
         if self.reading.partitions().is_some() {
             for (partition, offset) in self.to_be_begun.drain(..) {
@@ -220,7 +221,7 @@ impl Asker {
         next_time
     }
 
-    /// Where a partition's log begins and ends was answered; `next` was the next offset to be read when that was asked.
+    /// Handles the answer about a partition's bounds; `next` was the next offset to be read when the question was asked.
     fn answered(&mut self, partition: i32, next: Option<i64>, asked: Time, log: Range<i64>) -> Duration {
         let Range { start, end } = log;
         self.unknown_since = None;
@@ -289,7 +290,7 @@ impl Asker {
                     let is_read = |partition| only.is_none_or(|only| only.contains(&partition));
                     let layouts = found.layouts.iter().filter(|(partition, _)| is_read(**partition));
                     let leaders: BTreeSet<i32> = layouts.map(|(_, layout)| layout.leader).collect();
-                    // They may lead no more when this fails, which the time after that is looked up again.
+                    // If this fails, they may no longer be leaders; before the next attempt the leaders are looked up again.
                     self.leaders = Some(leaders.clone());
                     leaders
                 }
@@ -317,13 +318,13 @@ impl Asker {
         let (consumer, topic) = (Arc::clone(&self.consumer), elections.topic.clone());
         let limit = self.answer_limit.limit();
         let ask = move |broker| {
-            // What is asked next has the same trouble, and reports it.
+            // The next question fails for the same reason, and reports it.
             let _ = topic_identity(consumer.consumer().client(), &topic, broker, limit);
         };
         if access.embedded.is_some() {
             ask(Some(embedded::BROKER_ID));
         } else {
-            // Without a thread to spare the first answer is a little later.
+            // Without this thread the first answer takes a little longer.
             let _ = thread::Builder::new().name("neli-reach".to_owned()).spawn(move || ask(None));
         }
     }
@@ -333,7 +334,7 @@ impl Asker {
         let limit = self.answer_limit.limit().as_millis();
         if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
             self.answer_limit.was_too_short();
-            // The embedded broker does not know that question, and is never far.
+            // The embedded broker does not support that question, and is always close.
             self.reaches_leaders_first = self.reading.source.access.embedded.is_none();
         }
         let (why, next) = (self.reading.no_answer(code), self.answer_limit.limit().as_millis());

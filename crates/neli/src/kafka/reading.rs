@@ -1,4 +1,4 @@
-//! What the threads of one reading share: how far it is, whether a broker answers, and the channel for its events.
+//! The data that the threads of one reading share: its progress, whether a broker answers, and the channel for its events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ enum Contact {
     Up,
 }
 
-/// To the asker.
+/// A message to the asker.
 pub(super) enum Order {
     /// Something changed: ask now.
     Ask,
@@ -37,13 +37,13 @@ pub(super) struct Reading {
     pub(super) context: KafkaContext,
     orders: mpsc::Sender<Order>,
     stopped: Arc<AtomicBool>,
-    /// How many partitions the topic has, once that is known.
+    /// The number of the topic's partitions, once it is known.
     partitions: OnceLock<i32>,
-    /// Of each partition that is read the offset after the last one handed over.
+    /// For each partition that is read, the offset after the last record handed over.
     next: Mutex<BTreeMap<i32, i64>>,
     contact: Mutex<Contact>,
     refused: AtomicBool,
-    /// Whether the asker has an order to ask that it has not begun.
+    /// Whether the asker has an order to ask that it has not started on.
     pub(super) is_asked_for: AtomicBool,
 }
 
@@ -56,7 +56,7 @@ impl Reading {
         orders: mpsc::Sender<Order>,
         stopped: Arc<AtomicBool>,
     ) -> Self {
-        // That of a single role 0 is always the first.
+        // A process with a single role always uses partition 0.
         let known = if source.elections.roles.end == 1 { Some(1) } else { source.partitions };
         let partitions = known.map_or_else(OnceLock::new, OnceLock::from);
         Self {
@@ -87,8 +87,8 @@ impl Reading {
         self.send(KafkaEvent::Reading { reading: self.number, partition, event });
     }
 
-    /// The topic has so many partitions. What reads several roles' records can't go on with fewer: each would be elsewhere. With more it
-    /// goes on as before; whether it is the same topic is asked elsewhere.
+    /// Handles the topic's number of partitions. A reading of several roles can't continue with fewer, because each role would be in
+    /// another partition. With more it continues; another question finds out whether it is the same topic.
     pub(super) fn found(&self, partitions: i32) {
         if self.source.elections.roles.end == 1 {
             return;
@@ -106,7 +106,7 @@ impl Reading {
         }
     }
 
-    /// How many partitions the topic has, once that is known.
+    /// The number of the topic's partitions, once it is known.
     pub(super) fn partitions(&self) -> Option<i32> {
         self.partitions.get().copied()
     }
@@ -123,7 +123,7 @@ impl Reading {
         self.nexts().get(&partition).copied()
     }
 
-    /// Everything of a partition below `next` is being handed over.
+    /// Every record of a partition below `next` is being handed over.
     pub(super) fn handing_over_below(&self, partition: i32, next: i64) {
         self.nexts().insert(partition, next);
     }
@@ -146,7 +146,7 @@ impl Reading {
         }
     }
 
-    /// No broker answers, for this reason. A refused reading waits for none.
+    /// No broker answers, for this reason. A refused reading waits for no broker.
     pub(super) fn down(&self, error: String) {
         if self.refused.load(Ordering::Relaxed) {
             return;
@@ -156,13 +156,13 @@ impl Reading {
         }
     }
 
-    /// What the contact was before, when it changes.
+    /// The previous contact, if it changes.
     fn change_contact(&self, to: Contact) -> Option<Contact> {
         let mut contact = self.contact.lock().unwrap_or_else(PoisonError::into_inner);
         (*contact != to).then(|| std::mem::replace(&mut *contact, to))
     }
 
-    /// Why there is no answer, in one line.
+    /// The reason for the missing answer, in one line.
     pub(super) fn no_answer(&self, code: RDKafkaErrorCode) -> String {
         let bootstrap = &self.source.access.bootstrap;
         let has_answered = self.source.access.answered.load(Ordering::Relaxed);
@@ -195,14 +195,14 @@ impl Reading {
         self.context.trouble().as_deref().and_then(error_class::of_certificate)
     }
 
-    /// Has the asker ask soon.
+    /// Makes the asker ask soon.
     pub(super) fn ask_soon(&self) {
         if !self.is_asked_for.swap(true, Ordering::Relaxed) {
             let _ = self.orders.send(Order::Ask);
         }
     }
 
-    /// Has the consumer read a partition from this offset on.
+    /// Makes the consumer read a partition from this offset on.
     pub(super) fn read_from(&self, consumer: &PartitionConsumer<KafkaContext>, partition: i32, offset: i64) {
         self.handing_over_below(partition, offset);
         if let Err(error) = consumer.read_from(partition, offset) {

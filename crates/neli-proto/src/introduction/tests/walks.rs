@@ -1,7 +1,7 @@
-//! Random stories of processes that map the same roles to different partitions: two of them never stand at one time.
+//! Random runs of processes that map the same roles to different partitions: two of them never stand at the same time.
 //!
-//! What is assumed: that the first hello reaches the other process, and its answer this one, within [`ANSWERS`] together. The rest is the log's
-//! order. A reading may begin in the middle of the log, behind what the other one has said; a process may die without a word.
+//! Assumed: the first hello reaches the other process, and the answer this process, within [`ANSWERS`] together. Everything else follows
+//! the log's order. A reading may begin in the middle of the log, after the other process's records; a process may die without a record.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use super::*;
 use crate::random::Random;
 
-/// What can happen, at its time.
+/// The events of a run, each at its time.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Append { who: usize, joined: Option<Offset> },
@@ -25,14 +25,14 @@ struct Process {
     partitions: u32,
     is_alive: bool,
     stands: bool,
-    /// Its own records arrive in their order, and so do those that it reads.
+    /// A process's own records arrive in their order, and so do the records that it reads.
     sends_after: Time,
     reads_after: Time,
 }
 
 struct Story {
     random: Random,
-    /// Neither an append nor a delivery takes longer.
+    /// The longest time of an append or a delivery.
     slowest: Duration,
     processes: Vec<Process>,
     log: Vec<ProcessHello>,
@@ -69,7 +69,7 @@ impl Story {
         story
     }
 
-    /// Once in so many times.
+    /// True once in so many calls, at random.
     fn is_drawn(&mut self, times: u32) -> bool {
         self.random.up_to(Duration::from_secs(u64::from(times))) < Duration::from_secs(1)
     }
@@ -85,7 +85,7 @@ impl Story {
         self.at(due, Event::Deliver { to, offset });
     }
 
-    /// Until two stand at one time, or for two minutes; how many stand then, or which do.
+    /// Runs until two processes stand at the same time, or for two minutes. Returns how many stand then, or which.
     fn tell(mut self) -> Result<usize, Vec<usize>> {
         let end = START + Duration::from_secs(180);
         while let Some(((now, _), event)) = self.events.pop_first().filter(|((now, _), _)| *now <= end) {
@@ -167,7 +167,7 @@ fn name(who: usize) -> alloc::string::String {
 fn two_that_map_a_role_differently_never_stand_at_one_time() {
     let mut stand = vec![0_u32; 2];
     for seed in 0..3_000 {
-        // A first hello, an answer, and the answer's delivery.
+        // The times of a first hello, an answer, and the answer's delivery.
         let standing = Story::new(seed, ANSWERS * 33 / 100).tell();
         let standing = standing.unwrap_or_else(|both| panic!("seed {seed}: {both:?} stand at one time"));
         stand[standing] += 1;
@@ -175,7 +175,8 @@ fn two_that_map_a_role_differently_never_stand_at_one_time() {
     assert!(stand[1] > stand[0] && stand[0] > 0, "one that lives stands, where there is any: {stand:?}");
 }
 
-/// What the wait is for: where answers take longer, a reading that began in the middle of the log does not learn of them in time.
+/// Shows that the wait is needed: if answers take longer, a process whose reading began in the middle of the log does not receive them in
+/// time.
 #[test]
 fn answers_that_come_too_late_are_what_the_wait_is_for() {
     let breaches = (0..3_000).filter(|seed| Story::new(*seed, 2 * ANSWERS).tell().is_err());

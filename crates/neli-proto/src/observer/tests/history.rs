@@ -1,4 +1,4 @@
-//! What a history makes of records that are missing, that were read before, that do not count, or that tell of two jobs side by side.
+//! The history for records that are missing, that were read before, that do not count, or that report two jobs side by side.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn history() -> History {
     history
 }
 
-/// What is odd, where the last leader was heard a moment ago.
+/// The oddities in an election whose last leader sent a record a moment ago.
 fn findings(history: &History) -> Vec<Finding> {
     history.findings(AT).into_iter().map(|found| found.finding).collect()
 }
@@ -65,7 +65,7 @@ fn a_claim_at_the_lease_s_end_overlaps_nothing() {
     assert_eq!(findings(&history), []);
 }
 
-/// `--overlap`: of a job that outlived its lease its own release tells.
+/// `--overlap`: a job that outlived its lease is reported by its own release.
 #[test]
 fn a_late_end_of_an_overlapped_job_overlaps_the_other() {
     let marked =
@@ -79,7 +79,7 @@ fn a_late_end_of_an_overlapped_job_overlaps_the_other() {
     assert_eq!(findings(&history), [late, Finding::NotEffective { claims: 0, words: 1, nonsense: 0 }]);
 }
 
-/// `--overlap`: each step of a hand-over is told once.
+/// `--overlap`: each step of a hand-over is reported once.
 #[test]
 fn a_leader_that_yields_and_is_overlapped_is_reported_once() {
     let marked =
