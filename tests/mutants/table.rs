@@ -1,6 +1,6 @@
 //! The mutants: each breaks one rule of the protocol, or of what carries it out. Those of this table are ways to two jobs at once;
 //! those of [`awaited_guard`] are about guards that are started late, those of [`guard_watch`] about guards that do not answer; those of
-//! [`behaviour`] have the wrong candidate lead, or a job start at the wrong time; after those of [`stalls`] nobody leads; those of [`once`] have a key's job run again, those of
+//! [`behaviour`] have the wrong candidate lead, or a job start at the wrong time; after those of [`stalls`] nobody leads, or a leader is killed without need; those of [`once`] have a key's job run again, those of
 //! [`schedule`] a window's, or not at all; those of [`overlap`] have a third job run, or two for too long.
 
 use crate::mutant::Notice::{Chaos, Law, Model, Scenarios};

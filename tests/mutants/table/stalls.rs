@@ -1,9 +1,9 @@
-//! The mutants after which nobody leads any more, or an order to the guard comes too late to be of use.
+//! The mutants after which nobody leads any more, a leader is killed without need, or an order to the guard comes too late to be of use.
 
 use crate::mutant::Notice::{Node, Scenarios};
 use crate::mutant::{Mutant, edit};
 
-use super::{CLAIMING, STANDING_BY};
+use super::{BOUNDS, CLAIMING, STANDING_BY};
 
 const COMMON: &str = "crates/neli-proto/src/candidate/common.rs";
 const HEALTH: &str = "crates/neli-proto/src/health.rs";
@@ -14,6 +14,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "ClaimsOfACrowd",
         breaks: "R2: after a void claim the next one comes within four round trips, however many stand by",
         edits: &[edit(CLAIMING, "common.precedence.standbys(now).max(ROUND_TRIPS)", "ROUND_TRIPS")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "CutByOneAnswer",
+        breaks: "R1: one answer that the log ends below what was read is taken for a cut, although some brokers say less for a moment",
+        edits: &[edit(
+            BOUNDS,
+            "return if ‹asked.since(first) >= SHRUNK_FOR› { Err(HistoryCut) } else { Ok(None) };",
+            "true",
+        )],
         noticed_by: &[Scenarios],
     },
     Mutant {
