@@ -1,9 +1,9 @@
-//! Mutants after which there is no leader any more, or an order reaches the guard too late.
+//! Mutants after which there is no leader any more, a leader's job is killed without need, or an order reaches the guard too late.
 
 use crate::mutant::Notice::{Node, Scenarios};
 use crate::mutant::{Mutant, edit};
 
-use super::{CLAIMING, STANDING_BY};
+use super::{BOUNDS, CLAIMING, STANDING_BY};
 
 const COMMON: &str = "crates/neli-proto/src/candidate/common.rs";
 const HEALTH: &str = "crates/neli-proto/src/health.rs";
@@ -14,6 +14,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "ClaimsOfACrowd",
         breaks: "R2: after a void claim the next one comes within four round trips, however many stand by",
         edits: &[edit(CLAIMING, "common.precedence.standbys(now).max(ROUND_TRIPS)", "ROUND_TRIPS")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "CutByOneAnswer",
+        breaks: "R1: one answer that the log ends below what was read is taken for a cut, although some brokers say less for a moment",
+        edits: &[edit(
+            BOUNDS,
+            "return if ‹asked.since(first) >= SHRUNK_FOR› { Err(HistoryCut) } else { Ok(None) };",
+            "true",
+        )],
         noticed_by: &[Scenarios],
     },
     Mutant {

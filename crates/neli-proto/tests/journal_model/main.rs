@@ -116,6 +116,11 @@ fn a_start_in_the_middle() {
 }
 
 #[test]
+fn a_marker_before_the_judgement() {
+    look_into(worlds::a_marker_before_the_judgement, &[]);
+}
+
+#[test]
 fn a_late_beat_at_the_end() {
     look_into(worlds::a_late_beat_at_the_end, &[]);
 }

@@ -252,8 +252,10 @@ fn await_group(context: &Deliveries, group: &str, question: GroupQuestion, took:
     match question.wait(limit) {
         Some(Answer::MayJoin) => {}
         Some(Answer::Refused(error)) => return Err(error),
-        None => context.send(KafkaEvent::Debug(format!(
-            "whether this user may join group \"{group}\" is not known after {} ms: its coordinator does not answer; going on without it",
+        None => context.send(KafkaEvent::Warning(format!(
+            "group \"{group}\": its coordinator has not answered within {} ms, so it is unknown whether this user may join the group; the \
+             election goes on without the answer, and if the coordinator later refuses this user, the job is stopped and this candidate exits \
+             with 125",
             limit.as_millis()
         ))),
     }

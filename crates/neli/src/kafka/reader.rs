@@ -131,11 +131,14 @@ impl Asker {
             reading.refuse(format!("no thread for the journal's reader: {}", reason(&error)));
             return;
         }
-        let answer_limit = AnswerLimit::new(FIRST_ANSWER, ANSWER);
+        Self::new(reading, consumer).ask_on(orders);
+    }
+
+    fn new(reading: Arc<Reading>, consumer: Arc<PartitionConsumer<KafkaContext>>) -> Self {
         Self {
             reading,
             consumer,
-            answer_limit,
+            answer_limit: AnswerLimit::new(FIRST_ANSWER, ANSWER),
             reaches_leaders_first: false,
             leaders: None,
             leaderless: Leaderless::default(),
@@ -144,7 +147,6 @@ impl Asker {
             shrunk_since: BTreeMap::new(),
             unknown_since: None,
         }
-        .ask_on(orders);
     }
 
     /// Asks for the log's end regularly, and passes on the orders to read.

@@ -153,6 +153,30 @@ pub(crate) fn a_start_in_the_middle() -> Setup {
     }
 }
 
+/// L4: before the topic is judged, a transaction's marker counts as missing records. A candidate that begins then meets a late beat of an
+/// earlier term, and must not take over from the leader.
+pub(crate) fn a_marker_before_the_judgement() -> Setup {
+    Setup {
+        candidates: vec![SHORT, SHORT, LONG],
+        gaps_are_markers: true,
+        judged_late: true,
+        before: |world| {
+            world.begin(A);
+            world.begin(C);
+            world.pass(99);
+            world.suffer(Step::Tick);
+            world.suffer(Step::Fire(A));
+            world.suffer(Step::Delay(0));
+            world.suffer(Step::Die(A));
+            world.pass(500);
+        },
+        faults: Faults { begins: 1, markers: 1, ..NONE },
+        may: |_, step| step != Step::Begin(A),
+        limit: millis(700),
+        ..Setup::named("a marker before the judgement")
+    }
+}
+
 /// L4: a beat shows that its term was current when it was written, not when it arrived.
 pub(crate) fn a_late_beat_at_the_end() -> Setup {
     Setup {

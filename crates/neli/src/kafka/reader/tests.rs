@@ -37,8 +37,13 @@ fn start(cluster: &Cluster, roles: u32, partitions: Option<i32>) -> (Reader, Rec
 }
 
 fn start_with(access: Access, roles: u32, partitions: Option<i32>) -> (Reader, Receiver<KafkaEvent>) {
+    let (sender, events) = mpsc::channel(1024);
+    (Reader::start(source(access, roles, partitions), 1, sender).unwrap(), events)
+}
+
+fn source(access: Access, roles: u32, partitions: Option<i32>) -> Source {
     let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..roles, names: Arc::new([]) };
-    let source = Source {
+    Source {
         access,
         elections,
         partitions,
@@ -46,9 +51,7 @@ fn start_with(access: Access, roles: u32, partitions: Option<i32>) -> (Reader, R
         if_missing: IfMissing::Create,
         joins_group: false,
         is_looked_at: false,
-    };
-    let (sender, events) = mpsc::channel(1024);
-    (Reader::start(source, 1, sender).unwrap(), events)
+    }
 }
 
 /// The first event that `wanted` makes something of.
@@ -135,4 +138,29 @@ fn a_partition_without_a_leader_holds_up_no_role_on_another() {
     cluster.partition_leader("t", 1, Some(2)).unwrap();
     let answered = |event| answered(event).filter(|(partition, _)| *partition == 1);
     assert_eq!(await_event(&mut events, answered), (1, 0));
+}
+
+/// Some brokers report an earlier end for a moment after another broker took over the partition.
+#[test]
+fn a_log_is_cut_when_its_end_is_below_what_was_read_in_two_answers_a_second_apart() {
+    let cluster = cluster();
+    let source = source(Access::at(&cluster.bootstrap_servers(), &Properties::default()), 1, Some(2));
+    let (sender, mut events) = mpsc::channel(1024);
+    let (orders, _received) = std::sync::mpsc::channel();
+    let config = source.access.reader(None);
+    let reading = Arc::new(Reading::new(source, 1, sender, orders, Arc::default()));
+    let consumer = Arc::new(PartitionConsumer::new(&config, reading.context.clone(), "t").unwrap());
+    let mut asker = Asker::new(reading, consumer);
+    let start = clock::now();
+    // Returns when the next question is due, and whether the answer was taken for a cut. The next offset to be read is 5.
+    let mut answered = |after_ms, end| {
+        let due = asker.answered(0, Some(5), start + Duration::from_millis(after_ms), 0..end);
+        let is_cut = |event| matches!(event, KafkaEvent::Reading { event: ReadingEvent::Cut, .. });
+        (due, std::iter::from_fn(|| events.try_recv().ok()).any(is_cut))
+    };
+    assert_eq!(answered(0, 3), (SHRUNK_FOR, false));
+    assert_eq!(answered(999, 3), (SHRUNK_FOR, false), "less than a second");
+    assert_eq!(answered(1_000, 5), (ASK_INTERVAL, false), "the end is right again");
+    assert_eq!(answered(1_500, 3), (SHRUNK_FOR, false), "a second counts from the first of the answers in a row");
+    assert_eq!(answered(2_500, 3), (SHRUNK_FOR, true));
 }
