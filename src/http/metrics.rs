@@ -22,31 +22,33 @@ const OF_ROLES: [OfRole; 11] = [
     OfRole {
         name: "neli_leader",
         kind: "gauge",
-        help: "Whether this process leads: 1 or 0. 0 from the end of its lease on, whatever else it knows.",
+        help: "1 if this process leads, else 0. It is 0 from the end of its lease on.",
         value: |role, now| Some(flag(role.leads(now))),
     },
     OfRole {
         name: "neli_led",
         kind: "gauge",
-        help: "Whether anybody leads, as far as this process has read: 1 or 0. 0 where the leader is silent beyond its lease.",
+        help: "1 if a candidate leads, as far as this process has read, else 0. It is 0 if the leader is silent \
+            beyond its lease.",
         value: |role, now| Some(flag(is_led(&role.status, now))),
     },
     OfRole {
         name: "neli_term",
         kind: "gauge",
-        help: "The term, the offset of its claim: of whoever leads, or of the last release. Missing where none is known.",
+        help: "The term (the offset of its claim) of the leader, or of the last release. Missing if none is known.",
         value: |role, _| term(role),
     },
     OfRole {
         name: "neli_lease_remaining_seconds",
         kind: "gauge",
-        help: "What is left of this process's own lease; 0 where it holds none.",
+        help: "What is left of this process's own lease; 0 if it holds none.",
         value: |role, now| Some(role.lease_left(now).as_secs_f64()),
     },
     OfRole {
         name: "neli_heartbeat_age_seconds",
         kind: "gauge",
-        help: "How long ago this process read the last record of whoever leads or has fallen silent. Missing where nobody has.",
+        help: "How long ago this process read the last record of the leader, also if the leader fell silent. \
+            Missing without a leader.",
         value: |role, now| role.status.leader.as_ref().map(|leader| now.since(leader.received).as_secs_f64()),
     },
     OfRole {
@@ -58,13 +60,13 @@ const OF_ROLES: [OfRole; 11] = [
     OfRole {
         name: "neli_job_running",
         kind: "gauge",
-        help: "Whether the job's main process runs here: 1 or 0.",
+        help: "1 if the job's main process runs here, else 0.",
         value: |role, _| Some(flag(role.has_running_job())),
     },
     OfRole {
         name: "neli_transitions_total",
         kind: "counter",
-        help: "Terms that have begun, whoever leads them, since this process began to listen.",
+        help: "Terms that have begun, of any leader, since this process began to listen.",
         value: |role, _| Some(number(role.status.counts.terms)),
     },
     OfRole {
@@ -93,7 +95,7 @@ pub(super) fn render(snapshot: &Snapshot, now: Time) -> String {
     page.info(snapshot);
     page.of_process(
         "neli_broker_up",
-        "Whether Kafka answers, and the journal was read once: 1 or 0.",
+        "1 if Kafka answers and the journal was read once, else 0.",
         flag(snapshot.broker.is_up()),
     );
     page.of_process("neli_lease_seconds", "The lease (--lease).", snapshot.about.lease.as_secs_f64());

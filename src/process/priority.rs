@@ -25,7 +25,8 @@ pub struct Priority {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum PriorityError {
     /// There is no priority above the job's.
-    #[error("{REAL_TIME}: nothing goes before it; a priority of 1 to 98 is needed (chrt -f 98)", REAL_TIME = REAL_TIME)]
+    #[error("{REAL_TIME}: no priority above it is left for the guard; use 1 to 98 (chrt -f \
+        98)", REAL_TIME = REAL_TIME)]
     NoneAbove,
     /// There is one, and it is not allowed.
     #[error(
@@ -39,7 +40,8 @@ pub enum PriorityError {
 }
 
 /// How both begin.
-const REAL_TIME: &str = "neli-run was started in real time (chrt), and its guard can't go before the job, which could then run on after the lease's end";
+const REAL_TIME: &str = "neli-run was started in real time (chrt), and its guard can't get a higher priority than \
+    the job, which could then run on after the lease's end";
 
 /// Raises the priority of this process above that of its job where that is real-time, and finds out whether the guard may
 /// schedule in real time. To be called before there is a thread that is to have the priority as well.

@@ -56,7 +56,7 @@ pub enum NotifyError {
         reason: String,
     },
     /// The time between two signs of life is none.
-    #[error("WATCHDOG_USEC={usec}: must be a number of microseconds; no sign of life is given")]
+    #[error("WATCHDOG_USEC={usec}: must be a number of microseconds; no watchdog notifications are sent")]
     Watchdog {
         /// As it was given.
         usec: String,
