@@ -97,7 +97,7 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, StartupError
 /// Logs a panic, and ends the log: writing to stderr as usual could block for ever, and the process would not end.
 fn log_panics(logger: Logger) {
     panic::set_hook(Box::new(move |panic| {
-        let message = format!("a fault in neli-run itself, which ends: {panic}");
+        let message = format!("neli-run has a bug and ends: {panic}");
         logger.event(&LogEvent::Error { message });
         logger.finish();
     }));

@@ -46,8 +46,11 @@ pub fn main(doctor: &Doctor) -> Result<ExitStatus, StartupError> {
         kafka::examine(doctor, &mut findings);
     } else {
         // Without a thread or descriptor librdkafka aborts or blocks for ever.
-        findings
-            .skipped("brokers", "Kafka is not looked at: its client needs the threads and files that are missing here");
+        findings.skipped(
+            "brokers",
+            "Kafka was not checked: its client needs the threads and files that are missing \
+                here",
+        );
     }
     // Last, because a longer span gives a more exact result.
     clock_rate::examine(&clock, &mut findings);
@@ -69,8 +72,7 @@ fn print_topic(doctor: &Doctor) -> Result<ExitStatus, StartupError> {
         Ok(examination) => examination.brokers(),
         Err(unreachable) => {
             let why = unreachable.why;
-            let line =
-                format!("neli-run: warning: how many brokers there are is not known ({why}): three are assumed\n");
+            let line = format!("neli-run: warning: the number of brokers is unknown ({why}): three are assumed\n");
             // If stderr is closed nobody reads it.
             let _ = io::stderr().write_all(line.as_bytes());
             USUAL_BROKERS

@@ -55,7 +55,11 @@ pub fn main(end: &End) -> Result<ExitStatus, StartupError> {
             serde_json::to_string(&EndLine { ts, group, role, outcome, why }).unwrap_or_default()
         }
         Some(why) => return Err(StartupError::with(status, format!("{name} was not ended: {why}"))),
-        None => format!("{name} is ended: {}; one that starts now stands anew", consequence(has_more_roles)),
+        None => format!(
+            "{name} is ended: {}; a candidate that starts later stands for election \
+            again",
+            consequence(has_more_roles)
+        ),
     };
     stdout::written(writeln!(io::stdout(), "{text}"))?;
     Ok(status)
@@ -96,7 +100,7 @@ fn nobody_to_end(election: &ElectionId, seen: &Seen) -> Option<String> {
         return None;
     }
     let why = seen.no_record(election).unwrap_or_else(|| format!("{}, and nobody stands by", leadership(current)));
-    Some(format!("{why}; --force writes the request all the same"))
+    Some(format!("{why}; --force writes the request anyway"))
 }
 
 /// The consequence of an end for the candidates.
@@ -113,8 +117,8 @@ fn is_wanted(election: &ElectionId, seen: &Seen) -> bool {
     let at = read_at();
     let standbys = seen.observer.standbys(at).len();
     let question = format!(
-        "{}: {}; {standbys} stand by. If it is ended, {}. What starts candidates anew (systemd's Restart=always, Kubernetes) must be \
-         stopped before, or they stand again.\nEnd this election? [y/N] ",
+        "{}: {}; {standbys} stand by. If it is ended, {}. First stop what starts candidates again (systemd's \
+         Restart=always, Kubernetes), or they stand for election again.\nEnd this election? [y/N] ",
         one_line(&named(election)),
         one_line(&leadership(seen.observer.leadership(at))),
         consequence(seen.others.mapping.is_some())

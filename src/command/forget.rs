@@ -142,7 +142,7 @@ async fn answer(forget: &Forget) -> Result<Answer, StartupError> {
     {
         answer.outcome = Outcome::Running;
         answer.sentence = format!(
-            "{}: it runs now; --force has it run once more when that run is over, whatever comes of it",
+            "{}: it runs now; with --force it runs once more after this run, whether this run succeeds or fails",
             run::row(fact, clock::wall_ms()).1
         );
         return Ok(answer);
@@ -175,8 +175,8 @@ fn nothing_recorded(topic: &FactsTopic, key: Option<&str>) -> String {
     let name = &topic.election.topic;
     match key {
         Some(key) => format!(
-            "{key}: nothing is recorded in topic {name:?} that keeps it from running; --force has it forgotten all the same, where a \
-             release in the journal tells of it"
+            "{key}: nothing is recorded in topic {name:?} that keeps it from running; use --force if a release in \
+             the journal keeps it from running"
         ),
         None => format!("no window is recorded in topic {name:?} that is not forgotten already"),
     }

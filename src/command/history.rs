@@ -270,13 +270,13 @@ fn sentence(finding: &Finding) -> String {
                 |count: u64, what: &str, which: &str| (count > 0).then(|| format!("{} {which}", counted(count, what)));
             let kinds = [
                 of(*claims, "claim", "that came too late"),
-                of(*words, "record", "of leaders that led no more"),
+                of(*words, "record", "of leaders whose term was over"),
                 of(*nonsense, "record", "without sense"),
             ];
             format!("not effective: {}", kinds.into_iter().flatten().collect::<Vec<_>>().join(", "))
         }
         Finding::Missing { times } => {
-            format!("records are missing in {}: the leader at that time is unknown", counted(*times, "place"))
+            format!("records are missing in {}: the leader of that time is unknown", counted(*times, "place"))
         }
     }
 }
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn a_count_of_one_is_in_the_singular() {
         let one = Finding::NotEffective { claims: 1, words: 2, nonsense: 0 };
-        let expected = "not effective: 1 claim that came too late, 2 records of leaders that led no more";
+        let expected = "not effective: 1 claim that came too late, 2 records of leaders whose term was over";
         assert_eq!(sentence(&one), expected);
         assert_eq!(counted(1_u64, "term"), "1 term");
     }

@@ -138,7 +138,7 @@ async fn hand_over(resign: &Resign) -> Result<Handover, StartupError> {
         }
     };
     if seen.observer.standbys(at).is_empty() && !force {
-        let sentence = format!("{} leads, and nobody stands by; --force has it stand down all the same", from.name);
+        let sentence = format!("{} leads, and nobody stands by; --force asks it to stand down anyway", from.name);
         return Ok(Handover::none(election, Outcome::NobodyStandsBy, Some(from), sentence));
     }
     let body =

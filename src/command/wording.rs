@@ -131,7 +131,10 @@ pub(super) fn how_released(release: &Release) -> String {
     let exit = release.exit.map_or_else(String::new, |exit| format!(" (the job's status: {exit})"));
     let late = release.late.map_or_else(String::new, |late| {
         let late = spoken(late);
-        format!("; its job may have been alive until {late} after the lease's end: another's may have run beside it")
+        format!(
+            "; its job may have been alive until {late} after the lease's end: another candidate's job may have \
+            run beside it"
+        )
     });
     format!("{why}{exit}{once}{late}")
 }

@@ -32,8 +32,8 @@ impl Config {
                 format!("a CPU quota ({}) holds up the guard, which may not schedule in real time", file.display());
             if margin < needed {
                 return Err(StartupError::new(format!(
-                    "{}: too short: {why}, so that it kills {} before the lease ends, and heartbeat interval ({}) and fence \
-                     warning ({}) come besides; {better}, or a longer lease",
+                    "{}: too short: {why}, so that it kills {} before the lease ends, and heartbeat interval ({}) \
+                     and fence warning ({}) also take their time; {better}, or a longer lease",
                     self.lease_shown,
                     shown_duration(needed),
                     shown_duration(timings.heartbeat_interval()),
@@ -44,8 +44,9 @@ impl Config {
                 .push(format!("{why}: it kills the job {} before the lease ends; {better}", shown_duration(margin)));
         } else if margin < needed {
             self.warnings.push(format!(
-                "{}: short for a guard that may not schedule in real time: it kills the job {} before the lease ends, and not {}, since \
-                 heartbeat interval ({}) and fence warning ({}) come besides; on a busy machine the job may outlive its lease; better: \
+                "{}: short for a guard without real-time scheduling: it kills the job {} before the lease ends, and \
+                 not {}, because heartbeat interval ({}) and fence warning ({}) also take their time; on a busy \
+                 machine the job may outlive its lease; better: \
                  {REAL_TIME}, or a longer lease",
                 self.lease_shown,
                 shown_duration(margin),

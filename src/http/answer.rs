@@ -83,7 +83,7 @@ impl Source {
                 Some(label) => leader(named(&self.look().roles, label), now),
                 None => text(
                     StatusCode::NOT_FOUND,
-                    "not here; there are / /events /healthz /leader /leader/ROLE /metrics /readyz /status",
+                    "no such path; the paths are / /events /healthz /leader /leader/ROLE /metrics /readyz /status",
                 ),
             },
         }
@@ -122,7 +122,7 @@ impl CachedBody {
 fn health(snapshot: &Snapshot, now: Time) -> Answer {
     match snapshot.hangs_for(now) {
         None => text(StatusCode::OK, "ok"),
-        Some(age) => unavailable(&format!("the main loop has not turned for {}", spoken(age))),
+        Some(age) => unavailable(&format!("the main loop has not run for {}", spoken(age))),
     }
 }
 

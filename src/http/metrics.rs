@@ -58,7 +58,7 @@ const OF_ROLES: [OfRole; 11] = [
     OfRole {
         name: "neli_job_running",
         kind: "gauge",
-        help: "Whether the job's main process runs here: 1 or 0.",
+        help: "1 if the job's main process runs here, else 0.",
         value: |role, _| Some(flag(role.has_running_job())),
     },
     OfRole {
@@ -93,7 +93,7 @@ pub(super) fn render(snapshot: &Snapshot, now: Time) -> String {
     page.info(snapshot);
     page.of_process(
         "neli_broker_up",
-        "Whether Kafka answers, and the journal was read once: 1 or 0.",
+        "1 if Kafka answers and the journal was read once, else 0.",
         flag(snapshot.broker.is_up()),
     );
     page.of_process("neli_lease_seconds", "The lease (--lease).", snapshot.about.lease.as_secs_f64());

@@ -191,5 +191,5 @@ impl Server {
 }
 
 fn busy() -> Answer {
-    text(StatusCode::SERVICE_UNAVAILABLE, "others are being answered; ask again in a while")
+    text(StatusCode::SERVICE_UNAVAILABLE, "too many requests at the same time; try again later")
 }

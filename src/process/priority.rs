@@ -24,8 +24,8 @@ pub struct Priority {
 /// Why the guard can't have a higher priority than a real-time job. Each is reported in one line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum PriorityError {
-    /// There is no higher priority than the job's.
-    #[error("{REAL_TIME}: nothing goes before it; a priority of 1 to 98 is needed (chrt -f 98)", REAL_TIME = REAL_TIME)]
+    /// No priority is higher than the job's.
+    #[error("{REAL_TIME}: no priority above it is left for the guard; use 1 to 98 (chrt -f 98)", REAL_TIME = REAL_TIME)]
     NoneAbove,
     /// There is a higher one, but it is not allowed.
     #[error(
@@ -39,7 +39,7 @@ pub enum PriorityError {
 }
 
 /// The beginning of both messages.
-const REAL_TIME: &str = "neli-run was started in real time (chrt), and its guard can't go before the job, which could then run on after the lease's end";
+const REAL_TIME: &str = "neli-run was started in real time (chrt), and its guard can't get a higher priority than the job, which could then run on after the lease's end";
 
 /// Raises the priority of this process above its job's if that is real-time, and finds out whether the guard may use real-time
 /// scheduling. Must be called before other threads exist, so that they inherit it.

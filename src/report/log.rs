@@ -157,7 +157,7 @@ impl Form {
     }
 
     fn dropped(&self, count: u64) -> Vec<u8> {
-        let message = format!("{count} lines of this log were lost here: nobody took them");
+        let message = format!("{count} lines of this log were lost here, because they could not be written in time");
         self.line(&Event::Warning { message, dropped: Some(count) }).into_bytes()
     }
 }

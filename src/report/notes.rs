@@ -60,8 +60,8 @@ pub(crate) fn of_node(note: Note, moment: Moment, config: &Config, guard: i32) -
             let name = &config.election.topic;
             Event::Error {
                 message: format!(
-                    "topic {name:?}: it was deleted and made again, and with --no-create-topic the new one is not taken for \
-                     the old: see that it is meant, and start neli-run again"
+                    "topic {name:?}: it was deleted and made again, and --no-create-topic does not accept the new \
+                     one: check that it is the right one, and start neli-run again"
                 ),
             }
         }
@@ -87,8 +87,8 @@ fn of_candidate(note: candidate::Note) -> Event {
         Note::Preempting { term, priority, own } => Event::Preempting { term, priority, own },
         Note::ReaderStuck { end, silent } => Event::Warning {
             message: format!(
-                "the journal's reader has handed over nothing for {}, although the log goes on to offset {end}: another one reads \
-                 from now on",
+                "the journal's reader has delivered no record for {}, although the log has records up to offset \
+                 {end}: a new reader replaces it",
                 spoken(silent)
             ),
             dropped: None,
@@ -102,9 +102,10 @@ fn of_candidate(note: candidate::Note) -> Event {
                     .to_owned(),
         },
         Note::UnusedPartitions => warning(
-            "the topic has more partitions than this group uses, and Kafka moves them from member to member whenever one joins: \
-             the candidate that the group chooses claims first when nobody leads, and a leader from which it takes the partition leads on; to \
-             let the group end a lead, use a --topic with one partition",
+            "the topic has more partitions than this group uses, and Kafka moves them between members when one \
+             joins: \
+             the candidate that the group chooses claims first when nobody leads, and a leader that loses the \
+             partition keeps the lead; to let the group end a lead, use a --topic with one partition",
         ),
     }
 }
@@ -126,8 +127,8 @@ fn of_milestone(milestone: Milestone, claim: Option<Due>) -> Event {
         Milestone::Standby(standby) => of_standby(Some(standby), claim),
         Milestone::Superseded { term, by_term, by } => Event::Superseded { term, by_term, leader: somebody(by) },
         Milestone::TopicRemade => warning(
-            "the topic was deleted and made again: records of the old one count no more, its leader is fenced, and \
-             fencing tokens may begin from 0 again",
+            "the topic was deleted and made again: records of the old topic no longer count, its leader is fenced, \
+             and fencing tokens may start from 0 again",
         ),
     }
 }
@@ -149,12 +150,12 @@ fn of_supervisor(note: supervisor::Note, term: Offset, moment: Moment, config: &
             let message = format!("the health command {} ({count} of {most} in a row){line}", how(&end));
             Event::Warning { message, dropped: None }
         }
-        Note::JobContinued => warning(
-            "the job stopped itself (SIGTSTP) where nobody could continue it and neli-run: it was continued at once",
-        ),
+        Note::JobContinued => {
+            warning("the job stopped itself (SIGTSTP), and no shell can continue it: neli-run continued it at once")
+        }
         Note::JobInBackground => warning(
-            "the job is stopped, since it wants the terminal and is in the background; it leads on, and goes on once \
-             neli-run is brought to the foreground (fg)",
+            "the job is stopped, because it used the terminal in the background; this candidate keeps the lead, and \
+             the job continues when neli-run is brought to the foreground (fg)",
         ),
         Note::JobExited { status, ran, by_itself } => {
             let signal = match status {
@@ -176,8 +177,8 @@ fn of_supervisor(note: supervisor::Note, term: Offset, moment: Moment, config: &
         Note::Restarting { attempt, delay } => Event::Restarting { term, attempt, delay },
         Note::Settling { delay } => Event::Settling { term, delay },
         Note::StartedUnseen => Event::Error {
-            message: "a job was started, and is killed again: no descriptor was left to watch it by (ulimit -n); that counts \
-                      as a failed run"
+            message: "the job was started and then killed, because no descriptor was left to watch it (ulimit -n); \
+                this counts as a failed run"
                 .to_owned(),
         },
         Note::Stopping { why, timeout } => stopping(term, why, timeout, moment, config),
@@ -261,7 +262,7 @@ pub(crate) fn of_exit(status: ExitStatus, config: &Config, leader: &KnownLeader)
         ExitStatus::NotLeader => "not the leader".to_owned(),
         ExitStatus::Refused => "neli-run can't stand for election; the line above says why".to_owned(),
         ExitStatus::RestartLimit => "the job failed more often than --restart-limit allows".to_owned(),
-        ExitStatus::Skipped(_) => "nothing is left to be run for this key (--once, --window)".to_owned(),
+        ExitStatus::Skipped(_) => "no run is left for this key (--once, --window)".to_owned(),
         ExitStatus::Stopped(signal) => {
             let signal = signal_name(signal.into());
             // With several roles the highest status counts: a job of another role may have run.
@@ -284,8 +285,8 @@ pub(crate) fn of_exit(status: ExitStatus, config: &Config, leader: &KnownLeader)
 /// The warning about an append that Kafka refuses.
 pub(crate) fn of_refused_append(topic: &str, error: &str) -> String {
     format!(
-        "topic {topic:?}: Kafka does not append this candidate's records, without which it can't lead, and tries again until it \
-         can: {error}"
+        "topic {topic:?}: Kafka does not append this candidate's records, so it can't lead; it tries again until \
+         Kafka does: {error}"
     )
 }
 

@@ -56,7 +56,7 @@ pub enum NotifyError {
         reason: String,
     },
     /// The watchdog's interval is not a number.
-    #[error("WATCHDOG_USEC={usec}: must be a number of microseconds; no sign of life is given")]
+    #[error("WATCHDOG_USEC={usec}: must be a number of microseconds; no watchdog notifications are sent")]
     Watchdog {
         /// The value as given.
         usec: String,

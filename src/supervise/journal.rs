@@ -38,8 +38,8 @@ impl MainLoop {
             RoleEvent::Undecodable { offset, error } => {
                 let topic = &self.config.election.topic;
                 let message = format!(
-                    "topic {topic:?}: the batch at offset {offset} can't be decoded ({error}): nothing behind it is read, and \
-                     this candidate leads no more until it is gone"
+                    "topic {topic:?}: the batch at offset {offset} can't be decoded ({error}): no later record is \
+                     read, and this candidate does not lead until the batch is deleted"
                 );
                 role.undecodable.begin(now, message);
             }

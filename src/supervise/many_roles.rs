@@ -69,7 +69,9 @@ impl MainLoop {
         let left = until.since(clock::now());
         let left_ms = millis(left);
         let at = timestamp(clock::wall_ms().saturating_add(left_ms));
-        self.logger
-            .warn(format!("{why}; it may have gone: until {at} nothing is claimed, unless that is known before"));
+        self.logger.warn(format!(
+            "{why}; that candidate may have left: this process claims nothing until {at}, unless it \
+                learns before that the candidate has left"
+        ));
     }
 }

@@ -43,7 +43,7 @@ fn a_doctor_tells_all_that_fails() {
     let output = run(&words);
     let limited = run_behind("ulimit -n 32", &words);
     assert!(
-        String::from_utf8_lossy(&limited.stdout).contains("\n--    brokers        Kafka is not looked at: "),
+        String::from_utf8_lossy(&limited.stdout).contains("\n--    brokers        Kafka was not checked: "),
         "{limited:?}"
     );
     for (output, first) in [(output, "brokers        127.0.0.1:1"), (limited, LIMIT)] {
@@ -70,10 +70,7 @@ fn a_doctor_prints_how_a_topic_is_made() {
     let begin = "kafka-topics.sh --bootstrap-server 127.0.0.1:1 --create --topic g.neli --partitions 1 --replication-factor 3 --config ";
     assert!(text.starts_with(begin) && text.ends_with(" --config min.insync.replicas=2\n"), "{text}");
     let warning = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        warning.starts_with("neli-run: warning: how many brokers there are is not known (127.0.0.1:1"),
-        "{warning}"
-    );
+    assert!(warning.starts_with("neli-run: warning: the number of brokers is unknown (127.0.0.1:1"), "{warning}");
     assert_eq!(output.status.code(), Some(0));
 }
 

@@ -345,12 +345,17 @@ fn a_signal_to_stop_by_asks_for_an_end() {
         refused_value("stop-signal", wrong, refusal);
     }
     for wrong in ["KILL", "9", "SIGKILL"] {
-        refused_value("stop-signal", wrong, "asks nothing; for SIGKILL at once say --stop-timeout 0");
+        refused_value("stop-signal", wrong, "asks nothing; for SIGKILL at once use --stop-timeout 0");
     }
     refused_value("stop-signal", "STOP", "stops a process for a while, and doesn't end it");
-    refused_value("stop-signal", "CONT", "follows every stop signal, so that it can't be one");
-    refused_value("stop-signal", "CHLD", "comes in the ordinary course, and neli-run would take it for a stop");
-    refused_value("stop-signal", "SEGV", "is what a fault sends, and neli-run would take it for a stop");
+    refused_value("stop-signal", "CONT", "follows every stop signal, so it can't be one");
+    refused_value("stop-signal", "CHLD", "comes in normal operation, and neli-run would take it for a stop");
+    refused_value(
+        "stop-signal",
+        "SEGV",
+        "is what the kernel sends for a fault, and neli-run would take it for a \
+        stop",
+    );
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn too_few_replicas() {
     candidate.signal(Signal::SIGTERM);
     assert_eq!(candidate.status(), 143);
     let lines = candidate.warnings_with(words);
-    assert!(lines.len() == 1 && lines[0].contains("bring the brokers back"), "{lines:?}");
+    assert!(lines.len() == 1 && lines[0].contains("start the brokers that are down"), "{lines:?}");
     assert!(candidate.events("leading").is_empty());
     assert_eq!(candidate.warnings_with("can't be read"), Vec::<String>::new(), "the claim is in nobody's way");
 }

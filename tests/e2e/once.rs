@@ -192,7 +192,7 @@ fn a_topic_of_facts_that_was_deleted_is_made_anew_with_a_warning() {
     assert_eq!(first.status(), 0);
     let created = first.events("topic_created");
     assert!(created.iter().any(|event| event.text("topic") == topic_of_facts(&election)), "{created:?}");
-    let lost = "the topic of facts was missing and is made anew";
+    let lost = "the topic of facts was missing and is created again";
     assert!(first.warnings_with(lost).is_empty(), "{first:?}");
     let kafka = harness::kafka::Kafka::shared();
     kafka.delete_topic(&topic_of_facts(&election));

@@ -27,7 +27,7 @@ fn a_standby_whose_reader_hangs() {
     let wire = cluster.wire(0, 0);
     wire.set(Weather { swallows: Some(FETCH), ..Weather::default() });
     wire.reset();
-    let stuck = || standby.warnings_with("the journal's reader has handed over nothing for").len();
+    let stuck = || standby.warnings_with("the journal's reader has delivered no record for").len();
     wait::until_true("a reader that is replaced", || stuck() > 0);
     // The replacement hangs as well: its connection was made before.
     wire.set(Weather::default());

@@ -86,7 +86,7 @@ fn nobody_stands_by() {
     let term = first.await_lead();
     election.await_witness(term);
     let answer = election.ask("resign", &[]);
-    let line = "neli-run: first leads, and nobody stands by; --force has it stand down all the same\n";
+    let line = "neli-run: first leads, and nobody stands by; --force asks it to stand down anyway\n";
     assert_eq!(answer, Answer { text: String::new(), errors: line.to_owned(), status: 2 });
     assert!(first.events("resigned").is_empty());
     // After two leases it leads again, since no other candidate does.
@@ -151,7 +151,7 @@ fn an_election_that_nobody_stands_in_is_not_ended() {
     let topic = election.topic();
     let no_record = format!("topic {topic} keeps no record of {}; this topic has billing", election.group);
     let answer = election.ask("end", &[]);
-    let force = "--force writes the request all the same";
+    let force = "--force writes the request anyway";
     let line = format!("neli-run: {} was not ended: {no_record}; {force}\n", election.group);
     assert_eq!(answer, Answer { text: String::new(), errors: line, status: 3 });
     let answer = election.ask("end", &["--json"]);

@@ -31,7 +31,7 @@ pub fn warning(timings: &Timings, session: Duration) -> Option<String> {
         _ => "no lease is long enough for that; shorten it in the configuration of brokers and controllers".to_owned(),
     };
     Some(format!(
-        "too short for the unclean death of a broker: what is written after it can't be read for {} ms \
+        "too short for the unclean death of a broker: records written after it can't be read for {} ms \
          (broker.session.timeout.ms), and a leader's job may be asked to stop after {} ms; {advice}",
         session.as_millis(),
         asked_to_stop_after.as_millis()

@@ -125,14 +125,14 @@ impl Event {
                 Self::Standby { leader: leader.as_deref().map(Into::into) }
             }
             Note::Milestone(Milestone::TopicRemade) => Self::warning(
-                "the topic was deleted and made again: what was read of the old one counts no more, and fencing tokens may \
-                 begin from 0 again",
+                "the topic was deleted and made again: records of the old topic no longer count, and fencing tokens \
+                 may start from 0 again",
             ),
             Note::Job { term, note: supervisor::Note::Stopping { why, .. } } => {
                 Self::Revoked { term: *term, reason: Reason::of(*why) }
             }
             Note::Election(candidate::Note::UnusedPartitions) => Self::warning(
-                "the topic has more partitions than this group uses, and Kafka moves them from member to member whenever one \
+                "the topic has more partitions than this group uses, and Kafka moves them between members when one \
                  joins: use a topic with one partition",
             ),
             Note::Election(_)

@@ -27,7 +27,7 @@ pub(super) fn find_command(command: &[OsString], path: Option<&OsStr>) -> Result
 /// The refusal of a command that was not found, with a suggestion: a whole command line in quotes, or a variable
 /// before a command. A variable's value may be a password, so it is not shown.
 fn hint(command: &[OsString], path: Option<&OsStr>) -> Option<String> {
-    const SHELL: &str = "a line for the shell is written: -- sh -c";
+    const SHELL: &str = "for a shell line use: -- sh -c";
     let program = command.first()?.to_str()?;
     let words: Vec<&str> = program.split_whitespace().collect();
     let is_quoted_line = words.len() > 1;
@@ -180,10 +180,7 @@ mod tests {
         };
         assert_eq!(message(&["echo hi"]), "'echo hi': not found; without the quotes it is: -- echo hi");
         for line in ["echo hi | cat", "ecko hi"] {
-            assert_eq!(
-                message(&[line]),
-                format!("'{line}': not found; a line for the shell is written: -- sh -c '{line}'")
-            );
+            assert_eq!(message(&[line]), format!("'{line}': not found; for a shell line use: -- sh -c '{line}'"));
         }
         assert!(message(&["echo 'a b'"]).ends_with("-- sh -c '..'"));
         let variable = "FOO=..: not found; to set a variable for the job: -- env FOO=..";
@@ -191,7 +188,7 @@ mod tests {
         assert_eq!(message(&["FOO=hunter2"]), format!("{variable} COMMAND"));
         assert_eq!(
             message(&["FOO=hunter2 echo"]),
-            "'FOO=.. ..': not found; a line for the shell is written: -- sh -c 'FOO=.. ..'"
+            "'FOO=.. ..': not found; for a shell line use: -- sh -c 'FOO=.. ..'"
         );
         assert_eq!(message(&["no-such"]), "no-such: not found in PATH");
         assert_eq!(message(&["1=2"]), "1=2: not found in PATH");

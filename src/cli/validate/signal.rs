@@ -55,15 +55,15 @@ fn is_real_time(number: i32) -> bool {
 /// Why a signal can't be the stop signal. The signal asks the job to end, and `neli-run` handles it like TERM.
 fn why_not(number: i32) -> Option<&'static str> {
     match number {
-        libc::SIGKILL => Some("asks nothing; for SIGKILL at once say --stop-timeout 0"),
+        libc::SIGKILL => Some("asks nothing; for SIGKILL at once use --stop-timeout 0"),
         libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU => {
             Some("stops a process for a while, and doesn't end it")
         }
-        libc::SIGCONT => Some("follows every stop signal, so that it can't be one"),
+        libc::SIGCONT => Some("follows every stop signal, so it can't be one"),
         libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGSEGV | libc::SIGTRAP | libc::SIGSYS => {
-            Some("is what a fault sends, and neli-run would take it for a stop")
+            Some("is what the kernel sends for a fault, and neli-run would take it for a stop")
         }
-        libc::SIGCHLD | libc::SIGPIPE => Some("comes in the ordinary course, and neli-run would take it for a stop"),
+        libc::SIGCHLD | libc::SIGPIPE => Some("comes in normal operation, and neli-run would take it for a stop"),
         _ => None,
     }
 }

@@ -209,7 +209,7 @@ async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option
 
 fn tell_clock(clocks: Option<&Clocks>, findings: &mut Findings) {
     let Some(&Clocks { broker_ms: broker, own_ms: own }) = clocks else {
-        return findings.skipped("clock", "the broker's is seen by a leader's heartbeats alone, and none was read");
+        return findings.skipped("clock", "the broker's clock shows only in a leader's heartbeats, and none was read");
     };
     let differ = Duration::from_millis(broker.abs_diff(own));
     let (differ, is_ahead) = (span(differ), own > broker);
@@ -218,7 +218,7 @@ fn tell_clock(clocks: Option<&Clocks>, findings: &mut Findings) {
     if broker.abs_diff(own) <= CLOCKS_DIFFER {
         return findings.ok("clock", text);
     }
-    let text = format!("{text}: ages, and the times of --window and --schedule, are told by it; who leads is not");
+    let text = format!("{text}: ages and the times of --window and --schedule depend on it; who leads does not");
     findings.warn("clock", text, Some("timedatectl set-ntp true".to_owned()));
 }
 
@@ -256,7 +256,7 @@ fn elsewhere(doctor: &Doctor, access: &Access, findings: &mut Findings) {
         findings.ok(
             check,
             format!(
-                "nobody of this group stands elsewhere ({} of *{SUFFIX}{left})",
+                "no candidate of this group stands on another topic ({} of *{SUFFIX}{left})",
                 counted(looked_at as u64, "partition")
             ),
         );
@@ -310,7 +310,7 @@ mod tests {
             "ok    clock  this machine's clock is 400ms ahead of the broker's\n"
         );
         let text = clock_report(Some(Clocks { broker_ms: 65_000, own_ms: 5_000 }));
-        assert!(text.starts_with("WARN  clock  this machine's clock is 60s behind the broker's: ages, "), "{text}");
+        assert!(text.starts_with("WARN  clock  this machine's clock is 60s behind the broker's: ages and "), "{text}");
         assert!(text.contains("timedatectl set-ntp true"), "{text}");
         assert!(clock_report(None).contains("none was read"), "{}", clock_report(None));
     }

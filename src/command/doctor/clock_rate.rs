@@ -39,29 +39,31 @@ fn tell(rate: Rate, source: &str, findings: &mut Findings) {
     match rate {
         Rate::Unknown => findings.skipped(CHECK, "unknown: this process was held up while it looked at the clocks"),
         Rate::Beyond(ppm) => {
-            let text =
-                format!("{}; leases rest on rates within 1 % of each other: two jobs may run at once", runs(ppm));
+            let text = format!("{}; two jobs may run at once: leases need rates within 1 % of each other", runs(ppm));
             findings.fail(CHECK, text, Some(FIX.to_owned()));
         }
         Rate::Off(ppm) => {
             let text = format!(
-                "{}; with another that is off as far the other way two jobs may run at once: leases rest on rates within 1 % of each other",
+                "{}; two jobs may run at once if another clock is off by as much in the other direction: leases \
+                 need rates within 1 % of each other",
                 runs(ppm)
             );
             findings.warn(CHECK, text, Some(FIX.to_owned()));
         }
         Rate::Near(_) if INTERRUPTS.contains(&source) => {
             let text = format!(
-                "this machine's clock counts interrupts{by}: where some are lost it runs slower, and leases rest on its rate"
+                "this machine's clock counts interrupts{by}: if some are lost it runs slower, and leases depend on \
+                 its rate"
             );
-            findings.warn(CHECK, text, Some(format!("another of those in {AVAILABLE}, written to {CLOCK_SOURCE}")));
+            findings.warn(CHECK, text, Some(format!("write another source of {AVAILABLE} to {CLOCK_SOURCE}")));
         }
         Rate::Near(0) => findings.ok(CHECK, format!("this machine's clock runs as its hardware counts{by}")),
         Rate::Near(ppm) => findings.ok(CHECK, runs(ppm)),
     }
 }
 
-const FIX: &str = "set the clock, and do not slew it so fast: chronyc makestep, and maxslewrate 500 in chrony.conf; where no daemon corrects it: \
+const FIX: &str = "set the clock, and slew it slower: chronyc makestep, and maxslewrate 500 in chrony.conf; if no \
+    daemon corrects it: \
                     adjtimex --tick 10000 --frequency 0";
 
 const AVAILABLE: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
@@ -94,7 +96,10 @@ mod tests {
         assert!(off.starts_with("WARN  clock-rate  this machine's clock runs 0.7 % slower than its hardware"), "{off}");
         let beyond = report(Rate::Beyond(83_333), "kvm-clock");
         assert!(beyond.starts_with("FAIL  clock-rate  this machine's clock runs 8.3 % faster than"), "{beyond}");
-        assert!(beyond.contains("two jobs may run at once\n") && beyond.contains("chronyc makestep"), "{beyond}");
+        assert!(
+            beyond.contains("; two jobs may run at once: leases need") && beyond.contains("chronyc makestep"),
+            "{beyond}"
+        );
         assert!(
             report(Rate::Near(3), "refined-jiffies").starts_with("WARN  clock-rate  this machine's clock counts int")
         );

@@ -36,14 +36,14 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
         Ok(examination) => examination,
         Err(unreachable) => {
             not_reached(config, &access, &unreachable, findings);
-            return findings.skipped("topic", "not looked at, nor what comes behind it: Kafka is not reached");
+            return findings.skipped("topic", "not checked, nor the checks that follow: Kafka can't be reached");
         }
     };
     reached(config, &access, Layer::Login, findings);
     let brokers = examination.brokers();
     findings.ok("brokers", format!("{brokers} up ({})", access.bootstrap));
     if !doctor.has_group {
-        return findings.skipped("topic", "not looked at, nor what comes behind it: --group is not given");
+        return findings.skipped("topic", "not checked, nor the checks that follow: --group is not given");
     }
     let fixes = Fixes::of(&config.client, &access.bootstrap);
     if access.embedded.is_none() {
@@ -76,7 +76,7 @@ fn reached(config: &Config, access: &Access, layer: Layer, findings: &mut Findin
     let find = |key| config.client.properties.find(key);
     let protocol = find("security.protocol").unwrap_or("plaintext").to_lowercase();
     if layer < Layer::Login {
-        findings.ok("brokers", format!("{}: a connection is taken", access.bootstrap));
+        findings.ok("brokers", format!("{}: it accepts connections", access.bootstrap));
     }
     if layer >= Layer::Tls && protocol.ends_with("ssl") {
         findings.ok("tls", "the broker's certificate is accepted");
@@ -92,7 +92,7 @@ fn not_reached(config: &Config, access: &Access, Unreachable { layer, why }: &Un
     match layer {
         Layer::Connection => findings.fail("brokers", why, None),
         Layer::Tls => {
-            findings.ok("brokers", format!("{}: a connection is taken", access.bootstrap));
+            findings.ok("brokers", format!("{}: it accepts connections", access.bootstrap));
             findings.fail("tls", why, None);
         }
         Layer::Login => {
@@ -148,7 +148,7 @@ fn outlive_broker(lease: Lease<'_>, sessions: &Sessions, replicas: usize, fixes:
             findings.warn(check, text, Some(fixes.allow(&["DescribeConfigs"], Resource::Cluster)));
         }
         (Some(NotAnswered::Other(why)), _) => findings.skipped(check, format!("brokers' settings are unknown: {why}")),
-        (None, None) => findings.skipped(check, format!("no broker tells its {BROKER_SESSION}")),
+        (None, None) => findings.skipped(check, format!("no broker reports its {BROKER_SESSION}")),
         (None, Some(_)) if replicas < 2 => {
             findings.ok(check, "one replica: whatever the lease, nobody leads while its broker is away");
         }

@@ -54,7 +54,8 @@ fn lock(can_be_locked: bool, findings: &mut Findings) {
     if can_be_locked {
         findings.ok("memory-lock", "the guard's memory can be kept from being swapped out");
     } else {
-        let text = "the guard may not lock its memory: where that has to be read back from a disk, it kills too late";
+        let text = "the guard may not lock its memory: if its memory must be read back from a disk, it kills too \
+            late";
         findings.warn("memory-lock", text, Some("ulimit -l unlimited; LimitMEMLOCK=infinity".to_owned()));
     }
 }
@@ -70,7 +71,7 @@ fn schedule(doctor: &Doctor, findings: &mut Findings) {
     if is_real_time {
         findings.ok("real-time", "the guard may schedule in real time");
         let quota = if quota.is_some() {
-            format!("a CPU quota ({file}), and the guard goes before it")
+            format!("a CPU quota ({file}) that does not hold up the guard")
         } else {
             NO_QUOTA.into()
         };

@@ -111,7 +111,7 @@ impl Look<'_> {
 
     fn rights(&self, name: &str, rights: Option<Rights>, findings: &mut Findings) {
         let Some(rights) = rights else {
-            return findings.skipped("rights", format!("topic \"{name}\": the broker tells no rights"));
+            return findings.skipped("rights", format!("topic \"{name}\": the broker does not report rights"));
         };
         let needed = [("READ", "Read", rights.read), ("WRITE", "Write", rights.write)];
         for (right, operation, _) in needed.iter().filter(|(.., is_there)| !is_there) {
@@ -171,8 +171,7 @@ impl Look<'_> {
 fn leaders(name: &str, used: &[&PartitionSeen], partitions: usize, findings: &mut Findings) {
     match used.iter().find(|partition| !partition.is_led) {
         Some(PartitionSeen { number, .. }) => {
-            let text =
-                format!("topic \"{name}\": partition {number} has no leader: bring the brokers back that have it");
+            let text = format!("topic \"{name}\": partition {number} has no leader: start the brokers that hold it");
             findings.fail("topic", text, None);
         }
         None => findings.ok("topic", format!("topic \"{name}\": {partitions} {}", plural(partitions, "partition"))),
@@ -185,7 +184,8 @@ fn identity(name: &str, identity: Option<TopicIdentity>, findings: &mut Findings
         Some(TopicIdentity::Id(_)) => findings.ok("topic-id", format!("topic \"{name}\": it has an id")),
         Some(TopicIdentity::Unnamed) => {
             let text = format!(
-                "topic \"{name}\": it has no id (Kafka before 2.8): that it was deleted and made again is not noticed"
+                "topic \"{name}\": it has no id (Kafka before 2.8): neli-run does not notice when it is deleted and \
+                 made again"
             );
             findings.warn("topic-id", text, None);
         }
@@ -204,7 +204,7 @@ fn replicas(name: &str, used: &[&PartitionSeen], least: u32, findings: &mut Find
         return findings.ok("replicas", format!("topic \"{name}\": {all}"));
     };
     let text = format!("topic \"{name}\": partition {number} has {in_sync} of {replicas} replicas in sync");
-    let fix = Some("bring the brokers back that are down".to_owned());
+    let fix = Some("start the brokers that are down".to_owned());
     if *in_sync < usize::try_from(least).unwrap_or(1) {
         let text = format!("{text}, and min.insync.replicas={least}: Kafka appends nothing");
         findings.fail("replicas", text, fix);
@@ -239,7 +239,7 @@ mod tests {
             findings.text(PLAIN)
         };
         assert_eq!(report(&[true, true]), "ok    topic  topic \"g.neli\": 2 partitions\n");
-        let missing = "FAIL  topic  topic \"g.neli\": partition 1 has no leader: bring the brokers back that have it\n";
+        let missing = "FAIL  topic  topic \"g.neli\": partition 1 has no leader: start the brokers that hold it\n";
         assert_eq!(report(&[true, false]), missing);
     }
 

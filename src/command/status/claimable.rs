@@ -15,8 +15,7 @@ use crate::command::wording::{span, time_of_day};
 const CLAIMED_WITHIN: Duration = Duration::from_secs(10);
 
 /// A hint for the case that no candidate claims: a refused append leaves no record in the journal.
-const LOOK: &str =
-    "not in the journal: the logs of those that stand by say what keeps them, in Kafka's words where it refuses";
+const LOOK: &str = "no standby has claimed, and the journal does not say why; see the standbys' logs";
 
 /// The reason of candidates that wait although the journal is empty.
 const REMADE: &str = "the topic was made anew, or its records were deleted, while they stood by: the job of a leader in the old one may run on";
@@ -172,6 +171,9 @@ mod tests {
 
     #[test]
     fn where_nobody_claims_though_they_might_the_page_says_where_to_look() {
-        assert!(rows("stopped", Some("d2"), 30).contains("\nwhy        not in the journal: the logs of those"));
+        assert!(rows("stopped", Some("d2"), 30).contains(
+            "\nwhy        no standby has claimed, and the journal does \
+            not say why; see the standbys' logs"
+        ));
     }
 }

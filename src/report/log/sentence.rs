@@ -127,7 +127,8 @@ fn released(term: i64, why: &str, delivered: bool) -> String {
 
 const fn revoked(lost: bool) -> &'static str {
     if lost {
-        "no longer in the consumer group (session expired, or its coordinator is out of reach); a leader leads on: the journal decides"
+        "no longer in the consumer group (session expired, or its coordinator is out of reach); a leader keeps the \
+         lead, because the journal decides"
     } else {
         "the consumer group has chosen another candidate"
     }
@@ -136,8 +137,8 @@ const fn revoked(lost: bool) -> &'static str {
 fn superseded(term: i64, by_term: Option<i64>, leader: &str) -> String {
     let by_term = by_term.map_or_else(String::new, |term| format!(" with term {term}"));
     format!(
-        "superseded: {leader} leads{by_term}, though term {term} was not over here: killing the job; is a machine's clock \
-         wrong, or was one paused?"
+        "superseded: {leader} leads{by_term}, though term {term} was not over here: killing the job; check whether \
+         a machine's clock ran at a wrong rate, or a machine was paused"
     )
 }
 
@@ -197,7 +198,7 @@ pub fn because(why: &str) -> &str {
         "guard-died" => "the guard died",
         "history-cut" => "the topic's records were cut, or it was made anew",
         "nobody-led" => "nobody led then",
-        "overrun" => "the run before was still going on at its start",
+        "overrun" => "the previous run was still going on at its start",
         "refused" => "this candidate can't stand for election any more",
         "resigned" => "it was asked to stand down",
         "restart-limit" => "the job failed too often",
@@ -206,7 +207,7 @@ pub fn because(why: &str) -> &str {
         "claim-expired" => "the claim took effect too late to be used",
         "skipped" => "the key needs no run",
         "stopped" => "a signal to neli-run",
-        "superseded" => "another's claim took effect",
+        "superseded" => "another candidate's claim took effect",
         "supervisor-died" => "the supervisor died",
         "suspended" => "Ctrl-Z",
         "unhealthy" => "the health command failed",
@@ -231,12 +232,12 @@ fn standby(leader: Option<&str>, term: Option<i64>, why: Option<&str>, claim: Op
 
 fn topic_created(topic: &str, replicas: usize, brokers: usize) -> String {
     let few = if replicas < 3 {
-        "; it stays so when more brokers come, and a warning at later starts says how to fix that"
+        "; brokers that are added later get no replica, and a warning at the next start then says how to add one"
     } else {
         ""
     };
     format!(
-        "created the topic {topic:?} with {}, {} being up{few}",
+        "created the topic {topic:?} with {} ({} up){few}",
         counted(replicas, "replica", "replicas"),
         counted(brokers, "broker", "brokers")
     )
@@ -263,8 +264,9 @@ fn fenced(term: i64, why: &str, left: Duration, late: Option<Duration>) -> Strin
             format!("fenced, {why}: nothing of the job is left, {} before the lease's end (term {term})", spoken(left))
         }
         Some(late) => format!(
-            "fenced too late, {why}: a process of the job may have been alive until {} after the lease's end, and another's \
-             may have run beside it (term {term}); check what they wrote, and see why this machine was slow to kill",
+            "fenced too late, {why}: a process of the job may have been alive until {} after the lease's end, and \
+             another candidate's job may have run beside it (term {term}); check what they wrote, and find out why \
+             this machine killed too late",
             spoken(late.max(Duration::from_millis(1)))
         ),
     }

@@ -13,12 +13,13 @@ pub(super) fn of_once(note: once::Note) -> Event {
     use once::Note;
     match note {
         Note::FactsLost(key) => warning(&format!(
-            "the topic of facts was missing and is made anew, although the journal names a run of {key}: its facts are lost, so that a key or window that was done may run again"
+            "the topic of facts was missing and is created again, although the journal names a run of {key}: its \
+             facts are lost, and a key or window that was done may run again"
         )),
         Note::NotBelieved(fact) => Event::Warning {
             message: format!(
-                "the newest window that is recorded, {}, by {}, lies more than a window ahead of this machine's clock, and counts \
-                 for nothing: see which machine's clock is wrong",
+                "the newest window that is recorded, {}, by {}, lies more than a window ahead of this machine's \
+                 clock, and is ignored: check which machine's clock is wrong",
                 fact.key,
                 somebody(fact.name)
             ),
@@ -26,14 +27,15 @@ pub(super) fn of_once(note: once::Note) -> Event {
         },
         Note::NotRecorded(error) => Event::Warning {
             message: format!(
-                "the run's outcome is not recorded yet ({error}): the lead is kept until it is, and the release tells of it, too"
+                "the run's outcome is not recorded yet ({error}): this candidate keeps the lead until it is, and \
+                 writes the outcome into its release as well"
             ),
             dropped: None,
         },
         Note::Schedule(note) => of_schedule(note),
         Note::SkipNotRecorded(error) => warning(&format!(
-            "that nothing is run in this window is not recorded yet ({error}): it is tried again each second, and until then another \
-             leader would take it for a window that is still to be run"
+            "the skip of this window is not recorded yet ({error}): it is tried again each second, and until then \
+             another leader would run the window"
         )),
         Note::Unfinished(fact) => {
             let (from_ms, until_ms) = fact.window.map_or((0, 0), |window| (window.from_ms, window.until_ms));
@@ -70,7 +72,7 @@ fn of_schedule(note: schedule::Note) -> Event {
     use schedule::{Note, SkipReason};
     match note {
         Note::SetBack { until_ms } => warning(&format!(
-            "this machine's clock was set back, into windows that are over: nothing is run again before it shows {}",
+            "this machine's clock was set back to a time whose windows are over: nothing is run until it shows {}",
             to_the_second(until_ms)
         )),
         Note::Skipped { span, why } => Event::WindowSkipped {

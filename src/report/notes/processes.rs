@@ -23,7 +23,8 @@ pub(super) fn of_stuck(pids: &[u32]) -> String {
     let what = match pids {
         [] => {
             return "whether a process of the job is left is unknown (/proc can't be read): the term is not released, and ends with its \
-                    lease; see whether files can be opened (ulimit -n) and there is memory, and what of the job still runs"
+                    lease; check that files can be opened (ulimit -n), that there is memory, and which processes of \
+                    the job still run"
                 .to_owned();
         }
         [_] => "a process",

@@ -64,14 +64,13 @@ impl fmt::Display for Risk {
                 "the broker does not show {}: whether it keeps its records is judged by the other settings alone",
                 names.join(", ")
             ),
-            Self::MinInsyncReplicas(least) => write!(
-                f,
-                "min.insync.replicas={least}: records that were read may be lost with one broker; 2 is right"
-            ),
+            Self::MinInsyncReplicas(least) => {
+                write!(f, "min.insync.replicas={least}: records that were read may be lost with one broker; 2 is right")
+            }
             Self::OneReplica { brokers, .. } => write!(
                 f,
-                "it has one replica, though there are {brokers} brokers (it was made while one was up, or told so): when that \
-                 broker is lost, so is the election"
+                "it has one replica, though there are {brokers} brokers (it was created while one was up, or by \
+                 hand): without that broker nobody can lead"
             ),
             Self::RetentionBytes(bytes) => {
                 write!(f, "retention.bytes={bytes}: a living leader's records may be cut; -1 is right")
@@ -86,10 +85,11 @@ impl fmt::Display for Risk {
                  refused; LogAppendTime is right"
             ),
             Self::UncleanLeaderElection => f.write_str(
-                "unclean.leader.election.enable=true: records that were read may be lost again, and two jobs run; false is right",
+                "unclean.leader.election.enable=true: records that were read may be lost, and two jobs may run; \
+                 false is right",
             ),
             Self::UncleanLeaderElectionOfFacts => f.write_str(
-                "unclean.leader.election.enable=true: a fact may be lost, and its key run again; false is right",
+                "unclean.leader.election.enable=true: a fact may be lost, and its key may run again; false is right",
             ),
             Self::Unread(reason) => write!(
                 f,

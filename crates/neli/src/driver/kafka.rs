@@ -53,7 +53,8 @@ impl Driver {
                 )),
                 Report::SharesNoRole { warning } => self.warn(&warning),
                 Report::Wait { why, until } => self.warn(&format!(
-                    "{why}; it may have gone: for {} s nothing is claimed, unless that is known before",
+                    "{why}; that candidate may have left: this process claims nothing for {} s, unless it learns \
+                     before that the candidate has left",
                     until.since(clock::now()).as_secs() + 1
                 )),
             }

@@ -96,7 +96,7 @@ impl Driver {
             // What runs is stopped in order, and then the node ends.
             Note::Refused(Refusal::Said(error)) => role.refusal = error.into(),
             Note::Refused(Refusal::TopicRemade) => {
-                "the topic was deleted and made again, and is not taken for the old one where create_topic is false"
+                "the topic was deleted and made again, and the new one is not accepted if create_topic is false"
                     .clone_into(&mut role.refusal);
             }
             Note::Election(candidate::Note::Ended { .. }) => role.is_election_over = true,

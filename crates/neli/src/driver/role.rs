@@ -249,8 +249,8 @@ pub(super) struct PanicAlarm(broadcast::Sender<Event>);
 impl Drop for PanicAlarm {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let message =
-                "the callback of before_release has panicked: the lead is released without what it has not done";
+            let message = "the callback of before_release has panicked: the lead is released although the callback is not \
+                 finished";
             // Nobody may be listening.
             let _ = self.0.send(Event::warning(message));
         }

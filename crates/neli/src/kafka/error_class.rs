@@ -104,7 +104,7 @@ pub(super) fn of_refused_append(words: &str) -> Option<String> {
             "; set this machine's clock right, or message.timestamp.type=LogAppendTime on the topic"
         }
         () if is(Code::NotEnoughReplicas) || is(Code::NotEnoughReplicasAfterAppend) => {
-            "; fewer replicas are in sync than the topic's min.insync.replicas: bring the brokers back that are down"
+            "; fewer replicas are in sync than the topic's min.insync.replicas: start the brokers that are down"
         }
         () => "",
     };

@@ -100,8 +100,8 @@ impl Reading {
         if partitions < known {
             let topic = &self.source.elections.topic;
             self.refuse(format!(
-                "topic \"{topic}\": it had {known} partitions and has {partitions} now, so that roles are elsewhere; stop all \
-                 candidates before they start again"
+                "topic \"{topic}\": it had {known} partitions and has {partitions} now, so roles move to other \
+                 partitions; stop all candidates, and start them again"
             ));
         }
     }
@@ -137,10 +137,10 @@ impl Reading {
         self.stopped.load(Ordering::Relaxed) || self.events.is_closed()
     }
 
-    /// A broker has answered.
+    /// A broker has answered. The first answer is reported as well: the reading that this one replaces may have reported that there is none.
     pub(super) fn up(&self) {
         self.source.access.answered.store(true, Ordering::Relaxed);
-        if let Some(Contact::Down(_)) = self.change_contact(Contact::Up) {
+        if self.change_contact(Contact::Up).is_some() {
             self.context.forget_trouble();
             self.send(KafkaEvent::Up);
         }

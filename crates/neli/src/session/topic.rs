@@ -24,8 +24,8 @@ impl Session {
     fn refuse_count(&mut self, known: i32, partitions: i32) {
         let topic = &self.settings.elections.topic;
         let error = format!(
-            "topic \"{topic}\": it had {known} partitions and has {partitions} now, so that roles are on others; stop all \
-             candidates, and start them again"
+            "topic \"{topic}\": it had {known} partitions and has {partitions} now, so roles move to other \
+             partitions; stop all candidates, and start them again"
         );
         self.outputs.push_back(SessionEvent::Refused { error });
     }
@@ -49,8 +49,9 @@ impl Session {
         // A broker that was told late knows fewer.
         if count > known && !mem::replace(&mut self.has_grown, true) {
             let warning = format!(
-                "topic \"{}\" had {known} partitions and has {count} now: each role stays in its partition while this process runs, and \
-                 candidates that start now may be refused, since they look for roles in the new ones; to use those, stop all \
+                "topic \"{}\" had {known} partitions and has {count} now: each role stays in its partition while \
+                 this process runs, and candidates that start now may be refused, because they look for roles in \
+                 the new ones; to use the new ones, stop all \
                  candidates, and start them again",
                 elections.topic
             );

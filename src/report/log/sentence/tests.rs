@@ -75,8 +75,8 @@ fn a_sentence_says_what_happened_then_why_then_the_numbers() {
             "heartbeats come back from Kafka, but no broker has confirmed for 5s that the topic is still the same: the lease ends in \
              1.35s unless one does (term 42)",
             "fenced, the lease ran out: nothing of the job is left, 93ms before the lease's end (term 42)",
-            "fenced too late, the lease ran out: a process of the job may have been alive until 2.501s after the lease's end, and \
-             another's may have run beside it (term 42); check what they wrote, and see why this machine was slow to kill",
+            "fenced too late, the lease ran out: a process of the job may have been alive until 2.501s after the lease's end, and another \
+             candidate's job may have run beside it (term 42); check what they wrote, and find out why this machine killed too late",
         ]
     );
 }
@@ -122,9 +122,9 @@ fn a_sentence_says_what_has_come_of_a_run_and_of_kafka() {
             "2026-01-31T00:00:00Z is over: 2026-02-01T00:00:00Z failed, run by db2 (term 58, exit 3); no retries are left; \
              neli-run forget --newest-window makes it run again",
             "Kafka has not answered for 30s: kafka:9092: connection refused; waiting",
-            "created the topic \"g.neli\" with 1 replica, 1 broker being up; it stays so when more brokers come, and a \
-             warning at later starts says how to fix that",
-            "created the topic \"g.neli\" with 3 replicas, 4 brokers being up",
+            "created the topic \"g.neli\" with 1 replica (1 broker up); brokers that are added later get no replica, and a warning \
+             at the next start then says how to add one",
+            "created the topic \"g.neli\" with 3 replicas (4 brokers up)",
         ]
     );
 }

@@ -60,7 +60,7 @@ impl Asker {
                 Ok(Presence::Missing { .. }) if *if_missing == IfMissing::Await => {
                     let topic = &elections.topic;
                     reading.down(format!(
-                        "topic \"{topic}\": it does not exist yet, and is waited for; candidates make it"
+                        "topic \"{topic}\": it does not exist yet; waiting until a candidate creates it"
                     ));
                     pause(RETRY);
                     continue;

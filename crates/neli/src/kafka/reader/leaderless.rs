@@ -53,12 +53,12 @@ impl Asker {
         let (plural, has) = if lasting.len() == 1 { ("", "has") } else { ("s", "have") };
         let topic = &self.reading.source.elections.topic;
         let what =
-            format!("topic \"{topic}\": partition{plural} {numbers} {has} no leader; are the brokers up that hold it?");
+            format!("topic \"{topic}\": partition{plural} {numbers} {has} no leader; start the brokers that hold it");
         if lasting == *asked_for {
             self.reading.down(what);
         } else if !lasting.is_subset(warned_of) {
             warned_of.extend(lasting);
-            self.reading.send(KafkaEvent::Warning(format!("{what} What stands there waits until there is one")));
+            self.reading.send(KafkaEvent::Warning(format!("{what} Their elections wait until there is one")));
         }
     }
 }

@@ -85,6 +85,19 @@ fn down(event: KafkaEvent) -> Option<String> {
     Some(error)
 }
 
+/// A reading that replaces another does not know whether the other one reported that no broker answers.
+#[test]
+fn the_first_answer_is_reported_before_the_partitions_end() {
+    let cluster = cluster();
+    let (_reader, mut events) = start(&cluster, 1, None);
+    let first = await_event(&mut events, |event| match event {
+        KafkaEvent::Up => Some("up"),
+        KafkaEvent::Reading { event: ReadingEvent::Ends { .. }, .. } => Some("ends"),
+        _ => None,
+    });
+    assert_eq!(first, "up");
+}
+
 #[test]
 fn partitions_that_all_have_no_leader_are_reported() {
     let cluster = cluster();
