@@ -32,7 +32,7 @@ use crate::text;
 pub(crate) mod place;
 mod times;
 
-/// Who claims a vacant lead first. It decides about precedence alone: who leads, the journal decides.
+/// Which candidate claims a vacant lead first. This is about precedence only: the journal decides which candidate leads.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -45,9 +45,9 @@ mod times;
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Elector {
-    /// Whom Kafka's consumer group chooses; the right READ on the group is needed.
+    /// The candidate that Kafka's consumer group has chosen. Each candidate needs the right READ on the group.
     Group,
-    /// Whoever comes first: faster at a start and at a death, and without a right on a group.
+    /// The candidate whose claim comes first. It is faster at a start and at a death, and needs no right on a group.
     Log,
 }
 
@@ -142,27 +142,27 @@ impl Builder {
         self
     }
 
-    /// Whether a missing topic is made; it is unless this says no.
+    /// Whether [`join`](Self::join) creates the topic if it is missing; true unless it is given.
     pub const fn create_topic(mut self, create: bool) -> Self {
         self.create_topic = create;
         self
     }
 
-    /// A property of librdkafka's, for TLS and logins for example. Of two values for one property the last counts. Those that
-    /// the protocol rests on are refused.
+    /// A property of librdkafka, for TLS and logins for example. If a property is given twice, the last value counts. [`join`](Self::join)
+    /// refuses properties that the protocol sets itself.
     pub fn property(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.place.properties.push((key.into(), value.into()));
         self
     }
 
-    /// How this candidate is called: others read it in the journal, and route to it, where it is an address. `<host>:<process id>`
-    /// unless it is given; up to 255 bytes.
+    /// The name of this candidate, up to 255 bytes; `<host>:<process id>` unless it is given. Other processes read it in the journal: if it
+    /// is an address, they can route requests to it.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Who claims a vacant lead first; [`Elector::Group`] unless it is given.
+    /// Which candidate claims a vacant lead first; [`Elector::Group`] unless it is given.
     pub const fn elector(mut self, elector: Elector) -> Self {
         self.elector = elector;
         self
@@ -185,7 +185,7 @@ impl Builder {
         self
     }
 
-    /// From one heartbeat to the next: 10 ms to a third of the lease; a fifth of it, and at most 1 s, unless it is given.
+    /// The time from one heartbeat to the next: 10 ms to a third of the lease; a fifth of it, and at most 1 s, unless it is given.
     pub const fn heartbeat_interval(mut self, interval: Duration) -> Self {
         self.times.heartbeat_interval = Some(interval);
         self
@@ -198,14 +198,15 @@ impl Builder {
         self
     }
 
-    /// How long before the deadline a lead is given up whose heartbeats don't come back: up to half of the lease, and zero for not
+    /// How long before its deadline a leader gives the lead up if its heartbeats don't come back: up to half of the lease, and zero for not
     /// before; a quarter of the lease, and at most 2.5 s, unless it is given.
     pub const fn fence_warning(mut self, warning: Duration) -> Self {
         self.times.fence_warning = Some(warning);
         self
     }
 
-    /// How long a task may go on when its lead is to be given up, before it is dropped: 8 s unless it is given; zero drops it at once.
+    /// How long a task may go on when its lead is to be given up, before it is dropped: 0 to 365 days; 8 s unless it is given. Zero drops it
+    /// at once.
     /// [`before_release`](Self::before_release) has its own time after that.
     pub const fn stop_timeout(mut self, timeout: Duration) -> Self {
         self.stop_timeout = timeout;
@@ -252,6 +253,10 @@ impl Builder {
     /// # Errors
     ///
     /// An option is missing or wrong, or Kafka refuses this candidate: each says what would be right. Or there is no tokio runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped before it has ended, the candidate does not stand, and leaves the election in the background.
     pub async fn join(self) -> Result<Election, Error> {
         let mut shared = driver::start(self.settings()?)?;
         let only = shared.pop().ok_or_else(|| Error::System("an election without a role".to_owned()))?;

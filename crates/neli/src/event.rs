@@ -1,4 +1,4 @@
-//! What happens in an election, for whoever wants to follow it.
+//! What happens in an election, as events.
 
 use std::time::Instant;
 

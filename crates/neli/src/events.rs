@@ -44,6 +44,10 @@ impl Events {
 
     /// The next event; `None` once the election is over for this candidate.
     ///
+    /// # Cancel safety
+    ///
+    /// Safe in `select!`: an event is taken only when the future is ready.
+    ///
     /// # Examples
     ///
     /// ```
@@ -117,6 +121,10 @@ impl RolesEvents {
     }
 
     /// The role of the next event, by its name or number, and the event; `None` once the process stands for no role any more.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe in `select!`: an event is taken only when the future is ready.
     pub async fn next(&mut self) -> Option<(String, Event)> {
         poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }

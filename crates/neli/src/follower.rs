@@ -114,6 +114,10 @@ impl Follower {
     /// # Errors
     ///
     /// Kafka refuses to be read: nothing more will be learnt.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe in `select!`: if the future is dropped, the next call returns for the same change.
     pub async fn changed(&mut self) -> Result<(), Error> {
         let changed = self.state.changed().await;
         match &self.state.borrow().ended {

@@ -60,12 +60,17 @@ impl Election {
 
     /// Waits until this candidate leads.
     ///
-    /// A lead that was won is held for a lease's length for whoever asks for it; then it is given up, so that a candidate that has
-    /// nobody to work does not keep others from leading.
+    /// A candidate that has won the lead holds it for one lease's length until a caller takes it by this function. Then it gives the lead
+    /// up, so that a program that takes no lead does not keep others from leading.
     ///
     /// # Errors
     ///
     /// The candidate stands no more: it has left, the election was ended, or Kafka refuses it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe in `select!`: a lead is taken only when the future is ready. If it is dropped before, the candidate stands on, and a later
+    /// call gets the lead.
     ///
     /// # Examples
     ///
@@ -94,6 +99,10 @@ impl Election {
     ///
     /// Where the runtime's timers are not enabled.
     ///
+    /// # Cancel safety
+    ///
+    /// As for [`lead`](Self::lead).
+    ///
     /// # Examples
     ///
     /// ```
@@ -121,6 +130,11 @@ impl Election {
     /// # Errors
     ///
     /// The election was ended, Kafka refuses this candidate, or it can't go on.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the task is dropped at the await where it is, and the lead is given up. The candidate stands on: call
+    /// `serve` again, or [`leave`](Self::leave).
     ///
     /// # Examples
     ///
@@ -169,6 +183,10 @@ impl Election {
     /// broken off anywhere; [`serve`](Self::serve) awaits its end.
     ///
     /// # Errors
+    ///
+    /// As for [`serve`](Self::serve).
+    ///
+    /// # Cancel safety
     ///
     /// As for [`serve`](Self::serve).
     ///
@@ -271,6 +289,11 @@ impl Election {
 
     /// Leaves the election, and waits until that is done: what runs under a lead is told, awaited until the stop timeout, and the lead is
     /// released. Every clone of this handle has left with it. What [`Lead::run`] has returned must be polled meanwhile, or dropped: see there.
+    ///
+    /// # Cancel safety
+    ///
+    /// The leave begins at the first poll. If the future is dropped after that, the candidate leaves in the background. If it was never
+    /// polled, only this clone of the handle is dropped.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! The lead, as whoever won it holds it.
+//! The lead, as the program that won it holds it.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -57,6 +57,10 @@ impl Lead {
     ///
     /// The lead was over before the task was begun, or before it had come to its end.
     ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the task is dropped with it, at the await where it is. The lead is still held.
+    ///
     /// # Examples
     ///
     /// ```
@@ -88,6 +92,10 @@ impl Lead {
 
     /// Gives the lead up, so that another leads first, and waits until it is over here: nothing runs under it any more, and the
     /// release is on its way. Where no other candidate leads within two leases, this one may lead again.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the lead is given up all the same, in the background, as by the drop of a [`Lead`].
     ///
     /// # Examples
     ///

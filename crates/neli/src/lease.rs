@@ -127,6 +127,10 @@ impl Lease {
     /// from then on it has the stop timeout ([`Builder::stop_timeout`](crate::Builder::stop_timeout)) to end, and the lease is extended
     /// meanwhile.
     ///
+    /// # Cancel safety
+    ///
+    /// Safe in `select!`: it may be dropped and called again, and then gives the same reason.
+    ///
     /// # Examples
     ///
     /// ```
@@ -157,6 +161,10 @@ impl Lease {
     /// # Errors
     ///
     /// The lead was to be given up, or over, before the task was begun; or the task was dropped before its end.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the task is dropped with it, at the await where it is. The lead is still held.
     ///
     /// # Examples
     ///

@@ -100,8 +100,8 @@
 //! # Many roles
 //!
 //! A process that is to lead some of many things, shards for example, stands for all of them on one session with Kafka: [`Builder::roles`] and
-//! [`Builder::named_roles`]. Each role has an [`Election`] with its own lead. The processes share the roles fairly: whoever leads too many gives one lead
-//! up after the other, each as at any other revoke.
+//! [`Builder::named_roles`]. Each role has an [`Election`] with its own lead. The processes share the roles fairly: a process that leads
+//! more roles than its share gives one lead up after the other, each as at any other revoke.
 //!
 //! # What it does to the process
 //!

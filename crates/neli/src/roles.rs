@@ -46,7 +46,7 @@ impl RolesBuilder {
         Self { builder, roles: RoleNames::named(names), are_spread: true, max_roles: None }
     }
 
-    /// Whether roles are handed over from process to process until each leads its fair share; they are unless this says no.
+    /// Whether processes hand roles over until each leads its fair share; true unless it is given.
     pub const fn spread(mut self, spread: bool) -> Self {
         self.are_spread = spread;
         self
@@ -64,7 +64,12 @@ impl RolesBuilder {
     /// # Errors
     ///
     /// As for [`Builder::join`]. Or another candidate of the group looks for a role in another partition than this one would: it has other
-    /// roles, or the topic had another number of partitions when it started.
+    /// roles, or the topic had another number of partitions when it started. That candidate may answer after `join` has returned: then this
+    /// process leads no role, and [`Roles::lead`] and [`Election::lead`] return the error.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped before it has ended, the process stands for no role, and leaves the elections in the background.
     pub async fn join(self) -> Result<Roles, Error> {
         let joining = driver::start(self.settings()?)?.into_iter().map(Election::joining);
         let elections: Vec<(String, Election)> = self.roles.labels().into_iter().zip(joining).collect();
@@ -115,7 +120,7 @@ impl RolesBuilder {
 }
 
 impl Builder {
-    /// In place of one election so many, on one session with Kafka: the roles are called by their numbers, from 0 on.
+    /// Stands in `count` elections in place of one, on one session with Kafka: 1 to 10,000 roles, whose names are their numbers from 0 on.
     ///
     /// # Examples
     ///
@@ -132,7 +137,7 @@ impl Builder {
         RolesBuilder::counted(self, count)
     }
 
-    /// The same by names; every candidate names the same ones in the same order.
+    /// The same with names for the roles. Every candidate must give the same names in the same order.
     ///
     /// # Examples
     ///
@@ -248,6 +253,11 @@ impl Roles {
     ///
     /// The process stands for no role any more: why it does not for the last one that was left to it.
     ///
+    /// # Cancel safety
+    ///
+    /// Safe in `select!`: a lead is taken only when the future is ready. If it is dropped before, the process stands on for all roles, and a later
+    /// call gets the lead.
+    ///
     /// # Examples
     ///
     /// ```
@@ -301,6 +311,10 @@ impl Roles {
     }
 
     /// Leaves all elections, and waits until that is done: see [`Election::leave`].
+    ///
+    /// # Cancel safety
+    ///
+    /// The leave begins at the first poll, in all elections. If the future is dropped after that, the process leaves in the background.
     pub async fn leave(self) {
         for (_, election) in &self.elections {
             election.begin_to_leave();

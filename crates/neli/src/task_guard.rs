@@ -21,7 +21,7 @@ pub(crate) const STOP: i32 = 15;
 pub(crate) enum Effect {
     /// Tell the node.
     Answer(Answer),
-    /// The lead is held: it is offered to whoever waits for it.
+    /// The lead is held: it is offered to the task that waits for it.
     Begin {
         /// The term.
         term: Offset,

@@ -49,6 +49,25 @@ fn each_item_is_shown_in_an_example() {
     assert!(without.is_empty(), "no example shows {without:?}");
 }
 
+/// Each async function says what happens if its future is dropped before it has ended.
+#[test]
+fn each_async_function_has_a_section_on_cancel_safety() {
+    let mut without = Vec::new();
+    for (_, source) in sources() {
+        let mut documentation = Vec::new();
+        for line in source.lines() {
+            if let Some(text) = line.trim_start().strip_prefix("///") {
+                documentation.push(text);
+            } else if !line.trim_start().starts_with("#[") {
+                let name = name_after(line, &["    pub async fn "]);
+                without.extend(name.filter(|_| !documentation.contains(&" # Cancel safety")).map(str::to_owned));
+                documentation.clear();
+            }
+        }
+    }
+    assert!(without.is_empty(), "no section on cancel safety: {without:?}");
+}
+
 #[test]
 fn declarations_are_read_without_what_is_private() {
     let source = "/// Words.\n#[derive(Clone)]\n#[non_exhaustive]\npub enum A {\n    /// B.\n    B { c: i64 },\n}\n\npub struct D {\n    \

@@ -10,6 +10,15 @@ const PRECEDENCE: &str = "crates/neli-proto/src/precedence.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
+        name: "AnswersUnawaited",
+        breaks: "Roles: a process claims nothing before the others have had time to object to its first hello",
+        edits: &[edit(INTRODUCTION, "self.answered_by.get_or_insert(now + ‹ANSWERS›);", "Duration::ZERO")],
+        noticed_by: &[Node(
+            "many_roles::nothing_is_claimed_before_a_slow_answer_to_the_first_hello",
+            "claims a role before its first hello was answered",
+        )],
+    },
+    Mutant {
         name: "ForesightOfMany",
         breaks: "Roles: whose turn it is in the group is foreseen, although its members hold other partitions too",
         edits: &[edit(

@@ -106,6 +106,23 @@ fn nothing_is_claimed_beside_one_that_maps_a_role_elsewhere() {
     assert!(!claims, "claims a role that another looks for in another partition");
 }
 
+/// Its mutant is one of the table.
+#[test]
+fn nothing_is_claimed_before_a_slow_answer_to_the_first_hello() {
+    let (mut many, now) = introduced(Elector::Log);
+    let answered = now + Duration::from_millis(400);
+    let mut actions = wanted(&mut many);
+    while let Some(due) = many.poll_timeout().filter(|due| *due < answered) {
+        many.handle_timeout(due);
+        actions.extend(wanted(&mut many));
+    }
+    let other = ProcessHello { joined: Some(3), ..hello("other", "4", Some(3)) };
+    assert!(many.received(answered, 13, &other.to_bytes()).is_some());
+    actions.extend(wanted(&mut many));
+    let claims = actions.iter().any(is_claimed);
+    assert!(!claims, "claims a role before its first hello was answered");
+}
+
 #[test]
 fn a_group_that_can_not_give_fair_shares_is_not_used() {
     assert!(introduced(GROUP).0.uses_group(), "a partition for each role");
