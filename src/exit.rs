@@ -103,7 +103,10 @@ pub const TABLE: &[(&str, &str)] = &[
     ),
     ("83", "neli-run assert: the term is not led."),
     ("84", "The job failed more often than --restart-limit allows. Another machine may try."),
-    ("85", "A process of the job was alive one lease after SIGKILL. Nothing was released."),
+    (
+        "85",
+        "A process of the job, or a guard that did not answer, was alive one lease after SIGKILL. Nothing was released.",
+    ),
     (
         "125",
         "Wrong options or configuration, or Kafka refuses for good (login, rights, a missing topic with --no-create-topic). \

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io;
+use std::mem;
 use std::sync::Arc;
 
 use neli::program::{
@@ -64,6 +65,8 @@ pub(super) struct Reading {
     partition: i32,
     /// The progress in the hellos, if they are in another partition and are wanted.
     hellos: Option<HellosElsewhere>,
+    /// Whether an outage was reported that has not ended.
+    is_down: bool,
     /// The number of the topic's partitions, if it is known.
     partitions: Option<i32>,
     reader: Reader,
@@ -171,6 +174,7 @@ impl Reading {
             source,
             partition,
             hellos,
+            is_down: false,
             partitions: None,
             reader,
             number: 0,
@@ -283,7 +287,12 @@ impl Reading {
             KafkaEvent::Down { .. } if self.embedded().is_some() => {
                 return Err(StartupError::new("the embedded broker is gone, and its journal with it"));
             }
-            KafkaEvent::Down { error } => Input::Down(error),
+            KafkaEvent::Down { error } => {
+                self.is_down = true;
+                Input::Down(error)
+            }
+            // The first answer of all ends no outage.
+            KafkaEvent::Up if !mem::take(&mut self.is_down) => return Ok(None),
             KafkaEvent::Up => Input::Up,
             KafkaEvent::Refused { error } => return Err(StartupError::new(error)),
             KafkaEvent::Warning(warning) => Input::Warning(warning),

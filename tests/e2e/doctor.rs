@@ -320,7 +320,7 @@ fn a_partition_without_a_leader_and_one_without_its_replicas_are_reported() {
     cluster.broker(2).end();
     wait::until_true("a topic without a leader", || cluster.leader_of("alone.neli", 0).is_none());
     let found = ask("alone");
-    found.assert_finding("topic", "fail", &["partition 0 has no leader: bring the brokers back that have it"]);
+    found.assert_finding("topic", "fail", &["partition 0 has no leader: start the brokers that hold it"]);
     assert_eq!(found.failures(), ["topic", "replicas"], "{found:?}");
     found.assert_finding("topic-id", "ok", &["it has an id"]);
     let found =

@@ -1,8 +1,8 @@
 //! The mutants: each breaks one rule of the protocol, or of the code that carries it out. Those in this file lead to two jobs at once.
 //! [`awaited_guard`] has those about guards that start late, and [`guard_watch`] those about guards that do not answer. With those of
 //! [`behaviour`] the wrong candidate leads or a job starts at the wrong time, and after those of [`stalls`] there is no leader,
-//! or a leader's job is killed without need. With those of [`once`] a key's job runs again, with those of [`schedule`] a window's runs again or not at all, and with those of
-//! [`overlap`] a third job runs, or two run for too long.
+//! or a leader's job is killed without need. With those of [`once`] a key's job runs again, with those of [`schedule`] a window's runs
+//! again or not at all, and with those of [`overlap`] a third job runs, or two run for too long.
 
 use crate::mutant::Notice::{Chaos, Law, Model, Scenarios};
 use crate::mutant::{Edit, Mutant, edit};

@@ -105,7 +105,7 @@ fn a_single_replica_among_several_brokers_is_fixed_by_the_printed_command() {
                    kafka-reassign-partitions.sh --bootstrap-server kafka:9092 --execute --reassignment-json-file \
                    /dev/stdin && kafka-configs.sh --bootstrap-server kafka:9092 --alter --topic g.neli --add-config \
                    min.insync.replicas=2";
-    assert!(said.ends_with(&format!("so is the election; to fix it: {command}")), "{said}");
+    assert!(said.ends_with(&format!("without that broker nobody can lead; to fix it: {command}")), "{said}");
     assert!(!risks[0].to_string().contains("kafka-"), "the command stands apart");
     let elsewhere =
         TopicFacts { layout: Layout { leader: 2, replicas: vec![2], brokers: vec![1, 2] }, settings: Ok(settings()) };
