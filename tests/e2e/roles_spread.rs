@@ -217,13 +217,22 @@ with_both_electors! {
             (&two[0], "web1 stands in this group for other roles (0 to 4), and for none of those here (ingest, bill)"),
             (&five[0], "web2 stands in this group for other roles (ingest, bill), and for none of those here (0 to 4)"),
         ] {
-            let is_warned = || candidate.events("warning").iter().any(|warning| warning.text("message").starts_with(message));
-            wait::until_true("a warning of the other", is_warned);
+            let warnings = || {
+                let mut warnings = candidate.events("warning");
+                warnings.retain(|warning| warning.text("message").starts_with(message));
+                warnings
+            };
+            wait::until_true("a warning of the other", || !warnings().is_empty());
+            let remedy = "give all candidates the same --roles, or give candidates of other roles another --group";
+            assert!(warnings()[0].text("message").ends_with(remedy), "{:?}", warnings());
         }
         wait::until_true("a job of each role", || are_all_led(&election, &five, &of_five) && are_all_led(&election, &two, &named));
         for candidate in [&five[0], &two[0]] {
             let released = candidate.events("released");
             assert!(released.iter().all(|event| event.text("why") != "spread"), "{released:?}");
+            let warnings = candidate.events("warning");
+            let named = warnings.iter().filter(|event| event.text("message").contains("for other roles"));
+            assert_eq!(named.count(), 1, "{warnings:?}");
         }
         close(&election, five, &of_five);
         close(&election, two, &named);

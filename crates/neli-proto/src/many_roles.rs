@@ -168,6 +168,12 @@ impl ManyRoles {
         self.known.as_ref().is_none_or(|known| known.by == By::Assignment)
     }
 
+    /// Whether the process may claim vacancies: its first hello was read back, and no other candidate has objected in time.
+    #[must_use]
+    pub fn stands(&self) -> bool {
+        self.known.as_ref().is_some_and(|known| known.stands)
+    }
+
     /// The last hello, if the process has said any: it leads nothing any more, and will lead nothing.
     #[must_use]
     pub fn last_hello(&self) -> Option<ProcessHello> {

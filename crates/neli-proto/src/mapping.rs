@@ -100,9 +100,8 @@ impl Mapping {
         let shares_none = !self.shares_role(other);
         shares_none.then(|| {
             format!(
-                "{name} stands in this group for other roles ({}), and for none of those here ({}): these are \
-                 different elections, so one job may run twice; give all candidates \
-                 the same --roles, or these a --group of their own",
+                "{name} stands in this group for other roles ({}), and for none of those here ({}): these are separate elections, so the same \
+                 work may run in both; give all candidates the same --roles, or give candidates of other roles another --group",
                 other.roles(),
                 self.roles()
             )
@@ -211,9 +210,8 @@ mod tests {
         assert_eq!(
             Mapping::new("5", 5).warning_if_no_role_is_shared(&Mapping::new("a,b", 5), "web2").as_deref(),
             Some(
-                "web2 stands in this group for other roles (a, b), and for none of those here (0 to 4): these are \
-                 different elections, so one job may run twice; give all candidates \
-                 the same --roles, or these a --group of their own"
+                "web2 stands in this group for other roles (a, b), and for none of those here (0 to 4): these are separate elections, so the same \
+                 work may run in both; give all candidates the same --roles, or give candidates of other roles another --group"
             )
         );
     }

@@ -141,6 +141,11 @@ impl Precedence {
         self.successor = successor;
     }
 
+    /// Whether the last leader named this candidate, and no other has led since.
+    pub(crate) fn is_named_successor(&self) -> bool {
+        self.successor == Some(NamedSuccessor::Own)
+    }
+
     /// What the spread adds to the claim delay: nothing if the last leader named this candidate; at least the
     /// patience if it named another, even before the spread has said so.
     fn spread_delay(&self) -> Option<Duration> {

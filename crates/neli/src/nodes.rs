@@ -16,7 +16,7 @@ use neli_proto::node::{Action, Event, Node, Settings};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
 use neli_proto::time::Time;
-use neli_proto::topic::{self, JudgedPartition, Risk, TopicFacts, TopicIdentity};
+use neli_proto::topic::{self, JudgedPartition, TopicFacts, TopicIdentity};
 
 use crate::clock;
 use crate::election::ElectionId;
@@ -25,6 +25,10 @@ use crate::session::Session;
 use crate::session::event::RoleEvent;
 use crate::text::ClientError;
 use crate::timeouts::Timeouts;
+
+pub use report::Report;
+
+mod report;
 
 /// The part of a loop's state that belongs to one election.
 pub trait HasNode {
@@ -51,40 +55,6 @@ pub struct Nodes<R> {
     /// When each role is to be called again.
     timeouts: Timeouts,
     reports: VecDeque<Report>,
-}
-
-/// A message for users about all roles.
-#[derive(Debug)]
-pub enum Report {
-    /// A hello could not be handed over: the queue is full, or the hello too large.
-    HelloNotSent {
-        /// One line.
-        error: ClientError,
-    },
-    /// The topic may carry a role's election, with these risks.
-    Risks {
-        /// The role's index in the list.
-        at: usize,
-        /// The risks, at least one.
-        risks: Vec<Risk>,
-    },
-    /// The roles are spread by count and not by the group, whose assignment could not give every candidate a fair share.
-    SpreadWithoutGroup {
-        /// The number of partitions of the topic.
-        partitions: u32,
-    },
-    /// Another candidate of this group stands for other roles.
-    SharesNoRole {
-        /// The other candidate and its roles, in one line.
-        warning: Box<str>,
-    },
-    /// Nothing is claimed before `until`, unless the other candidate is known to have gone by then.
-    Wait {
-        /// One line about the other candidate, which maps a role to another partition and may have gone.
-        why: Box<str>,
-        /// The time.
-        until: Time,
-    },
 }
 
 /// Why an action was not performed.
@@ -335,6 +305,12 @@ impl<R: HasNode> Nodes<R> {
     pub fn note_lead(&mut self, at: usize) {
         let role = &self.roles[at];
         self.session.set_leads(role.election().role, role.node().leads().is_some());
+    }
+
+    /// Whether the process may claim vacancies. With many roles it introduces itself first, and may be refused until that has ended.
+    #[must_use]
+    pub fn may_claim(&self) -> bool {
+        self.many.as_ref().is_none_or(ManyRoles::stands)
     }
 
     /// Sets when a role is to be called again, once its node has no more actions.

@@ -58,14 +58,17 @@ impl RolesBuilder {
         self
     }
 
-    /// Joins the elections, and waits until this process has read their journals and stands in all. While Kafka does not answer it waits;
-    /// dropped, it does not stand.
+    /// Joins the elections, and waits until this process has read their journals and stands in all: the other candidates had half a second
+    /// to answer its first hello. While Kafka does not answer it waits; dropped, it does not stand.
+    ///
+    /// If an earlier candidate of the group had other roles and may have gone, it waits for 75 s at most, until it is known that the earlier
+    /// candidate has gone.
     ///
     /// # Errors
     ///
     /// As for [`Builder::join`]. Or another candidate of the group looks for a role in another partition than this one would: it has other
-    /// roles, or the topic had another number of partitions when it started. That candidate may answer after `join` has returned: then this
-    /// process leads no role, and [`Roles::lead`] and [`Election::lead`] return the error.
+    /// roles, or the topic had another number of partitions when it started. Only if that candidate takes longer than half a second to answer
+    /// does `join` return before: then [`Roles::lead`] and [`Election::lead`] return the error once the answer is read.
     ///
     /// # Cancel safety
     ///

@@ -27,7 +27,7 @@ impl Drop for Shared {
 /// What is known of a candidate outside of its thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
-    /// It has read the journal, and stands.
+    /// It has read the journal, the process may claim, and it stands.
     pub(crate) stands: bool,
     /// The lead that it holds.
     pub(crate) tenure: Option<Arc<Tenure>>,

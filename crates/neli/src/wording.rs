@@ -16,7 +16,10 @@ const PHRASES: [(&str, &str); 14] = [
     ),
     ("this name; choose another --group", "this name; choose another"),
     ("if it is neli-run's own, say --embedded", "if it is neli-run's embedded one, neli-run alone can use it"),
-    ("the same --roles, or these a --group of their own", "the same roles, or these a name of their own"),
+    (
+        "the same --roles, or give candidates of other roles another --group",
+        "the same roles, or give candidates of other roles another name",
+    ),
     ("--roles ", "roles "),
     ("--overlap is missing: ", ""),
     (

@@ -138,11 +138,7 @@ async fn a_process_that_maps_a_role_elsewhere_is_refused() {
     first.get("bill").unwrap().lead().await.unwrap();
     let mut others = ROLES;
     others.reverse();
-    let second = builder(&broker, Elector::Log).named_roles(others).join().await;
-    let error = match second {
-        Ok(second) => second.get("bill").unwrap().lead().await.unwrap_err(),
-        Err(error) => error,
-    };
+    let error = builder(&broker, Elector::Log).named_roles(others).join().await.map(drop).unwrap_err();
     assert!(matches!(&error, Error::Refused(line) if line.contains("first")), "{error:?}");
     assert_eq!(
         builder(&broker, Elector::Log).named_roles(["bill", "bill"]).join().await.unwrap_err().to_string(),

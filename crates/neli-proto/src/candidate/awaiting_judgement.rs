@@ -58,6 +58,7 @@ impl AwaitingJudgement {
             | Input::JobChanged(_)
             | Input::LogTrusted
             | Input::MoveOn
+            | Input::NamedSuccessor
             | Input::NothingLeft(_)
             | Input::ReleaseRead { .. }
             | Input::TimedOut

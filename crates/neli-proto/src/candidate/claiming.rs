@@ -28,6 +28,8 @@ pub(super) struct Claiming {
     sent: Time,
     /// A candidate that is told to stand down meanwhile releases the term if the claim takes effect (R7).
     stood_down: Option<Why>,
+    /// A release that was read after the claim was sent names this candidate as the successor.
+    is_named: bool,
 }
 
 impl Claiming {
@@ -46,7 +48,7 @@ impl Claiming {
             common.standing_by = None;
             common.actions.push_back(Action::Note(Note::Claiming { after }));
         }
-        State::Claiming(Self { seq, sent: now, stood_down: None })
+        State::Claiming(Self { seq, sent: now, stood_down: None, is_named: false })
     }
 
     /// Until when the claim is waited for.
@@ -63,6 +65,7 @@ impl Claiming {
             Input::ClaimVoid { seq } if seq == Some(self.seq) => return self.was_void(common, now),
             Input::GivenUp => return self.was_void(common, now),
             Input::HistoryCut => return StandingBy::from(now),
+            Input::NamedSuccessor => self.is_named = true,
             Input::Revoked => {
                 self.stood_down.get_or_insert(Why::Revoked);
             }
@@ -116,10 +119,12 @@ impl Claiming {
 
     /// R2: a fresh random delay after a void claim, so that candidates that retry in step do not void each other for
     /// ever. Another claim voids ours if it is appended while ours is in flight; the longer that takes, the longer
-    /// the delay must be.
+    /// the delay must be. The successor that a release names needs none after a claim that it sent before it read the
+    /// release, since the others leave the vacancy to it.
     fn was_void(self, common: &mut Common, now: Time) -> State {
         let spread = self.spread_after_void(common, now);
-        let not_before = now + common.random.up_to(spread);
+        let is_left_to_it = self.is_named && common.precedence.is_named_successor();
+        let not_before = if is_left_to_it { now } else { now + common.random.up_to(spread) };
         if self.stood_down.is_some_and(Why::lets_another_lead) {
             common.cool_off(now);
         }

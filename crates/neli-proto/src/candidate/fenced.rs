@@ -55,6 +55,7 @@ impl Fenced {
             | Input::JobChanged(_)
             | Input::LogTrusted
             | Input::MoveOn
+            | Input::NamedSuccessor
             | Input::NothingLeft(_)
             | Input::ReleaseRead { .. }
             | Input::Revoked

@@ -171,6 +171,7 @@ impl Leading {
             | Input::GivenUp
             | Input::LogTrusted
             | Input::MoveOn
+            | Input::NamedSuccessor
             | Input::NothingLeft(_)
             | Input::ReleaseRead { .. }
             | Input::TopicJudged { .. }

@@ -88,6 +88,7 @@ impl Overlapped {
             | Input::JobChanged(_)
             | Input::LogTrusted
             | Input::MoveOn
+            | Input::NamedSuccessor
             | Input::NothingLeft(_)
             | Input::ReleaseRead { .. }
             | Input::Revoked

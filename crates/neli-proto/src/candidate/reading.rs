@@ -63,6 +63,9 @@ impl Candidate {
         let received = self.common.listener.read(now, offset, record, own);
         self.common.kafka_answers();
         self.common.note_successor(record, received.verdict);
+        if received.fresh && self.common.is_named_by(record, received.verdict) {
+            self.step(now, Input::NamedSuccessor);
+        }
         if let Some(record) = record.filter(|_| received.verdict != Verdict::Nonsense) {
             self.common.count(record, received);
             match &record.body {

@@ -207,6 +207,7 @@ impl Releasing {
             | Input::JobChanged(_)
             | Input::LogTrusted
             | Input::MoveOn
+            | Input::NamedSuccessor
             | Input::NothingLeft(_)
             | Input::ReleaseRead { .. }
             | Input::Revoked

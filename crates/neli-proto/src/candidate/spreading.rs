@@ -46,6 +46,12 @@ impl Common {
         }
     }
 
+    /// Whether the record is an effective release that names this candidate as the successor.
+    pub(super) fn is_named_by(&self, record: Option<&Record>, verdict: Verdict) -> bool {
+        let is_release = record.is_some_and(|record| matches!(record.body, Body::Release { .. }));
+        is_release && verdict == Verdict::Effective && self.precedence.is_named_successor()
+    }
+
     /// Remembers the successor that a release names, until somebody has claimed.
     pub(super) fn note_successor(&mut self, record: Option<&Record>, verdict: Verdict) {
         match record.map(|record| &record.body).filter(|_| verdict == Verdict::Effective) {

@@ -51,6 +51,8 @@ impl StandingBy {
                 }
             }
             Input::MoveOn => return self.move_on(common, now),
+            // R2: the others leave the vacancy to the named successor, so it needs no delay after an earlier void claim.
+            Input::NamedSuccessor => return Self::from(now),
             Input::StandDown { why } => {
                 if why.lets_another_lead() {
                     common.cool_off(now);

@@ -75,6 +75,8 @@ pub(super) enum Input {
     LogTrusted,
     /// Nothing more happens at this time: a standby does what is due now.
     MoveOn,
+    /// A release was read for the first time that names this candidate as the successor.
+    NamedSuccessor,
     /// Nothing of the job is left.
     NothingLeft(JobEnd),
     /// A release of ours was read back for the first time.

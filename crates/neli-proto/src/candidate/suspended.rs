@@ -46,6 +46,7 @@ impl Suspended {
             | Input::HistoryCut
             | Input::JobChanged(_)
             | Input::LogTrusted
+            | Input::NamedSuccessor
             | Input::NothingLeft(_)
             | Input::ReleaseRead { .. }
             | Input::Revoked

@@ -32,7 +32,7 @@ impl Driver {
             }
             self.nodes.note_lead(at);
             let role = &self.nodes.roles[at];
-            role.publish();
+            role.publish(self.nodes.may_claim());
             let timeout = role.poll_timeout();
             self.nodes.set_timeout(at, timeout);
         }

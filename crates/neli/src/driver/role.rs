@@ -179,7 +179,8 @@ impl Role {
         PanicAlarm(self.events.clone())
     }
 
-    pub(super) fn publish(&self) {
+    /// Publishes the state. `may_claim`: the process may claim vacancies, and it is known that no other candidate has it refused.
+    pub(super) fn publish(&self, may_claim: bool) {
         use neli_proto::candidate::Position;
         let status = self.node.status(clock::now());
         // An own lead is as good as its lease, which was counted from the sending.
@@ -190,7 +191,7 @@ impl Role {
             .and_then(|leader| if leader.is_self { status.lease_end } else { Some(until(leader)) });
         let is_vacant = status.vacancy.is_some_and(|vacancy| vacancy != Vacancy::Unknown);
         let tenure = self.held.as_ref().map(|held| Arc::clone(&held.tenure)).filter(|tenure| tenure.ends().is_none());
-        let stands = !matches!(status.position, Position::Listening);
+        let stands = may_claim && !matches!(status.position, Position::Listening);
         self.state.send_if_modified(|state| {
             let term = |tenure: &Option<Arc<Tenure>>| tenure.as_ref().map(|tenure| tenure.term());
             // Nobody is woken for these, which are looked at when somebody asks.

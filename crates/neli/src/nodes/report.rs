@@ -1,0 +1,40 @@
+//! What the nodes of a process have to say to users that concerns all roles.
+
+use neli_proto::time::Time;
+use neli_proto::topic::Risk;
+
+use crate::text::ClientError;
+
+/// A message for users about all roles.
+#[derive(Debug)]
+pub enum Report {
+    /// A hello could not be handed over: the queue is full, or the hello too large.
+    HelloNotSent {
+        /// One line.
+        error: ClientError,
+    },
+    /// The topic may carry a role's election, with these risks.
+    Risks {
+        /// The role's index in the list.
+        at: usize,
+        /// The risks, at least one.
+        risks: Vec<Risk>,
+    },
+    /// The roles are spread by count and not by the group, whose assignment could not give every candidate a fair share.
+    SpreadWithoutGroup {
+        /// The number of partitions of the topic.
+        partitions: u32,
+    },
+    /// Another candidate of this group stands for other roles.
+    SharesNoRole {
+        /// The other candidate and its roles, in one line.
+        warning: Box<str>,
+    },
+    /// Nothing is claimed before `until`, unless the other candidate is known to have gone by then.
+    Wait {
+        /// One line about the other candidate, which maps a role to another partition and may have gone.
+        why: Box<str>,
+        /// The time.
+        until: Time,
+    },
+}
