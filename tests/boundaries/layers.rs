@@ -222,7 +222,7 @@ const LIBRARY: [(&str, &[&str]); 30] = [
 ];
 
 /// The modules of `crates/neli/src/kafka`.
-const KAFKA: [(&str, &[&str]); 23] = [
+const KAFKA: [(&str, &[&str]); 24] = [
     ("answer_limit", &[]),
     ("embedded", &[]),
     ("error_class", &[]),
@@ -230,9 +230,10 @@ const KAFKA: [(&str, &[&str]); 23] = [
     ("access", &["embedded"]),
     ("event", &["embedded"]),
     ("librdkafka", &["error_class"]),
+    ("rebootstrap", &["librdkafka"]),
     ("broker_watch", &["embedded", "event"]),
-    ("context", &["access", "error_class"]),
-    ("identity", &["answer_limit", "error_class", "event", "librdkafka"]),
+    ("context", &["access", "error_class", "rebootstrap"]),
+    ("identity", &["answer_limit", "error_class", "event", "librdkafka", "rebootstrap"]),
     ("pace", &["access"]),
     ("same_machine", &["access", "context"]),
     ("partition_consumer", &["librdkafka"]),
@@ -254,6 +255,7 @@ const KAFKA: [(&str, &[&str]); 23] = [
             "group_right",
             "identity",
             "librdkafka",
+            "rebootstrap",
             "topic",
         ],
     ),

@@ -1,4 +1,4 @@
-//! Candidates whose reader receives nothing, or is given wrong offsets for the end of the log.
+//! Candidates whose reader receives nothing, or whose clients are given wrong answers: a wrong end of the log, or no broker at all.
 
 use harness::candidate::Elector;
 use harness::cluster::Cluster;
@@ -7,7 +7,7 @@ use harness::network::Weather;
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::PROGRAM;
+use crate::{PROGRAM, with_both_electors};
 
 /// A standby whose reader is connected and receives nothing replaces the reader until one works; then it takes over as usual.
 #[test]
@@ -66,4 +66,37 @@ fn a_log_that_is_said_to_end_earlier_than_it_was_read() {
     assert_eq!(run.await_event("fenced").text("why"), "history-cut");
     wire.falsify_ends(0);
     election.close([run]);
+}
+
+with_both_electors! {
+    /// A broker of a cluster of one that has just come back may answer that there is no broker. librdkafka then forgets all of them, and 2.12
+    /// may never connect again: each client is given the brokers of `--brokers` again.
+    fn a_broker_that_is_said_not_to_exist(elector) {
+        let cluster = Cluster::start(1, 1);
+        let wire = cluster.wire(0, 0);
+        wire.set(Weather { falsifies: true, ..Weather::default() });
+        let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), elector);
+        // librdkafka takes some time for an answer about many partitions. Meanwhile the threads of brokers that it has just forgotten end.
+        cluster.kafka().create_partitioned_topic(&election.topic(), 500);
+        let mut leader = election.candidate().option("--name", "leader").start();
+        let term = leader.await_lead();
+        election.await_witness(term);
+        let mut standby = election.candidate().option("--name", "standby").start();
+        standby.await_event("standby");
+
+        let records = || election.verdicts().len();
+        for _ in 0..3 {
+            let before = wire.answers_without_brokers();
+            wire.hide_brokers(true);
+            wire.reset();
+            wait::until_true("an answer that names no broker", || wire.answers_without_brokers() > before);
+            wire.hide_brokers(false);
+            let before = records();
+            wait::until_true("records that are written afterwards", || records() > before + 1);
+        }
+        leader.signal(Signal::SIGTERM);
+        let next = standby.await_lead();
+        election.await_witness(next);
+        election.close([leader, standby]);
+    }
 }

@@ -184,6 +184,7 @@ mod kafka {
     pub(crate) mod producer;
     pub(crate) mod reader;
     mod reading;
+    mod rebootstrap;
     pub(crate) mod same_machine;
     pub(crate) mod source;
     pub(crate) mod topic;

@@ -19,7 +19,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::node::free_port;
-use frames::{FalseEnds, Frames};
+use frames::{Falsified, Frames};
 
 mod frames;
 
@@ -50,7 +50,7 @@ pub struct Weather {
     pub refuses: bool,
     /// Requests with this API key never reach the broker, on connections made from now on.
     pub swallows: Option<i16>,
-    /// Answers about the end of a log can be falsified ([`Wire::falsify_ends`]), on connections made from now on.
+    /// Answers can be falsified ([`Wire::falsify_ends`], [`Wire::hide_brokers`]), on connections made from now on.
     pub falsifies: bool,
 }
 
@@ -76,7 +76,7 @@ pub struct Wire {
     /// The port on 127.0.0.1 where the wire listens.
     pub port: u16,
     state: watch::Sender<WireState>,
-    ends: Arc<FalseEnds>,
+    falsified: Arc<Falsified>,
 }
 
 impl Network {
@@ -99,9 +99,9 @@ impl Network {
     pub fn wire(&self, to: SocketAddr) -> Wire {
         let (state, receiver) = watch::channel(WireState::default());
         let port = free_port();
-        let ends = Arc::new(FalseEnds::default());
-        let _task = self.handle.spawn(serve(port, to, receiver, Arc::clone(&ends)));
-        Wire { port, state, ends }
+        let falsified = Arc::new(Falsified::default());
+        let _task = self.handle.spawn(serve(port, to, receiver, Arc::clone(&falsified)));
+        Wire { port, state, falsified }
     }
 }
 
@@ -119,13 +119,24 @@ impl Wire {
 
     /// Makes the next `answers` answers about the end of a log report an end that is two records too low.
     pub fn falsify_ends(&self, answers: u32) {
-        self.ends.set(answers);
+        self.falsified.set_ends(answers);
     }
 
     /// How many answers about the end of a log have passed since then.
     #[must_use]
     pub fn ends_passed(&self) -> u32 {
-        self.ends.passed()
+        self.falsified.ends_passed()
+    }
+
+    /// Whether answers about the cluster name no broker, like those of a broker that has just come back to a cluster of one.
+    pub fn hide_brokers(&self, hides: bool) {
+        self.falsified.hide_brokers(hides);
+    }
+
+    /// How many answers that name no broker have passed.
+    #[must_use]
+    pub fn answers_without_brokers(&self) -> u32 {
+        self.falsified.hidden()
     }
 
     /// Resets every connection; new ones are accepted.
@@ -135,7 +146,7 @@ impl Wire {
 }
 
 /// Listens while the state allows it, until the wire is dropped.
-async fn serve(port: u16, to: SocketAddr, mut state: watch::Receiver<WireState>, ends: Arc<FalseEnds>) {
+async fn serve(port: u16, to: SocketAddr, mut state: watch::Receiver<WireState>, falsified: Arc<Falsified>) {
     let handed_on = state.clone();
     loop {
         if state.wait_for(|state| !state.weather.refuses).await.is_err() {
@@ -147,7 +158,7 @@ async fn serve(port: u16, to: SocketAddr, mut state: watch::Receiver<WireState>,
                 accepted = listener.accept() => {
                     // If a connection failed before it was accepted, the client tries again.
                     if let Ok((client, _)) = accepted {
-                        tokio::spawn(carry(client, to, handed_on.clone(), Arc::clone(&ends)));
+                        tokio::spawn(carry(client, to, handed_on.clone(), Arc::clone(&falsified)));
                     }
                 }
                 refuses = state.wait_for(|state| state.weather.refuses) => {
@@ -162,14 +173,20 @@ async fn serve(port: u16, to: SocketAddr, mut state: watch::Receiver<WireState>,
 }
 
 /// Carries one connection to its end.
-async fn carry(mut client: TcpStream, to: SocketAddr, mut state: watch::Receiver<WireState>, ends: Arc<FalseEnds>) {
+async fn carry(
+    mut client: TcpStream,
+    to: SocketAddr,
+    mut state: watch::Receiver<WireState>,
+    falsified: Arc<Falsified>,
+) {
     let resets = state.borrow().resets;
     if let Ok(mut broker) = TcpStream::connect(to).await {
         // Small requests must not wait for each other in the proxy (Nagle's algorithm).
         let _ = client.set_nodelay(true).and_then(|()| broker.set_nodelay(true));
         let (mut there, mut back) = (state.clone(), state.clone());
         let Weather { swallows, falsifies, .. } = state.borrow().weather;
-        let mut frames = (swallows.is_some() || falsifies).then(|| frames::both(swallows, falsifies.then_some(ends)));
+        let mut frames =
+            (swallows.is_some() || falsifies).then(|| frames::both(swallows, falsifies.then_some(falsified)));
         let (mut requests, mut answers) = frames.as_mut().map(|(there, back)| (there, back)).unzip();
         let (client_reads, client_writes) = client.split();
         let (broker_reads, broker_writes) = broker.split();

@@ -178,6 +178,8 @@ const COMMON: &[(&str, &str)] = &[
     ("client.id", "neli-run"),
     // librdkafka would send a question about metrics after each connect, which nothing here uses.
     ("enable.metrics.push", "false"),
+    // `Rebootstrap` does this.
+    ("metadata.recovery.strategy", "none"),
     // A broker that comes back is found within this; the default of 10 s is half of the default lease.
     ("reconnect.backoff.max.ms", "250"),
     // Half of it is also how long librdkafka waits at a start before it connects to a second broker.

@@ -11,6 +11,7 @@ use rdkafka::types::RDKafkaConfRes;
 use crate::election::is_secret;
 use crate::kafka::access::{Access, LogCallback};
 use crate::kafka::error_class::{self, ErrorClass, NoToken, plain};
+use crate::kafka::rebootstrap::Rebootstrap;
 
 /// One line about an error for display: librdkafka's own text, unless that contains a secret.
 #[must_use]
@@ -36,6 +37,7 @@ pub(super) struct KafkaContext {
     /// Whether a token endpoint issues the login tokens.
     asks_for_tokens: bool,
     last_errors: Arc<Mutex<LastErrors>>,
+    rebootstrap: Arc<Rebootstrap>,
 }
 
 #[derive(Default)]
@@ -56,6 +58,7 @@ impl KafkaContext {
             log_callback: access.log_callback.clone(),
             asks_for_tokens: access.asks_for_tokens(),
             last_errors: Arc::default(),
+            rebootstrap: Arc::new(Rebootstrap::new(&access.bootstrap)),
         }
     }
 
@@ -93,6 +96,11 @@ impl KafkaContext {
         (last_errors.trouble, last_errors.closed) = (None, None);
     }
 
+    /// Gives the client its brokers again. The thread that polls the client calls [`Rebootstrap::after_poll`].
+    pub(super) fn rebootstrap(&self) -> &Arc<Rebootstrap> {
+        &self.rebootstrap
+    }
+
     fn last_errors(&self) -> MutexGuard<'_, LastErrors> {
         self.last_errors.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -114,6 +122,9 @@ impl ClientContext for KafkaContext {
 
     fn error(&self, error: KafkaError, reason: &str) {
         let Some(code) = error.rdkafka_error_code() else { return };
+        if code == RDKafkaErrorCode::AllBrokersDown {
+            self.rebootstrap.all_down();
+        }
         let no_token = self.no_token(reason);
         let mut last_errors = self.last_errors();
         if let Some(no_token) = no_token {

@@ -256,11 +256,13 @@ impl Thread {
                 }
                 if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
                     limit.was_too_short();
+                    context.rebootstrap().unanswered(consumer.consumer().client());
                 }
                 return Err(self.failure(code, context.trouble()));
             }
         };
         limit.answered(asked);
+        context.rebootstrap().answered();
         self.have_judged(consumer, limit)?;
         let was_known = lock(&self.state).progress.topic.is_some();
         // The topic's id is asked for before any record is read that may be kept.

@@ -176,6 +176,7 @@ fn poll(consumer: &Arc<BaseConsumer<GroupContext>>, pace: Pace) {
         let pause = pace.pause(!context.held().is_empty(), leads);
         if let Some(Err(error)) = consumer.poll(pause) {
             context.judge(&error);
+            context.context.rebootstrap().after_poll(consumer.client());
         }
         // The cheapest question that the main thread answers.
         let said = librdkafka::member_id(consumer.client());

@@ -23,6 +23,7 @@ use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::error_class::plain;
 use crate::kafka::event::KafkaEvent;
 use crate::kafka::librdkafka::{Besides, TopicDescription, describe_topic};
+use crate::kafka::rebootstrap::Rebootstrap;
 
 /// How long one broker has for its answer at least: librdkafka takes a connection for dead after as long, unless the user sets it
 /// otherwise.
@@ -45,6 +46,7 @@ impl Identifier {
     /// The machine has no thread to spare.
     pub(super) fn start<C: ProducerContext + 'static>(
         producer: Arc<BaseProducer<C>>,
+        rebootstrap: Arc<Rebootstrap>,
         elections: &Elections,
         lease: Duration,
         events: Sender<KafkaEvent>,
@@ -68,7 +70,11 @@ impl Identifier {
                     for answer in answered.events {
                         let _ = events.blocking_send(answer);
                     }
-                    let Some(code) = answered.missing else { break };
+                    let Some(code) = answered.missing else {
+                        rebootstrap.answered();
+                        break;
+                    };
+                    rebootstrap.unanswered(producer.client());
                     let (waited, next) = (clock::now().since(asked), answer_limit.limit());
                     let _ = events.blocking_send(KafkaEvent::Debug(format!(
                         "the topic's id was not confirmed within {} ms ({}): asking again, for {} ms",

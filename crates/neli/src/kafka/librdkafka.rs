@@ -19,10 +19,10 @@ use rdkafka::bindings::{
     rd_kafka_ConfigResource_configs, rd_kafka_ConfigResource_destroy, rd_kafka_ConfigResource_error,
     rd_kafka_ConfigResource_new, rd_kafka_ConfigResource_set_config, rd_kafka_CreateTopics,
     rd_kafka_CreateTopics_result_topics, rd_kafka_DescribeConfigs, rd_kafka_DescribeConfigs_result_resources,
-    rd_kafka_NewTopic_destroy, rd_kafka_NewTopic_new, rd_kafka_NewTopic_set_config, rd_kafka_error_code,
-    rd_kafka_error_destroy, rd_kafka_event_CreateTopics_result, rd_kafka_event_DescribeConfigs_result,
-    rd_kafka_event_destroy, rd_kafka_event_error, rd_kafka_mem_free, rd_kafka_memberid, rd_kafka_queue_destroy,
-    rd_kafka_queue_new, rd_kafka_queue_poll, rd_kafka_topic_result_error,
+    rd_kafka_NewTopic_destroy, rd_kafka_NewTopic_new, rd_kafka_NewTopic_set_config, rd_kafka_brokers_add,
+    rd_kafka_error_code, rd_kafka_error_destroy, rd_kafka_event_CreateTopics_result,
+    rd_kafka_event_DescribeConfigs_result, rd_kafka_event_destroy, rd_kafka_event_error, rd_kafka_mem_free,
+    rd_kafka_memberid, rd_kafka_queue_destroy, rd_kafka_queue_new, rd_kafka_queue_poll, rd_kafka_topic_result_error,
 };
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::{IsError, RDKafkaErrorCode};
@@ -280,6 +280,14 @@ pub(crate) fn member_id(client: &Client<impl ClientContext>) -> Option<String> {
     // SAFETY: it was allocated by librdkafka and is not used below.
     unsafe { rd_kafka_mem_free(handle, id.as_ptr().cast()) };
     Some(text).filter(|text| !text.is_empty())
+}
+
+/// Adds these brokers, written as in `bootstrap.servers`, to those that the client knows. Nothing happens for those that it knows already, but
+/// that librdkafka keeps a copy of the list. Returns at once.
+pub(crate) fn add_brokers(client: &Client<impl ClientContext>, brokers: &str) {
+    let Ok(brokers) = CString::new(brokers) else { return };
+    // SAFETY: the handle is alive as long as the client is; librdkafka copies the string, which ends in a zero byte.
+    let _ = unsafe { rd_kafka_brokers_add(client.native_ptr(), brokers.as_ptr()) };
 }
 
 /// Makes an administrative call on the client's handle, and waits for its answer.

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use neli_proto::time::Time;
+use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{Message, Timestamp};
 
@@ -48,6 +49,7 @@ impl PollThread {
                 }
                 None => {}
             }
+            self.reading.context.rebootstrap().after_poll(self.consumer.consumer().client());
             if let Some((_, stopped)) = retry.take_if(|(at, _)| clock::now() >= *at) {
                 for partition in stopped {
                     let next = self.reading.next(partition).unwrap_or_default();

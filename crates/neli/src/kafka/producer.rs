@@ -84,13 +84,21 @@ impl Producer {
         let producer = Self::without_questions(access, elections, timeout, events.clone())?;
         let broker = access.embedded.is_some().then_some(embedded::BROKER_ID);
         warm(&producer.inner, &producer.polling.stopped, elections, broker);
-        let identifier =
-            match access.embedded {
-                Some(_) => None,
-                None => Some(Identifier::start(Arc::clone(&producer.inner), elections, timeout, events).map_err(
-                    |error| ClientError(format!("no thread that asks for the topic's id: {}", text::reason(&error))),
-                )?),
-            };
+        let identifier = match access.embedded {
+            Some(_) => None,
+            None => Some(
+                Identifier::start(
+                    Arc::clone(&producer.inner),
+                    producer.inner.context().rebootstrap(),
+                    elections,
+                    timeout,
+                    events,
+                )
+                .map_err(|error| {
+                    ClientError(format!("no thread that asks for the topic's id: {}", text::reason(&error)))
+                })?,
+            ),
+        };
         Ok(Self { identifier, ..producer })
     }
 
@@ -123,6 +131,7 @@ impl Producer {
                         let error = why_forbidden(&polled, &of);
                         let _ = polled.context().events.blocking_send(KafkaEvent::Refused { error });
                     }
+                    polled.context().rebootstrap().after_poll(polled.client());
                     queue.wait();
                 }
                 // The queue must be dropped before the client.

@@ -232,6 +232,7 @@ impl Asker {
         self.found = true;
         self.reaches_leaders_first = false;
         self.answer_limit.answered(asked);
+        self.reading.context.rebootstrap().answered();
         if next.is_some_and(|next| next < start) {
             // librdkafka does not tell for which partition an offset is out of range.
             self.reading.send_own(partition, ReadingEvent::Cut);
@@ -336,6 +337,7 @@ impl Asker {
         let limit = self.answer_limit.limit().as_millis();
         if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
             self.answer_limit.was_too_short();
+            self.reading.context.rebootstrap().unanswered(self.consumer.consumer().client());
             // The embedded broker does not support that question, and is always close.
             self.reaches_leaders_first = self.reading.source.access.embedded.is_none();
         }

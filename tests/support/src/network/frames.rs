@@ -1,11 +1,13 @@
 //! The requests and answers of one connection; some requests are swallowed and some answers falsified.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The API key of `ListOffsets`, which asks where a log begins or ends.
 const LIST_OFFSETS: i16 = 2;
+/// The API key of `Metadata`, which asks for the brokers and the partitions of topics.
+const METADATA: i16 = 3;
 /// By how many records a falsified end is too low.
 const TOO_LOW: i64 = 2;
 
@@ -17,25 +19,48 @@ pub(super) struct Frames {
     pass: Box<dyn FnMut(Vec<u8>) -> Option<Vec<u8>> + Send>,
 }
 
-/// How many answers about the end of a log are still to be falsified, and how many have passed since that number was set.
+/// Which answers are falsified.
 #[derive(Debug, Default)]
-pub(super) struct FalseEnds {
-    left: AtomicU32,
-    told: AtomicU32,
+pub(super) struct Falsified {
+    /// How many answers about the end of a log are still to be falsified, and how many have passed since that number was set.
+    ends: AtomicU32,
+    ends_passed: AtomicU32,
+    /// Answers name no broker, and how many such answers have passed.
+    hides_brokers: AtomicBool,
+    hidden: AtomicU32,
 }
 
-impl FalseEnds {
-    pub(super) fn set(&self, answers: u32) {
-        self.told.store(0, Ordering::SeqCst);
-        self.left.store(answers, Ordering::SeqCst);
+impl Falsified {
+    pub(super) fn set_ends(&self, answers: u32) {
+        self.ends_passed.store(0, Ordering::SeqCst);
+        self.ends.store(answers, Ordering::SeqCst);
     }
 
-    pub(super) fn passed(&self) -> u32 {
-        self.told.load(Ordering::SeqCst)
+    pub(super) fn ends_passed(&self) -> u32 {
+        self.ends_passed.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn hide_brokers(&self, hides: bool) {
+        self.hides_brokers.store(hides, Ordering::SeqCst);
+    }
+
+    pub(super) fn hidden(&self) -> u32 {
+        self.hidden.load(Ordering::SeqCst)
+    }
+
+    fn pass(&self, key: i16, version: i16, answer: Vec<u8>) -> Vec<u8> {
+        match key {
+            LIST_OFFSETS => self.pass_ends(answer, version),
+            METADATA if self.hides_brokers.load(Ordering::SeqCst) => {
+                self.hidden.fetch_add(1, Ordering::SeqCst);
+                without_brokers(&answer, version)
+            }
+            _ => answer,
+        }
     }
 
     /// Falsifies an answer of this version about one partition. An answer with the beginning of the log, at 0, is not changed.
-    fn pass(&self, mut answer: Vec<u8>, version: i16) -> Vec<u8> {
+    fn pass_ends(&self, mut answer: Vec<u8>, version: i16) -> Vec<u8> {
         // The offset is followed by the leader epoch and, in flexible versions, by empty tagged fields of partition, topic and answer.
         let behind = match version {
             6.. => 7,
@@ -46,18 +71,21 @@ impl FalseEnds {
         let Some((_, offset)) = answer[..end].split_last_chunk::<8>() else { return answer };
         let offset = i64::from_be_bytes(*offset);
         if offset >= TOO_LOW {
-            if self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
+            if self.ends.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
                 answer[end - 8..end].copy_from_slice(&(offset - TOO_LOW).to_be_bytes());
             }
-            self.told.fetch_add(1, Ordering::SeqCst);
+            self.ends_passed.fetch_add(1, Ordering::SeqCst);
         }
         answer
     }
 }
 
-/// The two directions of a connection: requests with this API key are swallowed, and answers about ends are falsified.
-pub(super) fn both(swallowed: Option<i16>, ends: Option<Arc<FalseEnds>>) -> (Frames, Frames) {
-    let questions: Arc<Mutex<HashMap<[u8; 4], i16>>> = Arc::default();
+/// The API key and version of each request whose answer may be falsified, by its correlation id.
+type Questions = HashMap<[u8; 4], (i16, i16)>;
+
+/// The two directions of a connection: requests with this API key are swallowed, and answers are falsified.
+pub(super) fn both(swallowed: Option<i16>, falsified: Option<Arc<Falsified>>) -> (Frames, Frames) {
+    let questions: Arc<Mutex<Questions>> = Arc::default();
     let asked = Arc::clone(&questions);
     // A request begins with four bytes of length, two of the API key, two of its version and four of the correlation id.
     let there = Frames::new(move |request| {
@@ -65,21 +93,60 @@ pub(super) fn both(swallowed: Option<i16>, ends: Option<Arc<FalseEnds>>) -> (Fra
         if number(4).is_some() && number(4) == swallowed {
             return None;
         }
-        if let (Some(LIST_OFFSETS), Some(version)) = (number(4), number(6)) {
+        if let (Some(key @ (LIST_OFFSETS | METADATA)), Some(version)) = (number(4), number(6)) {
             let correlation = request[8..12].try_into().expect("four bytes");
-            asked.lock().expect("no panic while it was locked").insert(correlation, version);
+            asked.lock().expect("no panic while it was locked").insert(correlation, (key, version));
         }
         Some(request)
     });
     let back = Frames::new(move |answer| {
         let correlation: Option<[u8; 4]> = answer.get(4..8).and_then(|four| four.try_into().ok());
         let known = correlation.and_then(|it| questions.lock().expect("no panic while it was locked").remove(&it));
-        Some(match known.zip(ends.as_ref()) {
-            Some((version, ends)) => ends.pass(answer, version),
+        Some(match known.zip(falsified.as_ref()) {
+            Some(((key, version), falsified)) => falsified.pass(key, version, answer),
             None => answer,
         })
     });
     (there, back)
+}
+
+/// A `Metadata` answer of this version without its brokers.
+fn without_brokers(answer: &[u8], version: i16) -> Vec<u8> {
+    let is_flexible = version >= 9;
+    // The length and the correlation id; the tagged fields of a flexible header, which are none; how long the client was throttled.
+    let begin = 8 + usize::from(is_flexible) + if version >= 3 { 4 } else { 0 };
+    let (count, mut at) = length(answer, begin, if is_flexible { 0 } else { 4 });
+    for _ in 0..count {
+        // The broker's id, host, port and rack, and its tagged fields, which are none.
+        at = after_string(answer, at + 4, is_flexible) + 4;
+        if version >= 1 {
+            at = after_string(answer, at, is_flexible);
+        }
+        at += usize::from(is_flexible);
+    }
+    let none: &[u8] = if is_flexible { &[1] } else { &[0; 4] };
+    let mut rest = [&answer[4..begin], none, &answer[at..]].concat();
+    rest.splice(0..0, u32::try_from(rest.len()).expect("an answer is short").to_be_bytes());
+    rest
+}
+
+/// Where the string that begins here ends.
+fn after_string(answer: &[u8], at: usize, is_flexible: bool) -> usize {
+    let (length, begin) = length(answer, at, if is_flexible { 0 } else { 2 });
+    begin + length
+}
+
+/// The length of the array or string that begins here, 0 for null, and where its content begins. A length takes this many bytes; with 0
+/// it is a varint of the length and one.
+fn length(answer: &[u8], at: usize, bytes: usize) -> (usize, usize) {
+    if bytes > 0 {
+        let is_null = answer[at] & 0x80 != 0;
+        let length = answer[at..at + bytes].iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
+        return (if is_null { 0 } else { length }, at + bytes);
+    }
+    let last = answer[at..].iter().position(|byte| byte & 0x80 == 0).expect("a varint has a last byte");
+    let value = answer[at..=at + last].iter().rev().fold(0, |sum, byte| sum << 7 | usize::from(byte & 0x7f));
+    (value.saturating_sub(1), at + last + 1)
 }
 
 impl Frames {

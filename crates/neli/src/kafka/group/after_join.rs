@@ -45,9 +45,13 @@ fn ask(consumer: &BaseConsumer<GroupContext>) {
     while !context.is_over() {
         let limit = answer_limit.ask();
         match consumer.fetch_metadata(Some(&context.elections.topic), limit) {
-            Ok(metadata) => return context.note_partitions(partitions(&metadata)),
+            Ok(metadata) => {
+                context.context.rebootstrap().answered();
+                return context.note_partitions(partitions(&metadata));
+            }
             Err(error) => {
                 answer_limit.was_too_short();
+                context.context.rebootstrap().unanswered(consumer.client());
                 context.report_unless_leaving(GroupEvent::Debug(format!(
                     "the group's member knows nothing of the topic after {} ms ({}): asking again, for {} ms",
                     limit.as_millis(),

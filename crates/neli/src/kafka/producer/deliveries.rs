@@ -1,5 +1,6 @@
 //! What becomes of each record that was handed over: deliveries in, [`KafkaEvent`] out.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use crate::kafka::access::Access;
 use crate::kafka::context::KafkaContext;
 use crate::kafka::error_class::{ErrorClass, of_refused_append, plain};
 use crate::kafka::event::{FactsEvent, KafkaEvent};
+use crate::kafka::rebootstrap::Rebootstrap;
 use crate::kafka::topic;
 
 /// What was handed over.
@@ -72,6 +74,11 @@ impl Deliveries {
         self.send(KafkaEvent::Facts { id, event });
     }
 
+    /// Gives the producer its brokers again.
+    pub(super) fn rebootstrap(&self) -> Arc<Rebootstrap> {
+        Arc::clone(self.context.rebootstrap())
+    }
+
     fn refused(&self, error: String) {
         self.refused.store(true, Ordering::Relaxed);
         self.send(KafkaEvent::AppendRefused { error });
@@ -89,8 +96,9 @@ impl ClientContext for Deliveries {
         }
     }
 
-    fn error(&self, _error: KafkaError, _reason: &str) {
+    fn error(&self, error: KafkaError, reason: &str) {
         // The reader meets the same brokers and reports it.
+        self.context.error(error, reason);
     }
 }
 
@@ -106,6 +114,7 @@ impl ProducerContext for Deliveries {
         let error = match result {
             Ok(message) => {
                 self.refused.store(false, Ordering::Relaxed);
+                self.context.rebootstrap().answered();
                 return self.send(match record {
                     Some((role, seq)) => KafkaEvent::Delivered { role, seq, offset: message.offset() },
                     None => KafkaEvent::HelloDelivered,
@@ -113,6 +122,9 @@ impl ProducerContext for Deliveries {
             }
             Err((error, _)) => error,
         };
+        if error.rdkafka_error_code() == Some(RDKafkaErrorCode::MessageTimedOut) {
+            self.context.rebootstrap().all_down();
+        }
         match error.rdkafka_error_code() {
             Some(RDKafkaErrorCode::PurgeInflight | RDKafkaErrorCode::PurgeQueue) | None => {}
             Some(RDKafkaErrorCode::MessageTimedOut) if self.refused.load(Ordering::Relaxed) => {}
