@@ -336,6 +336,9 @@ impl Asker {
     fn no_answer(&mut self, code: RDKafkaErrorCode) {
         let limit = self.answer_limit.limit().as_millis();
         if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
+            if let Some(error) = self.reading.permanent_failure() {
+                return self.reading.refuse(error);
+            }
             self.answer_limit.was_too_short();
             self.reading.context.rebootstrap().unanswered(self.consumer.consumer().client());
             // The embedded broker does not support that question, and is always close.
