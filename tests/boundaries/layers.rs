@@ -239,7 +239,7 @@ const KAFKA: [(&str, &[&str]); 24] = [
     ("partition_consumer", &["librdkafka"]),
     ("source", &["access"]),
     ("group", &["access", "answer_limit", "context", "error_class", "librdkafka", "pace"]),
-    ("group_right", &["error_class", "group", "librdkafka"]),
+    ("group_right", &["access", "context", "error_class", "group", "librdkafka"]),
     ("reading", &["context", "error_class", "event", "partition_consumer", "source"]),
     ("topic", &["access", "answer_limit", "context", "error_class", "librdkafka"]),
     ("poll_thread", &["context", "error_class", "event", "group", "partition_consumer", "reading", "source", "topic"]),

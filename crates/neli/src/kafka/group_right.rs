@@ -1,22 +1,26 @@
 //! Whether this user may join the consumer group, asked of its coordinator before a member's join is answered.
 //!
 //! The coordinator refuses a join only after the member has connected and found the coordinator. A lone candidate does not wait for that, and
-//! its job would have started by then. A description of the group contains the user's rights to it, even if the group does not exist. It comes
-//! over the producer's connections, in about the time of the answer about the topic's settings.
+//! its job would have started by then. A description of the group contains the user's rights to it, even if the group does not exist.
+//!
+//! The question has a client of its own, which ends with it: in librdkafka a question to a coordinator that can't be reached can't be taken back.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use rdkafka::config::FromClientConfigAndContext;
+use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::RDKafkaErrorCode;
-use rdkafka::producer::{BaseProducer, Producer as _, ProducerContext};
 
+use crate::kafka::access::Access;
+use crate::kafka::context::KafkaContext;
 use crate::kafka::error_class::ErrorClass;
 use crate::kafka::group::refusal;
 use crate::kafka::librdkafka::{GroupDescription, Rights, describe_group};
 
-/// The limit for one question. The candidate does not wait that long.
+/// How long a client waits for its answer. The candidate does not wait that long.
 const ANSWER: Duration = Duration::from_secs(16);
 /// Between two questions while the group has no coordinator.
 const RETRY: Duration = Duration::from_millis(50);
@@ -37,21 +41,22 @@ pub(super) enum Answer {
 }
 
 impl GroupQuestion {
-    /// Asks on this producer's connections, again and again until there is an answer.
+    /// Asks again and again until there is an answer.
     ///
     /// # Errors
     ///
     /// The machine has no thread to spare.
-    pub(super) fn ask<C: ProducerContext + 'static>(
-        producer: Arc<BaseProducer<C>>,
-        group: &str,
-    ) -> Result<Self, std::io::Error> {
+    pub(super) fn ask(access: &Access, group: &str) -> Result<Self, std::io::Error> {
         let (sender, answer) = mpsc::channel();
         let is_dropped = Arc::new(AtomicBool::new(false));
-        let (group, is_over) = (group.to_owned(), Arc::clone(&is_dropped));
+        let (access, group, is_over) = (access.clone(), group.to_owned(), Arc::clone(&is_dropped));
         thread::Builder::new().name("neli-group-right".to_owned()).spawn(move || {
             while !is_over.load(Ordering::Relaxed) {
-                if let Some(answer) = answer_of(&describe_group(producer.client(), &group, ANSWER), &group) {
+                let context = KafkaContext::new(&access);
+                // The reader and the producer have the same configuration, and report what is wrong with it.
+                let Ok(client) = BaseConsumer::from_config_and_context(&access.reader(None), context) else { return };
+                let client: BaseConsumer<KafkaContext> = client;
+                if let Some(answer) = answer_of(&describe_group(client.client(), &group, ANSWER), &group) {
                     // If the candidate does not wait any more, a forbidden join is still refused by the coordinator.
                     let _ = sender.send(answer);
                     return;

@@ -58,8 +58,17 @@ struct AdminCall {
     /// The broker that is asked, unless that is librdkafka's choice.
     broker: Option<i32>,
     besides: Besides,
-    /// The time limit.
+    /// How long the answer is waited for.
     timeout: Duration,
+}
+
+impl AdminCall {
+    /// The time limit for librdkafka. To a group's coordinator a request must not time out: librdkafka aborts the process when it finds the
+    /// coordinator afterwards (its issue 4605). So it is given its longest limit there, and the client does not live that long.
+    fn limit(self) -> Duration {
+        let asks_coordinator = self.operation == RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS;
+        if asks_coordinator { Duration::from_secs(3600) } else { self.timeout }
+    }
 }
 
 /// The values of these settings of a topic, as the broker with this id shows them (`DescribeConfigs`); a setting
@@ -318,13 +327,13 @@ fn ask(
 
 /// The options of one administrative call.
 fn options(handle: *mut RDKafka, call: AdminCall) -> Result<Owned<RDKafkaAdminOptions>, RDKafkaErrorCode> {
-    let AdminCall { operation, broker, besides, timeout } = call;
+    let AdminCall { operation, broker, besides, .. } = call;
     // SAFETY: the handle is that of a client which the caller holds.
     let options = unsafe { rd_kafka_AdminOptions_new(handle, operation) };
     let options = Owned::new(options, rd_kafka_AdminOptions_destroy)?;
     // SAFETY: the options are alive; no text about an error is asked for.
     succeeded(unsafe {
-        rd_kafka_AdminOptions_set_request_timeout(options.as_ptr(), milliseconds(timeout), ptr::null_mut(), 0)
+        rd_kafka_AdminOptions_set_request_timeout(options.as_ptr(), milliseconds(call.limit()), ptr::null_mut(), 0)
     })?;
     if let Some(broker) = broker {
         // SAFETY: as above.

@@ -148,16 +148,16 @@ impl Producer {
     /// # Errors
     ///
     /// The machine has no thread to spare.
-    pub fn judge(&self, joins_group: bool) -> Result<(), std::io::Error> {
+    pub fn judge(&self, access: &Access, joins_group: bool) -> Result<(), std::io::Error> {
         let (producer, elections, stopped) =
             (Arc::clone(&self.inner), self.elections.clone(), Arc::clone(&self.polling.stopped));
+        let question = joins_group.then(|| GroupQuestion::ask(access, &elections.group));
+        // Without this thread, the refusal of the member's join comes later and gives the same reason.
+        let mut question = question.and_then(Result::ok);
         thread::Builder::new().name("neli-topic".to_owned()).spawn(move || {
             let context = producer.context();
             let mut answer_limit = AnswerLimit::new(WARMING, ANSWER);
             let mut missing_since = None;
-            let question = joins_group.then(|| GroupQuestion::ask(Arc::clone(&producer), &elections.group));
-            // Without this thread, the refusal of the member's join comes later and gives the same reason.
-            let mut question = question.and_then(Result::ok);
             while !stopped.load(Ordering::Relaxed) && !context.events.is_closed() {
                 let asked = clock::now();
                 match topic::facts(producer.client(), &elections, &mut answer_limit) {

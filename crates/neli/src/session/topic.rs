@@ -79,7 +79,7 @@ impl Session {
         if self.is_judging || self.unjudged.is_empty() {
             return;
         }
-        match self.producer.judge(self.settings.joins_group) {
+        match self.producer.judge(&self.access, self.settings.joins_group) {
             Ok(()) => self.is_judging = true,
             Err(error) => {
                 let warning =

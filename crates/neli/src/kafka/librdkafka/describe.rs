@@ -127,7 +127,8 @@ pub(crate) fn describe_topic(
     Ok(TopicDescription { identity, partitions: i32::try_from(partitions).unwrap_or(i32::MAX), rights })
 }
 
-/// A consumer group, which need not be there, as its coordinator describes it (`DescribeConsumerGroups`). Waits `timeout` for the answer.
+/// A consumer group, which need not be there, as its coordinator describes it (`DescribeConsumerGroups`). Waits `timeout` for the answer;
+/// after a question without an answer the client must be dropped within an hour.
 ///
 /// # Errors
 ///

@@ -50,3 +50,25 @@ fn an_unanswered_question_ends_in_time() {
 fn without_a_group_there_is_no_member_id() {
     assert_eq!(member_id(client("127.0.0.1:9").client()), None);
 }
+
+/// librdkafka aborts the process when it finds the coordinator after a question to it has timed out (its issue 4605): it is given a longer time
+/// limit than ours.
+#[test]
+fn a_coordinator_that_is_found_after_the_question_was_given_up() {
+    let cluster = MockCluster::new(1).unwrap();
+    let [left, stays] = [(); 2].map(|()| client(&cluster.bootstrap_servers()));
+    let ask = |of: &BaseProducer, limit| describe_group(of.client(), "group", limit);
+    for client in [&left, &stays] {
+        client.client().fetch_metadata(None, LONG).unwrap();
+    }
+    cluster.broker_round_trip_time(embedded::BROKER_ID, Duration::from_millis(1500)).unwrap();
+    for client in [&left, &stays] {
+        assert_eq!(ask(client, Duration::from_millis(10)), Err(RDKafkaErrorCode::OperationTimedOut));
+    }
+    // The question that was given up ends with its client.
+    drop(left);
+    for _ in 0..2 {
+        // The mock can't describe a group.
+        assert_eq!(ask(&stays, LONG), Err(RDKafkaErrorCode::UnsupportedFeature));
+    }
+}
