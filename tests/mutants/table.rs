@@ -146,6 +146,12 @@ const MUTANTS: &[Mutant] = &[
         noticed_by: &[Model("a_deleted_claim"), Law],
     },
     Mutant {
+        name: "GapsTakenForMarkers",
+        breaks: "L4: a missing offset is a marker also where single records may be deleted, as by compaction",
+        edits: &[edit(JOURNAL, "is_between && ‹self.gaps_are_markers›", "true")],
+        noticed_by: &[Model("a_deleted_claim"), Law, Scenarios],
+    },
+    Mutant {
         name: "GuardForgetsTree",
         breaks: "R6: the guard takes the main process's end for that of the whole tree",
         edits: &[

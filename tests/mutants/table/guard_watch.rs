@@ -40,6 +40,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Scenarios],
     },
     Mutant {
+        name: "BusyGuardTrustedForEver",
+        breaks: "R4: a guard that has said that it still kills, and then hangs, is never taken for dead",
+        edits: &[edit(WATCH, "self.busy_until = now + ‹KILLS_FOR›;", "Duration::from_secs(3_600)")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
         name: "DeadsLateEndUntold",
         breaks: "A guard that releases for a dead supervisor does not tell that the job outlived its lease",
         edits: &[edit(

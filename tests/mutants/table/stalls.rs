@@ -3,7 +3,7 @@
 use crate::mutant::Notice::{Node, Scenarios};
 use crate::mutant::{Mutant, edit};
 
-use super::{BOUNDS, CLAIMING, STANDING_BY};
+use super::{BOUNDS, CLAIMING, JOURNAL, STANDING_BY};
 
 const COMMON: &str = "crates/neli-proto/src/candidate/common.rs";
 const HEALTH: &str = "crates/neli-proto/src/health.rs";
@@ -34,6 +34,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "self.listener.stuck_since().map(|since| since + self.patience_with_reader())",
             "None",
         )],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "MarkersTakenForGaps",
+        breaks: "L4: a transaction's marker counts as a missing record also where only whole segments are deleted",
+        edits: &[edit(JOURNAL, "is_between && ‹self.gaps_are_markers›", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {
