@@ -90,3 +90,11 @@ fn a_role_of_which_there_are_only_hellos_is_listed() {
     assert_eq!(shown, [["in", "never-led"], ["out", "never-led"]]);
     assert!(found.iter().all(|line| line["standbys"] == 1), "{found:?}");
 }
+
+/// Nothing listens on port 9.
+#[test]
+fn why_no_broker_answers() {
+    let answer = list(&["--brokers", "127.0.0.1:9", "--timeout", "300ms"]);
+    let why = "127.0.0.1:9/bootstrap: Connect to ipv4#127.0.0.1:9 failed: Connection refused (no answer within 300ms)";
+    assert_eq!((answer.status, answer.errors), (4, format!("neli-run: {why}\n")));
+}

@@ -52,6 +52,9 @@ pub fn has_topic(access: &Access, topic: &str, timeout: Duration) -> Result<Topi
     Ok(found.into_iter().next().unwrap_or(TopicExistence::Missing))
 }
 
+/// A poll that does not wait at all does not get the events.
+const A_MOMENT: Duration = Duration::from_millis(1);
+
 /// What is to be told of this topic, or of each, in order.
 fn described<T: Ord>(
     access: &Access,
@@ -65,7 +68,7 @@ fn described<T: Ord>(
             .map_err(|error| ClientError(explain(&error)))?;
     let metadata = consumer.fetch_metadata(topic, timeout).map_err(|error| {
         // What went wrong with the connection is in its events.
-        let _ = consumer.poll(Duration::ZERO);
+        while consumer.poll(A_MOMENT).is_some() {}
         let plain = || plain(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail));
         ClientError(context.first_trouble().unwrap_or_else(|| format!("{}: {}", access.bootstrap, plain())))
     })?;
