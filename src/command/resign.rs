@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use neli::program::{ElectionId, clock};
 use neli_proto::journal::View;
-use neli_proto::observer::{Leader, Leadership};
+use neli_proto::observer::{Leader, Leadership, Receipt};
 use neli_proto::record::{Body, Offset, What};
 use neli_proto::time::{Time, millis};
 use serde::Serialize;
@@ -159,6 +159,15 @@ struct Asked<'a> {
     until: Time,
 }
 
+/// The time between a release and the next leader's claim: by the broker's timestamps, as `history` measures it. Records without them are compared
+/// by when they were read.
+fn gap(released: Receipt, next: &Leader) -> Duration {
+    match (released.written_ms, next.claimed_ms) {
+        (Some(released_ms), Some(claimed_ms)) => Duration::from_millis(claimed_ms.saturating_sub(released_ms)),
+        (None, _) | (_, None) => next.last_record.read.since(released.read),
+    }
+}
+
 /// Waits for another leader, and measures the time without a leader.
 async fn successor(reading: &mut Reading, seen: &mut Seen, asked: Asked<'_>) -> Result<Handover, StartupError> {
     let Asked { election, from, timeout, until } = asked;
@@ -167,7 +176,7 @@ async fn successor(reading: &mut Reading, seen: &mut Seen, asked: Asked<'_>) -> 
         let observer = &seen.observer;
         match (observer.journal().view(), observer.leader(), observer.leadership(read_at())) {
             (View::Led(term), Some(leader), _) if term.offset > from.term => {
-                let gap = released.map(|released| leader.last_record.read.since(released));
+                let gap = released.map(|released| gap(released, leader));
                 let to = Party::of(leader);
                 let again = if to.name == from.name { " again" } else { "" };
                 let for_so_long = gap.map_or_else(String::new, |gap| format!("; nobody led for {}", span(gap)));
@@ -179,7 +188,7 @@ async fn successor(reading: &mut Reading, seen: &mut Seen, asked: Asked<'_>) -> 
                 });
             }
             (_, _, Leadership::Released { release, .. }) => {
-                released.get_or_insert(release.received.read);
+                released.get_or_insert(release.received);
             }
             _ => {}
         }

@@ -61,7 +61,10 @@ with_both_electors! {
         assert_eq!((object["outcome"].as_str(), status), (Some("resigned"), 0), "{object}");
         assert_eq!((object["from"]["term"].as_u64(), object["to"]["term"].as_u64()), (Some(term), Some(new)));
         assert_eq!(object["to"]["name"], "first");
-        assert!(object["gap_ms"].is_u64(), "{object}");
+        let terms = election.ask("history", &["--json"]).text;
+        let of_term = |line: &Value| line["term"].as_u64() == Some(term);
+        let over = terms.lines().map(|line| serde_json::from_str(line).expect("JSON")).find(of_term).expect("the term");
+        assert!(object["gap_ms"].is_u64() && object["gap_ms"] == over["gap_ms"], "{object} {over}");
         election.close([first, second]);
     }
 
