@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::command::reading::{self, Seen, Unread, read_at};
 use crate::command::request::{Appended, SeenElection, append, is_answered_yes, operator, record, see};
 use crate::command::stdout;
-use crate::command::wording::{leadership, named};
+use crate::command::wording::{leadership, named, no_role};
 use crate::config::End;
 use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::timestamp;
@@ -94,6 +94,10 @@ const NOBODY_TO_END: &str = "nobody-stands";
 
 /// Why an end would have no effect, if so.
 fn nobody_to_end(election: &ElectionId, seen: &Seen) -> Option<String> {
+    // Of a role that does not exist the journal may not even tell that nobody leads it.
+    if let Some(roles) = seen.others.other_roles(election) {
+        return Some(format!("{} has {}", election.group, no_role(election, roles)));
+    }
     let at = read_at();
     let current = seen.observer.leadership(at);
     if matches!(current, Leadership::Led { .. } | Leadership::Unknown) || !seen.observer.standbys(at).is_empty() {

@@ -175,6 +175,21 @@ fn an_election_that_nobody_stands_in_is_not_ended() {
     assert_eq!(election.verdicts().len(), 1);
 }
 
+/// `--role` is needed, and no request is written for the role 0, which there is not.
+#[test]
+fn an_end_says_which_of_the_roles_is_meant() {
+    let election = election(Elector::Log);
+    let run = election.candidate().option("--roles", "ingest,bill").job(["sleep", "100000"]).start();
+    let hello = || election.ask("status", &["--role", "bill"]).status == 0;
+    wait::until_true("a leader of the role", hello);
+    let answer = election.ask("end", &[]);
+    let group = &election.group;
+    let why = format!("{group} has no role 0; --role says which of ingest, bill is meant");
+    let line = format!("neli-run: {group} was not ended: {why}\n");
+    assert_eq!(answer, Answer { text: String::new(), errors: line, status: 3 });
+    election.close([run]);
+}
+
 /// On a terminal the user must confirm; an empty answer cancels.
 #[test]
 fn at_a_terminal_an_end_is_confirmed() {
