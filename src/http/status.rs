@@ -207,6 +207,13 @@ fn state(status: &Status, now: Time) -> &'static str {
 fn why(status: &Status, now: Time) -> Option<String> {
     Some(match (&status.leader, &status.vacancy) {
         _ if status.position == Position::Listening => "the journal is being read".to_owned(),
+        (Some(Leader { name, lease, late: Some(late), .. }), _) => {
+            let (name, gap) = (name.as_deref().unwrap_or("the leader"), late.gap.as_secs());
+            format!(
+                "{name} was silent for {gap}s (lease {}); a heartbeat that came after that extends no lease",
+                spoken(*lease)
+            )
+        }
         (Some(leader), _) if leader.is_silent(now) => {
             let name = leader.name.as_deref().unwrap_or("the leader");
             let silent = now.since(leader.received).as_secs();

@@ -8,8 +8,9 @@ use harness::schema::Schema;
 use hyper::{Method, StatusCode};
 use neli::program::clock;
 use neli_proto::candidate::{JobReport, Position, StandingFor, Waiting};
+use neli_proto::late_beat::{LateBeat, Punctuality};
 use neli_proto::node::{Awaited, Awaits, Counts, Leader, OtherCandidate, Status, Vacancy};
-use neli_proto::record::JobState;
+use neli_proto::record::{JobState, Record};
 use neli_proto::time::Time;
 use serde_json::Value;
 
@@ -40,7 +41,19 @@ fn leader(is_self: bool, received: Time) -> Leader {
         is_self,
         lease: Duration::from_secs(20),
         received,
+        late: None,
     }
+}
+
+/// A heartbeat that was appended 30 s after the record before, under a lease of 20 s.
+fn late_beat() -> LateBeat {
+    let mut punctuality = Punctuality::default();
+    let beat = br#"{"v":1,"member":"m1","seq":2,"kind":"beat","term":42,"seen":42,"lease_ms":20000}"#;
+    let beat = Record::parse(beat).expect("a record");
+    for written_ms in [1_000, 31_000] {
+        punctuality.read(42, Duration::from_secs(20), &beat, Some(written_ms));
+    }
+    punctuality.late(42).expect("it is late")
 }
 
 fn role(position: Position, leader: Option<Leader>, vacancy: Option<Vacancy>) -> RoleSnapshot {
@@ -209,6 +222,10 @@ fn the_status_of_a_standby_says_why_nobody_leads() {
         assert_eq!((role["state"].as_str(), role["why"].as_str()), (Some(state), why), "{role}");
         assert_eq!(role["standbys"][0]["is_self"], true);
     }
+    let late = Leader { late: Some(late_beat()), ..leader(false, now()) };
+    let why = "db1 was silent for 30s (lease 20s); a heartbeat that came after that extends no lease";
+    let role_of_late = &json(standing_by(Some(late), None))["roles"][0];
+    assert_eq!((role_of_late["state"].as_str(), role_of_late["why"].as_str()), (Some("silent"), Some(why)));
     let listening = json(role(Position::Listening, Some(leader(false, now())), None));
     assert_eq!(listening["roles"][0]["state"], "unknown");
 }

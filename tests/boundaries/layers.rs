@@ -31,7 +31,7 @@ pub(crate) const LAYERED: [Layered; 9] = [
 pub(crate) type Layers = [(&'static str, &'static [&'static str])];
 
 /// The modules of `neli-proto`.
-const PROTOCOL: [(&str, &[&str]); 34] = [
+const PROTOCOL: [(&str, &[&str]); 35] = [
     ("command", &[]),
     ("random", &[]),
     ("record", &[]),
@@ -56,11 +56,25 @@ const PROTOCOL: [(&str, &[&str]); 34] = [
     ("journal", &["record", "time", "timings"]),
     ("listener", &["journal", "record", "time", "timings"]),
     ("clock_rate", &["listener"]),
-    ("status", &["listener", "record", "time"]),
+    ("late_beat", &["listener", "record", "time"]),
+    ("status", &["late_beat", "listener", "record", "time"]),
     ("precedence", &["listener", "record", "time", "timings"]),
     ("spread", &["precedence", "record", "time", "timings"]),
     ("introduction", &["mapping", "precedence", "process_hello", "record", "time"]),
-    ("observer", &["failed_runs", "journal", "listener", "precedence", "process_hello", "record", "time", "timings"]),
+    (
+        "observer",
+        &[
+            "failed_runs",
+            "journal",
+            "late_beat",
+            "listener",
+            "precedence",
+            "process_hello",
+            "record",
+            "time",
+            "timings",
+        ],
+    ),
     (
         "supervisor",
         &[
@@ -82,6 +96,7 @@ const PROTOCOL: [(&str, &[&str]); 34] = [
         &[
             "guard",
             "journal",
+            "late_beat",
             "listener",
             "precedence",
             "random",

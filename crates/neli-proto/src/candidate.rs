@@ -169,7 +169,7 @@ impl Candidate {
             Event::LogTrusted => self.step(now, Input::LogTrusted),
             Event::Named { id } => self.common.named(now, id),
             Event::ReachedEnd { next } => self.common.listener.reached(now, next),
-            Event::Read { offset, record } => self.read(now, offset, record.as_ref()),
+            Event::Read { offset, record, written_ms } => self.read(now, offset, record.as_ref(), written_ms),
             Event::Passed { first, last } => self.read_others(now, first, last, None),
             Event::ReadOther { offset, hello } => self.read_others(now, offset, offset, hello),
             Event::Revoked => self.revoked(now),

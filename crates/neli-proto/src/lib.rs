@@ -23,6 +23,7 @@ mod introduction;
 mod job;
 pub mod journal;
 pub mod last_hello;
+pub mod late_beat;
 pub mod listener;
 pub mod many_roles;
 pub mod mapping;

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::journal::{Journal, Verdict, View};
+use crate::late_beat::LateBeat;
 use crate::listener::silence;
 use crate::precedence::HELLO_HOLDS;
 use crate::process_hello::ProcessHello;
@@ -21,7 +22,6 @@ pub use history::{Finding, Found, History, PastTerm, TermEnd};
 pub use known::{
     Change, Job, KnownCandidate, Leader, Leadership, Release, ResignRequest, Silence, Standby, VoidClaims,
 };
-pub use late_beat::LateBeat;
 pub use receipt::{AgeBy, ReadAt, Receipt};
 pub use room::NoRoom;
 pub use side_by_side::OverlappedJob;
@@ -29,7 +29,6 @@ pub use side_by_side::OverlappedJob;
 mod doubt;
 mod history;
 mod known;
-mod late_beat;
 mod lost;
 mod receipt;
 mod room;
@@ -276,12 +275,12 @@ impl Observer {
         let (View::Led(term), Some(leader)) = (self.journal.view(), &mut self.leader) else { return };
         self.void_claims = None;
         if leader.last_record != received {
-            match (leader.late, LateBeat::of(leader, received)) {
+            match (leader.late, LateBeat::of(leader.last_record.written_ms, leader.lease, received.written_ms)) {
                 (_, Some(late)) => {
                     leader.late = Some(late);
                     changes.push(Change::LateBeat { gap: late.gap });
                 }
-                (Some(late), None) if late.is_refuted_by(leader.lease, received) => {
+                (Some(late), None) if late.is_refuted_by(leader.lease, received.written_ms) => {
                     leader.late = None;
                     changes.push(Change::SilenceEnded { silent: late.gap });
                 }

@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
 
+use crate::late_beat::LateBeat;
 use crate::listener::silence;
 use crate::record::{MemberId, Offset};
 use crate::time::Time;
@@ -26,13 +27,15 @@ pub struct Leader {
     pub lease: Duration,
     /// When its last effective record was read; if that was written before the node began to listen, when it began to.
     pub received: Time,
+    /// Its last heartbeats were appended after its lease was over, by the broker's timestamps: it does not lead.
+    pub late: Option<LateBeat>,
 }
 
 impl Leader {
     /// Whether it has been silent for so long that its lease must have ended (R2).
     #[must_use]
     pub fn is_silent(&self, now: Time) -> bool {
-        now.since(self.received) >= silence(self.lease)
+        self.late.is_some() || now.since(self.received) >= silence(self.lease)
     }
 }
 

@@ -167,7 +167,7 @@ fn read_event(offset: i64, record: &Record) -> Event {
     match record.body {
         Body::Hello { .. } => Event::ReadOther { offset, hello: record.clone().into_hello() },
         Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
-            Event::Read { offset, record: Some(record.clone()) }
+            Event::Read { offset, record: Some(record.clone()), written_ms: None }
         }
     }
 }

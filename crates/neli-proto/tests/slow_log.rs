@@ -163,7 +163,7 @@ impl World {
             Some(Record { body: Body::Hello { .. }, member, .. }) => {
                 Event::ReadOther { offset, hello: member.map(hello_of) }
             }
-            record => Event::Read { offset, record },
+            record => Event::Read { offset, record, written_ms: None },
         }
     }
 

@@ -11,6 +11,7 @@ use super::state::State;
 use super::{Identity, Judgement, Setup};
 use crate::guard::Grant;
 use crate::journal::{Term, Verdict, View};
+use crate::late_beat::Punctuality;
 use crate::listener::{Listener, Received};
 use crate::precedence::{HELLO_AFTER_RELEASE, HELLO_INTERVAL, Precedence, Standing};
 use crate::random::Random;
@@ -85,6 +86,8 @@ pub(super) struct Common {
     pub(super) leader_since: Shown<Option<(Offset, Time)>>,
     /// Counts of the records read since listening began.
     pub(super) counts: Shown<Counts>,
+    /// When the leader's records were appended.
+    pub(super) punctuality: Shown<Punctuality>,
     pub(super) actions: VecDeque<Action>,
 }
 
@@ -130,6 +133,7 @@ impl Common {
             standing_by: None,
             leader_since: Shown(None),
             counts: Shown::default(),
+            punctuality: Shown::default(),
             actions: VecDeque::from([Action::Ask]),
         }
     }
@@ -261,6 +265,14 @@ impl Common {
             }
             (Body::Beat { .. } | Body::Release { .. }, Verdict::Effective) => counts.void_in_a_row = 0,
             _ => {}
+        }
+    }
+
+    /// Records when the leader's record was appended.
+    pub(super) fn note_written(&mut self, record: Option<&Record>, verdict: Verdict, written_ms: Option<u64>) {
+        let (View::Led(term), Some(record)) = (self.listener.journal().view(), record) else { return };
+        if verdict == Verdict::Effective {
+            self.punctuality.0.read(term.offset, term.lease, record, written_ms);
         }
     }
 

@@ -59,6 +59,8 @@ pub enum Event {
         offset: Offset,
         /// The content of the record.
         record: Option<Record>,
+        /// When it was appended, in milliseconds since 1970, if it has a timestamp: only shown.
+        written_ms: Option<u64>,
     },
     /// Every record below `next` has been handed over.
     ReachedEnd {

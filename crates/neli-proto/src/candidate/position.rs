@@ -86,6 +86,7 @@ impl Candidate {
                 is_self: term.member.as_ref() == Some(&self.common.identity.member),
                 lease: term.lease,
                 received: self.common.listener.last_effective(),
+                late: self.common.punctuality.0.late(term.offset),
             }),
             View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
         }

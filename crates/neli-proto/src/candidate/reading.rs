@@ -55,12 +55,13 @@ impl Candidate {
     }
 
     /// A record of the election stands at `offset`.
-    pub(super) fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>) {
+    pub(super) fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>, written_ms: Option<u64>) {
         if offset < self.common.listener.journal().next() {
             return self.history_cut(now);
         }
         let own = record.is_some_and(|record| record.member.as_ref() == Some(&self.common.identity.member));
         let received = self.common.listener.read(now, offset, record, own);
+        self.common.note_written(record, received.verdict, written_ms);
         self.common.kafka_answers();
         self.common.note_successor(record, received.verdict);
         if received.fresh && self.common.is_named_by(record, received.verdict) {

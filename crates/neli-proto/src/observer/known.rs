@@ -3,9 +3,10 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::{LateBeat, OverlappedJob, Receipt};
+use super::{OverlappedJob, Receipt};
 use crate::failed_runs;
 use crate::journal::Term;
+use crate::late_beat::LateBeat;
 use crate::listener::silence;
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, JobState, MemberId, Offset, Record, What};

@@ -8,6 +8,7 @@ use crate::journal::Origin;
 use crate::record::JobState;
 
 mod history;
+mod late_beats;
 
 /// When the reading begins; the broker's clock and this machine's agree.
 const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };

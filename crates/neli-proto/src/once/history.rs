@@ -23,7 +23,7 @@ impl Once {
         if let candidate::Event::Answered { end, .. } = event {
             self.history.end.get_or_insert(*end);
         }
-        if let candidate::Event::Read { offset, record: Some(record) } = event
+        if let candidate::Event::Read { offset, record: Some(record), .. } = event
             && let Body::Release { once: Some(key), .. } = &record.body
             && self.history.end.is_some_and(|end| *offset < end)
         {

@@ -296,7 +296,7 @@ impl Fixture {
         let event = match &record.body {
             Body::Hello { .. } => candidate::Event::ReadOther { offset, hello: None },
             Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
-                candidate::Event::Read { offset, record: Some(record) }
+                candidate::Event::Read { offset, record: Some(record), written_ms: None }
             }
         };
         self.node.handle(self.now, node::Event::Election(event));

@@ -197,7 +197,7 @@ impl Host {
         self.elects(match record.body {
             Body::Hello { .. } => candidate::Event::ReadOther { offset, hello: record.into_hello() },
             Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
-                candidate::Event::Read { offset, record: Some(record) }
+                candidate::Event::Read { offset, record: Some(record), written_ms: None }
             }
         });
     }

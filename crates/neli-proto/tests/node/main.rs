@@ -51,7 +51,8 @@ fn the_status_of_a_standby_names_the_leader_and_the_others() {
     let status = host.status();
     let (member, name) = (Some(MemberId::from("db1")), Some("db1-name".into()));
     let lease = Duration::from_millis(lease_ms);
-    let leader = Leader { member, name, term: 0, since: Some(since), is_self: false, lease, received: since };
+    let leader =
+        Leader { member, name, term: 0, since: Some(since), is_self: false, lease, received: since, late: None };
     assert_eq!((status.leader.as_ref(), status.vacancy), (Some(&leader), None));
     // R2 adds 1 % and 10 ms.
     assert!(

@@ -235,7 +235,7 @@ fn the_groups_new_choice_is_waited_for() {
     host.happens(Event::SpreadBy(None));
     many.stand(now, 0, Standing::Elsewhere);
     let mut reads = |many: &mut ManyRoles, record: Record| {
-        let event = candidate::Event::Read { offset: host.end(), record: Some(record.clone()) };
+        let event = candidate::Event::Read { offset: host.end(), record: Some(record.clone()), written_ms: None };
         host.log.push(record);
         many.tell(now, 0, &mut host.node, event);
         last_delay(&wanted(many))

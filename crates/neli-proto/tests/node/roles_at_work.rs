@@ -106,7 +106,7 @@ fn wanted_after_release(reason: Why) -> Vec<Action> {
     if let Body::Release { why, .. } = &mut record.body {
         *why = Some(reason.as_str().into());
     }
-    let read = candidate::Event::Read { offset: host.end(), record: Some(record) };
+    let read = candidate::Event::Read { offset: host.end(), record: Some(record), written_ms: None };
     many.tell(host.now, 0, &mut host.node, read);
     assert_eq!(host.node.released_term(), term);
     wanted(&mut many);

@@ -82,14 +82,35 @@ fn deleted_older_records_leave_the_leader_unknown() {
     let asked = host.now;
     host.elects(candidate::Event::Answered { asked, start: 3, end: 5, trusted: true });
     // A beat whose writer did not know of the missing record decides nothing.
-    host.elects(candidate::Event::Read { offset: 3, record: Some(beat_of_db2(0, 1)) });
-    host.elects(candidate::Event::Read { offset: 4, record: Some(beat_of_db2(0, 1)) });
+    host.elects(candidate::Event::Read { offset: 3, record: Some(beat_of_db2(0, 1)), written_ms: None });
+    host.elects(candidate::Event::Read { offset: 4, record: Some(beat_of_db2(0, 1)), written_ms: None });
     let status = host.status();
     assert_eq!(
         (status.vacancy, status.awaits.map(|awaits| awaits.what)),
         (Some(Vacancy::Unknown), Some(Awaited::Silence))
     );
     assert!(status.awaits.and_then(|awaits| awaits.until).is_some());
+}
+
+/// Its leader was fenced before; the broker has appended the heartbeat when it ran again.
+#[test]
+fn a_heartbeat_after_the_lease_s_end_makes_no_leader() {
+    let mut host = Host::listening(&[]);
+    let mut offset = -1;
+    let mut shows_leader = |host: &mut Host, record: Record, written_ms: u64| {
+        offset += 1;
+        host.elects(candidate::Event::Read { offset, record: Some(record), written_ms: Some(written_ms) });
+        let now = host.now;
+        host.status().leader.is_some_and(|leader| !leader.is_silent(now))
+    };
+    assert!(shows_leader(&mut host, claim_of_db2(), 1_000));
+    assert!(shows_leader(&mut host, beat_of_db2(0, 0), 2_000));
+    assert!(!shows_leader(&mut host, beat_of_db2(0, 0), 9_000));
+    assert!(
+        !shows_leader(&mut host, beat_of_db2(0, 0), 9_010),
+        "heartbeats that waited together are appended together"
+    );
+    assert!(shows_leader(&mut host, beat_of_db2(0, 0), 10_010), "the broker's clock was set forward");
 }
 
 #[test]

@@ -134,7 +134,7 @@ impl Scenario {
                 Event::Passed { first: offsets.start, last: offsets.end - 1 }
             }
             "other" => Event::ReadOther { offset: words.number(1), hello: Self::hello(words) },
-            "read" => Event::Read { offset: words.number(1), record: self.record(words) },
+            "read" => Event::Read { offset: words.number(1), record: self.record(words), written_ms: None },
             "revoked" => Event::Revoked,
             "standing" => Event::StandingChanged(match words.word(1) {
                 "assigned" => Standing::Assigned,

@@ -260,7 +260,7 @@ impl Fixture {
     fn read(&mut self, record: Record) {
         let offset = self.end;
         self.end += 1;
-        self.handle(Event::Read { offset, record: Some(record) });
+        self.handle(Event::Read { offset, record: Some(record), written_ms: None });
     }
 
     fn read_of(&mut self, member: &str, body: Body) {

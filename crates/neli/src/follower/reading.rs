@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use neli_proto::journal::{Verdict, View};
+use neli_proto::late_beat::Punctuality;
 use neli_proto::listener::{FIRST_SPAN, Listener, LogBounds};
 use neli_proto::record::{Offset, Record};
 use neli_proto::time::Time;
@@ -46,6 +47,8 @@ struct Role {
     listener: Listener,
     /// When the leader's last effective record was read.
     last_effective: Time,
+    /// When the leader's records were appended.
+    punctuality: Punctuality,
     /// The last term that was known, and since when.
     known: Option<(Offset, Instant)>,
     state: watch::Sender<FollowerState>,
@@ -61,7 +64,7 @@ impl Reading {
         let now = clock::now();
         let role = |state| {
             let listener = Listener::asking(now, FIRST_SPAN);
-            Role { listener, last_effective: now, known: None, state }
+            Role { listener, last_effective: now, punctuality: Punctuality::default(), known: None, state }
         };
         Self {
             elections: source.elections.clone(),
@@ -216,7 +219,9 @@ impl Reading {
             }
             RoleEvent::Passed { first, last } => role.listener.read_others(now, first, last),
             RoleEvent::Read { offset, is_hello: true, .. } => role.listener.read_others(now, offset, offset),
-            RoleEvent::Read { offset, is_hello: false, value } => role.read(now, offset, value.as_deref()),
+            RoleEvent::Read { offset, is_hello: false, value, written_ms } => {
+                role.read(now, offset, value.as_deref(), written_ms);
+            }
             RoleEvent::Undecodable { offset, error } => {
                 role.listener.undecodable(now);
                 let topic = &self.elections.topic;
@@ -253,7 +258,8 @@ impl Role {
     fn leader(&self, now: Time) -> Option<(Leader, Time)> {
         let View::Led(term) = self.listener.journal().view() else { return None };
         let until = self.last_effective + term.lease;
-        let is_known = self.listener.is_caught_up() && now < until;
+        let is_late = self.punctuality.late(term.offset).is_some();
+        let is_known = self.listener.is_caught_up() && now < until && !is_late;
         let name = term.name.as_deref().map(Into::into);
         let since = self.known.filter(|(known, _)| *known == term.offset).map(|(_, since)| since);
         is_known.then_some((Leader { name, term: term.offset, is_self: false, since }, until))
@@ -263,14 +269,17 @@ impl Role {
         self.listener.is_caught_up() && self.listener.is_vacant()
     }
 
-    fn read(&mut self, now: Time, offset: Offset, value: Option<&[u8]>) {
+    fn read(&mut self, now: Time, offset: Offset, value: Option<&[u8]>, written_ms: Option<u64>) {
         let record = value.and_then(Record::parse);
-        if self.listener.read(now, offset, record.as_ref(), false).verdict == Verdict::Effective {
+        let is_effective = self.listener.read(now, offset, record.as_ref(), false).verdict == Verdict::Effective;
+        if is_effective {
             self.last_effective = now;
         }
-        if let View::Led(term) = self.listener.journal().view()
-            && self.known.is_none_or(|(known, _)| known != term.offset)
-        {
+        let View::Led(term) = self.listener.journal().view() else { return };
+        if let Some(record) = record.filter(|_| is_effective) {
+            self.punctuality.read(term.offset, term.lease, &record, written_ms);
+        }
+        if self.known.is_none_or(|(known, _)| known != term.offset) {
             self.known = Some((term.offset, clock::instant_of(now)));
         }
     }
@@ -285,9 +294,8 @@ mod tests {
     use crate::kafka::access::Access;
     use crate::kafka::source::IfMissing;
 
-    #[test]
-    fn what_stops_nothing_is_told() {
-        let source = Source {
+    fn source() -> Source {
+        Source {
             access: Access::at("localhost:9", &Properties::default()),
             elections: Elections { group: "g".into(), topic: "t".into(), roles: 0..1, names: [].into() },
             partitions: None,
@@ -295,10 +303,40 @@ mod tests {
             if_missing: IfMissing::Await,
             joins_group: false,
             is_looked_at: false,
-        };
+        }
+    }
+
+    /// The broker has appended the leader's heartbeat this long after its claim, under a lease of 5 s.
+    fn leadership_after_a_heartbeat(gap_ms: u64) -> Leadership {
+        let (events, _received) = mpsc::channel(1);
+        let (warnings, _told) = broadcast::channel(1);
+        let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
+        let (state, follower) = watch::channel(unknown);
+        let mut reading = Reading::new(source(), events, vec![state], warnings);
+        let now = clock::now();
+        let claim = r#"{"v":1,"member":"m","name":"db1","seq":1,"kind":"claim","after":-1,"lease_ms":5000}"#;
+        let beat = r#"{"v":1,"member":"m","name":"db1","seq":2,"kind":"beat","term":0,"seen":0,"lease_ms":5000}"#;
+        reading.handle_role_event(now, 0, RoleEvent::Ends { asked: now, start: 0, end: 2 });
+        for (offset, value, written_ms) in [(0, claim, 1_000), (1, beat, 1_000 + gap_ms)] {
+            let (value, written_ms) = (Some(value.as_bytes().into()), Some(written_ms));
+            reading.handle_role_event(now, 0, RoleEvent::Read { offset, is_hello: false, value, written_ms });
+        }
+        reading.publish(now);
+        follower.borrow().leadership.clone()
+    }
+
+    /// Its leader was fenced before, and leads no more.
+    #[test]
+    fn a_heartbeat_after_the_lease_s_end_makes_no_leader() {
+        assert!(matches!(leadership_after_a_heartbeat(4_900), Leadership::Led(_)));
+        assert_eq!(leadership_after_a_heartbeat(9_000), Leadership::Unknown { trouble: None });
+    }
+
+    #[test]
+    fn what_stops_nothing_is_told() {
         let (events, _received) = mpsc::channel(1);
         let (warnings, mut told) = broadcast::channel(1);
-        let mut reading = Reading::new(source, events, Vec::new(), warnings);
+        let mut reading = Reading::new(source(), events, Vec::new(), warnings);
         let message = "odd".to_owned();
         reading.handle(KafkaEvent::Warning(message.clone())).unwrap();
         assert_eq!(told.try_recv(), Ok(Event::Warning { message }));

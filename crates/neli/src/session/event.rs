@@ -136,6 +136,8 @@ pub enum RoleEvent {
         is_hello: bool,
         /// Its value; none for a tombstone.
         value: Option<Box<[u8]>>,
+        /// When it was appended, in milliseconds since 1970, if it has a timestamp.
+        written_ms: Option<u64>,
     },
     /// Its partition was this member's and is not any more; that has been acknowledged.
     Revoked {
@@ -200,12 +202,12 @@ impl RoleEvent {
             Self::Named { id } => CandidateEvent::Named { id: id.into() },
             Self::NotDelivered { seq } => CandidateEvent::Undelivered { seq },
             Self::Passed { first, last } => CandidateEvent::Passed { first, last },
-            Self::Read { offset, is_hello, value } => {
+            Self::Read { offset, is_hello, value, written_ms } => {
                 let record = value.as_deref().and_then(Record::parse);
                 if is_hello {
                     CandidateEvent::ReadOther { offset, hello: record.and_then(Record::into_hello) }
                 } else {
-                    CandidateEvent::Read { offset, record }
+                    CandidateEvent::Read { offset, record, written_ms }
                 }
             }
             Self::Revoked { lost: false } => CandidateEvent::Revoked,

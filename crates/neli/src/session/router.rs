@@ -231,7 +231,7 @@ impl Router {
     }
 
     fn read(&mut self, now: Time, reading: u32, partition: i32, record: ReadRecord) {
-        let ReadRecord { offset, key, value, .. } = record;
+        let ReadRecord { offset, key, value, written_ms, .. } = record;
         let is_gap = self.pass_gap(reading, partition, offset);
         if key == Key::AnyHello {
             self.read_hello(offset, value.clone());
@@ -246,7 +246,7 @@ impl Router {
         {
             self.tell_passed(role);
             self.place_mut(role).passed_below = offset + 1;
-            self.tell(role, RoleEvent::Read { offset, is_hello, value });
+            self.tell(role, RoleEvent::Read { offset, is_hello, value, written_ms });
         }
         let Some(progress) = self.progress.get_mut(&(reading, partition)) else { return };
         (progress.position, progress.handed_over_at) = (offset + 1, now);

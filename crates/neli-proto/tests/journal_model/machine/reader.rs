@@ -72,7 +72,7 @@ impl Machine {
                     Slot::Record(_) if hello.is_some() => {
                         candidate::Event::ReadOther { offset, hello: hello.and_then(Record::into_hello) }
                     }
-                    Slot::Nonsense | Slot::Record(_) => candidate::Event::Read { offset, record },
+                    Slot::Nonsense | Slot::Record(_) => candidate::Event::Read { offset, record, written_ms: None },
                     Slot::Absent | Slot::Other => candidate::Event::ReadOther { offset, hello: None },
                 }
             }

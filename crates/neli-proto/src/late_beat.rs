@@ -1,0 +1,116 @@
+//! A heartbeat that was appended after its leader's lease was over, as one that a broker finds in its socket when it runs again. It restarts the
+//! silence for the candidates (R2), and extends no lease (R3): its leader was fenced, and leads no more. No rule depends on what is found here:
+//! it is only shown.
+
+use core::time::Duration;
+
+use crate::listener::silence;
+use crate::record::{Body, Offset, Record};
+use crate::time::millis;
+
+/// At most the interval between a leader's heartbeats, unless it was configured otherwise.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Such a heartbeat.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct LateBeat {
+    /// The time between it and the record before, by the broker's timestamps.
+    pub gap: Duration,
+    /// When it was appended, in milliseconds since 1970.
+    first_ms: u64,
+}
+
+impl LateBeat {
+    /// Whether a heartbeat is late that was appended at `written_ms`, if its leader's record before it was appended at `last_ms` and names this
+    /// `lease`. Without timestamps it is not known.
+    pub(crate) fn of(last_ms: Option<u64>, lease: Duration, written_ms: Option<u64>) -> Option<Self> {
+        let first_ms = written_ms?;
+        let gap = Duration::from_millis(first_ms.checked_sub(last_ms?)?);
+        (gap >= silence(lease)).then_some(Self { gap, first_ms })
+    }
+
+    /// Whether a heartbeat appended at `written_ms` shows that the leader leads on, and that the broker's clock was set forward. Heartbeats that
+    /// waited together are appended together, and a leader that was fenced sends no other.
+    pub(crate) fn is_refuted_by(self, lease: Duration, written_ms: Option<u64>) -> bool {
+        let interval = LONGEST_INTERVAL.min(lease / 3);
+        written_ms.is_some_and(|written_ms| written_ms > self.first_ms.saturating_add(millis(interval / 2)))
+    }
+}
+
+/// When the records of the present leader were appended.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Punctuality {
+    term: Option<Offset>,
+    last_ms: Option<u64>,
+    late: Option<LateBeat>,
+}
+
+impl Punctuality {
+    /// An effective record of the leader of `term`, whose lease is `lease`, was appended at `written_ms`.
+    pub fn read(&mut self, term: Offset, lease: Duration, record: &Record, written_ms: Option<u64>) {
+        match &record.body {
+            Body::Beat { .. } if self.term == Some(term) => {
+                self.late = match (self.late, LateBeat::of(self.last_ms, lease, written_ms)) {
+                    (_, Some(late)) => Some(late),
+                    (Some(late), None) => (!late.is_refuted_by(lease, written_ms)).then_some(late),
+                    (None, None) => None,
+                };
+                self.last_ms = written_ms;
+            }
+            Body::Beat { .. } | Body::Claim { .. } => {
+                *self = Self { term: Some(term), last_ms: written_ms, late: None };
+            }
+            Body::Hello { .. } | Body::Release { .. } | Body::Request { .. } => {}
+        }
+    }
+
+    /// The heartbeat by which the leader of `term` does not lead, if its last ones came after its lease was over.
+    #[must_use]
+    pub fn late(&self, term: Offset) -> Option<LateBeat> {
+        self.late.filter(|_| self.term == Some(term))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A heartbeat under a lease of 5 s, appended this many milliseconds after the leader's claim; whether the leader is shown to lead.
+    fn leads_after(beats: &[u64]) -> bool {
+        let mut punctuality = Punctuality::default();
+        let mut read = |ms: u64, line: &str| {
+            let record = Record::parse(line.as_bytes()).expect("a record");
+            punctuality.read(0, Duration::from_secs(5), &record, Some(1_769_860_800_000 + ms));
+        };
+        read(0, r#"{"v":1,"member":"m","seq":1,"kind":"claim","after":-1,"lease_ms":5000}"#);
+        for ms in beats {
+            read(*ms, r#"{"v":1,"member":"m","seq":2,"kind":"beat","term":0,"seen":0,"lease_ms":5000}"#);
+        }
+        punctuality.late(0).is_none()
+    }
+
+    #[test]
+    fn a_leader_is_not_shown_after_late_heartbeats() {
+        assert!(leads_after(&[4_900]));
+        assert!(!leads_after(&[5_100]));
+        assert!(!leads_after(&[1_000, 9_000, 9_400]));
+    }
+
+    #[test]
+    fn a_leader_that_goes_on_is_shown_again() {
+        assert!(leads_after(&[9_000, 9_600]));
+    }
+
+    #[test]
+    fn another_term_has_no_late_heartbeat() {
+        let mut punctuality = Punctuality::default();
+        let beat = Record::parse(br#"{"v":1,"member":"m","seq":2,"kind":"beat","term":0,"seen":0,"lease_ms":5000}"#);
+        let beat = beat.expect("a record");
+        for written_ms in [1, 9_000] {
+            punctuality.read(0, Duration::from_secs(5), &beat, Some(written_ms));
+        }
+        assert_eq!((punctuality.late(0).is_some(), punctuality.late(7)), (true, None));
+        punctuality.read(7, Duration::from_secs(5), &beat, Some(20_000));
+        assert_eq!(punctuality.late(7), None);
+    }
+}
