@@ -1,7 +1,7 @@
-//! What a process has of Kafka once, however many elections it stands in: one producer, one reader of every partition in use, one member
-//! of the consumer group.
+//! The Kafka clients of a process, which all its elections share: one producer, one reader of every partition in use, one member of the
+//! consumer group.
 //!
-//! What happens comes out, each event for the election that it concerns ([`RoleEvent`]) or for the process. Nothing here decides.
+//! A session reports each event to the election that it concerns ([`RoleEvent`]), or to the process. It decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::poll_fn;
@@ -37,21 +37,21 @@ pub(crate) mod readers;
 mod router;
 mod topic;
 
-/// How many events of Kafka may wait for the session; the threads that send them wait beyond that.
+/// How many events of Kafka may wait for the session. A thread that sends another one waits until there is room.
 const EVENTS_WAITING: usize = 1024;
 /// The same for reports of the group.
 const REPORTS_WAITING: usize = 16;
 
-/// How a session is set.
+/// The settings of a session.
 #[derive(Clone, Debug)]
 pub struct SessionSettings {
-    /// Whose records are read and written.
+    /// The elections whose records are read and written.
     pub elections: Elections,
-    /// Whether a missing topic is made.
+    /// Whether a missing topic is created.
     pub create_topic: bool,
-    /// Whether the group is to be joined: that it may not be is known before anything is claimed.
+    /// Whether the process joins the group. If so, the right to join is asked for before any claim.
     pub joins_group: bool,
-    /// How long after it was sent a record is given up.
+    /// A record that was not acknowledged is given up this long after it was sent.
     pub timeout: Duration,
 }
 
@@ -66,15 +66,15 @@ pub struct Session {
     access: Access,
     settings: SessionSettings,
     producer: Producer,
-    /// How many producers there have been.
+    /// The number of producers so far, the present one included.
     producers: u32,
     /// For each role the last producer that it knows.
     known_producer: BTreeMap<u32, u32>,
     readers: Readers,
-    /// Which topic has as many partitions as the readers count, once that is known; and whether it has more since.
+    /// The topic that has as many partitions as the readers use, once that is known; and whether partitions were added to it later.
     counted: Option<TopicIdentity>,
     has_grown: bool,
-    /// Since when each role waits for the topic to be judged, and whether that has been asked for.
+    /// Since when each role waits for the topic to be judged; and whether the question is out.
     unjudged: BTreeMap<u32, Time>,
     is_judging: bool,
     members: Members<Member>,
@@ -94,7 +94,7 @@ pub struct Session {
     outputs: VecDeque<SessionEvent>,
 }
 
-/// What is read of a session's journals.
+/// The source from which a session's journals are read.
 fn source(access: &Access, settings: &SessionSettings) -> Source {
     Source {
         access: access.clone(),
@@ -146,7 +146,7 @@ impl Session {
         })
     }
 
-    /// How Kafka is reached.
+    /// How this session connects to Kafka.
     #[must_use]
     pub const fn access(&self) -> &Access {
         &self.access
@@ -169,7 +169,7 @@ impl Session {
         }
     }
 
-    /// What has happened, in order; none while nothing has.
+    /// The next event, in their order; `None` if there is none at present.
     pub fn poll(&mut self) -> Option<SessionEvent> {
         while self.outputs.is_empty() {
             if let Ok(event) = self.events.try_recv() {
@@ -205,13 +205,12 @@ impl Session {
         self.follow_readers();
     }
 
-    /// The role has read all that there was.
+    /// The role has read its journal up to the end.
     pub fn is_caught_up(&mut self, role: u32) {
         self.readers.is_caught_up(role);
     }
 
-    /// What other elections have written since the role last learnt of it: to be passed on before the role gets a
-    /// timeout or another event.
+    /// The records of other elections since the role last got them: to be passed on before the role gets a timeout or another event.
     pub fn take_passed(&mut self, role: u32) -> Option<RoleEvent> {
         self.readers.take_passed(role)
     }
@@ -250,15 +249,15 @@ impl Session {
         self.readers.partitions()
     }
 
-    /// Asks which topic stands under the name, until there is an answer: [`RoleEvent::Identified`], for all roles.
+    /// Asks for the id of the topic with this name until there is an answer: [`RoleEvent::Identified`], for all roles.
     pub fn identify(&self) {
         self.producer.identify(self.readers.partitions());
     }
 
-    /// Makes another producer in place of the one that the role knows, unless another role has had that done.
+    /// Replaces the producer that the role knows, unless it was replaced for another role already.
     ///
-    /// What librdkafka remembers of partitions' leaders may keep a producer from a topic that was made anew, for good
-    /// (librdkafka's issue 4898): another one knows nothing.
+    /// After a topic was deleted and created again, a producer may never reach the partitions' new leaders, because it remembers the old ones
+    /// (librdkafka's issue 4898). A new producer remembers nothing.
     ///
     /// # Errors
     ///
@@ -268,7 +267,7 @@ impl Session {
             let SessionSettings { elections, timeout, .. } = &self.settings;
             self.producer = Producer::start(&self.access, elections, *timeout, self.event_sender.clone())?;
             self.producers += 1;
-            // What the one before was asked, by whichever role, it will not answer.
+            // Questions to the old producer will not be answered, whichever role asked them.
             self.is_judging = false;
             self.judge();
             self.identify();
@@ -280,7 +279,7 @@ impl Session {
     // ---- how it works -----------------------------------------------------------------------------------------------
 
     fn poll_threads(&mut self, context: &mut Context<'_>) -> Poll<FromThread> {
-        // The session has a sender of each, so that neither channel is ever closed.
+        // The session itself has a sender of each channel, so neither is ever closed.
         if let Poll::Ready(Some(event)) = self.events.poll_recv(context) {
             return Poll::Ready(FromThread::Event(event));
         }
@@ -325,7 +324,7 @@ impl Session {
         self.outputs.push_back(output);
     }
 
-    /// Has done what reading takes, and reports what has come of it.
+    /// Performs the outputs of the readers, and reports the results.
     fn follow_readers(&mut self) {
         while let Some(output) = self.readers.poll() {
             let event = match output {

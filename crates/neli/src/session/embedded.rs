@@ -11,7 +11,7 @@ use crate::kafka::embedded::{BrokerFinder, FoundBroker};
 use crate::text::ClientError;
 
 impl Session {
-    /// Has the embedded broker replaced when it dies: where it is; none when Kafka is a real one.
+    /// Replaces the embedded broker when it dies. Returns its address; none if Kafka is a real one.
     ///
     /// # Errors
     ///
@@ -22,7 +22,7 @@ impl Session {
         Ok(Some(broker.bootstrap().to_owned()))
     }
 
-    /// The embedded broker died, and another is there: every journal is cut, and the group joined there. `alone`: as for
+    /// The embedded broker died, and another one runs: every journal is cut, and the group is joined at the new one. `alone`: as for
     /// [`leave_group`](Self::leave_group).
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What happens in a session: to the whole of it, or to one of its elections.
+//! The events of a session: some concern the whole session, others one of its elections.
 
 use std::time::Duration;
 
@@ -12,38 +12,38 @@ use neli_proto::topic::{TopicFacts, TopicIdentity};
 use crate::kafka::embedded::FoundBroker;
 use crate::kafka::event::FactsEvent;
 
-/// What happened in Kafka.
+/// An event of a session.
 #[derive(Debug)]
 pub enum SessionEvent {
-    /// Kafka refuses to append a record that was sent, or has not acknowledged it in time: one line, with Kafka's reason. It may be
-    /// tried again, without another event until it is given up.
+    /// Kafka refuses to append a record, or has not acknowledged it in time: one line, with Kafka's reason. The record may be sent again;
+    /// there is no other event about it until it is given up.
     AppendRefused {
-        /// That line.
+        /// The line.
         error: String,
     },
-    /// A broker is taken for dead after this time without a heartbeat, if that could be read and there are other
+    /// The cluster treats a broker as dead after this time without a heartbeat. Sent if the time could be read and there are other
     /// brokers.
     BrokerSession(Duration),
-    /// The topic was missing, and was created from here.
+    /// The topic was missing, and this process has created it.
     Created {
         /// Replicas of each partition.
         replicas: usize,
         /// Brokers of the cluster that were up.
         brokers: usize,
     },
-    /// Something that explains what is seen elsewhere: a question that is asked again, and why.
+    /// A detail for the debug log, for example that a question is asked again, and why.
     Debug(String),
-    /// No broker answers. Sent when that begins and when the trouble is another one; [`SessionEvent::Up`] ends it.
+    /// No broker answers. Sent when that begins and when its reason changes; [`SessionEvent::Up`] ends it.
     Down {
-        /// The last trouble, with host and port where they are known.
+        /// The last reason, with host and port where they are known.
         error: String,
     },
-    /// What has come of a question about a key's facts, or of a fact that was sent.
+    /// The result of a question about a key's facts, or of a fact that was sent.
     Facts {
         /// As given to [`Session::read_facts`](crate::program::Session::read_facts) or
         /// [`Session::append_fact`](crate::program::Session::append_fact).
         id: u32,
-        /// What.
+        /// The result.
         event: FactsEvent,
     },
     /// A hello was read in partition 0, of this process or another candidate of the group; only where there are many roles.
@@ -60,40 +60,40 @@ pub enum SessionEvent {
     Moved(FoundBroker),
     /// Kafka, librdkafka or the group's coordinator refuses for good: one line that names the thing, the value, and what would be right.
     Refused {
-        /// That line.
+        /// The line.
         error: String,
     },
-    /// Something has happened to one election.
+    /// An event of one election.
     Role {
         /// Its role.
         role: u32,
-        /// What.
+        /// The event.
         event: RoleEvent,
     },
     /// A broker answers again.
     Up,
-    /// Something odd that stops nothing.
+    /// A warning: the session goes on.
     Warning(String),
 }
 
-/// What happened to one election.
+/// An event of one election.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum RoleEvent {
     /// Its partition was assigned to this process's member of the group.
     Assigned,
-    /// Everything below `next` was handed over, trailing transaction markers included.
+    /// Every record below `next` was handed over. Transaction markers at the end of the log count as handed over.
     CaughtUp {
         /// The next offset that a record can have.
         next: i64,
     },
-    /// The history of its partition is cut or made anew: the reading is over.
+    /// The log of its partition was cut, or the topic was created again: the reading is over.
     Cut,
     /// A record that was sent is in the log.
     Delivered {
         /// As given to [`Session::send`](crate::program::Session::send).
         seq: u64,
     },
-    /// The group has settled, and its partition is another's.
+    /// The group has settled, and its partition is assigned to another member.
     Elsewhere,
     /// Where the log of its partition begins and ends. The first of a reading comes before any of its records.
     Ends {
@@ -104,24 +104,24 @@ pub enum RoleEvent {
         /// The offset of the next record.
         end: i64,
     },
-    /// Which topic stands under the name.
+    /// The id of the topic with this name.
     Identified {
         /// Noted just before asking.
         asked: Time,
-        /// As the refusal of appends to its partition says.
+        /// The topic's identity, or that there is none.
         identity: TopicIdentity,
     },
-    /// By this id the group's coordinator knows this process's member from now on.
+    /// The group's coordinator has given this id to this process's member.
     Named {
         /// The id.
         id: String,
     },
-    /// A record that was sent was not acknowledged in time, or never will be. It may be in the log all the same.
+    /// A record that was sent was not acknowledged in time, or never will be. It may be in the log nevertheless.
     NotDelivered {
         /// As given to [`Session::send`](crate::program::Session::send).
         seq: u64,
     },
-    /// Records of others stand at each offset from `first` to `last`.
+    /// At each offset from `first` to `last` there is a record of another election.
     Passed {
         /// The first.
         first: i64,
@@ -139,12 +139,12 @@ pub enum RoleEvent {
         /// When it was appended, in milliseconds since 1970, if it has a timestamp.
         written_ms: Option<u64>,
     },
-    /// Its partition was this member's and is not any more; that has been acknowledged.
+    /// Its partition was revoked from this process's member, which has acknowledged that.
     Revoked {
-        /// Not handed on in order: the session has expired, or the coordinator is out of reach.
+        /// The partition was lost, not handed over in order: the session has expired, or the coordinator can't be reached.
         lost: bool,
     },
-    /// What R0 judges; none for the embedded broker's topic, which has no settings.
+    /// The topic's settings for R0; none for the embedded broker's topic, which has no settings.
     Topic(Option<TopicFacts>),
     /// A batch at or after `offset` can't be decoded, and nothing behind it is read; repeated twice a second.
     Undecodable {
@@ -153,7 +153,7 @@ pub enum RoleEvent {
         /// librdkafka's reason.
         error: String,
     },
-    /// The topic has partitions that no role is on, which the group balances too.
+    /// The topic has partitions without a role, which the group assigns to members too.
     UnusedPartitions,
 }
 
@@ -185,7 +185,7 @@ impl RoleEvent {
         }
     }
 
-    /// What this is to the election's candidate. `trusted`: whether a log that holds nothing is a new one.
+    /// The event for the election's candidate. `trusted`: whether an empty log is known to be a new one.
     ///
     /// # Errors
     ///

@@ -7,8 +7,8 @@ use crate::kafka::facts::{FactsReading, FactsSource, WantedFacts};
 use crate::text::ClientError;
 
 impl Session {
-    /// Reads the topic of facts, to an end that is asked for now: [`SessionEvent::Facts`](crate::program::SessionEvent::Facts) follows, with this
-    /// number, while what is returned is held. It continues where `earlier` has come to, a reading of the same keys.
+    /// Reads the topic of facts up to its present end. [`SessionEvent::Facts`](crate::program::SessionEvent::Facts) follows with this number; dropping
+    /// the returned value ends the reading. The reading continues where `earlier`, a reading of the same keys, has stopped.
     ///
     /// # Errors
     ///

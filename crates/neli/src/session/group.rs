@@ -1,4 +1,4 @@
-//! How the roles of a process stand in the consumer group: by one member for all of them.
+//! The membership of a process's roles in the consumer group: one member stands for all of them.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::kafka::group::{GroupEvent, GroupReport, Member};
 use crate::text::ClientError;
 
 impl Session {
-    /// The role stands in the group, which the process joins with the first one.
+    /// Adds the role to the group. The process joins the group with its first role.
     ///
     /// # Errors
     ///
@@ -23,7 +23,7 @@ impl Session {
         self.join()
     }
 
-    /// The role does not stand in the group any more, which the process leaves with the last one. `alone`: no other candidate waits for it there.
+    /// Removes the role from the group. The process leaves the group with its last role. `alone`: no other candidate waits for it there.
     pub fn leave_group(&mut self, role: u32, alone: bool) {
         self.in_group.remove(&role);
         if self.in_group.is_empty() {
@@ -31,13 +31,13 @@ impl Session {
         }
     }
 
-    /// Leaves the group with all roles.
+    /// Removes all roles, and leaves the group.
     pub fn leave_group_for_good(&mut self, alone: bool) {
         self.in_group.clear();
         self.leave(alone);
     }
 
-    /// Whether this process leads the role. While it leads any, its member waits for no rebalance.
+    /// Sets whether this process leads the role. While it leads any role, its member does not wait for a rebalance.
     pub fn set_leads(&mut self, role: u32, leads: bool) {
         let has_changed = if leads { self.leading.insert(role) } else { self.leading.remove(&role) };
         if has_changed {
@@ -45,13 +45,13 @@ impl Session {
         }
     }
 
-    /// Whether a member has not left yet: a process that ends before holds up the others for a session.
+    /// Whether a member has not left yet. If the process ends before, the other members' next rebalance waits for a whole session.
     #[must_use]
     pub const fn is_leaving_group(&self) -> bool {
         self.members.are_leaving()
     }
 
-    /// No member is waited for any more.
+    /// Stops waiting for members that are leaving.
     pub const fn stop_waiting_for_group(&mut self) {
         self.members.stop_waiting();
     }
@@ -126,7 +126,7 @@ impl Session {
         }
     }
 
-    /// A role that joins a group in which others stand already gets their last report.
+    /// If the process is already in the group, a role that is added gets the last report again.
     fn tell_standing(&mut self, role: u32) {
         let partition = Elections::partition_of(role, self.readers.partitions().unwrap_or(1));
         let standing = self

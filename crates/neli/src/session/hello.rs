@@ -9,7 +9,7 @@ use crate::text::ClientError;
 
 impl Session {
     /// Hands over a hello for all roles of this process, and returns at once:
-    /// [`SessionEvent::HelloDelivered`](super::SessionEvent::HelloDelivered) follows when it is in the log, and nothing when it will not be.
+    /// [`SessionEvent::HelloDelivered`](super::SessionEvent::HelloDelivered) follows when it is in the log. If it can't be delivered, no event follows.
     ///
     /// # Errors
     ///
@@ -22,7 +22,8 @@ impl Session {
         Ok(())
     }
 
-    /// Until when the process's end waits for its last hello, if it does: one was handed over, and is not known to be in the log.
+    /// Until when the process waits with its exit for its last hello, which was handed over and is not known to be in the log; none if it does
+    /// not wait.
     #[must_use]
     pub fn awaits_last_hello_until(&self) -> Option<Time> {
         self.last_hello.awaited_until(clock::now())

@@ -1,61 +1,61 @@
-//! This process's members of the group: the one that speaks for it, and those that leave. One member stands for all roles.
+//! This process's members of the group: the current one, and earlier ones that are leaving. One member stands for all roles.
 
-/// `M` is a member, [`Member`](crate::program::Member) but in a test.
+/// `M` is [`Member`](crate::program::Member), except in tests.
 #[derive(Debug)]
 pub(super) struct Members<M> {
     current: Option<M>,
-    /// How many there have been: the number of the last one.
+    /// The number of members so far, which is the number of the last one.
     count: u32,
-    /// Those that have not left yet.
+    /// The members that have not left yet.
     leaving: u32,
 }
 
 impl<M> Members<M> {
-    /// Of a process that has joined nothing yet.
+    /// The members of a process that has not joined the group yet.
     pub(super) const fn none() -> Self {
         Self { current: None, count: 0, leaving: 0 }
     }
 
-    /// Joins by a new member, which is made with its number.
+    /// Joins the group by a new member, which gets the next number.
     pub(super) fn join<E>(&mut self, join: impl FnOnce(u32) -> Result<M, E>) -> Result<(), E> {
         self.count += 1;
         self.current = Some(join(self.count)?);
         Ok(())
     }
 
-    /// The member that is to leave now, if there is one: it is waited for until it has [left](Self::left).
+    /// Takes the current member, which is to leave, if there is one. It counts as leaving until it has [left](Self::left).
     pub(super) fn leave(&mut self) -> Option<M> {
         let member = self.current.take()?;
         self.leaving += 1;
         Some(member)
     }
 
-    /// One that was leaving has left.
+    /// A member that was leaving has left.
     pub(super) fn left(&mut self) {
         self.leaving = self.leaving.saturating_sub(1);
     }
 
-    /// Whether the member with this number is the one that speaks: what one that was left reports counts no more.
+    /// Whether the member with this number is the current one. Reports of earlier members no longer count.
     pub(super) const fn speaks(&self, number: u32) -> bool {
         self.current.is_some() && number == self.count
     }
 
-    /// The member that speaks, if there is one.
+    /// The current member, if there is one.
     pub(super) const fn current(&self) -> Option<&M> {
         self.current.as_ref()
     }
 
-    /// Whether there is a member that speaks.
+    /// Whether there is a current member.
     pub(super) const fn is_in_group(&self) -> bool {
         self.current.is_some()
     }
 
-    /// Whether one of them is still leaving.
+    /// Whether a member is still leaving.
     pub(super) const fn are_leaving(&self) -> bool {
         self.leaving > 0
     }
 
-    /// No member is waited for any more.
+    /// Stops waiting for members that are leaving.
     pub(super) const fn stop_waiting(&mut self) {
         self.leaving = 0;
     }

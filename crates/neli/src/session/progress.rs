@@ -1,55 +1,55 @@
-//! How far a reading is, and what an election that follows it has been given.
+//! The progress of a reading, and of an election that follows it.
 
 use std::time::Duration;
 
 use neli_proto::time::Time;
 
-/// librdkafka may need this long to notice a dead connection and go on reading.
+/// librdkafka may need this long to notice a dead connection and to continue reading.
 pub(super) const READER_RECOVERS: Duration = Duration::from_secs(5);
 
-/// Where an election is.
+/// The place of an election in a reading.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReadingPlace {
-    /// The reading that it follows.
+    /// The reading that the election follows.
     pub(super) reading: Option<u32>,
-    /// It has named the offset from which it reads.
+    /// The election has named the offset from which it reads.
     pub(super) has_begun: bool,
-    /// It was given everything below this offset.
+    /// The election has got every record below this offset.
     pub(super) passed_below: i64,
 }
 
-/// What a reading of a partition does.
+/// The stage of a reading of a partition.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Stage {
-    /// It has not named an offset yet.
+    /// No election has named an offset yet.
     Asking,
-    /// Its history is cut: nothing more is read.
+    /// The log was cut: nothing more is read.
     Over,
-    /// Records come.
+    /// It reads records.
     Reading,
 }
 
-/// How far a reading of a partition is.
+/// The progress of a reading of a partition.
 #[derive(Debug)]
 pub(super) struct Progress {
     pub(super) stage: Stage,
-    /// Where the log begins and ends has been answered.
+    /// The question where the log begins and ends was answered.
     pub(super) is_answered: bool,
-    /// Everything below was handed over.
+    /// Every record below this offset was handed over.
     pub(super) position: i64,
     /// The end of the log by the last answer.
     pub(super) known_end: i64,
-    /// When something was handed over last.
+    /// When a record was last handed over.
     pub(super) handed_over_at: Time,
 }
 
 impl Progress {
-    /// None yet.
+    /// The progress of a reading that has not begun.
     pub(super) const fn asking(now: Time) -> Self {
         Self { stage: Stage::Asking, is_answered: false, position: 0, known_end: 0, handed_over_at: now }
     }
 
-    /// Whether nothing has been handed over for long, although the log is known to go on.
+    /// Whether no record was handed over for a long time, although the log is known to have more.
     pub(super) fn is_stuck(&self, now: Time) -> bool {
         self.stage == Stage::Reading
             && self.known_end > self.position

@@ -15,9 +15,9 @@ use crate::kafka::source::Source;
 
 /// Readers of elections whose records share a topic.
 pub(crate) struct Readers {
-    /// What each reader is started with, except the partitions.
+    /// The source for each reader, except its partitions.
     source: Source,
-    /// Whether a later reader gets the number of partitions that an earlier one has found.
+    /// Whether a later reader gets the number of partitions that an earlier one found.
     keeps_partitions: bool,
     router: Router,
     by_reading: BTreeMap<u32, Reader>,
@@ -31,7 +31,7 @@ pub(crate) enum Output {
     Hello { offset: i64, value: Box<[u8]> },
     /// A reader could not be started: the machine has no thread to spare.
     NotStarted(io::Error),
-    /// Something has happened to an election.
+    /// An event of an election.
     Role { role: u32, event: RoleEvent },
 }
 
@@ -82,17 +82,17 @@ impl Readers {
         self.router.handle(now, reading, partition, event);
     }
 
-    /// The topic has so many partitions.
+    /// Sets the number of the topic's partitions.
     pub(crate) const fn found(&mut self, partitions: i32) {
         self.router.found(partitions);
     }
 
-    /// How many partitions the topic has, once that is known.
+    /// The number of the topic's partitions, once it is known.
     pub(crate) const fn partitions(&self) -> Option<i32> {
         self.router.partitions()
     }
 
-    /// Whether this reading goes on.
+    /// Whether this reading is in progress.
     pub(crate) fn has(&self, reading: u32) -> bool {
         self.by_reading.contains_key(&reading)
     }

@@ -25,37 +25,37 @@ mod readings;
 /// Actions and reports, in this order.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Output {
-    /// This reading is over.
+    /// End this reading.
     Close { reading: u32 },
-    /// Tell the process of a hello.
+    /// Report a hello to the process.
     Hello { offset: i64, value: Box<[u8]> },
     /// Ask soon where the logs end.
     LookForEnd { reading: u32 },
     /// Read a partition from this offset on.
     ReadFrom { reading: u32, partition: i32, offset: i64 },
-    /// Begin a reading with this number, of all partitions in use or of these.
+    /// Begin a reading with this number: of these partitions, or of all that are in use.
     Start { reading: u32, only: Option<BTreeSet<i32>> },
-    /// Tell an election.
+    /// Report an event to an election.
     Tell { role: u32, event: RoleEvent },
 }
 
-/// The readings, and which elections follow each.
+/// The readings, and the elections that follow each.
 pub(super) struct Router {
     roles: Range<u32>,
     places: Vec<ReadingPlace>,
-    /// How many partitions the topic has, once that is known.
+    /// The number of the topic's partitions, once it is known.
     partitions: Option<i32>,
     live: Option<u32>,
-    /// How far each reading is in each of its partitions.
+    /// The progress of each reading in each of its partitions.
     progress: BTreeMap<(u32, i32), Progress>,
-    /// How many readings there have been.
+    /// The number of readings so far, which is the number of the last one.
     readings: u32,
-    /// The extra readings that go on, each with its begin, and those that wait until fewer do.
+    /// The extra readings in progress, with the time at which each began; and those that wait until fewer are in progress.
     extra: BTreeMap<u32, Time>,
     waiting: VecDeque<u32>,
-    /// How many elections follow one.
+    /// How many elections follow a reading.
     following: usize,
-    /// Those that are not caught up.
+    /// The elections that are not caught up.
     eager: BTreeSet<u32>,
     /// The hellos of partition 0 below this offset were reported.
     hellos_passed_below: i64,
@@ -66,7 +66,7 @@ impl Router {
     pub(super) fn new(roles: Range<u32>) -> Self {
         Self {
             places: roles.clone().map(|_| ReadingPlace::default()).collect(),
-            // That of a single role 0 is always the first.
+            // A single role 0 is always in partition 0, however many there are.
             partitions: (roles.end == 1).then_some(1),
             roles,
             live: None,
@@ -81,17 +81,17 @@ impl Router {
         }
     }
 
-    /// What to do or tell next.
+    /// The next output.
     pub(super) fn poll(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// How many partitions the topic has, once that is known.
+    /// The number of the topic's partitions, once it is known.
     pub(super) const fn partitions(&self) -> Option<i32> {
         self.partitions
     }
 
-    /// The topic has so many partitions.
+    /// Sets the number of the topic's partitions.
     pub(super) const fn found(&mut self, partitions: i32) {
         self.partitions = Some(partitions);
     }
@@ -102,9 +102,9 @@ impl Router {
         self.roles.clone().filter(move |role| Elections::partition_of(*role, partitions) == partition)
     }
 
-    // ---- what an election wants ---------------------------------------------------------------------------------------
+    // ---- requests of an election --------------------------------------------------------------------------------------
 
-    /// The election reads anew: it is told where its log begins and ends, and then says from where it reads.
+    /// The election reads anew: it gets the bounds of its log, and then names the offset from which it reads.
     pub(super) fn read_anew(&mut self, now: Time, role: u32) {
         self.follow_anew(now, role);
         self.start_extra(now);
@@ -139,7 +139,7 @@ impl Router {
         }
     }
 
-    /// The election reads from here on.
+    /// The election reads from this offset on.
     pub(super) fn read_from(&mut self, now: Time, role: u32, offset: i64) {
         let (Some(mut reading), Some(partition)) = (self.place(role).reading, self.partition_of(role)) else { return };
         let progress = self.progress.entry((reading, partition)).or_insert(Progress::asking(now));
@@ -163,12 +163,12 @@ impl Router {
         self.start_extra(now);
     }
 
-    /// The election has read all that there was: from now on it is told of others' records before it acts.
+    /// The election has read its log up to the end: from now on it gets the count of others' records only before it acts.
     pub(super) fn is_caught_up(&mut self, role: u32) {
         self.eager.remove(&role);
     }
 
-    /// The records of others that the election is to be told of before it acts.
+    /// The records of others that the election must get before it acts.
     pub(super) fn take_passed(&mut self, role: u32) -> Option<RoleEvent> {
         let place = self.place(role);
         let reading = place.reading.filter(|_| place.has_begun)?;
@@ -180,14 +180,14 @@ impl Router {
         })
     }
 
-    /// Has the reading that the election follows asked where the log ends.
+    /// Makes the reading that the election follows ask soon where the log ends.
     pub(super) fn look_for_end(&mut self, role: u32) {
         if let Some(reading) = self.place(role).reading {
             self.outputs.push_back(Output::LookForEnd { reading });
         }
     }
 
-    /// Nobody reads any more.
+    /// Ends all readings.
     pub(super) fn stop(&mut self) {
         let readings: BTreeSet<u32> = self.progress.keys().map(|(reading, _)| *reading).chain(self.live).collect();
         self.outputs.extend(readings.into_iter().map(|reading| Output::Close { reading }));
@@ -200,9 +200,9 @@ impl Router {
         self.hellos_passed_below = 0;
     }
 
-    // ---- what the readings come to ------------------------------------------------------------------------------------
+    // ---- events of the readings ---------------------------------------------------------------------------------------
 
-    /// A reading of a partition has come to something.
+    /// Handles an event of a reading of a partition.
     pub(super) fn handle(&mut self, now: Time, reading: u32, partition: i32, event: ReadingEvent) {
         self.take_in(now, reading, partition, event);
         self.start_extra(now);
@@ -251,7 +251,7 @@ impl Router {
         let Some(progress) = self.progress.get_mut(&(reading, partition)) else { return };
         (progress.position, progress.handed_over_at) = (offset + 1, now);
         let followers = match () {
-            // What was missing before it is judged by when the record behind it was read (L4).
+            // Missing offsets are judged at the time at which the record behind them was read (L4).
             () if is_gap => self.followers(reading, partition),
             () if progress.position >= progress.known_end => self.eager_followers(reading, partition),
             () => Vec::new(),
@@ -262,7 +262,7 @@ impl Router {
         self.join_live(reading, partition);
     }
 
-    /// A hello is told once, whichever reading comes to it first.
+    /// Each hello is reported once, by the reading that gets to it first.
     fn read_hello(&mut self, offset: i64, value: Option<Box<[u8]>>) {
         if let Some(value) = value.filter(|_| offset >= self.hellos_passed_below) {
             self.hellos_passed_below = offset + 1;
@@ -273,7 +273,7 @@ impl Router {
     fn caught_up(&mut self, now: Time, reading: u32, partition: i32, next: i64) {
         let Some(progress) = self.progress.get_mut(&(reading, partition)) else { return };
         if next > progress.position {
-            // What stands behind the last record is none: each has to know, since the next record will not show it.
+            // Behind the last record there are only markers. Each election must get the end, since no record follows that would show it.
             progress.handed_over_at = now;
             self.pass_gap(reading, partition, next);
             self.tell_all(reading, partition, &RoleEvent::CaughtUp { next });
@@ -286,7 +286,7 @@ impl Router {
             let position = self.progress.get(&(reading, partition)).map_or(next, |progress| progress.position);
             let progress = self.progress.entry((live, partition)).or_insert(Progress::asking(now));
             if progress.stage != Stage::Reading {
-                // All that has been read there is cut: the live reading goes on from here.
+                // The live reading's log was cut: it continues from here.
                 (progress.stage, progress.position, progress.handed_over_at) = (Stage::Reading, position, now);
                 self.outputs.push_back(Output::ReadFrom { reading: live, partition, offset: position });
             }
@@ -294,7 +294,7 @@ impl Router {
         }
     }
 
-    /// The next offset is this one. Whether something is missing before it; each has been told of all before that then.
+    /// The reading is now at this offset. Returns whether offsets before it are missing; if so, each election has got everything before those.
     fn pass_gap(&mut self, reading: u32, partition: i32, offset: i64) -> bool {
         let is_gap = self.progress.get(&(reading, partition)).is_some_and(|progress| offset > progress.position);
         if !is_gap {

@@ -6,7 +6,7 @@ use rdkafka::mocking::MockCluster;
 use super::*;
 use crate::election::Properties;
 
-/// A session of so many roles.
+/// A session with this number of roles.
 fn session(bootstrap: &str, roles: u32) -> Session {
     let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..roles, names: Arc::new([]) };
     let settings =
@@ -14,7 +14,7 @@ fn session(bootstrap: &str, roles: u32) -> Session {
     Session::start(Access::at(bootstrap, &Properties::default()), settings).unwrap()
 }
 
-/// A role that has asked waits for the answer, and asks no second time: it would be fenced.
+/// A role that waits for an answer never asks again by itself, so without another question it would be fenced.
 #[tokio::test]
 async fn a_producer_that_is_renewed_asks_again_which_topic_it_is() {
     let cluster = MockCluster::new(1).unwrap();

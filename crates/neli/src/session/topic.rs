@@ -1,4 +1,4 @@
-//! What is known of the topic: how many partitions it has, which one it is, and what R0 judges.
+//! The session's knowledge of the topic: its number of partitions, its id, and its settings for R0.
 
 use std::mem;
 
@@ -11,7 +11,7 @@ use crate::election::Elections;
 use crate::text::reason;
 
 impl Session {
-    /// The topic has so many partitions, as a reading has found that was told no number.
+    /// A reading that was not given the number of partitions has found it.
     pub(super) fn found(&mut self, partitions: i32) {
         match self.readers.partitions() {
             Some(known) if known != partitions => self.refuse_count(known, partitions),
@@ -20,7 +20,7 @@ impl Session {
         }
     }
 
-    /// With another number of partitions, the same role is another partition's: two that count differently would both lead it.
+    /// With another number of partitions a role is in another partition, and two candidates with different numbers could both lead it.
     fn refuse_count(&mut self, known: i32, partitions: i32) {
         let topic = &self.settings.elections.topic;
         let error = format!(
@@ -30,8 +30,9 @@ impl Session {
         self.outputs.push_back(SessionEvent::Refused { error });
     }
 
-    /// Whether roles stay where they are, now that the topic has so many partitions. They do where partitions were added to it: those that
-    /// run all count as before. A topic that was made anew is counted by its number, by those that start.
+    /// Whether the roles stay in their partitions, now that the topic has this number of them. They do if partitions were added to the same topic,
+    /// because all running candidates keep the number that they began with. They don't in a topic that was created again: candidates that start
+    /// use its number.
     fn stays(&mut self, identity: TopicIdentity, count: i32) -> bool {
         let elections = &self.settings.elections;
         let Some(known) = self.readers.partitions().filter(|_| elections.roles.end > 1) else { return true };
@@ -46,7 +47,7 @@ impl Session {
             self.refuse_count(known, count);
             return false;
         }
-        // A broker that was told late knows fewer.
+        // A smaller number comes from a broker that has not learnt of the new partitions yet.
         if count > known && !mem::replace(&mut self.has_grown, true) {
             let warning = format!(
                 "topic \"{}\" had {known} partitions and has {count} now: each role stays in its partition while \
@@ -64,7 +65,7 @@ impl Session {
         if !self.stays(identity, count) {
             return;
         }
-        // That there is none is so for every partition.
+        // A missing topic concerns every partition.
         let concerns = |partition| identity == TopicIdentity::Missing || partitions.contains(&partition);
         let counted = self.readers.partitions().unwrap_or(1);
         for role in self.settings.elections.roles.clone() {
@@ -74,7 +75,7 @@ impl Session {
         }
     }
 
-    /// Asks for what R0 judges, once for all that wait for it.
+    /// Asks for the topic's settings for R0, once for all roles that wait for them.
     pub(super) fn judge(&mut self) {
         if self.is_judging || self.unjudged.is_empty() {
             return;
@@ -89,7 +90,7 @@ impl Session {
         }
     }
 
-    /// An answer to a question that was asked before a role's reading began is none to it: it may be about another topic.
+    /// An answer does not count for a role whose reading began after the question was asked: it may be about an earlier topic of this name.
     pub(super) fn judged(&mut self, asked: Time, facts: &TopicFacts) {
         self.is_judging = false;
         let answered: Vec<u32> =

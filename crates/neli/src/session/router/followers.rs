@@ -1,4 +1,4 @@
-//! Who follows which reading, and what each is told.
+//! The elections that follow each reading, and the events for them.
 
 use super::{Output, ReadingPlace, RoleEvent, Router};
 use crate::election::Elections;
@@ -21,7 +21,7 @@ impl Router {
         }
     }
 
-    /// Whoever follows this reading, whether it has said from where or not.
+    /// The elections that follow this reading, also those that have not named an offset yet.
     pub(super) fn all_followers(&self, reading: u32, partition: i32) -> Vec<u32> {
         self.roles_on(partition).filter(|role| self.place(*role).reading == Some(reading)).collect()
     }
@@ -52,7 +52,7 @@ impl Router {
         &mut self.places[index]
     }
 
-    /// Roles are this session's own: whoever names another has made a mistake.
+    /// The index of a role, which must be one of this session's.
     pub(super) fn index(&self, role: u32) -> usize {
         (role - self.roles.start) as usize
     }

@@ -1,4 +1,4 @@
-//! Which readings there are: the live one, and the extra ones beside it.
+//! The live reading, and the extra readings beside it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use neli_proto::time::Time;
 
 use super::{Output, Progress, ReadingPlace, Router, Stage};
 
-/// How many extra readings there are at once. Each is a client of its own, with its threads and connections: hundreds of elections that lose
-/// their leases at once, and read anew, would start hundreds of them, on a machine that is too busy already.
+/// How many extra readings are in progress at once. Each is a client of its own, with threads and connections: hundreds of elections that lose their
+/// leases at once, and read anew, would start hundreds of clients on a machine that is already too busy.
 const MOST_EXTRA: usize = 4;
 
-/// One that takes longer holds up no other: its partition may have no leader.
+/// An extra reading that takes longer does not count for that limit: its partition may have no leader.
 const EXTRA_TAKES: Duration = Duration::from_secs(10);
 
 impl Router {
@@ -43,7 +43,7 @@ impl Router {
         reading
     }
 
-    /// Begins the extra readings whose turn has come. One that has waited reads all partitions for which one was wanted meanwhile.
+    /// Begins waiting extra readings, as far as the limit allows. Each reads all partitions that were added to it while it waited.
     pub(super) fn start_extra(&mut self, now: Time) {
         while !self.waiting.is_empty()
             && self.extra.values().filter(|begun| now.since(**begun) < EXTRA_TAKES).count() < MOST_EXTRA
@@ -63,7 +63,8 @@ impl Router {
         }
     }
 
-    /// Another client reads on where the live one is stuck; whoever follows notices nothing.
+    /// Replaces the client of the live reading, which is stuck, by another one that continues at the same offsets. The elections that follow it
+    /// notice nothing.
     pub(super) fn replace_live(&mut self, before: u32) {
         self.readings += 1;
         let live = self.readings;
@@ -85,7 +86,7 @@ impl Router {
             .for_each(|place| place.reading = Some(live));
     }
 
-    /// Whoever follows an extra reading that has come as far as the live one follows that from now on.
+    /// If an extra reading has come as far as the live one, the elections that follow it follow the live one from now on.
     pub(super) fn join_live(&mut self, reading: u32, partition: i32) {
         let Some(live) = self.live.filter(|live| *live != reading) else { return };
         let position = |reading| {
