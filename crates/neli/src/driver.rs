@@ -1,5 +1,5 @@
-//! The thread of a process's elections: it passes events to each election's node and performs the node's actions, as
-//! the main loop of `neli-run` does, and it is the guard of the tasks under their leads.
+//! The thread of a process's elections. It passes events to each election's node and performs the node's actions, as the main loop of
+//! `neli-run` does. It also is the guard of the tasks under their leads.
 //!
 //! It is a thread and not a task of the user's runtime: a runtime whose threads are all busy would send no heartbeat
 //! and notice no deadline. It waits on `CLOCK_BOOTTIME`, and holds no lock while it waits.
@@ -35,9 +35,9 @@ mod kafka;
 mod perform;
 mod role;
 
-/// How many events of the session are taken in before everything else has its turn again.
+/// How many events of the session are handled before all else has its turn again.
 const EVENTS_TOGETHER: usize = 1024;
-/// How long the end waits for a member that leaves the group. Half of it is what that may take.
+/// How long the thread's end waits for a member that leaves the group. A leave takes half of it at most.
 const LEAVING_TAKES: Duration = Duration::from_secs(1);
 
 /// What is awaited before a lead is released.
@@ -50,23 +50,23 @@ pub(crate) struct BeforeRelease {
 
 pub(crate) type Callback = Arc<dyn Fn(Lease, Reason) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
-/// What the thread is made of.
+/// The parts that the thread is made of.
 pub(crate) struct Settings {
     pub(crate) access: crate::kafka::access::Access,
     pub(crate) session: SessionSettings,
-    /// Of each node.
+    /// The settings of each node.
     pub(crate) node: node::Settings,
-    /// Where there are many roles.
+    /// Present if there are many roles.
     pub(crate) many: Option<many_roles::Settings>,
-    /// How long tasks may go on when the lead is to be given up. What is awaited before the release has its own time after that, and
-    /// the node's stop timeout is the sum.
+    /// How long tasks may continue when the lead must be given up. The callback before the release has its own time after that, and the
+    /// node's stop timeout is the sum.
     pub(crate) stop_timeout: Duration,
     pub(crate) before_release: Option<BeforeRelease>,
     /// Where that runs.
     pub(crate) runtime: Handle,
 }
 
-/// Starts the thread. Gives what is shared with the handles, for each role.
+/// Starts the thread. Returns the state that is shared with the handles, for each role.
 pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
     let cannot = |error: io::Error| Error::System(format!("the election can't be started: {}", reason(&error)));
     let Settings { access, session, node, many, stop_timeout, before_release, runtime } = settings;
@@ -104,13 +104,13 @@ struct Driver {
     runtime: Handle,
     command_sender: UnboundedSender<(usize, Command)>,
     commands: UnboundedReceiver<(usize, Command)>,
-    /// In how many it stands.
+    /// The number of elections in which the process stands.
     standing: usize,
     /// The elections that have ended without a report so far.
     ended: Vec<usize>,
 }
 
-/// What woke the loop.
+/// The cause of a wake-up of the loop.
 enum Input {
     Command(usize, Command),
     Kafka,
@@ -152,7 +152,7 @@ impl Driver {
         self.nodes.handle_timeout_of_many(now);
     }
 
-    /// The deadline of what runs comes first.
+    /// The tasks' deadline comes first.
     fn let_time_pass(&mut self, at: usize, now: Time) {
         self.nodes.roles[at].guard.handle_timeout(now);
         self.perform_effects(at);
@@ -175,7 +175,7 @@ impl Driver {
         }
     }
 
-    /// What came together is taken together, but commands and the guard are not kept waiting for long.
+    /// Events that arrived together are handled together, but commands and the guard don't wait for long.
     fn handle_session_events(&mut self) {
         for _ in 0..EVENTS_TOGETHER {
             let Some(event) = self.nodes.session.poll() else { break };
@@ -201,7 +201,7 @@ impl Driver {
 
     // ---- the end ------------------------------------------------------------------------------------------------------
 
-    /// It stands in this election no more.
+    /// The process no longer stands in this election.
     fn end(&mut self, at: usize, error: Error) {
         if self.nodes.roles[at].ending.is_none() {
             self.nodes.roles[at].ending = Some(error);
@@ -210,7 +210,7 @@ impl Driver {
         }
     }
 
-    /// Nor in any other.
+    /// The process no longer stands in any election.
     fn end_all(&mut self, error: &Error) {
         for at in 0..self.nodes.roles.len() {
             self.end(at, error.clone());
@@ -223,7 +223,7 @@ impl Driver {
         }
     }
 
-    /// Leaves the group for real: a member that just goes would hold up the others for a session.
+    /// Leaves the group and waits for that: if the process ended before, the other members' next rebalance would wait for a session.
     fn leave(&mut self, waiter: &mut Waiter) {
         self.nodes.session.stop_reading();
         let now = clock::now();
@@ -236,7 +236,7 @@ impl Driver {
             let waits = [left_by, self.nodes.session.awaits_last_hello_until()];
             let Some(until) = waits.into_iter().flatten().min() else { break };
             self.wait(waiter, Some(until));
-            // Nothing more is taken in.
+            // No more events are handled.
             while self.nodes.session.poll().is_some() {}
         }
         self.tell_ends();
@@ -245,7 +245,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // A fault here ends what runs too.
+        // A panic here also ends the tasks.
         self.nodes.roles.iter().for_each(|role| role.end_lead(Reason::Expired));
     }
 }

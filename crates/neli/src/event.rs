@@ -26,14 +26,16 @@ use crate::wording;
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub struct Leader {
-    /// How it is called: what it was given by [`Builder::name`](crate::Builder::name), or `neli-run --name`. An address, for example, to which
+    /// How it is called: what it was given by [`Builder::name`](crate::Builder::name), or `neli-run --name`. An address, for example, to
+    /// which
     /// requests are routed. `None` where the records that were read do not tell.
     pub name: Option<String>,
     /// The term: the fencing token of its lease.
     pub term: i64,
     /// It is this candidate.
     pub is_self: bool,
-    /// Since when this process knows that it leads, in this term: its claim was read then. A process that has started later has read that then,
+    /// Since when this process knows that it leads, in this term: its claim was read then. A process that has started later has read that
+    /// then,
     /// too. `None` where it is not known.
     pub since: Option<Instant>,
 }
@@ -103,10 +105,10 @@ pub enum Event {
     },
     /// It stands by.
     Standby {
-        /// How the leader is called; `None` where nobody leads, or it is not known who.
+        /// The leader's name; `None` if nobody leads, or if the leader is unknown.
         leader: Option<String>,
     },
-    /// Something that stops nothing, and ought to be known: one line.
+    /// A warning, in one line: the election goes on.
     Warning {
         /// That line.
         message: String,

@@ -1,4 +1,4 @@
-//! Events as they come: of one election, or of all roles of a process.
+//! Streams of events: of one election, or of all roles of a process.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -12,7 +12,7 @@ use tokio::task::unconstrained;
 
 use crate::event::Event;
 
-/// The events of one election, from [`Election::events`](crate::Election::events) on; a [`Stream`] of them, too.
+/// The events of one election, from the call of [`Election::events`](crate::Election::events) on. It is a [`Stream`] too.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -90,8 +90,8 @@ impl fmt::Debug for Events {
     }
 }
 
-/// The events of all roles of a process, from [`Roles::events`](crate::Roles::events) on, each with its role; a [`Stream`] of them, too. Those of one
-/// role come in their order.
+/// The events of all roles of a process, each with its role, from the call of [`Roles::events`](crate::Roles::events) on. It is a
+/// [`Stream`] too. Events of one role come in their order.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -111,7 +111,7 @@ impl fmt::Debug for Events {
 #[derive(Debug)]
 pub struct RolesEvents {
     roles: Vec<(String, Events)>,
-    /// Where the next turn begins, so that none waits behind one that has many.
+    /// The role that is looked at first in the next call, so that no role waits behind one with many events.
     first: usize,
 }
 

@@ -1,4 +1,4 @@
-//! A follower: it learns who leads, and stands for nothing.
+//! A follower: it learns who leads, and does not stand for election.
 
 use std::convert::Infallible;
 use std::io;
@@ -72,7 +72,7 @@ impl Follower {
         FollowerBuilder { place: PlaceOptions::new(group.into()) }
     }
 
-    /// Who leads, as far as is known; [`leadership`](Self::leadership) tells, too, why there is none.
+    /// The leader, as far as it is known; [`leadership`](Self::leadership) also says why there is none.
     #[must_use]
     pub fn leader(&self) -> Option<Leader> {
         match &self.state.borrow().leadership {
@@ -81,14 +81,14 @@ impl Follower {
         }
     }
 
-    /// Who leads, that nobody does, or that it is not known, and what keeps it from being known.
+    /// The leader; or that nobody leads; or that the leader is unknown, and why.
     #[must_use]
     pub fn leadership(&self) -> Leadership {
         self.state.borrow().leadership.clone()
     }
 
-    /// What stops nothing and ought to be known, from now on: [`Event::Warning`] alone, and [`Event::Missed`]. The followers of many roles share
-    /// one reader: each tells the same.
+    /// The warnings from now on: [`Event::Warning`] and [`Event::Missed`] alone. The followers of many roles share one reader, so each
+    /// returns the same warnings.
     ///
     /// # Examples
     ///
@@ -113,7 +113,7 @@ impl Follower {
     ///
     /// # Errors
     ///
-    /// Kafka refuses to be read: nothing more will be learnt.
+    /// Kafka refuses to be read, and the follower has ended.
     ///
     /// # Cancel safety
     ///
@@ -288,7 +288,7 @@ impl RolesFollower {
     }
 }
 
-/// Starts the thread. Gives a follower of each role.
+/// Starts the thread. Returns a follower of each role.
 fn start(access: Access, elections: Elections) -> Result<Vec<Follower>, Error> {
     let cannot = |error: io::Error| Error::System(format!("the follower can't be started: {}", reason(&error)));
     let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };

@@ -19,7 +19,7 @@ use crate::state::{Shared, State};
 /// A candidate that stands for election. A clone is the same candidate; when the last clone and the last [`Lead`] are dropped it
 /// leaves the election, in the background.
 ///
-/// Its heartbeats are sent by a thread of its own, so that tasks that keep a runtime busy don't cost the lead.
+/// A thread of its own sends its heartbeats, so tasks that keep the runtime busy don't cost it the lead.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -44,12 +44,12 @@ pub struct Election {
 }
 
 impl Election {
-    /// One that has not read its journal yet.
+    /// The handle of a candidate that has not read its journal yet.
     pub(crate) fn joining(shared: Shared) -> Self {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Waits until it stands.
+    /// Waits until the candidate stands for election.
     pub(crate) async fn stands(&self) -> Result<(), Error> {
         self.shared.wait_for(|state| state.stands.then_some(())).await
     }
@@ -65,12 +65,12 @@ impl Election {
     ///
     /// # Errors
     ///
-    /// The candidate stands no more: it has left, the election was ended, or Kafka refuses it.
+    /// The candidate no longer stands for election: it has left, the election was ended, or Kafka refuses it.
     ///
     /// # Cancel safety
     ///
-    /// Safe in `select!`: a lead is taken only when the future is ready. If it is dropped before, the candidate stands on, and a later
-    /// call gets the lead.
+    /// Safe in `select!`: a lead is taken only when the future is ready. If the future is dropped before, the candidate still stands for
+    /// election, and a later call gets the lead.
     ///
     /// # Examples
     ///
@@ -88,8 +88,8 @@ impl Election {
         Ok(Lead::new(tenure, Arc::clone(&self.shared)))
     }
 
-    /// The same for at most `limit`; `None` when this candidate does not lead by then. Asked again and again it is as good as
-    /// [`lead`](Self::lead): the candidate stands meanwhile.
+    /// As [`lead`](Self::lead), but waits `limit` at most; `None` if this candidate does not lead by then. A loop that calls it misses no
+    /// lead: the candidate also stands for election between two calls.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl Election {
     ///
     /// # Panics
     ///
-    /// Where the runtime's timers are not enabled.
+    /// If the runtime's timers are not enabled.
     ///
     /// # Cancel safety
     ///
@@ -121,11 +121,11 @@ impl Election {
     }
 
     /// Leads whenever it can, until this candidate has left: waits for the lead, runs `task` under it as [`Lead::run`] does, and stands by
-    /// again. When the lead is to be given up the task is told by [`Lease::ending`] and awaited until the stop timeout; when the lease is over
-    /// it is dropped. Within the caller's own task.
+    /// again. When the lead must be given up, the task learns of it by [`Lease::ending`] and is awaited until the stop timeout; when the
+    /// lease is over, the task is dropped. All of this runs within the caller's own task.
     ///
-    /// A task that comes to its end by itself gives the lead up, so that another machine has its turn, after an error for example. Where there
-    /// is no other candidate, this one leads again after two leases: what is to go on does not return.
+    /// A task that returns by itself, after an error for example, gives up the lead, so that another machine has its turn. If there is no
+    /// other candidate, this one leads again after two leases. Work that should continue must not return.
     ///
     /// # Errors
     ///
@@ -133,8 +133,8 @@ impl Election {
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, the task is dropped at the await where it is, and the lead is given up. The candidate stands on: call
-    /// `serve` again, or [`leave`](Self::leave).
+    /// If the future is dropped, the task is dropped at the await where it is, and the lead is given up. The candidate still stands for
+    /// election: call `serve` again, or [`leave`](Self::leave).
     ///
     /// # Examples
     ///
@@ -178,9 +178,9 @@ impl Election {
         }
     }
 
-    /// Runs `task` whenever this candidate leads, and **drops it as soon as the lead is to be given up**, at the await where it is; until this
-    /// candidate has left, within the caller's own task. One that comes to its end while the lead is held is run again. For work that may be
-    /// broken off anywhere; [`serve`](Self::serve) awaits its end.
+    /// Runs `task` whenever this candidate leads, until this candidate has left, and **drops the task as soon as the lead must be given
+    /// up**, at the await where it is. A task that returns while the lead is held is run again. This is for work that may be interrupted at
+    /// any await; [`serve`](Self::serve) awaits its end. All of this runs within the caller's own task.
     ///
     /// # Errors
     ///
@@ -228,8 +228,8 @@ impl Election {
         }
     }
 
-    /// Who leads, as far as this candidate has read. A leader that has gone silent, or that this candidate can't hear since Kafka is out of
-    /// reach, leads until another does: [`leadership`](Self::leadership) tells whether the lease of what is known still runs.
+    /// The leader, as far as this candidate has read the journal. A leader that is silent, or whose records can't be read because Kafka
+    /// can't be reached, is returned until another one leads: [`leadership`](Self::leadership) also says whether its lease may still run.
     ///
     /// # Examples
     ///
@@ -246,8 +246,8 @@ impl Election {
         self.shared.state.borrow().leader.clone()
     }
 
-    /// Who leads by a record that is younger than its lease, that nobody does, or that it is not known, and what keeps it from being known:
-    /// what a [`Follower`](crate::Follower) tells, without a follower. For routing requests.
+    /// The leader by a record that is younger than its lease; or that nobody leads; or that the leader is unknown, and why. It is what a
+    /// [`Follower`](crate::Follower) returns, without a follower: for routing requests.
     ///
     /// # Examples
     ///
@@ -281,14 +281,15 @@ impl Election {
         }
     }
 
-    /// What happens to this candidate from now on.
+    /// The events of this candidate from now on.
     #[must_use]
     pub fn events(&self) -> Events {
         Events::new(self.shared.events.resubscribe())
     }
 
-    /// Leaves the election, and waits until that is done: what runs under a lead is told, awaited until the stop timeout, and the lead is
-    /// released. Every clone of this handle has left with it. What [`Lead::run`] has returned must be polled meanwhile, or dropped: see there.
+    /// Leaves the election, and waits until that is done. Tasks that run under a lead learn of it and are awaited until the stop timeout;
+    /// then the lead is released. The candidate has then left for every clone of this handle. A future that [`Lead::run`] has returned must
+    /// be polled meanwhile, or dropped: see there.
     ///
     /// # Cancel safety
     ///

@@ -7,11 +7,13 @@ use crate::error::Lost;
 use crate::lease::{Lease, Tenure};
 use crate::state::Shared;
 
-/// This process leads, for as long as the [`Lease`] is valid. Dropped, it gives the lead up: another leads first. Where there is no other
-/// candidate, nobody leads for two leases after that, and then this one may lead again: a `Lead` is kept for as long as there is work.
+/// This process leads, for as long as the [`Lease`] is valid. Dropping the `Lead` gives up the lead, so that another candidate leads first.
+/// If there is no other candidate, nobody leads for two leases after that, and then this one may lead again; so keep the `Lead` for as long
+/// as there is work.
 ///
-/// What is done as the leader is done within [`run`](Self::run), [`Lease::run`], [`serve`](crate::Election::serve) or
-/// [`background`](crate::Election::background): only that is awaited before the lead is released, and dropped when the lease is over.
+/// Do the leader's work within [`run`](Self::run), [`Lease::run`], [`serve`](crate::Election::serve) or
+/// [`background`](crate::Election::background): only tasks within them are awaited before the lead is released, and dropped when the lease
+/// is over.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -27,7 +29,7 @@ use crate::state::Shared;
 #[derive(Debug)]
 pub struct Lead {
     tenure: Arc<Tenure>,
-    /// The election goes on for as long as its lead is held.
+    /// The candidate stands for election for as long as its lead is held.
     _shared: Arc<Shared>,
 }
 
@@ -36,26 +38,26 @@ impl Lead {
         Self { tenure, _shared: shared }
     }
 
-    /// Runs a task as the leader, within the caller's own.
+    /// Runs a task as the leader, within the caller's own task.
     ///
-    /// - When the lead is to be given up, the task is awaited: until the stop timeout it may go on and write, and only then is the lead
+    /// - When the lead must be given up, the task is awaited: it may continue, and write, until the stop timeout, and only then is the lead
     ///   released. It learns of it by [`Lease::ending`].
     /// - When the lease is over, or the stop timeout, it is **dropped**, which ends it at the await where it is. It is never polled
     ///   once the lease has run out.
     ///
-    /// Nothing can end code that does not come to an await: a loop, or a call that blocks, runs on. So ask [`Lease::is_valid`]
-    /// before each effect; or run the work under `neli-run`, which kills it. What the task has spawned is the task's to end.
+    /// Nothing can end code that does not reach an await: a loop, or a call that blocks, continues. So ask [`Lease::is_valid`] before each
+    /// effect, or run the work under `neli-run`, which kills it. Tasks that the task has spawned are not ended with it.
     ///
-    /// The lead is still held afterwards: another task may be run.
+    /// The lead is still held afterwards, and another task may be run.
     ///
-    /// What this returns is a task that runs: it must be polled until it ends, or dropped. One that is kept and polled no more, pinned beside a
-    /// `select!` that has gone on to [`Election::leave`](crate::Election::leave) for example, can't see that it is to end: the leave waits for
-    /// the stop timeout and a lease, and then the candidate ends with [`Error::Blocked`](crate::Error::Blocked), without a release. So have it
-    /// polled beside the leave (`tokio::join!`), or have it run by itself: `tokio::spawn(async move { lease.run(task).await })`.
+    /// The returned future must be polled until it ends, or dropped. A future that is kept and no longer polled can't notice that it must
+    /// end; an example is one that is pinned beside a `select!` whose other branch calls [`Election::leave`](crate::Election::leave). Then
+    /// the leave waits for the stop timeout and a lease, and the candidate ends with [`Error::Blocked`](crate::Error::Blocked), without a
+    /// release. So poll it beside the leave (`tokio::join!`), or spawn it: `tokio::spawn(async move { lease.run(task).await })`.
     ///
     /// # Errors
     ///
-    /// The lead was over before the task was begun, or before it had come to its end.
+    /// The lead was over before the task began, or before it ended.
     ///
     /// # Cancel safety
     ///
@@ -76,7 +78,7 @@ impl Lead {
         self.lease().run(task).await
     }
 
-    /// The same, dropped as soon as the lead is to be given up.
+    /// As [`run`](Self::run), but drops the task as soon as the lead must be given up.
     pub(crate) async fn run_while_leading<T, F>(&mut self, task: impl FnOnce(Lease) -> F) -> Result<T, Lost>
     where
         F: Future<Output = T>,
@@ -90,12 +92,12 @@ impl Lead {
         Lease::new(Arc::clone(&self.tenure))
     }
 
-    /// Gives the lead up, so that another leads first, and waits until it is over here: nothing runs under it any more, and the
-    /// release is on its way. Where no other candidate leads within two leases, this one may lead again.
+    /// Gives up the lead, so that another candidate leads first, and waits until no task runs under it any more and the release was sent.
+    /// If no other candidate leads within two leases, this one may lead again.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, the lead is given up all the same, in the background, as by the drop of a [`Lead`].
+    /// If the future is dropped, the lead is given up nevertheless, in the background, as when a [`Lead`] is dropped.
     ///
     /// # Examples
     ///

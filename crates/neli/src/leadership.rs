@@ -1,8 +1,8 @@
-//! What is known of who leads.
+//! What is known about the leader.
 
 use crate::event::Leader;
 
-/// What a [`Follower`](crate::Follower) knows of who leads.
+/// What a [`Follower`](crate::Follower) knows about the leader.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -23,16 +23,16 @@ use crate::event::Leader;
 /// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Leadership {
-    /// This one leads, by a record that is younger than its lease. What was the leader a moment ago may not be now: the leader itself checks
-    /// its lease.
+    /// This candidate leads, by a record that is younger than its lease. It may have lost the lead a moment ago, so the leader itself must
+    /// check its lease.
     Led(Leader),
     /// Nobody leads: the journal has been read, and its last term was released, or there was none.
     Vacant,
     /// It is not known whether anybody leads.
     Unknown {
-        /// What keeps the follower from knowing, in one line: no broker answers, the topic does not exist yet, a batch can't be
-        /// decoded. It goes on trying. `None` where nothing does: the journal is still being read, or the leader has been silent for its
-        /// whole lease and no other has claimed.
+        /// Why the follower can't know it, in one line: no broker answers, the topic does not exist yet, or a batch can't be decoded. The
+        /// follower tries again. `None` if the journal is still being read, or if the leader has been silent for its whole lease and no
+        /// other candidate has claimed.
         trouble: Option<String>,
     },
 }

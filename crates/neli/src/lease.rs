@@ -42,10 +42,10 @@ impl Lease {
 
     /// Whether this process may act as the leader now: one load and one read of the clock, no lock.
     ///
-    /// It is false from the deadline on, whatever threads and runtimes do: after the process was stopped, or the machine slept, too.
-    /// To be asked before each effect. An effect that is under way at the deadline has the margin
-    /// ([`Builder::margin`](crate::Builder::margin)) to arrive before another leads; where that is not enough, let the store refuse
-    /// a [token](Self::token) below the highest that it has seen.
+    /// It is false from the deadline on, whatever threads and runtimes do, also after the process was stopped or the machine slept. Ask it
+    /// before each effect. An effect that is in flight at the deadline has the margin ([`Builder::margin`](crate::Builder::margin)) to
+    /// arrive before another candidate leads; if that is not enough, let the store refuse a [token](Self::token) below the highest that it
+    /// has seen.
     #[must_use]
     #[inline]
     pub fn is_valid(&self) -> bool {
@@ -78,7 +78,7 @@ impl Lease {
 
     /// When the lease ends if no heartbeat extends it; `None` once it is over.
     ///
-    /// Where the machine sleeps, [`Instant`] stands still and the lease does not: [`is_valid`](Self::is_valid) is what counts.
+    /// While the machine sleeps, [`Instant`] stands still and the lease does not; only [`is_valid`](Self::is_valid) is right then.
     ///
     /// # Examples
     ///
@@ -123,13 +123,13 @@ impl Lease {
         self.tenure.deadline().since(clock::now())
     }
 
-    /// Waits until the lead is to be given up, or is over, and says why. A task that can stop in order waits for this beside its work:
-    /// from then on it has the stop timeout ([`Builder::stop_timeout`](crate::Builder::stop_timeout)) to end, and the lease is extended
+    /// Waits until the lead must be given up or is over, and returns why. A task that can stop in order waits for this beside its work: it
+    /// then has the stop timeout ([`Builder::stop_timeout`](crate::Builder::stop_timeout)) to end, and the lease is still extended
     /// meanwhile.
     ///
     /// # Cancel safety
     ///
-    /// Safe in `select!`: it may be dropped and called again, and then gives the same reason.
+    /// Safe in `select!`: it may be dropped and called again, and then returns the same reason.
     ///
     /// # Examples
     ///
@@ -155,12 +155,13 @@ impl Lease {
         self.tenure.ending().await
     }
 
-    /// Runs a task as the leader, as [`Lead::run`](crate::Lead::run) does, beside others: the lead is released only when all of them have ended or
-    /// were dropped. For what does not hold the [`Lead`](crate::Lead): a request of many that a server answers, a task that is spawned.
+    /// Runs a task as the leader, as [`Lead::run`](crate::Lead::run) does, beside other tasks: the lead is released only when all of them
+    /// have ended or were dropped. It is for code that does not hold the [`Lead`](crate::Lead), such as a spawned task, or one of many
+    /// requests that a server answers.
     ///
     /// # Errors
     ///
-    /// The lead was to be given up, or over, before the task was begun; or the task was dropped before its end.
+    /// The lead was over, or was being given up, before the task began; or the task was dropped before its end.
     ///
     /// # Cancel safety
     ///
@@ -184,7 +185,7 @@ impl Lease {
         self.run_until(task, Tenure::dropping_tasks).await
     }
 
-    /// The same, dropped as soon as the lead is to be given up.
+    /// As [`run`](Self::run), but drops the task as soon as the lead must be given up.
     pub(crate) async fn run_while_leading<T, F: Future<Output = T>>(
         &self,
         task: impl FnOnce(Self) -> F,
@@ -218,9 +219,9 @@ impl Lease {
         .await
     }
 
-    /// Asks for the lead to be given up, so that another leads first, and returns at once: [`ending`](Self::ending) tells when that begins,
-    /// and what runs under the lead is awaited until the stop timeout. Where no other candidate leads within two leases, this one may
-    /// lead again.
+    /// Asks that the lead is given up, so that another candidate leads first, and returns at once. [`ending`](Self::ending) returns when
+    /// that begins, and tasks under the lead are awaited until the stop timeout. If no other candidate leads within two leases, this one
+    /// may lead again.
     ///
     /// # Examples
     ///

@@ -1,8 +1,8 @@
-//! The guard of a lead's tasks: the guard of `neli-proto`, which decides when a job may run and when it ends, where the job is
-//! what is done under a [`Lead`](crate::Lead).
+//! The guard of a lead's tasks: the guard of `neli-proto`, which decides when a job may run and when it ends. Here the job is the tasks
+//! under a [`Lead`](crate::Lead).
 //!
-//! It is told the node's orders and gives the answers, and says what is to be done to the lease. Every order is answered in the
-//! same turn, since no process is between: the supervisor never takes this guard for dead.
+//! It gets the node's orders and returns the answers, and the actions on the lease. Every order is answered in the same turn, because there
+//! is no process in between: the supervisor never takes this guard for dead.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,46 +16,46 @@ use crate::lease::NoTask;
 /// The signal by which the supervisor asks a job to stop: here it means that the barrier has begun.
 pub(crate) const STOP: i32 = 15;
 
-/// Things to do, in this order.
+/// The actions, in this order.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Effect {
     /// Tell the node.
     Answer(Answer),
-    /// The lead is held: it is offered to the task that waits for it.
+    /// The lead is held: offer it to the task that waits for it.
     Begin {
         /// The term.
         term: Offset,
         /// The lease runs until then.
         until: Time,
     },
-    /// Drop what runs: the lease is over.
+    /// Drop the tasks: the lease is over.
     End,
     /// The lease runs until then.
     Extend {
         /// When it ends.
         until: Time,
     },
-    /// Have what runs end: the barrier.
+    /// Ask the tasks to end: the barrier.
     Stop,
 }
 
-/// The guard of what is done under the leads of one election.
+/// The guard of the tasks under the leads of one election.
 #[derive(Debug)]
 pub(crate) struct TaskGuard {
     guard: Guard,
     effects: VecDeque<Effect>,
-    /// What is still there so long after its end is stuck: a lease.
+    /// A task that is still there this long after its end is stuck: a lease.
     patience: Duration,
     process: i32,
 }
 
 impl TaskGuard {
-    /// `process`: this one's id, by which the journal names who runs the job.
+    /// `process`: the id of this process, by which the journal names the process that runs the job.
     pub(crate) fn new(patience: Duration, process: i32) -> Self {
         Self { guard: Guard::new(patience), effects: VecDeque::new(), patience, process }
     }
 
-    /// Forgets the terms of a history that is gone. No task is alive.
+    /// Forgets the terms of a log that was cut. No task is alive.
     pub(crate) fn renew(&mut self) {
         self.guard = Guard::new(self.patience);
     }
@@ -69,13 +69,13 @@ impl TaskGuard {
         self.guard.poll_timeout()
     }
 
-    /// Does what is due by now, the deadline first.
+    /// Handles the timeouts that are over by now, the deadline first.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         self.guard.handle_timeout(now);
         self.perform(now);
     }
 
-    /// Takes in an order of the supervisor's.
+    /// Handles an order of the supervisor.
     pub(crate) fn obey(&mut self, now: Time, order: Order) {
         let answers_before = self.answers();
         self.tell(now, Event::Ordered(order));
@@ -86,13 +86,13 @@ impl TaskGuard {
         }
     }
 
-    /// Nothing runs under the lead any more, and nothing will.
+    /// No task runs under the lead any more, and none will.
     pub(crate) fn ended(&mut self, now: Time, _: &NoTask) {
         self.tell(now, Event::MainEnded { code: Some(0), signal: None });
         self.tell(now, Event::Waited(Remains::seen(false, || false)));
     }
 
-    /// How many of those answers are to be given that the supervisor counts as a sign of life.
+    /// The number of answers to be given that the supervisor counts as a sign of life.
     fn answers(&self) -> usize {
         let counts = |effect: &&Effect| {
             matches!(effect, Effect::Answer(Answer::Accepted { .. } | Answer::Extended { .. } | Answer::Fenced { .. }))

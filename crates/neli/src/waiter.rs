@@ -1,5 +1,5 @@
-//! How the election's thread waits: for a future, or for a time on `CLOCK_BOOTTIME`. (tokio's timers stand still while the machine
-//! sleeps, and a lease does not.)
+//! The election's thread waits here for a future, or for a time on `CLOCK_BOOTTIME`. (tokio's timers stand still while the machine sleeps,
+//! and a lease does not.)
 
 use std::future::Future;
 use std::io;
@@ -52,7 +52,7 @@ impl Waiter {
             }
             let mut sources =
                 [&self.wakeup.0.as_fd(), &self.alarm.as_fd()].map(|fd| PollFd::new(*fd, PollFlags::POLLIN));
-            // A turn too many does no harm.
+            // A needless wake-up does no harm.
             let _ = poll(&mut sources, PollTimeout::NONE);
             let _ = self.wakeup.0.read();
         }

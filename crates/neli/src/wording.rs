@@ -1,5 +1,5 @@
-//! What the layers below say to whoever runs `neli-run`, said to whoever writes a program with the library: they name the options of the
-//! command line, and a program has the builder's methods.
+//! The messages of the layers below are written for users of `neli-run`, and name its options. This module rewrites them for users of the
+//! library, who have the builder's methods.
 
 /// A phrase of the layers below, and the same in the words of the library.
 const PHRASES: [(&str, &str); 14] = [
