@@ -26,11 +26,11 @@ impl Alarm {
         Ok(Self { timer, set_to: None })
     }
 
-    /// Sets it to `due`, or to nothing. A point that has passed is readable at once.
+    /// Sets the timer to `due`, or unsets it. It is readable at once if that time has passed.
     ///
     /// # Errors
     ///
-    /// None that a descriptor of our own gets.
+    /// None for a descriptor of our own.
     pub fn set(&mut self, due: Option<Time>) -> io::Result<()> {
         if due == self.set_to {
             return Ok(());
@@ -47,7 +47,7 @@ impl Alarm {
         Ok(())
     }
 
-    /// It has become readable, and is set to nothing from now on.
+    /// The timer has become readable; unsets it.
     pub fn acknowledge(&mut self) {
         // The count of expirations is of no interest, only that it is read.
         let _ = self.timer.wait();

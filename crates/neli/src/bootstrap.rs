@@ -8,12 +8,12 @@ use crate::election::Properties;
 
 /// Checks the list, and returns it without spaces.
 ///
-/// librdkafka logs an entry that it can't read and goes on without it and all that follow, which is an election
-/// that waits for ever; so each is read here first.
+/// librdkafka only logs an entry that it can't parse, and ignores it and all that follow. The election would then wait for ever, so each
+/// entry is parsed here first.
 ///
 /// # Errors
 ///
-/// What is wrong with it, as what would be right.
+/// What would be right.
 pub fn validate(list: &str, properties: &Properties) -> Result<String, ListError> {
     let entries: Vec<&str> = list.split(',').map(str::trim).collect();
     let security = properties.find("security.protocol").unwrap_or("plaintext");
@@ -83,7 +83,7 @@ fn validate_entry(entry: &str, security: &str) -> Result<(), ListError> {
     Ok(())
 }
 
-/// librdkafka passes over an entry whose protocol is not `security.protocol`.
+/// librdkafka ignores an entry whose protocol is not that of `security.protocol`.
 fn validate_protocol(entry: &str, protocol: &str, security: &str) -> Result<(), ListError> {
     let (entry, protocol) = (entry.to_owned(), protocol.to_ascii_lowercase());
     if !PROTOCOLS.contains(&protocol.as_str()) {

@@ -1,4 +1,4 @@
-//! How a candidate is described before it joins.
+//! The description of a candidate before it joins its election.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -45,9 +45,9 @@ mod times;
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Elector {
-    /// The candidate that Kafka's consumer group has chosen. Each candidate needs the right READ on the group.
+    /// The candidate that Kafka's consumer group has chosen is first. Each candidate needs the right READ on the group.
     Group,
-    /// The candidate whose claim comes first. It is faster at a start and at a death, and needs no right on a group.
+    /// The candidate whose claim is appended first. It is faster at a start and after a death, and needs no right on a group.
     Log,
 }
 
@@ -168,8 +168,8 @@ impl Builder {
         self
     }
 
-    /// With [`Elector::Group`], how long a candidate waits for the one that the group has chosen before it claims itself: 500 ms unless
-    /// it is given; `None` is for ever.
+    /// With [`Elector::Group`], how long a candidate waits for the candidate that the group has chosen before it claims itself: 500 ms
+    /// unless it is given; `None` means for ever.
     pub const fn patience(mut self, patience: Option<Duration>) -> Self {
         self.patience = Some(match patience {
             Some(patience) => Patience::For(patience),
@@ -178,8 +178,8 @@ impl Builder {
         self
     }
 
-    /// How long a leader may act while Kafka takes nothing of it, and how long the others wait for one that has died: 300 ms to 60 s,
-    /// in whole milliseconds; 20 s unless it is given.
+    /// How long a leader may act while Kafka does not acknowledge its heartbeats, and how long the other candidates wait after a leader has
+    /// died: 300 ms to 60 s, in whole milliseconds; 20 s unless it is given.
     pub const fn lease(mut self, lease: Duration) -> Self {
         self.times.lease = lease;
         self
@@ -191,34 +191,34 @@ impl Builder {
         self
     }
 
-    /// How long before its end the lease is over for this process: what an effect that is under way then has to arrive before another
-    /// leads. At least 20 ms; a tenth of the lease unless it is given.
+    /// How long before its end the lease is over for this process: an effect that is in flight then has this time to arrive before another
+    /// candidate leads. At least 20 ms; a tenth of the lease unless it is given.
     pub const fn margin(mut self, margin: Duration) -> Self {
         self.times.margin = Some(margin);
         self
     }
 
-    /// How long before its deadline a leader gives the lead up if its heartbeats don't come back: up to half of the lease, and zero for not
-    /// before; a quarter of the lease, and at most 2.5 s, unless it is given.
+    /// How long before its deadline a leader gives up the lead if its heartbeats don't come back: up to half of the lease; with zero it
+    /// does not give it up before the deadline. A quarter of the lease, and at most 2.5 s, unless it is given.
     pub const fn fence_warning(mut self, warning: Duration) -> Self {
         self.times.fence_warning = Some(warning);
         self
     }
 
-    /// How long a task may go on when its lead is to be given up, before it is dropped: 0 to 365 days; 8 s unless it is given. Zero drops it
-    /// at once.
+    /// How long a task may continue when its lead must be given up, before it is dropped: 0 to 365 days; 8 s unless it is given. With zero
+    /// it is dropped at once.
     /// [`before_release`](Self::before_release) has its own time after that.
     pub const fn stop_timeout(mut self, timeout: Duration) -> Self {
         self.stop_timeout = timeout;
         self
     }
 
-    /// What is awaited before each release: after the last task under the lead has ended or was dropped, while the lease is still valid,
-    /// and for `limit` at most, however much of the stop timeout the tasks took. When the limit or the lease is over, its future is dropped.
-    /// Where the lease was lost nothing is released, and the callback is not called.
+    /// A callback that is awaited before each release: after the last task under the lead has ended or was dropped, while the lease is
+    /// still valid, and for `limit` at most, however much of the stop timeout the tasks took. When the limit or the lease is over, its
+    /// future is dropped. If the lease was lost, nothing is released, and the callback is not called.
     ///
-    /// The callback is called in a task of its own, in the runtime that [`join`](Self::join) was called in. Where it panics, the lead is
-    /// released without what it has not done, and an [`Event::Warning`](crate::Event::Warning) tells.
+    /// The callback is called in a task of its own, in the runtime that [`join`](Self::join) was called in. If it panics, the lead is
+    /// released nevertheless, and an [`Event::Warning`](crate::Event::Warning) reports it.
     ///
     /// # Examples
     ///
@@ -247,16 +247,16 @@ impl Builder {
         self
     }
 
-    /// Joins the election, and waits until this candidate has read its journal and stands. While Kafka does not answer it waits; dropped, it
-    /// does not stand.
+    /// Joins the election, and waits until this candidate has read the journal and stands for election. While Kafka does not answer, it
+    /// waits.
     ///
     /// # Errors
     ///
-    /// An option is missing or wrong, or Kafka refuses this candidate: each says what would be right. Or there is no tokio runtime.
+    /// An option is missing or wrong, or Kafka refuses this candidate: the error says what would be right. Or there is no tokio runtime.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped before it has ended, the candidate does not stand, and leaves the election in the background.
+    /// If the future is dropped before it has ended, the candidate does not stand for election, and leaves it in the background.
     pub async fn join(self) -> Result<Election, Error> {
         let mut shared = driver::start(self.settings()?)?;
         let only = shared.pop().ok_or_else(|| Error::System("an election without a role".to_owned()))?;
@@ -265,7 +265,7 @@ impl Builder {
         Ok(election)
     }
 
-    /// What it joins with, in an election of its own.
+    /// The settings with which it joins an election without roles.
     pub(crate) fn settings(self) -> Result<driver::Settings, Error> {
         let runtime = Handle::try_current()
             .map_err(|_| Error::System("join must be called within a tokio runtime".to_owned()))?;
@@ -315,7 +315,7 @@ impl Builder {
     }
 }
 
-/// The longest of the durations that the protocol sets no bound to: a year, so that no sum of them overflows.
+/// The longest value of durations that the protocol does not limit: a year, so that no sum of them overflows.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 fn hello(elector: Elector) -> Body {

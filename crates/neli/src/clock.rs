@@ -13,13 +13,13 @@ pub fn now() -> Time {
     Time::from_nanos(nanos_of(ClockId::CLOCK_BOOTTIME))
 }
 
-/// Milliseconds since 1970 by the wall clock, which anybody may set at any time.
+/// Milliseconds since 1970 by the wall clock, which may be set at any time.
 #[must_use]
 pub fn wall_ms() -> u64 {
     nanos_of(ClockId::CLOCK_REALTIME) / 1_000_000
 }
 
-/// So often it is looked, since what holds up one look holds up no other.
+/// The clocks are read this often, since a delay between two reads affects one pair only.
 const LOOKS: usize = 16;
 
 /// What leases are counted by, as it runs while the machine is awake (`CLOCK_MONOTONIC` has the rate of `CLOCK_BOOTTIME`, and neither leaps
@@ -43,7 +43,7 @@ pub(crate) fn instant_in(left: Duration) -> Instant {
     now + left
 }
 
-/// What it showed at this time, which is over. For display only.
+/// What Rust's clock showed at this time in the past. For display only.
 #[must_use]
 pub(crate) fn instant_of(time: Time) -> Instant {
     let present = instant_in(Duration::ZERO);

@@ -1,9 +1,9 @@
-//! What the election's thread is told by handles, leads and tasks.
+//! The commands of handles, leads and tasks to the election's thread.
 
 use neli_proto::record::Offset;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// What handles, leads and tasks want of the thread.
+/// A command to the thread.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Command {
     /// The last task under a lead that ends has ended.
@@ -14,7 +14,7 @@ pub(crate) enum Command {
     Resign { term: Offset },
 }
 
-/// The way to the thread for one of its elections.
+/// Sends commands to the thread for one of its elections.
 #[derive(Clone, Debug)]
 pub(crate) struct Commands {
     role: usize,
@@ -26,7 +26,7 @@ impl Commands {
         Self { role, sender }
     }
 
-    /// Hands it over, unless the thread has gone.
+    /// Sends a command, unless the thread has ended.
     pub(crate) fn send(&self, command: Command) {
         let _ = self.sender.send((self.role, command));
     }

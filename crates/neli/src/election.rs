@@ -1,4 +1,4 @@
-//! Which election, and how Kafka is reached: plain data, as a configuration gives it.
+//! The election, and the connection to Kafka: plain data, as a configuration gives it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,25 +19,25 @@ pub struct ElectionId {
     pub partition: i32,
     /// The role.
     pub role: u32,
-    /// The role's name, where it has one.
+    /// The role's name, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role_name: Option<String>,
 }
 
 impl ElectionId {
-    /// The key of the election's records: `<group>/<role>`, with the role's name, or its number where it has none.
+    /// The key of the election's records: `<group>/<role>`, with the role's name, or its number if it has none.
     #[must_use]
     pub fn key(&self) -> String {
         format!("{}/{}", self.group, self.label())
     }
 
-    /// How the role is called: its name, or its number.
+    /// The role's label: its name, or its number.
     #[must_use]
     pub fn label(&self) -> String {
         self.role_name.clone().unwrap_or_else(|| self.role.to_string())
     }
 
-    /// The key under which one of its records stands.
+    /// The key of one of its records.
     #[must_use]
     pub fn key_of(&self, record: &Record) -> String {
         match record.body {
@@ -53,7 +53,8 @@ impl ElectionId {
     }
 }
 
-/// The elections of one group in one topic that share a [`Session`](crate::program::Session): one for each role. Role `r` is on partition `r mod
+/// The elections of one group in one topic that share a [`Session`](crate::program::Session): one for each role. Role `r` is on partition
+/// `r mod
 /// partitions`, so that a topic with fewer partitions than roles has several elections on each.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Elections {
@@ -63,7 +64,7 @@ pub struct Elections {
     pub topic: String,
     /// The roles; never empty.
     pub roles: Range<u32>,
-    /// How they are called, from number 0 on; nothing where they are called by their numbers.
+    /// The names of the roles from number 0 on; empty if they have numbers alone.
     pub names: Arc<[String]>,
 }
 
@@ -97,7 +98,7 @@ impl Elections {
         self.roles.len() > 1 || !self.names.is_empty()
     }
 
-    /// The key of the hellos of a process with many roles, all of which stand in partition 0: that of its first role.
+    /// The key of the hellos of a process with many roles, all of which are in partition 0: that of its first role.
     #[must_use]
     pub fn hello_key(&self) -> String {
         self.election(self.roles.start, 1).hello_key()
@@ -115,7 +116,7 @@ impl Elections {
         u32::try_from(self.names.iter().position(|name| name.as_bytes() == label)?).ok()
     }
 
-    /// Whose a record with this key is, and whether it is a hello.
+    /// The role to which a record with this key belongs, and whether it is a hello.
     #[must_use]
     pub(crate) fn find(&self, key: &[u8]) -> Option<(u32, bool)> {
         let rest = key.strip_prefix(self.group.as_bytes())?.strip_prefix(b"/")?;
@@ -125,7 +126,7 @@ impl Elections {
     }
 }
 
-/// A number as it stands in a key: in one way only.
+/// The number in a key. Each number can be written in one way only.
 fn number_of(label: &[u8]) -> Option<u32> {
     let is_canonical = label.iter().all(u8::is_ascii_digit) && (label == b"0" || !label.starts_with(b"0"));
     std::str::from_utf8(label).ok().filter(|_| is_canonical)?.parse().ok()
@@ -139,13 +140,12 @@ impl From<&ElectionId> for Elections {
     }
 }
 
-/// How Kafka is reached.
+/// The connection to Kafka.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Client {
     /// Where Kafka is.
     pub brokers: Brokers,
-    /// The user's librdkafka properties in the given order (a later one wins); checked to be none that the protocol
-    /// rests on.
+    /// The user's librdkafka properties in the given order (a later one wins). None of them is one that the protocol sets itself.
     pub properties: Properties,
 }
 
@@ -158,7 +158,7 @@ pub enum Brokers {
     Embedded,
 }
 
-/// librdkafka properties; some are secrets, so that none is ever shown.
+/// librdkafka properties. Some are secrets, so no value is ever shown.
 #[derive(Clone, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Properties(pub Vec<(String, String)>);
 
@@ -176,7 +176,7 @@ impl Properties {
     }
 }
 
-/// Whether its value is secret: the properties that librdkafka calls sensitive, without user names and file names.
+/// Whether the property's value is secret: librdkafka calls the property sensitive, and it is no user name and no file name.
 #[must_use]
 pub fn is_secret(key: &str) -> bool {
     ["password", "passphrase", "secret", "key.pem", "oauthbearer.config"].iter().any(|part| key.contains(part))

@@ -1,4 +1,4 @@
-//! What goes wrong: each error says what to do about it.
+//! The library's errors. Each says what to do about it.
 
 use thiserror::Error;
 
@@ -6,7 +6,7 @@ use crate::reason::Reason;
 use crate::text::ClientError;
 use crate::wording;
 
-/// Why a candidate or a follower can't be, or is no more; or a lead is not.
+/// Why a candidate or a follower can't start or has ended, or why a lead has ended.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -17,10 +17,11 @@ use crate::wording;
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
-    /// A task did not come to an await for a whole lease after it was to be dropped: it may still run, so nothing is released, and this
-    /// candidate stands no more. Others lead when the lease has run out. [`Builder::join`](crate::Builder::join) makes another candidate; but as
-    /// long as the task may still act, only the [token](crate::Lease::token) and [`Lease::is_valid`](crate::Lease::is_valid) keep it from the next
-    /// leader's work: most programs end here, and are started anew.
+    /// A task did not reach an await for a whole lease after it should have been dropped. It may still run, so nothing is released, and
+    /// this candidate no longer stands for election. Other candidates lead when the lease has run out.
+    /// [`Builder::join`](crate::Builder::join) makes another candidate; but while the task may still act, only the
+    /// [token](crate::Lease::token) and [`Lease::is_valid`](crate::Lease::is_valid) protect the next leader's work from it. Most programs
+    /// should exit here, and be started again.
     #[error(
         "a task has not come to an await for a lease after its lead was over, and may still run: let it check \
          Lease::is_valid, and move what blocks to other threads"
@@ -32,7 +33,7 @@ pub enum Error {
     /// This candidate has left the election.
     #[error("this candidate has left the election")]
     Left,
-    /// A lead is over; the candidate stands on.
+    /// A lead is over; the candidate still stands for election.
     #[error(transparent)]
     Lost(#[from] Lost),
     /// An option is missing, out of its bounds, or does not go with another.
@@ -40,7 +41,7 @@ pub enum Error {
     Option {
         /// The builder's method.
         option: &'static str,
-        /// What it was given; empty where that may be a secret, or it was given nothing.
+        /// The value that it was given; empty if that may be a secret, or if it was given none.
         value: String,
         /// What would be right.
         expected: String,
@@ -54,7 +55,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// That this candidate has left is what was asked for.
+    /// The candidate has left because the caller asked for that, so this is no failure.
     pub(crate) fn unless_left(self) -> Result<(), Self> {
         if self == Self::Left { Ok(()) } else { Err(self) }
     }
@@ -79,7 +80,7 @@ fn shown(value: &str) -> String {
     if value.is_empty() { String::new() } else { format!(" {value}") }
 }
 
-/// A task was not begun, or was dropped before its end, since the lead that it ran under is over.
+/// A task did not begin, or was dropped before its end, because its lead is over.
 ///
 /// To be the leader again, wait for the next [`Election::lead`](crate::Election::lead). `?` makes an [`enum@Error`] of it.
 ///

@@ -33,41 +33,45 @@
 //! ```
 //!
 //! The protocol is that of `neli-run`, and so is the journal: a program with this library and a `neli-run` of the same group elect one
-//! leader among them. Nothing but a Kafka topic is needed, `<group>.neli`, which is made when it is missing.
+//! leader among them. Nothing but a Kafka topic is needed, `<group>.neli`, which is created if it is missing.
 //!
 //! `cargo add neli-election` adds it to a program, whose code calls it `neli`.
 //!
 //! # What is guaranteed
 //!
 //! **No two [leases](Lease) of one election are valid at once.** A lease is counted from when a record was *sent* that came back from
-//! Kafka in order; it is over a margin before anybody else may lead, and [`Lease::is_valid`] is false from then on, whatever threads,
-//! runtimes and the network do: after the process was stopped, or the machine slept, too. That rests on what `neli-run` rests on: Kafka keeps
-//! what a consumer could read, and two machines' clocks run at rates within 1 % of each other.
+//! Kafka in order; it is over a margin before another candidate may lead, and [`Lease::is_valid`] is false from then on, whatever threads,
+//! runtimes and the network do, also after the process was stopped or the machine slept. The assumptions are those of `neli-run`: Kafka
+//! keeps the records that a consumer could read, and the clocks of two machines run at rates within 1 % of each other.
 //!
-//! **Before a lead is released in order, what runs under it has ended**: at a revoke, a resignation, an operator's request and
-//! [`Election::leave`], every task of [`Election::serve`], [`Lead::run`] and [`Lease::run`] is awaited, and the callback of [`Builder::before_release`] after them.
+//! **Before a lead is released in order, the tasks under it have ended**: at a revoke, a resignation, an operator's request and
+//! [`Election::leave`], every task of [`Election::serve`], [`Lead::run`] and [`Lease::run`] is awaited, and the callback of
+//! [`Builder::before_release`] after them.
 //!
 //! # What is not
 //!
-//! When the lease is over the task is dropped, which ends it **at the await where it is**. Code that does not come to an await runs on, and
-//! nothing here can kill it. So:
+//! When the lease is over the task is dropped, which ends it **at the await where it is**. Code that does not reach an await continues, and
+//! this library can't kill it. So:
 //!
 //! - ask [`Lease::is_valid`] before each effect; it takes no lock;
-//! - give the store the [token](Lease::token), and let it refuse one that is lower than the highest that it has seen: that is safe even where
+//! - give the store the [token](Lease::token), and let it refuse one that is lower than the highest that it has seen: that is safe even
+//!   where
 //!   an effect was under way for longer than the margin;
 //! - or run the work under `neli-run`, whose guard kills it and all that it has started.
 //!
-//! One at a time is not *once*: a task that was dropped half way has done half of its work.
+//! One at a time is not *once*: a task that was dropped in the middle has done a part of its work.
 //!
 //! # Which call
 //!
 //! | a program that | calls |
 //! |---|---|
 //! | does its work for as long as it leads | [`Election::serve`], with a task that ends at [`Lease::ending`] |
-//! | may be broken off anywhere | [`Election::background`] |
-//! | answers requests, some of them as the leader alone | [`Election::serve`], and [`Lease::run`] for each such request; [`Election::leadership`] tells where else to send them |
+//! | may be interrupted at any await | [`Election::background`] |
+//! | answers requests, some of them as the leader alone | [`Election::serve`], and [`Lease::run`] for each such request;
+//! [`Election::leadership`] tells where else to send them |
 //! | sends requests to the leader and never leads | [`Follower`] |
-//! | has a loop of its own, and asks in each turn whether it leads (goNELI's `Pulse`) | [`Election::lead_within`] and [`Lead::run`], as below |
+//! | has a loop of its own, and asks in each turn whether it leads (goNELI's `Pulse`) | [`Election::lead_within`] and [`Lead::run`], as
+//! below |
 //!
 //! ```
 //! # use std::time::Duration;
@@ -95,39 +99,42 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A lead that is held and under which nothing runs is kept until it is dropped, or is to be given up.
+//! A lead under which no task runs is held until it is dropped or must be given up.
 //!
 //! # Many roles
 //!
-//! A process that is to lead some of many things, shards for example, stands for all of them on one session with Kafka: [`Builder::roles`] and
+//! A process that leads some of many roles, shards for example, stands for all of them on one session with Kafka: [`Builder::roles`] and
 //! [`Builder::named_roles`]. Each role has an [`Election`] with its own lead. The processes share the roles fairly: a process that leads
-//! more roles than its share gives one lead up after the other, each as at any other revoke.
+//! more roles than its share gives up one lead after the other, each as at any other revoke.
 //!
 //! # What it does to the process
 //!
-//! It starts threads: one of its own for each candidate, or for all [roles](Builder::roles) of a process, which sends the heartbeats, and librdkafka's. It starts no process, touches no
+//! It starts threads: one of its own for each candidate, or for all [roles](Builder::roles) of a process, which sends the heartbeats, and
+//! librdkafka's. It starts no process, touches no
 //! signal, reads no environment variable, and sets nothing global. Heartbeats do not depend on the runtime's threads: a task that keeps
-//! them busy keeps its lead, whose lease goes on. Linux only: leases are counted on `CLOCK_BOOTTIME`.
+//! them busy keeps its lead. Linux only: leases are counted on `CLOCK_BOOTTIME`.
 //!
 //! # Features of the crate
 //!
-//! - `ssl`, on by default: TLS, and the logins SASL SCRAM and OAUTHBEARER, by the system's OpenSSL. Without it [`Builder::property`] refuses
+//! - `ssl`, on by default: TLS, and the logins SASL SCRAM and OAUTHBEARER, by the system's OpenSSL. Without it [`Builder::property`]
+//!   refuses
 //!   what needs it, and a cluster that speaks plain text is all that can be reached.
-//! - `ssl-vendored`: OpenSSL is built with the program. `libz-static`: zlib is, too.
+//! - `ssl-vendored`: OpenSSL is built with the program. `libz-static`: zlib is built with it too.
 //! - `gssapi`: Kerberos, by the system's libsasl2.
 //! - `oidc`: logins by tokens that a provider of `OpenID` Connect gives, by the system's libcurl.
 //!
-//! # What `neli-run` has and this has not
+//! # What only `neli-run` has
 //!
 //! A kill of the work at the lease's end; `--once`, `--window` and `--schedule`, so that work succeeds once for a key or a time; priorities
-//! (`--priority`, `--preempt`); an overlap of two leaders' work (`--overlap`: a candidate of this library does not stand in such an election);
+//! (`--priority`, `--preempt`); an overlap of two leaders' work (`--overlap`: a candidate of this library does not stand in such an
+//! election);
 //! restarts and back-off, health checks and hooks, which a program writes as its own code; `resign` and `end` by an operator, `status`,
 //! `watch` and `history`, which work on the elections of this library, too. And a broker that the processes of a machine share
 //! (`--embedded`): an [`EmbeddedBroker`] is this process's alone.
 //!
 //! # Rights
 //!
-//! A candidate needs READ and WRITE on the topic, READ on the group of the election's name (but with [`Elector::Log`]), and CREATE where
+//! A candidate needs READ and WRITE on the topic, READ on the group of the election's name (except with [`Elector::Log`]), and CREATE if
 //! the topic is missing. A [`Follower`] needs READ on the topic alone.
 
 #![deny(missing_docs)]
@@ -203,7 +210,7 @@ pub use lease::Lease;
 pub use reason::Reason;
 pub use roles::{Roles, RolesBuilder};
 
-/// What `neli-run` is built of besides: no part of the library's interface, and changed without notice.
+/// Other parts of which `neli-run` is built. They are no part of the library's interface, and may change at any time.
 #[doc(hidden)]
 pub mod program {
     pub use crate::election::{Brokers, Client, ElectionId, Elections, Properties, is_secret};

@@ -6,7 +6,7 @@ use thiserror::Error;
 pub const LONGEST_GROUP: usize = 249;
 /// The longest name of a candidate, in bytes: a record must fit 1 KiB, and JSON may need two bytes for one.
 pub const LONGEST_NAME: usize = 255;
-/// The longest name that Kafka lets a topic have.
+/// The longest name of a topic, by Kafka's rule.
 pub const LONGEST_TOPIC: usize = 249;
 
 /// The most roles of a group.
@@ -16,24 +16,24 @@ pub const LONGEST_ROLE: usize = 64;
 /// All names of roles together, with commas between them: a hello has them, and must fit 1 KiB.
 const LONGEST_ROLE_LIST: usize = 400;
 
-/// What the name of a topic must be.
+/// The rule for the name of a topic.
 pub const TOPIC: &str = "1 to 249 of a-z A-Z 0-9 . _ -, and neither . nor ..";
 
 /// What would be right instead of the name of an election or of a candidate.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 pub enum NameError {
-    /// There is nothing to be seen of it.
+    /// It has no visible character.
     #[error("must not be blank")]
     Blank,
-    /// A line that names it would look otherwise than it is.
+    /// It has characters that would change the look of a line with it.
     #[error("must have no control characters")]
     ControlCharacters,
     /// It is longer than is allowed.
     #[error("must be at most {longest} bytes, and has {length}")]
     TooLong {
-        /// What is allowed, in bytes.
+        /// The limit, in bytes.
         longest: usize,
-        /// What it has.
+        /// Its length, in bytes.
         length: usize,
     },
 }
@@ -41,34 +41,34 @@ pub enum NameError {
 /// Which of a group's names of roles is wrong, and what would be right.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum RoleNamesError {
-    /// A role may not be called so.
+    /// This is no name for a role.
     #[error("'{0}' is no name for a role: must be 1 to {longest} of a-z A-Z 0-9 . _ -, and no number", longest = LONGEST_ROLE)]
     NoName(String),
-    /// All of them together are longer than is allowed.
+    /// All names together are longer than is allowed.
     #[error("must be at most {longest} bytes, and has {length}; a number is shorter", longest = LONGEST_ROLE_LIST)]
     TooLong {
-        /// What they have, in bytes, with commas between them.
+        /// Their length, in bytes, with commas between them.
         length: usize,
     },
-    /// Two are called so.
+    /// Two roles have this name.
     #[error("'{0}' is named twice")]
     Twice(String),
 }
 
-/// How this machine is called; none where that can't be known, or is no text.
+/// The name of this machine; none if it can't be read, or is no text.
 #[must_use]
 pub fn host() -> Option<String> {
     nix::unistd::gethostname().ok()?.into_string().ok()
 }
 
-/// How a candidate is called that was given no name: `<host>:<pid>`.
+/// The default name of a candidate: `<host>:<pid>`.
 #[must_use]
 pub fn of_process() -> String {
     let host = nix::unistd::gethostname().unwrap_or_default();
     format!("{}:{}", host.to_string_lossy(), std::process::id())
 }
 
-/// Whether Kafka lets a topic be called so.
+/// Whether Kafka allows this name for a topic.
 #[must_use]
 pub fn is_topic(name: &str) -> bool {
     let fits = (1..=LONGEST_TOPIC).contains(&name.len());
@@ -94,7 +94,7 @@ pub fn validate(name: &str, longest: usize) -> Result<(), NameError> {
     Ok(())
 }
 
-/// Whether a role may be called so, by a name or a number.
+/// Whether this may be a role's name or number.
 #[must_use]
 pub fn is_role_name(name: &str) -> bool {
     let is_plain = name.chars().all(|character| character.is_ascii_alphanumeric() || "._-".contains(character));

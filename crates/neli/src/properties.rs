@@ -1,4 +1,4 @@
-//! librdkafka's properties, as users give them: all but those that the protocol rests on.
+//! librdkafka's properties, as users give them: all except those that the protocol sets itself.
 //!
 //! Any of them may be a secret: nothing here shows a value.
 
@@ -7,7 +7,7 @@ use rdkafka::error::KafkaError;
 use rdkafka::types::RDKafkaConfRes;
 use thiserror::Error;
 
-/// The properties that the protocol rests on, by every name that librdkafka has for them, and what to do instead.
+/// The properties that the protocol sets itself, by every name that librdkafka has for them, and what to do instead.
 const REFUSED: &[(&str, &str)] = &[
     ("acks", "acks=all is required"),
     ("allow.auto.create.topics", "neli-run makes the topic itself; see --no-create-topic"),
@@ -35,7 +35,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("transactional.id", "the journal needs no transactions"),
 ];
 
-/// Names that stand for another.
+/// Aliases, each with the name that it stands for.
 const ALIASES: &[(&str, &str)] = &[
     ("compression.type", "compression.codec"),
     ("linger.ms", "queue.buffering.max.ms"),
@@ -47,16 +47,16 @@ const ALIASES: &[(&str, &str)] = &[
     ("sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret"),
 ];
 
-/// Why a property can't be as it was given. The hints name options as the command line has them.
+/// Why a property was refused. The hints name the options of the command line.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum Fault {
-    /// It is for librdkafka's own tests.
+    /// The property is for librdkafka's own tests.
     #[error("cannot be set: it is for librdkafka's own tests")]
     ForTests,
     /// librdkafka has no such property, or refuses its value: what would be right.
     #[error("{0}")]
     Invalid(String),
-    /// It, or its value, needs a library that librdkafka was built without.
+    /// The property, or its value, needs a library that librdkafka was built without.
     #[error("{}is not supported by this build: {reason}", if *.is_value { "its value " } else { "" })]
     NotBuilt {
         /// Its value.
@@ -64,7 +64,7 @@ pub enum Fault {
         /// librdkafka's reason, which names the library.
         reason: String,
     },
-    /// The protocol rests on it.
+    /// The protocol sets it itself.
     #[error("cannot be set: {hint}")]
     NotYours {
         /// What to do instead.
@@ -76,7 +76,7 @@ pub enum Fault {
 ///
 /// # Errors
 ///
-/// It can't be as it is.
+/// Why it was refused.
 pub fn validate(key: &str, value: &str) -> Result<(), Fault> {
     // librdkafka takes a topic's property with this prefix, too.
     let name = key.strip_prefix("topic.").unwrap_or(key);
@@ -102,7 +102,7 @@ pub fn validate(key: &str, value: &str) -> Result<(), Fault> {
     }
 }
 
-/// librdkafka's reason for refusing a value, less the value.
+/// librdkafka's reason for refusing a value, without the value.
 fn without_value(why: &str) -> Fault {
     if let Some((_, range)) = why.split_once("outside allowed range ") {
         return Fault::Invalid(format!("must be {}", range.trim().replace("..", " to ")));

@@ -27,18 +27,18 @@ use neli_proto::record::Why;
 pub enum Reason {
     /// An operator has ended the election: nobody leads it any more.
     Ended,
-    /// The lease ran out, since Kafka did not take this candidate's heartbeats, or another leads already.
+    /// The lease ran out because Kafka did not acknowledge this candidate's heartbeats, or another candidate leads already.
     Expired,
     /// This candidate has left the election.
     Left,
     /// Kafka refuses this candidate for good; [`Error::Refused`](crate::Error::Refused) says why.
     Refused,
-    /// The lead was given up: by [`Lead::resign`](crate::Lead::resign), by the drop of the [`Lead`](crate::Lead), since nobody took it, or
-    /// because an operator asked for that.
+    /// The lead was given up: by [`Lead::resign`](crate::Lead::resign), by dropping the [`Lead`](crate::Lead), because no caller took it,
+    /// or because an operator asked for that.
     Resigned,
     /// Kafka's consumer group has given the partition to another candidate.
     Revoked,
-    /// The role was given up to another process, since this one leads more [roles](crate::Builder::roles) than its share.
+    /// The role was handed over to another process, because this one leads more [roles](crate::Builder::roles) than its share.
     Spread,
 }
 

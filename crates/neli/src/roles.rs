@@ -46,28 +46,30 @@ impl RolesBuilder {
         Self { builder, roles: RoleNames::named(names), are_spread: true, max_roles: None }
     }
 
-    /// Whether processes hand roles over until each leads its fair share; true unless it is given.
+    /// Whether processes hand over roles until each leads its fair share; true unless it is given.
     pub const fn spread(mut self, spread: bool) -> Self {
         self.are_spread = spread;
         self
     }
 
-    /// How many roles this process leads at most; as many as there are unless it is given.
+    /// The most roles that this process leads; all roles unless it is given.
     pub const fn max_roles(mut self, most: u32) -> Self {
         self.max_roles = Some(most);
         self
     }
 
     /// Joins the elections, and waits until this process has read their journals and stands in all: the other candidates had half a second
-    /// to answer its first hello. While Kafka does not answer it waits; dropped, it does not stand.
+    /// to answer its first hello. While Kafka does not answer, it waits.
     ///
-    /// If an earlier candidate of the group had other roles and may have gone, it waits for 75 s at most, until it is known that the earlier
+    /// If an earlier candidate of the group had other roles and may have gone, it waits for 75 s at most, until it is known that the
+    /// earlier
     /// candidate has gone.
     ///
     /// # Errors
     ///
     /// As for [`Builder::join`]. Or another candidate of the group looks for a role in another partition than this one would: it has other
-    /// roles, or the topic had another number of partitions when it started. Only if that candidate takes longer than half a second to answer
+    /// roles, or the topic had another number of partitions when it started. Only if that candidate takes longer than half a second to
+    /// answer
     /// does `join` return before: then [`Roles::lead`] and [`Election::lead`] return the error once the answer is read.
     ///
     /// # Cancel safety
@@ -140,7 +142,7 @@ impl Builder {
         RolesBuilder::counted(self, count)
     }
 
-    /// The same with names for the roles. Every candidate must give the same names in the same order.
+    /// As [`roles`](Self::roles), with names for the roles. Every candidate must give the same names in the same order.
     ///
     /// # Examples
     ///
@@ -159,11 +161,11 @@ impl Builder {
     }
 }
 
-/// How many roles there are, and how they are called.
+/// The number of roles, and their names.
 #[derive(Clone)]
 pub(crate) struct RoleNames {
     count: u32,
-    /// Nothing where they are called by their numbers.
+    /// Empty if the roles have numbers alone.
     names: Vec<String>,
 }
 
@@ -184,7 +186,7 @@ impl RoleNames {
         names::validate_roles(names).map_err(|error| Error::option("named_roles", names.join(","), error.to_string()))
     }
 
-    /// How each is called, in the order of their numbers.
+    /// The label of each role, in the order of their numbers.
     pub(crate) fn labels(&self) -> Vec<String> {
         if self.names.is_empty() { (0..self.count).map(|role| role.to_string()).collect() } else { self.names.clone() }
     }
@@ -202,8 +204,8 @@ impl RoleNames {
 
 /// A process that stands for many roles: an [`Election`] for each, with a lead of its own. Several processes share the roles fairly.
 ///
-/// When the last clone of a role's [`Election`] and its last lead are dropped, the process stands for that role no more; for the others it
-/// does.
+/// When the last clone of a role's [`Election`] and its last lead are dropped, the process no longer stands for that role; it still stands
+/// for the others.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -249,17 +251,18 @@ impl Roles {
         self.elections.iter().map(|(name, election)| (name.as_str(), election))
     }
 
-    /// Waits until this process leads one of the roles, whichever comes first; [`Lease::role`](crate::Lease::role) tells which. Called again it
+    /// Waits until this process leads one of the roles, whichever comes first; [`Lease::role`](crate::Lease::role) tells which. Called
+    /// again it
     /// gives the next lead.
     ///
     /// # Errors
     ///
-    /// The process stands for no role any more: why it does not for the last one that was left to it.
+    /// The process no longer stands for any role: the error of the last role that was left to it.
     ///
     /// # Cancel safety
     ///
-    /// Safe in `select!`: a lead is taken only when the future is ready. If it is dropped before, the process stands on for all roles, and a later
-    /// call gets the lead.
+    /// Safe in `select!`: a lead is taken only when the future is ready. If the future is dropped before, the process still stands for all
+    /// roles, and a later call gets the lead.
     ///
     /// # Examples
     ///
@@ -294,7 +297,7 @@ impl Roles {
         .await
     }
 
-    /// What happens to this process in each of its roles from now on.
+    /// The events of this process in each of its roles from now on.
     ///
     /// # Examples
     ///

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::event::{Event, Leader};
 use crate::lease::Tenure;
 
-/// What handles and leads share.
+/// The state that handles and leads share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) commands: Commands,
@@ -27,18 +27,18 @@ impl Drop for Shared {
 /// What is known of a candidate outside of its thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
-    /// It has read the journal, the process may claim, and it stands.
+    /// It has read the journal, the process may claim, and it stands for election.
     pub(crate) stands: bool,
-    /// The lead that it holds.
+    /// The lead that the candidate holds.
     pub(crate) tenure: Option<Arc<Tenure>>,
     pub(crate) leader: Option<Leader>,
     /// Until when that leader leads, by its records that were read.
     pub(crate) fresh_until: Option<Time>,
-    /// There is no leader, and that is known.
+    /// It is known that there is no leader.
     pub(crate) is_vacant: bool,
-    /// Why Kafka does not answer.
+    /// Why Kafka does not answer, if it does not.
     pub(crate) trouble: Option<String>,
-    /// It stands no more, and why.
+    /// Why the candidate no longer stands for election, if so.
     pub(crate) ended: Option<Error>,
 }
 

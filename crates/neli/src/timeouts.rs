@@ -1,4 +1,4 @@
-//! When each of many roles wants to be called again: the earliest is known at once.
+//! The time at which each of many roles is to be called again. Finding the earliest takes no search.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ pub(crate) struct Timeouts {
 }
 
 impl Timeouts {
-    /// Sets a role's; none is never.
+    /// Sets a role's timeout; `None` means never.
     pub(crate) fn set(&mut self, role: usize, at: Option<Time>) {
         if let Some(before) = self.by_role.remove(&role) {
             self.by_time.remove(&(before, role));
@@ -23,7 +23,7 @@ impl Timeouts {
         }
     }
 
-    /// The earliest.
+    /// The earliest timeout.
     #[must_use]
     pub(crate) fn first(&self) -> Option<Time> {
         self.by_time.first().map(|(at, _)| *at)

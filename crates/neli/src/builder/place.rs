@@ -1,4 +1,4 @@
-//! Which election, and how Kafka is reached: what candidates and followers have in common.
+//! The election, and the connection to Kafka: the options that candidates and followers have in common.
 
 use crate::bootstrap;
 use crate::election::{ElectionId, Properties};
@@ -9,7 +9,7 @@ use crate::names;
 use crate::properties::{self, Fault};
 use crate::wording;
 
-/// What was given.
+/// The options as they were given.
 #[derive(Clone)]
 pub(crate) struct PlaceOptions {
     group: String,
@@ -66,7 +66,7 @@ impl PlaceOptions {
     fn properties(&self) -> Result<Properties, Error> {
         let mut checked: Vec<(String, String)> = Vec::new();
         for (key, value) in &self.properties {
-            // Its value may be a secret.
+            // The value may be a secret.
             let fault = |fault: Fault| Error::option("property", key, wording::of_library(&fault.to_string()));
             properties::validate(key, value).map_err(fault)?;
             let key = properties::canonical(key);

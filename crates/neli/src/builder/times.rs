@@ -1,4 +1,4 @@
-//! The durations of the protocol, as they are chosen where none is given, and their bounds.
+//! The durations of the protocol: their defaults and their bounds.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What happens in the session with Kafka goes to the nodes, and what users are to know of it to their events.
+//! Passes the session's events to the nodes, and reports to users those that concern them.
 
 use neli_proto::node::Event;
 
@@ -19,7 +19,7 @@ impl Driver {
             SessionEvent::Hello { offset, value } => self.nodes.handle_hello(now, offset, &value),
             SessionEvent::Refused { error } => self.nodes.tell_all(&Event::KafkaRefused { error: error.into() }),
             SessionEvent::Role { role, event } => {
-                // One embedded broker that follows another is in another process: this one's has lost nothing.
+                // Another embedded broker would be in another process. The one in this process has lost nothing.
                 let is_trusted = true;
                 self.nodes.handle_role_event(now, role as usize, event, is_trusted, |_| {});
             }
@@ -27,7 +27,7 @@ impl Driver {
             SessionEvent::BrokerSession(_)
             | SessionEvent::Created { .. }
             | SessionEvent::Debug(_)
-            // No key is asked for.
+            // The library has no keys.
             | SessionEvent::Facts { .. }
             | SessionEvent::HelloDelivered
             | SessionEvent::Moved(_) => {}
@@ -39,12 +39,12 @@ impl Driver {
         self.warn(&format!("Kafka does not append this candidate's records: {error}"));
     }
 
-    /// Passes on what users are to know of all roles.
+    /// Reports to users the messages about all roles.
     pub(super) fn pass_on_reports(&mut self) {
         while let Some(report) = self.nodes.poll_report() {
             match report {
                 Report::HelloNotSent { error } => self.warn_of_append(&error.to_string()),
-                // It is fit all the same, and `neli-run doctor` names them.
+                // The topic is fit nevertheless, and `neli-run doctor` names the risks.
                 Report::Risks { .. } => {}
                 Report::SpreadWithoutGroup { partitions } => self.warn(&format!(
                     "the topic has {partitions} partitions for {} roles: the group could not assign each candidate a fair share, so \

@@ -1,4 +1,4 @@
-//! Performs the nodes' actions, and what the guards of the tasks decide.
+//! Performs the actions of the nodes, and those of the guards of the tasks.
 
 use std::mem;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::reason::Reason;
 use crate::task_guard::Effect;
 
 impl Driver {
-    /// Performs what the nodes want to which something has happened, until they want nothing more.
+    /// Performs the actions of the nodes that had an event, until there are no more.
     pub(super) fn perform(&mut self) {
         loop {
             self.pass_on_reports();
@@ -86,14 +86,14 @@ impl Driver {
         }
         match note {
             Note::Job { note: supervisor::Note::Stopping { why, timeout }, .. } => {
-                // What the guard is ordered next.
+                // The guard's next order.
                 if let Some(held) = &mut role.held {
                     held.tenure.stop(Reason::of(why));
                     let within = self.stop_timeout.min(timeout);
                     held.drop_at = self.before_release.is_some().then(|| clock::now() + within);
                 }
             }
-            // What runs is stopped in order, and then the node ends.
+            // The tasks are stopped in order, and then the node ends.
             Note::Refused(Refusal::Said(error)) => role.refusal = error.into(),
             Note::Refused(Refusal::TopicRemade) => {
                 "the topic was deleted and made again, and the new one is not accepted if create_topic is false"
@@ -104,7 +104,7 @@ impl Driver {
         }
     }
 
-    /// Does what the guard of a role has decided.
+    /// Performs an action of a role's guard.
     pub(super) fn perform_effects(&mut self, at: usize) {
         while let Some(effect) = self.nodes.roles[at].guard.poll_effect() {
             match effect {
@@ -141,7 +141,7 @@ impl Driver {
         role.tell(Event::Acquired { term });
     }
 
-    /// Begins what is awaited before the release, or tells the guard that nothing is left: once no task runs and none will.
+    /// Once no task runs and none will: begins the callback before the release, or tells the guard that nothing is left.
     pub(super) fn end_if_idle(&mut self, at: usize) {
         let held = self.nodes.roles[at].held.as_ref();
         let Some(nothing) = held.and_then(|held| held.tenure.no_task()) else { return };

@@ -1,4 +1,4 @@
-//! What the thread has in one election.
+//! The thread's state for one election.
 
 use std::sync::Arc;
 
@@ -22,40 +22,40 @@ use crate::wording;
 
 /// How many events are kept for each subscriber.
 const EVENT_CAPACITY: usize = 256;
-/// The same in each of many elections.
+/// The same for each of many elections.
 const EVENT_CAPACITY_OF_MANY: usize = 32;
 
 /// One election.
 pub(super) struct Role {
     pub(super) election: ElectionId,
-    /// How it is called, where there are many.
+    /// The role's label, if there are many.
     pub(super) label: Option<Arc<str>>,
     pub(super) node: Node,
     pub(super) guard: TaskGuard,
     state: watch::Sender<State>,
     events: broadcast::Sender<Event>,
-    /// The term that was told to have begun, and not yet to have ended.
+    /// The term whose beginning was reported to users, and whose end was not yet.
     current_term: Option<Offset>,
-    /// The lead that is held, or was last while something runs under it.
+    /// The lead that is held, or the last one while a task still runs under it.
     pub(super) held: Option<Held>,
-    /// Why Kafka refuses it, if it does.
+    /// Why Kafka refuses the candidate, if it does.
     pub(super) refusal: String,
     /// An operator has ended the election.
     pub(super) is_election_over: bool,
-    /// Why the process stands in it no more.
+    /// Why the process no longer stands in the election, if so.
     pub(super) ending: Option<Error>,
 }
 
-/// A lead, from its beginning until nothing runs under it.
+/// A lead, from its beginning until no task runs under it.
 pub(super) struct Held {
     pub(super) tenure: Arc<Tenure>,
     /// The lead is given up at this time unless it was taken.
     pub(super) untaken_until: Option<Time>,
-    /// What runs is dropped then: the tasks, so that there is time for what is awaited before the release; and that, once it runs.
+    /// When the tasks are dropped, so that there is time for the callback before the release; once that runs, when it is dropped.
     pub(super) drop_at: Option<Time>,
-    /// What is awaited before the release, once it runs.
+    /// The callback before the release, once it runs.
     pub(super) last: Option<tokio::task::JoinHandle<()>>,
-    /// It was begun, or there is nothing to be begun.
+    /// The callback was begun, or there is none.
     pub(super) is_last_begun: bool,
 }
 
@@ -78,7 +78,7 @@ impl HasNode for Role {
 }
 
 impl Role {
-    /// With what the handles follow: the state, and the events.
+    /// With the channels that the handles follow: the state, and the events.
     pub(super) fn new(
         settings: &node::Settings,
         elections: &Elections,
@@ -105,7 +105,7 @@ impl Role {
         Ok((role, states, first_events))
     }
 
-    /// When there is something to do.
+    /// When the role has to be called.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         if self.ending.is_some() {
             return None;
@@ -117,7 +117,7 @@ impl Role {
 
     // ---- the lead -----------------------------------------------------------------------------------------------------
 
-    /// Whether this is the term that it holds, or under which something still runs.
+    /// Whether it holds this term, or a task still runs under it.
     pub(super) fn holds(&self, term: Offset) -> bool {
         self.held.as_ref().is_some_and(|held| held.tenure.term() == term)
     }
@@ -134,7 +134,7 @@ impl Role {
         (!held.tenure.is_taken()).then(|| held.tenure.term())
     }
 
-    /// Has the tasks dropped at the stop timeout, or what is awaited before the release at the end of its own time.
+    /// Drops the tasks at the stop timeout, or the callback before the release at the end of its own time.
     pub(super) fn drop_tasks_if_due(&mut self, now: Time) {
         let Some(held) = &mut self.held else { return };
         if held.drop_at.take_if(|at| now >= *at).is_none() {
@@ -156,7 +156,7 @@ impl Role {
 
     // ---- what users see ------------------------------------------------------------------------------------------
 
-    /// A term that nothing else has told the end of was taken by another: the node says no more of it.
+    /// Reports the end of a term that another candidate has taken, unless it was reported: the node says nothing more about it.
     pub(super) fn tell(&mut self, event: Event) {
         let (began, ended) = match &event {
             Event::Acquired { term } => (Some(*term), self.current_term.take()),
@@ -174,7 +174,7 @@ impl Role {
         }
     }
 
-    /// What is told where a callback of the user's panics.
+    /// The warning after a user's callback has panicked.
     pub(super) fn panic_alarm(&self) -> PanicAlarm {
         PanicAlarm(self.events.clone())
     }
@@ -183,7 +183,7 @@ impl Role {
     pub(super) fn publish(&self, may_claim: bool) {
         use neli_proto::candidate::Position;
         let status = self.node.status(clock::now());
-        // An own lead is as good as its lease, which was counted from the sending.
+        // Its own lead is known until its lease ends, which is counted from the sending.
         let until = |leader: &node::Leader| leader.received + leader.lease;
         let fresh_until = status
             .leader
@@ -194,7 +194,7 @@ impl Role {
         let stands = may_claim && !matches!(status.position, Position::Listening);
         self.state.send_if_modified(|state| {
             let term = |tenure: &Option<Arc<Tenure>>| tenure.as_ref().map(|tenure| tenure.term());
-            // Nobody is woken for these, which are looked at when somebody asks.
+            // These wake no one: they are read on request.
             (state.fresh_until, state.is_vacant) = (fresh_until, is_vacant);
             let leader = status.leader.map(|leader| Leader::of(leader, state.leader.as_ref()));
             let has_changed = state.leader != leader || term(&state.tenure) != term(&tenure) || stands && !state.stands;
@@ -203,7 +203,7 @@ impl Role {
         });
     }
 
-    /// Kafka does not answer, and why; or it does again.
+    /// Kafka does not answer, with the reason; or it answers again.
     pub(super) fn is_in_trouble(&self, trouble: Option<&str>) {
         self.state.send_if_modified(|state| {
             state.trouble = trouble.map(wording::of_library);
@@ -222,7 +222,7 @@ impl Role {
         self.state.send_modify(|state| (state.tenure, state.ended) = (None, self.ending.clone()));
     }
 
-    /// Why it stands no more, as its node has ended.
+    /// Why the process no longer stands in the election, now that its node has ended.
     pub(super) fn error_of(&mut self, ending: Ending) -> Error {
         match ending {
             Ending::Refused => Error::refused(&std::mem::take(&mut self.refusal)),
@@ -244,7 +244,7 @@ impl Role {
     }
 }
 
-/// Tells of a panic when it is dropped by one.
+/// Reports a panic if it is dropped by one.
 pub(super) struct PanicAlarm(broadcast::Sender<Event>);
 
 impl Drop for PanicAlarm {

@@ -1,7 +1,7 @@
-//! How Kafka is reached, and the configuration of each of our librdkafka clients.
+//! The connection to Kafka, and the configuration of each of our librdkafka clients.
 //!
-//! Three layers of properties, of which the later one wins: our preferences, the user's (`-X`, `--properties`), and
-//! what the protocol rests on. Each property is set by its primary name and never by an alias: rust-rdkafka passes
+//! Three layers of properties, of which the later one wins: our preferences, the user's (`-X`, `--properties`), and those that the protocol
+//! needs. Each property is set by its primary name and never by an alias: rust-rdkafka passes
 //! them on in no particular order, and of two names of one property librdkafka uses the last. The user's
 //! [`Properties`] were checked for this, and for being known to librdkafka, when they were made.
 
@@ -19,17 +19,17 @@ use crate::kafka::embedded;
 pub struct Access {
     /// Bootstrap servers, as librdkafka takes them.
     pub bootstrap: String,
-    /// librdkafka properties of the user's, in the order given (a later one wins).
+    /// The user's librdkafka properties, in the given order (a later one wins).
     pub properties: Properties,
-    /// The embedded broker's other door, when that is what `bootstrap` leads to.
+    /// The connection for questions that the embedded broker does not take over Kafka's protocol, if `bootstrap` is an embedded broker.
     pub embedded: Option<Arc<embedded::Connection>>,
-    /// Is called with what librdkafka itself logs.
+    /// The callback for the lines that librdkafka logs.
     pub log_callback: Option<LogCallback>,
-    /// Whether a broker has ever answered. Clones share it.
+    /// Whether a broker has ever answered. All clones share it.
     pub answered: Arc<AtomicBool>,
 }
 
-/// Is called with each line that librdkafka logs. Called on any thread.
+/// Called with each line that librdkafka logs, on any thread.
 pub type LogCallback = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl Access {
@@ -51,22 +51,23 @@ impl Access {
         Self { embedded: Some(Arc::clone(connection)), ..Self::at(connection.bootstrap(), properties) }
     }
 
-    /// The configuration of a reader of the journal. It joins no group. A group that the candidate joins otherwise is named to it all the
-    /// same: librdkafka then looks for its coordinator, so that a missing right is known before anything is claimed.
+    /// The configuration of a reader of the journal. The reader joins no group. If the candidate joins a group by another client, the
+    /// reader's configuration names that group too: librdkafka then looks for its coordinator, so that a missing right is known before any
+    /// claim.
     #[must_use]
     pub(crate) fn reader(&self, group: Option<&str>) -> ClientConfig {
         let mut defaults = vec![
-            // Corruption is a batch that can't be decoded, never a record with other contents.
+            // With this check a corrupt batch can't be decoded. Without it, records could have wrong contents.
             ("check.crcs", "true"),
             ("fetch.error.backoff.ms", "100"),
             ("fetch.message.max.bytes", "262144"),
-            // The default of a second delays every fetch by it once the small queue below is full.
+            // The default delays each fetch by a second once the small queue below is full.
             ("fetch.queue.backoff.ms", "0"),
             ("queued.max.messages.kbytes", "1024"),
             ("queued.min.messages", "1000"),
         ];
         if self.embedded.is_some() {
-            // The mock broker doesn't wake a waiting fetch: this is the echo time.
+            // The mock broker does not answer a waiting fetch early, so this is the time after which a record is read.
             defaults.push(("fetch.wait.max.ms", "10"));
         }
         let mut config = self.client(
@@ -76,7 +77,7 @@ impl Access {
                 ("enable.auto.commit", "false"),
                 ("enable.auto.offset.store", "false"),
                 ("enable.partition.eof", "true"),
-                // The law must see the same records in every reader; and an open transaction of another program hides none.
+                // By the law every reader must see the same records; and an open transaction of another program must hide none.
                 ("isolation.level", "read_uncommitted"),
                 ("max.poll.interval.ms", LONGEST_POLL_INTERVAL),
             ],
@@ -93,7 +94,7 @@ impl Access {
         self.users_debug().is_some()
     }
 
-    /// Whether a token endpoint gives the tokens to log in by.
+    /// Whether a token endpoint issues the login tokens.
     pub(super) fn asks_for_tokens(&self) -> bool {
         self.properties.find("sasl.oauthbearer.method").is_some_and(|method| method.eq_ignore_ascii_case("oidc"))
     }
@@ -105,7 +106,7 @@ impl Access {
     /// The configuration of the producer; a record is given up `timeout` after it was handed over, in whole milliseconds.
     #[must_use]
     pub(crate) fn producer(&self, timeout: Duration) -> ClientConfig {
-        // Why Kafka refuses what librdkafka tries again is in its debug lines alone.
+        // The reason why Kafka refuses a record that librdkafka sends again is only in its debug lines.
         let debug = self.users_debug().map_or_else(|| "msg".to_owned(), |debug| format!("{debug},msg"));
         self.client(
             &[
@@ -128,20 +129,20 @@ impl Access {
     pub(crate) fn member(&self, group: &str) -> ClientConfig {
         let mut config = self.client(
             &[
-                // Between the assignment and the pause there may be one fetch.
+                // One fetch is possible between the assignment and the pause.
                 ("fetch.message.max.bytes", "1024"),
                 (HEARTBEAT_INTERVAL, &MemberTimings::DEFAULT.heartbeat_interval.as_millis().to_string()),
                 ("queued.max.messages.kbytes", "64"),
                 (SESSION_TIMEOUT, &MemberTimings::DEFAULT.session_timeout.as_millis().to_string()),
             ],
             &[
-                // A topic that isn't there yet is waited for, and an offset is never asked for.
+                // The member waits for a topic that does not exist yet, and never asks for an offset.
                 ("auto.offset.reset", "latest"),
                 ("enable.auto.commit", "false"),
                 ("enable.auto.offset.store", "false"),
                 ("group.id", group),
                 ("max.poll.interval.ms", LONGEST_POLL_INTERVAL),
-                // A standby that joins or leaves never moves the partition.
+                // With this assignor, a standby that joins or leaves never moves the partition.
                 ("partition.assignment.strategy", "cooperative-sticky"),
             ],
         );
@@ -172,7 +173,7 @@ impl Access {
     }
 }
 
-/// Every client's, unless the user sets it otherwise.
+/// The properties of every client, unless the user sets them otherwise.
 const COMMON: &[(&str, &str)] = &[
     ("api.version.request.timeout.ms", "5000"),
     ("client.id", "neli-run"),
@@ -184,19 +185,19 @@ const COMMON: &[(&str, &str)] = &[
     ("reconnect.backoff.max.ms", "250"),
     // Half of it is also how long librdkafka waits at a start before it connects to a second broker.
     ("reconnect.backoff.ms", "20"),
-    // Six round trips to a login over TLS, on a link that takes a second for each. Longer, and a machine that comes back after
-    // it was unreachable for a while would be found later: the system tries to connect ever more seldom.
+    // Six round trips to a login over TLS, on a link that takes a second for each. With a longer time, a machine that was
+    // unreachable for a while would be found later, because the kernel tries to connect ever more seldom.
     ("socket.connection.setup.timeout.ms", "10000"),
     ("socket.keepalive.enable", "true"),
-    // A release right behind a beat, or a claim behind a hello, would wait for the acknowledgement of what is before it.
+    // Otherwise a release right after a beat, or a claim after a hello, would wait until the record before it is acknowledged.
     ("socket.nagle.disable", "true"),
-    // A machine that died without a reset is noticed within this, not within a minute.
+    // A machine that died without a reset is noticed within this time, not within a minute.
     ("socket.timeout.ms", "2000"),
 ];
 
-/// Every client's, whatever the user sets.
+/// The properties of every client, whatever the user sets.
 const ALWAYS: &[(&str, &str)] = &[
-    // A producer's default is to have a missing topic made, and a deleted one remade, with the broker's settings.
+    // By default a producer makes the broker create a missing or deleted topic, with the broker's settings.
     ("allow.auto.create.topics", "false"),
 ];
 
@@ -209,19 +210,19 @@ pub const SESSION_TIMEOUT: &str = "session.timeout.ms";
 /// The durations of a member of the consumer group.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct MemberTimings {
-    /// Between two heartbeats. Half of it is what a handover by the group waits: a member hears of a rebalance in a heartbeat's
-    /// answer.
+    /// The time between two heartbeats. A handover by the group takes half of it on average: a member learns of a rebalance from the answer
+    /// to a heartbeat.
     pub heartbeat_interval: Duration,
-    /// The group takes a silent member for dead after this time.
+    /// The group treats a silent member as dead after this time.
     pub session_timeout: Duration,
 }
 
 impl MemberTimings {
-    /// Unless the user sets them otherwise.
+    /// The defaults.
     const DEFAULT: Self =
         Self { heartbeat_interval: Duration::from_millis(100), session_timeout: Duration::from_secs(6) };
 
-    /// Those that hold with the user's properties.
+    /// The durations with the user's properties.
     #[must_use]
     pub fn of(properties: &Properties) -> Self {
         let milliseconds = |key| properties.find(key)?.parse().ok().map(Duration::from_millis);

@@ -1,4 +1,4 @@
-//! What the nodes of a process have to say to users that concerns all roles.
+//! The messages to users about all roles of a process.
 
 use neli_proto::time::Time;
 use neli_proto::topic::Risk;
