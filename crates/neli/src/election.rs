@@ -54,8 +54,7 @@ impl ElectionId {
 }
 
 /// The elections of one group in one topic that share a [`Session`](crate::program::Session): one for each role. Role `r` is on partition
-/// `r mod
-/// partitions`, so that a topic with fewer partitions than roles has several elections on each.
+/// `r mod partitions`, so that a topic with fewer partitions than roles has several elections on each.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Elections {
     /// `--group`.

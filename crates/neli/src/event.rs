@@ -27,16 +27,14 @@ use crate::wording;
 #[non_exhaustive]
 pub struct Leader {
     /// How it is called: what it was given by [`Builder::name`](crate::Builder::name), or `neli-run --name`. An address, for example, to
-    /// which
-    /// requests are routed. `None` where the records that were read do not tell.
+    /// which requests are routed. `None` where the records that were read do not tell.
     pub name: Option<String>,
     /// The term: the fencing token of its lease.
     pub term: i64,
     /// It is this candidate.
     pub is_self: bool,
     /// Since when this process knows that it leads, in this term: its claim was read then. A process that has started later has read that
-    /// then,
-    /// too. `None` where it is not known.
+    /// then, too. `None` where it is not known.
     pub since: Option<Instant>,
 }
 

@@ -55,8 +55,7 @@
 //!
 //! - ask [`Lease::is_valid`] before each effect; it takes no lock;
 //! - give the store the [token](Lease::token), and let it refuse one that is lower than the highest that it has seen: that is safe even
-//!   where
-//!   an effect was under way for longer than the margin;
+//!   where an effect was under way for longer than the margin;
 //! - or run the work under `neli-run`, whose guard kills it and all that it has started.
 //!
 //! One at a time is not *once*: a task that was dropped in the middle has done a part of its work.
@@ -110,15 +109,13 @@
 //! # What it does to the process
 //!
 //! It starts threads: one of its own for each candidate, or for all [roles](Builder::roles) of a process, which sends the heartbeats, and
-//! librdkafka's. It starts no process, touches no
-//! signal, reads no environment variable, and sets nothing global. Heartbeats do not depend on the runtime's threads: a task that keeps
-//! them busy keeps its lead. Linux only: leases are counted on `CLOCK_BOOTTIME`.
+//! librdkafka's. It starts no process, touches no signal, reads no environment variable, and sets nothing global. Heartbeats do not depend
+//! on the runtime's threads: a task that keeps them busy keeps its lead. Linux only: leases are counted on `CLOCK_BOOTTIME`.
 //!
 //! # Features of the crate
 //!
 //! - `ssl`, on by default: TLS, and the logins SASL SCRAM and OAUTHBEARER, by the system's OpenSSL. Without it [`Builder::property`]
-//!   refuses
-//!   what needs it, and a cluster that speaks plain text is all that can be reached.
+//!   refuses properties that need it, and only a cluster that speaks plain text can be reached.
 //! - `ssl-vendored`: OpenSSL is built with the program. `libz-static`: zlib is built with it too.
 //! - `gssapi`: Kerberos, by the system's libsasl2.
 //! - `oidc`: logins by tokens that a provider of `OpenID` Connect gives, by the system's libcurl.
@@ -127,9 +124,8 @@
 //!
 //! A kill of the work at the lease's end; `--once`, `--window` and `--schedule`, so that work succeeds once for a key or a time; priorities
 //! (`--priority`, `--preempt`); an overlap of two leaders' work (`--overlap`: a candidate of this library does not stand in such an
-//! election);
-//! restarts and back-off, health checks and hooks, which a program writes as its own code; `resign` and `end` by an operator, `status`,
-//! `watch` and `history`, which work on the elections of this library, too. And a broker that the processes of a machine share
+//! election); restarts and back-off, health checks and hooks, which a program writes as its own code; `resign` and `end` by an operator,
+//! `status`, `watch` and `history`, which work on the elections of this library, too. And a broker that the processes of a machine share
 //! (`--embedded`): an [`EmbeddedBroker`] is this process's alone.
 //!
 //! # Rights

@@ -62,15 +62,13 @@ impl RolesBuilder {
     /// to answer its first hello. While Kafka does not answer, it waits.
     ///
     /// If an earlier candidate of the group had other roles and may have gone, it waits for 75 s at most, until it is known that the
-    /// earlier
-    /// candidate has gone.
+    /// earlier candidate has gone.
     ///
     /// # Errors
     ///
     /// As for [`Builder::join`]. Or another candidate of the group looks for a role in another partition than this one would: it has other
     /// roles, or the topic had another number of partitions when it started. Only if that candidate takes longer than half a second to
-    /// answer
-    /// does `join` return before: then [`Roles::lead`] and [`Election::lead`] return the error once the answer is read.
+    /// answer does `join` return before: then [`Roles::lead`] and [`Election::lead`] return the error once the answer is read.
     ///
     /// # Cancel safety
     ///
@@ -252,8 +250,7 @@ impl Roles {
     }
 
     /// Waits until this process leads one of the roles, whichever comes first; [`Lease::role`](crate::Lease::role) tells which. Called
-    /// again it
-    /// gives the next lead.
+    /// again it gives the next lead.
     ///
     /// # Errors
     ///
