@@ -19,13 +19,14 @@ pub use event::{Event, Remains, TreeGone};
 pub use killing::{KillMethod, Killing};
 pub use message::{Answer, CommandKind, Grant, Named, Order, Step, Target};
 pub use orders::Orders;
+pub use run::RunPhase;
 pub use starts::GuardStarts;
+pub use supervisor::SupervisorLife;
 
 use crate::command::CommandEnd;
 use crate::time::Time;
 use commands::Commands;
 use run::GuardedRun;
-use supervisor::SupervisorLife;
 use tenure::Tenure;
 
 mod action;
@@ -114,6 +115,18 @@ impl Guard {
     #[must_use]
     pub fn with_kill_margin(self, kill_margin: Duration) -> Self {
         Self { kill_margin, ..self }
+    }
+
+    /// The state of the run.
+    #[must_use]
+    pub fn run_phase(&self) -> RunPhase {
+        self.run.as_ref().map_or(RunPhase::None, GuardedRun::phase)
+    }
+
+    /// What is known of the supervisor's process.
+    #[must_use]
+    pub const fn supervisor_life(&self) -> SupervisorLife {
+        self.supervisor
     }
 
     /// What to do next.

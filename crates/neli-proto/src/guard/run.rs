@@ -28,6 +28,21 @@ pub(super) struct GuardedRun {
     killing: Option<Killing>,
 }
 
+/// The state of a guard's run.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum RunPhase {
+    /// SIGKILL was sent, and processes may be left.
+    Killing,
+    /// The main process has ended, and other processes may be left.
+    MainEnded,
+    /// There is no run.
+    None,
+    /// The job has executed, or failed to.
+    Running,
+    /// The job was ordered, and is not known to have executed.
+    Starting,
+}
+
 /// The state of the main process.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum Main {
@@ -49,6 +64,15 @@ impl GuardedRun {
             group_was_asked: false,
             kill_at: None,
             killing: None,
+        }
+    }
+
+    pub(super) const fn phase(&self) -> RunPhase {
+        match self.main {
+            _ if self.killing.is_some() => RunPhase::Killing,
+            Main::Ended => RunPhase::MainEnded,
+            Main::Running => RunPhase::Running,
+            Main::Starting => RunPhase::Starting,
         }
     }
 

@@ -6,14 +6,14 @@ use crate::time::Time;
 
 /// What is known of the supervisor's process.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(super) enum SupervisorLife {
+pub enum SupervisorLife {
     /// Its end of the socket is open, and it is not known to be dead.
     Open,
     /// Its end of the socket is closed, and it is not known to be dead.
     Closed,
-    /// It is dead, and what it had ordered may be unread.
+    /// It is dead, and some of its orders may be unread.
     DeadUnread,
-    /// It is dead, and all that it had ordered was read.
+    /// It is dead, and all its orders were read.
     Dead,
 }
 

@@ -1,7 +1,8 @@
-//! The tables of docs/architecture.md: the actions of candidate and supervisor in each state at each event. They are made by the objects
+//! The tables of docs/architecture.md: the actions of candidate, supervisor and guard in each state at each event. They are made by the objects
 //! themselves; `UPDATE=1 cargo test --test tables` writes them, and the difference is reviewed.
 
 mod candidate;
+mod guard;
 #[path = "../proof/mod.rs"]
 mod proof;
 #[path = "../records/mod.rs"]
@@ -16,7 +17,12 @@ fn the_tables_show_what_the_objects_do() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/architecture.md");
     let page = fs::read_to_string(&path).unwrap();
     let mut drawn = page.clone();
-    for (name, table) in [("candidate", candidate::table()), ("supervisor", supervisor::table())] {
+    for (name, table) in [
+        ("candidate", candidate::table()),
+        ("supervisor", supervisor::table()),
+        ("guard", guard::table()),
+        ("guard's supervisor", guard::table_of_supervisor()),
+    ] {
         drawn = with_table(&drawn, name, &table);
     }
     if page == drawn {
