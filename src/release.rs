@@ -56,7 +56,7 @@ pub struct ReleaseConfig {
 ///
 /// A release was not delivered within the lease.
 pub fn main(mut queue: Deliverer) -> Result<ExitStatus, StartupError> {
-    let outcome = Arc::new(Mutex::new(Outcome::default()));
+    let outcome = Arc::new(Mutex::new(DeliveryResults::default()));
     let mut releaser = Releaser::new(observe_deliveries(&queue, Arc::clone(&outcome))?);
     loop {
         releaser.waiting.extend(queue.read::<ReleaseOrder>().map_err(cannot("the queue of releases can't be read"))?);
@@ -79,14 +79,17 @@ pub fn main(mut queue: Deliverer) -> Result<ExitStatus, StartupError> {
 
 /// The results of the sent records.
 #[derive(Default)]
-struct Outcome {
+struct DeliveryResults {
     settled: usize,
     /// Why one of them was not delivered.
     error: Option<String>,
 }
 
 /// Starts a thread that notes the result of each record, and wakes the wait for the queue.
-fn observe_deliveries(queue: &Deliverer, outcome: Arc<Mutex<Outcome>>) -> Result<Sender<KafkaEvent>, StartupError> {
+fn observe_deliveries(
+    queue: &Deliverer,
+    outcome: Arc<Mutex<DeliveryResults>>,
+) -> Result<Sender<KafkaEvent>, StartupError> {
     let wake = queue.waker().map_err(cannot("deliveries can't be awaited"))?;
     let (sender, mut events) = mpsc::channel(4);
     let observe = move || {

@@ -71,12 +71,12 @@ pub struct Value {
     /// The value.
     pub text: OsString,
     /// Where it comes from.
-    pub source: Source,
+    pub source: ValueOrigin,
 }
 
 /// The source of a value.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Source {
+pub enum ValueOrigin {
     /// This option's default.
     Default(&'static str),
     /// This option, on the command line.
@@ -108,13 +108,13 @@ impl ParsedArgs {
     #[must_use]
     pub fn value(&self, long: &'static str) -> Option<Value> {
         if let Some(text) = self.on_command_line_each(long).last() {
-            return Some(Value { text: text.clone(), source: Source::Option(long) });
+            return Some(Value { text: text.clone(), source: ValueOrigin::Option(long) });
         }
         if let Some(text) = self.variable(long) {
-            return Some(Value { text: text.to_owned(), source: Source::Variable(long) });
+            return Some(Value { text: text.to_owned(), source: ValueOrigin::Variable(long) });
         }
         match Opt::find(long)?.default {
-            Default::Value(text) => Some(Value { text: text.into(), source: Source::Default(long) }),
+            Default::Value(text) => Some(Value { text: text.into(), source: ValueOrigin::Default(long) }),
             Default::Computed(_) | Default::None => None,
         }
     }
@@ -122,7 +122,7 @@ impl ParsedArgs {
     /// The value of an option that has a default.
     #[must_use]
     pub fn setting(&self, long: &'static str) -> Value {
-        self.value(long).unwrap_or_else(|| Value { text: OsString::new(), source: Source::Default(long) })
+        self.value(long).unwrap_or_else(|| Value { text: OsString::new(), source: ValueOrigin::Default(long) })
     }
 
     /// All values of a repeatable option, those of the variable first: if the last one counts, the command line wins.
@@ -134,9 +134,10 @@ impl ParsedArgs {
             // A caller that needs text refuses it.
             None => vec![variable],
         };
-        let from_variable = lines.into_iter().map(|line| Value { text: line.into(), source: Source::Variable(long) });
+        let from_variable =
+            lines.into_iter().map(|line| Value { text: line.into(), source: ValueOrigin::Variable(long) });
         let values = self.on_command_line_each(long);
-        let from_option = values.map(|text| Value { text: text.clone(), source: Source::Option(long) });
+        let from_option = values.map(|text| Value { text: text.clone(), source: ValueOrigin::Option(long) });
         from_variable.chain(from_option).collect()
     }
 
@@ -144,12 +145,12 @@ impl ParsedArgs {
     ///
     /// # Errors
     /// Its variable is neither `1`, `true`, `0` nor `false`.
-    pub fn flag(&self, long: &'static str) -> Result<Option<Source>, StartupError> {
+    pub fn flag(&self, long: &'static str) -> Result<Option<ValueOrigin>, StartupError> {
         if self.on_command_line(long) {
-            return Ok(Some(Source::Option(long)));
+            return Ok(Some(ValueOrigin::Option(long)));
         }
         let Some(text) = self.variable(long) else { return Ok(None) };
-        let value = Value { text: text.to_owned(), source: Source::Variable(long) };
+        let value = Value { text: text.to_owned(), source: ValueOrigin::Variable(long) };
         match value.text()? {
             "1" | "true" => Ok(Some(value.source)),
             "0" | "false" => Ok(None),
@@ -221,7 +222,7 @@ impl Value {
     /// Whether the command line or the environment gives it.
     #[must_use]
     pub const fn is_given(&self) -> bool {
-        !matches!(self.source, Source::Default(_))
+        !matches!(self.source, ValueOrigin::Default(_))
     }
 
     /// The refusal of this value; `why` says what it must be.
@@ -235,14 +236,14 @@ impl Value {
     pub fn shown(&self) -> String {
         let text = quoted(&self.text);
         match self.source {
-            Source::Default(long) => format!("--{long} {text} (the default)"),
-            Source::Option(long) => format!("--{long} {text}"),
-            Source::Variable(long) => format!("{}={text}", variable(long)),
+            ValueOrigin::Default(long) => format!("--{long} {text} (the default)"),
+            ValueOrigin::Option(long) => format!("--{long} {text}"),
+            ValueOrigin::Variable(long) => format!("{}={text}", variable(long)),
         }
     }
 }
 
-impl Source {
+impl ValueOrigin {
     /// The option or variable alone: for values that may be secrets.
     #[must_use]
     pub fn shown(&self) -> String {

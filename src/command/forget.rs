@@ -21,7 +21,7 @@ use crate::text::one_line;
 
 /// The result of `forget`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Outcome {
+enum ForgetOutcome {
     Forgotten,
     NoAnswer,
     NotConfirmed,
@@ -33,7 +33,7 @@ enum Outcome {
     Unknown,
 }
 
-impl Outcome {
+impl ForgetOutcome {
     const fn status(self) -> ExitStatus {
         match self {
             Self::Forgotten => ExitStatus::Success,
@@ -59,7 +59,7 @@ impl Outcome {
 /// The answer to the user.
 struct Answer {
     election: ElectionId,
-    outcome: Outcome,
+    outcome: ForgetOutcome,
     /// The forgotten key, if it is known.
     key: Option<String>,
     sentence: String,
@@ -89,7 +89,7 @@ pub fn main(forget: &Forget) -> Result<ExitStatus, StartupError> {
         role: election.label(),
         key: key.as_deref(),
         outcome: outcome.name(),
-        why: Some(sentence.clone()).filter(|_| outcome != Outcome::Forgotten),
+        why: Some(sentence.clone()).filter(|_| outcome != ForgetOutcome::Forgotten),
     });
     answered(line, outcome.status(), sentence)
 }
@@ -99,7 +99,7 @@ async fn answer(forget: &Forget) -> Result<Answer, StartupError> {
     let access = reading::access(&look.client)?;
     let mut answer = Answer {
         election: look.election.clone(),
-        outcome: Outcome::Unknown,
+        outcome: ForgetOutcome::Unknown,
         key: key.clone(),
         sentence: String::new(),
     };
@@ -131,7 +131,7 @@ async fn answer(forget: &Forget) -> Result<Answer, StartupError> {
     }
     let recorded = match Recorded::of(&facts, &seen) {
         Recorded::Nothing if unreadable.is_empty() && (key.is_none() || !force) => {
-            answer.outcome = Outcome::NothingRecorded;
+            answer.outcome = ForgetOutcome::NothingRecorded;
             answer.sentence = nothing_recorded(&topic, key.as_deref());
             return Ok(answer);
         }
@@ -140,7 +140,7 @@ async fn answer(forget: &Forget) -> Result<Answer, StartupError> {
     if let Recorded::Running(fact) = recorded
         && !force
     {
-        answer.outcome = Outcome::Running;
+        answer.outcome = ForgetOutcome::Running;
         answer.sentence = format!(
             "{}: it runs now; with --force it runs once more after this run, whether this run succeeds or fails",
             run::row(fact, clock::wall_ms()).1
@@ -152,7 +152,7 @@ async fn answer(forget: &Forget) -> Result<Answer, StartupError> {
     let is_named = !fact.key.is_empty();
     answer.key = is_named.then(|| fact.key.to_string());
     if !is_confirmed && io::stdin().is_terminal() && !is_wanted(&answer.election, &fact, recorded.fact()) {
-        answer.outcome = Outcome::NotConfirmed;
+        answer.outcome = ForgetOutcome::NotConfirmed;
         answer.sentence = format!("{} was not forgotten: it was not confirmed", fact.key);
         return Ok(answer);
     }
@@ -162,11 +162,11 @@ async fn answer(forget: &Forget) -> Result<Answer, StartupError> {
     let what = if is_named { &*fact.key } else { "what can't be read" };
     for record in tombstones.chain(forgotten) {
         if let Appended::No { why } = append(&access, &topic.election, look.timeout, record).await? {
-            (answer.outcome, answer.sentence) = (Outcome::NoAnswer, format!("{what} was not forgotten: {why}"));
+            (answer.outcome, answer.sentence) = (ForgetOutcome::NoAnswer, format!("{what} was not forgotten: {why}"));
             return Ok(answer);
         }
     }
-    answer.outcome = Outcome::Forgotten;
+    answer.outcome = ForgetOutcome::Forgotten;
     answer.sentence = format!("{}: {what} is forgotten: {}", named(&answer.election), consequence(&fact));
     Ok(answer)
 }

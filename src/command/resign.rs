@@ -18,7 +18,7 @@ use crate::report::log::{spoken, timestamp};
 
 /// The result of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Outcome {
+enum ResignOutcome {
     /// Another candidate leads.
     Resigned,
     /// No other candidate leads in time, or Kafka accepted no request.
@@ -31,7 +31,7 @@ enum Outcome {
     Unknown,
 }
 
-impl Outcome {
+impl ResignOutcome {
     const fn status(self) -> ExitStatus {
         match self {
             Self::Resigned => ExitStatus::Success,
@@ -69,7 +69,7 @@ impl Party {
 /// The result of `resign`.
 struct Handover {
     election: ElectionId,
-    outcome: Outcome,
+    outcome: ResignOutcome,
     sentence: String,
     from: Option<Party>,
     to: Option<Party>,
@@ -101,7 +101,7 @@ pub fn main(resign: &Resign) -> Result<ExitStatus, StartupError> {
         group: &election.group,
         role: election.label(),
         outcome: outcome.name(),
-        why: Some(sentence.clone()).filter(|_| outcome != Outcome::Resigned),
+        why: Some(sentence.clone()).filter(|_| outcome != ResignOutcome::Resigned),
         from,
         to,
         gap_ms: gap.map(millis),
@@ -110,7 +110,7 @@ pub fn main(resign: &Resign) -> Result<ExitStatus, StartupError> {
 }
 
 impl Handover {
-    fn none(election: &ElectionId, outcome: Outcome, from: Option<Party>, sentence: String) -> Self {
+    fn none(election: &ElectionId, outcome: ResignOutcome, from: Option<Party>, sentence: String) -> Self {
         Self { election: election.clone(), outcome, sentence, from, to: None, gap: None }
     }
 }
@@ -124,28 +124,28 @@ async fn hand_over(resign: &Resign) -> Result<Handover, StartupError> {
         Err(Unread::Refused(refusal)) => return Err(refusal),
         Err(Unread::NoAnswer(why)) => {
             let sentence = format!("can't tell who leads: {why}");
-            return Ok(Handover::none(&look.election, Outcome::Unknown, None, sentence));
+            return Ok(Handover::none(&look.election, ResignOutcome::Unknown, None, sentence));
         }
     };
     let (at, election) = (read_at(), &place.election);
     let current = seen.observer.leadership(at);
     let from = match current {
         Leadership::Led { leader, .. } => Party::of(leader),
-        Leadership::Unknown => return Ok(Handover::none(election, Outcome::Unknown, None, leadership(current))),
+        Leadership::Unknown => return Ok(Handover::none(election, ResignOutcome::Unknown, None, leadership(current))),
         Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
             let sentence = seen.no_record(election).unwrap_or_else(|| leadership(current));
-            return Ok(Handover::none(election, Outcome::Vacant, None, sentence));
+            return Ok(Handover::none(election, ResignOutcome::Vacant, None, sentence));
         }
     };
     if seen.observer.standbys(at).is_empty() && !force {
         let sentence = format!("{} leads, and nobody stands by; --force asks it to stand down anyway", from.name);
-        return Ok(Handover::none(election, Outcome::NobodyStandsBy, Some(from), sentence));
+        return Ok(Handover::none(election, ResignOutcome::NobodyStandsBy, Some(from), sentence));
     }
     let body =
         Body::Request { what: What::Resign, term: Some(from.term), by: Some(operator()), reason: reason.clone() };
     if let Appended::No { why } = append(&access, election, look.timeout, record(election, body)).await? {
         let sentence = format!("{} was not asked: {why}", from.name);
-        return Ok(Handover::none(election, Outcome::TimedOut, Some(from), sentence));
+        return Ok(Handover::none(election, ResignOutcome::TimedOut, Some(from), sentence));
     }
     successor(&mut reading, &mut seen, Asked { election, from, timeout: look.timeout, until }).await
 }
@@ -184,7 +184,7 @@ async fn successor(reading: &mut Reading, seen: &mut Seen, asked: Asked<'_>) -> 
                 return Ok(Handover {
                     to: Some(to),
                     gap,
-                    ..Handover::none(election, Outcome::Resigned, Some(from), sentence)
+                    ..Handover::none(election, ResignOutcome::Resigned, Some(from), sentence)
                 });
             }
             (_, _, Leadership::Released { release, .. }) => {
@@ -200,7 +200,7 @@ async fn successor(reading: &mut Reading, seen: &mut Seen, asked: Asked<'_>) -> 
                 Some(_) => format!("{} has stood down, and nobody leads yet, {within} after the request", from.name),
                 None => format!("{} has been asked, and has not stood down within {within}", from.name),
             };
-            return Ok(Handover::none(election, Outcome::TimedOut, Some(from), sentence));
+            return Ok(Handover::none(election, ResignOutcome::TimedOut, Some(from), sentence));
         }
         if matches!(input, Input::Cut) {
             return Err(reading.history_cut());

@@ -22,7 +22,7 @@ use crate::guard::message::GuardConfig;
 use crate::process::image::Image;
 use crate::process::signal_set::Set;
 use crate::process::spawn::{PendingChild, Progress, spawn};
-use crate::process::spawn_spec::{Kind, SpawnSpec};
+use crate::process::spawn_spec::{ChildKind, SpawnSpec};
 use crate::process::system;
 use crate::report::notify;
 
@@ -97,7 +97,7 @@ impl GuardHandle {
             environment: &[],
             descriptors: &descriptors,
             ignored: Set::EMPTY,
-            kind: Kind::Guard,
+            kind: ChildKind::Guard,
         })?;
         let process = system::open_pidfd(pending.pid).ok();
         let guard = Self { pid: pending.pid, process, was_waited_for: false, channel, backlog: RefCell::default() };

@@ -20,7 +20,7 @@ use crate::guard::release;
 use crate::guard::variables::{ATTEMPT, EPOCH, EVENT, LEASE_FD, ONCE, WHY, WINDOW_END, WINDOW_START};
 use crate::process::shell::ShellOptions;
 use crate::process::spawn::spawn;
-use crate::process::spawn_spec::{Kind, SpawnSpec};
+use crate::process::spawn_spec::{ChildKind, SpawnSpec};
 use crate::process::system;
 use crate::process::terminal::ForegroundHandover;
 use crate::report::log::to_the_second;
@@ -158,7 +158,7 @@ impl GuardLoop {
             environment: &environment,
             descriptors: &[self.slot.number()],
             ignored: self.guard_config.ignored,
-            kind: Kind::Job {
+            kind: ChildKind::Job {
                 deadline: lease.deadline(),
                 attributes: self.attributes_of_job,
                 cgroup: self.run_cgroup.as_ref().map(AsFd::as_fd),

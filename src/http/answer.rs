@@ -25,19 +25,19 @@ pub(super) enum Answer {
     /// The status as it changes, until the client closes the connection.
     Live,
     /// This body.
-    Whole { status: StatusCode, kind: Kind, body: Bytes },
+    Whole { status: StatusCode, kind: ContentType, body: Bytes },
 }
 
 /// The content type of a body.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum ContentType {
     Html,
     Json,
     Metrics,
     Text,
 }
 
-impl Kind {
+impl ContentType {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Html => "text/html; charset=utf-8",
@@ -50,13 +50,13 @@ impl Kind {
 
 /// The source of the answers.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct AnswerSource {
     board: Arc<Board>,
     metrics: CachedBody,
     status: CachedBody,
 }
 
-impl Source {
+impl AnswerSource {
     pub(super) fn new(board: Arc<Board>) -> Self {
         Self { board, metrics: CachedBody::default(), status: CachedBody::default() }
     }
@@ -72,13 +72,13 @@ impl Source {
         }
         let now = clock::now();
         match path {
-            "/" => ok(Kind::Html, Bytes::from_static(PAGE.as_bytes())),
+            "/" => ok(ContentType::Html, Bytes::from_static(PAGE.as_bytes())),
             "/events" => Answer::Live,
             "/healthz" => health(&self.look(), now),
             "/leader" => leader(self.look().roles.iter(), now),
-            "/metrics" => ok(Kind::Metrics, self.metrics(now)),
+            "/metrics" => ok(ContentType::Metrics, self.metrics(now)),
             "/readyz" => readiness(&self.look(), now),
-            "/status" => ok(Kind::Json, self.status(self.look(), now)),
+            "/status" => ok(ContentType::Json, self.status(self.look(), now)),
             _ => match path.strip_prefix("/leader/") {
                 Some(label) => leader(named(&self.look().roles, label), now),
                 None => text(
@@ -158,7 +158,7 @@ fn leader<'a>(roles: impl IntoIterator<Item = &'a Arc<RoleSnapshot>>, now: Time)
     }
 }
 
-fn ok(kind: Kind, body: Bytes) -> Answer {
+fn ok(kind: ContentType, body: Bytes) -> Answer {
     Answer::Whole { status: StatusCode::OK, kind, body }
 }
 
@@ -167,5 +167,5 @@ fn unavailable(why: &str) -> Answer {
 }
 
 pub(super) fn text(status: StatusCode, line: &str) -> Answer {
-    Answer::Whole { status, kind: Kind::Text, body: format!("{line}\n").into() }
+    Answer::Whole { status, kind: ContentType::Text, body: format!("{line}\n").into() }
 }

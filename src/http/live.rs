@@ -12,7 +12,7 @@ use neli::program::clock;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use super::answer::Source;
+use super::answer::AnswerSource;
 use super::snapshot::Snapshot;
 
 /// How often a new snapshot is looked for. The main loop does not announce it, because it would have to wake this
@@ -33,7 +33,7 @@ pub(super) struct Whole {
 
 /// An event for each snapshot that is published.
 pub(super) struct Live {
-    source: Rc<Source>,
+    source: Rc<AnswerSource>,
     interval: Interval,
     last: Option<Arc<Snapshot>>,
     /// The permit for one of the followers.
@@ -41,7 +41,7 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub(super) fn new(source: Rc<Source>, place: OwnedSemaphorePermit) -> Self {
+    pub(super) fn new(source: Rc<AnswerSource>, place: OwnedSemaphorePermit) -> Self {
         let mut interval = interval(LOOKS_EVERY);
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self { source, interval, last: None, _place: place }

@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
 
-use super::answer::{Answer, Source, text};
+use super::answer::{Answer, AnswerSource, text};
 use super::live::{Live, Payload, Whole};
 use super::snapshot::Board;
 use crate::config::Listen;
@@ -104,7 +104,7 @@ pub(crate) fn serve(bound: Bound, board: Arc<Board>, begin: impl FnOnce() + Send
 
 fn run(runtime: &Runtime, listener: tokio::net::TcpListener, board: Arc<Board>) {
     let server = Rc::new(Server {
-        source: Rc::new(Source::new(board)),
+        source: Rc::new(AnswerSource::new(board)),
         followers: Arc::new(Semaphore::new(FOLLOWERS)),
         large_answers: Arc::new(Semaphore::new(LARGE_ANSWERS)),
     });
@@ -113,7 +113,7 @@ fn run(runtime: &Runtime, listener: tokio::net::TcpListener, board: Arc<Board>) 
 
 /// What all connections share.
 struct Server {
-    source: Rc<Source>,
+    source: Rc<AnswerSource>,
     followers: Arc<Semaphore>,
     large_answers: Arc<Semaphore>,
 }

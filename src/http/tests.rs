@@ -14,7 +14,7 @@ use neli_proto::record::{JobState, Record};
 use neli_proto::time::Time;
 use serde_json::Value;
 
-use super::answer::{Answer, Source};
+use super::answer::{Answer, AnswerSource};
 use super::status::Moment;
 use super::{About, Board, Broker, Echoes, Histogram, RoleSnapshot, Snapshot, Tally, metrics, status};
 
@@ -249,7 +249,7 @@ fn a_standby_without_recent_hellos_is_dropped() {
 
 /// The status code for each path.
 fn statuses(snapshot: Snapshot) -> Vec<u16> {
-    let source = Source::new(Arc::new(Board::new(snapshot)));
+    let source = AnswerSource::new(Arc::new(Board::new(snapshot)));
     let paths = ["/", "/healthz", "/readyz", "/leader", "/leader/0", "/leader/1", "/metrics", "/status", "/other"];
     let status = |path: &&str| match source.answer(&Method::GET, path) {
         Answer::Live => panic!("{path}"),
@@ -282,7 +282,7 @@ fn each_path_has_its_status() {
 #[test]
 fn that_this_process_does_not_lead_comes_with_the_reason() {
     let body = |roles: Vec<RoleSnapshot>| {
-        let source = Source::new(Arc::new(Board::new(snapshot(clock::now(), roles))));
+        let source = AnswerSource::new(Arc::new(Board::new(snapshot(clock::now(), roles))));
         match source.answer(&Method::GET, "/leader") {
             Answer::Whole { status: StatusCode::SERVICE_UNAVAILABLE, body, .. } => {
                 String::from_utf8_lossy(&body).into_owned()
@@ -304,7 +304,7 @@ fn that_this_process_does_not_lead_comes_with_the_reason() {
 #[test]
 fn a_role_with_a_name_is_found_by_its_number_too() {
     let role = |label: &str| RoleSnapshot { label: label.to_owned(), ..standing_by(None, None) };
-    let source = Source::new(Arc::new(Board::new(snapshot(clock::now(), vec![role("web"), role("mail")]))));
+    let source = AnswerSource::new(Arc::new(Board::new(snapshot(clock::now(), vec![role("web"), role("mail")]))));
     let statuses = ["web", "1", "2", "x"].map(|label| match source.answer(&Method::GET, &format!("/leader/{label}")) {
         Answer::Live => panic!("{label}"),
         Answer::Whole { status, .. } => status.as_u16(),
@@ -316,7 +316,7 @@ fn a_role_with_a_name_is_found_by_its_number_too() {
 #[test]
 fn a_new_snapshot_is_rendered_anew() {
     let board = Arc::new(Board::new(snapshot(now(), vec![leading()])));
-    let source = Source::new(Arc::clone(&board));
+    let source = AnswerSource::new(Arc::clone(&board));
     let (first, again) = (source.status(source.look(), now()), source.status(source.look(), now()));
     assert_eq!(first.as_ptr(), again.as_ptr());
     assert_ne!(source.status(source.look(), now() + Duration::from_millis(100)).as_ptr(), first.as_ptr());
@@ -327,7 +327,7 @@ fn a_new_snapshot_is_rendered_anew() {
 
 #[test]
 fn nothing_can_be_changed() {
-    let source = Source::new(Arc::new(Board::new(snapshot(clock::now(), vec![leading()]))));
+    let source = AnswerSource::new(Arc::new(Board::new(snapshot(clock::now(), vec![leading()]))));
     for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS, Method::CONNECT] {
         let Answer::Whole { status, .. } = source.answer(&method, "/leader") else { panic!("{method}") };
         assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{method}");

@@ -16,7 +16,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::{self, Pid};
 
 use crate::process::signal_set::{HIGHEST, Set};
-use crate::process::spawn_spec::{Kind, SpawnSpec};
+use crate::process::spawn_spec::{ChildKind, SpawnSpec};
 use crate::process::system::{self, Disposition, InChild, StringArray};
 use crate::process::terminal::ForegroundHandover;
 
@@ -67,14 +67,14 @@ pub(crate) struct Child<'a> {
     reporter: BorrowedFd<'a>,
     parent: Pid,
     ignored: Set,
-    kind: Kind<'a>,
+    kind: ChildKind<'a>,
 }
 
 impl InChild for Child<'_> {
     /// The child's code until it executes.
     fn run(mut self) -> ! {
-        let foreground = if let Kind::Job { foreground, .. } = self.kind { foreground } else { None };
-        if let Kind::Command { attributes, .. } | Kind::Job { attributes, .. } = self.kind {
+        let foreground = if let ChildKind::Job { foreground, .. } = self.kind { foreground } else { None };
+        if let ChildKind::Command { attributes, .. } | ChildKind::Job { attributes, .. } = self.kind {
             self.join_group(foreground);
             // It runs even if that is refused.
             let _ = attributes.restore();
@@ -84,13 +84,13 @@ impl InChild for Child<'_> {
             // It fails for SIGKILL, SIGSTOP and the C library's own signals.
             let _ = system::set_disposition(signal, disposition);
         }
-        if let Kind::Command { output, .. } = self.kind {
+        if let ChildKind::Command { output, .. } = self.kind {
             redirect(output);
         }
         for number in self.descriptors {
             system::keep_across_exec(*number);
         }
-        let blocked = if let Kind::Guard = self.kind { SigSet::all() } else { SigSet::empty() };
+        let blocked = if let ChildKind::Guard = self.kind { SigSet::all() } else { SigSet::empty() };
         let _ = signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&blocked), None);
         let report = if self.is_late() { Report::Late } else { Report::Failed(self.execute()) };
         let _ = unistd::write(self.reporter, &report.to_bytes());
@@ -135,8 +135,8 @@ impl<'a> Child<'a> {
 
     fn is_late(&self) -> bool {
         let deadline = match self.kind {
-            Kind::Command { deadline: Some(deadline), .. } | Kind::Job { deadline, .. } => deadline,
-            Kind::Command { deadline: None, .. } | Kind::Guard => return false,
+            ChildKind::Command { deadline: Some(deadline), .. } | ChildKind::Job { deadline, .. } => deadline,
+            ChildKind::Command { deadline: None, .. } | ChildKind::Guard => return false,
         };
         // clock_gettime(2) is async-signal-safe.
         clock::now().as_nanos() >= u64::from_le(deadline.load(Ordering::Acquire))

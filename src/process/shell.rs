@@ -17,7 +17,7 @@ use crate::process::reap::WaitStatus;
 use crate::process::scheduling::Scheduling;
 use crate::process::signal_set::Set;
 use crate::process::spawn::{PendingChild, Progress, spawn};
-use crate::process::spawn_spec::{Kind, SpawnSpec};
+use crate::process::spawn_spec::{ChildKind, SpawnSpec};
 use crate::process::system;
 use crate::text::reason;
 
@@ -62,7 +62,7 @@ impl ShellCommand {
 
     pub(crate) fn start_in(image: &Image, options: ShellOptions<'_>) -> io::Result<Self> {
         let ShellOptions { cgroup, deadline, environment, ignored, output, attributes } = options;
-        let kind = Kind::Command { deadline, attributes, cgroup, output };
+        let kind = ChildKind::Command { deadline, attributes, cgroup, output };
         spawn(&SpawnSpec { image, environment, descriptors: &[], ignored, kind }).map(Self)
     }
 

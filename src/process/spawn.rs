@@ -8,7 +8,7 @@ use nix::fcntl::OFlag;
 use nix::unistd::{self, Pid};
 
 use crate::process::child::{Child, Report};
-use crate::process::spawn_spec::{Kind, SpawnSpec};
+use crate::process::spawn_spec::{ChildKind, SpawnSpec};
 use crate::process::system;
 
 /// A child that may not have executed yet.
@@ -63,11 +63,11 @@ impl AsFd for PendingChild {
 pub(crate) fn spawn(spec: &SpawnSpec<'_>) -> io::Result<PendingChild> {
     let (report, reporter) = unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
     let cgroup = match spec.kind {
-        Kind::Guard => None,
-        Kind::Command { cgroup, .. } | Kind::Job { cgroup, .. } => cgroup,
+        ChildKind::Guard => None,
+        ChildKind::Command { cgroup, .. } | ChildKind::Job { cgroup, .. } => cgroup,
     };
     let pid = system::fork(cgroup, Child::prepare(spec, reporter.as_fd()))?;
-    if let Kind::Command { .. } | Kind::Job { .. } = spec.kind {
+    if let ChildKind::Command { .. } | ChildKind::Job { .. } = spec.kind {
         // Here as well as in the child, so that the group exists whichever process runs first. It fails if the child has executed.
         let _ = unistd::setpgid(pid, pid);
     }

@@ -21,12 +21,12 @@ pub(crate) struct SpawnSpec<'a> {
     /// The signals that it ignores; all others have their default action.
     pub(crate) ignored: Set,
     /// The parameters that depend on the kind.
-    pub(crate) kind: Kind<'a>,
+    pub(crate) kind: ChildKind<'a>,
 }
 
 /// The kinds of children.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind<'a> {
+pub(crate) enum ChildKind<'a> {
     /// A guard: blocks every signal, and outlives its parent.
     Guard,
     /// A command beside the job: like a job, but with `/dev/null` as stdin, one output, and no other descriptor.

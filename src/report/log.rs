@@ -35,7 +35,7 @@ pub use event::{Event, From};
 pub use line::{Due, time_of_day, timestamp, to_the_second};
 pub use sentence::{because, spoken};
 
-use line::{Role, Source};
+use line::{LineSource, Role};
 
 /// How many lines are kept while the descriptor accepts none.
 const QUEUE_LINES: usize = 1_000;
@@ -62,7 +62,7 @@ struct Form {
     /// Whether lines begin with a priority, which the journal removes.
     has_priorities: bool,
     least: Level,
-    source: Source,
+    source: LineSource,
 }
 
 impl Logger {
@@ -78,7 +78,7 @@ impl Logger {
             1.. => Level::Debug,
         };
         let group = election.group.clone();
-        let source = Source { name: name.to_owned(), pid: std::process::id(), group, role: None };
+        let source = LineSource { name: name.to_owned(), pid: std::process::id(), group, role: None };
         let has_priorities = log.file.is_none() && journald::is_stderr();
         let form = Form { format: log.format, has_priorities, least, source };
         Self::start_on(Sink::open(log)?, form)

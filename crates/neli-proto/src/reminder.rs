@@ -61,11 +61,11 @@ impl Reminder {
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Reminders {
     /// In the order in which they began; the last is the latest.
-    kinds: Vec<Kind>,
+    kinds: Vec<KnownTrouble>,
 }
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-struct Kind {
+struct KnownTrouble {
     trouble: Trouble,
     /// It has ended, and is kept to limit how soon it is reported again.
     is_over: bool,
@@ -81,7 +81,7 @@ impl Reminders {
             Some(at) => self.kinds.remove(at).trouble.next,
             None => now,
         };
-        self.kinds.push(Kind { trouble: Trouble { what, since: now, next }, is_over: false });
+        self.kinds.push(KnownTrouble { trouble: Trouble { what, since: now, next }, is_over: false });
     }
 
     /// All trouble is over.
@@ -97,8 +97,8 @@ impl Reminders {
 
     /// The text to report now, and how long that trouble has lasted; to be called until there is none.
     pub fn poll(&mut self, now: Time) -> Option<(String, Duration)> {
-        let due = |kind: &&mut Kind| !kind.is_over && now >= kind.trouble.next;
-        let Kind { trouble, .. } = self.kinds.iter_mut().find(due)?;
+        let due = |kind: &&mut KnownTrouble| !kind.is_over && now >= kind.trouble.next;
+        let KnownTrouble { trouble, .. } = self.kinds.iter_mut().find(due)?;
         trouble.next = now + INTERVAL;
         Some((trouble.what.clone(), now.since(trouble.since)))
     }

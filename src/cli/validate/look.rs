@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{LONGEST, client, duration, once, roles};
-use crate::cli::parsed_args::{ParsedArgs, Source};
+use crate::cli::parsed_args::{ParsedArgs, ValueOrigin};
 use crate::config::{Assert, End, Forget, HistoryOf, List, Look, Resign, StatusOf};
 use crate::exit::StartupError;
 use neli::program::ElectionId;
@@ -111,7 +111,7 @@ pub fn forget(args: &ParsedArgs) -> Result<Forget, StartupError> {
     let (look, is_window) = (look(args)?, args.flag("newest-window")?.is_some());
     let key = match args.value("once") {
         // If a variable and an option are given, the option counts.
-        Some(once) if is_window && matches!(once.source, Source::Option(_)) => {
+        Some(once) if is_window && matches!(once.source, ValueOrigin::Option(_)) => {
             return Err(once.refuse("can't be combined with --newest-window"));
         }
         Some(once) if !is_window => Some(once::validate_key(&once)?),

@@ -10,7 +10,7 @@ use neli::program::properties::{Fault, canonical, validate as validate_property}
 use neli::program::{HEARTBEAT_INTERVAL, MemberTimings, Properties, SESSION_TIMEOUT, is_secret};
 use neli_proto::candidate::Elector;
 
-use crate::cli::parsed_args::{ParsedArgs, Source, Value};
+use crate::cli::parsed_args::{ParsedArgs, Value, ValueOrigin};
 use crate::exit::StartupError;
 use crate::features::{self, Feature};
 use crate::text::{quoted, reason};
@@ -27,7 +27,7 @@ struct Property {
 /// command line. The result has each key once, under one name.
 pub(super) fn read(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Properties, StartupError> {
     let file = args.value("properties");
-    let file_is_variable = file.as_ref().is_some_and(|file| matches!(file.source, Source::Variable(_)));
+    let file_is_variable = file.as_ref().is_some_and(|file| matches!(file.source, ValueOrigin::Variable(_)));
     let from_file = file.map_or(Ok(Vec::new()), |file| from_file(&file, warnings))?;
     let (from_option, mut all): (Vec<_>, Vec<_>) =
         from_values(&args.each("property"))?.into_iter().partition(|property| property.on_command_line);
@@ -88,7 +88,7 @@ fn from_values(values: &[Value]) -> Result<Vec<Property>, StartupError> {
             key: key.to_owned(),
             value: text.to_owned(),
             place: format!("{source} {}", quoted(OsStr::new(key))),
-            on_command_line: matches!(value.source, Source::Option(_)),
+            on_command_line: matches!(value.source, ValueOrigin::Option(_)),
         });
     }
     Ok(properties)

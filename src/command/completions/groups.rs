@@ -51,19 +51,19 @@ fn options(words: &[OsString]) -> Vec<OsString> {
     let mut words = words.iter().take_while(|word| *word != "--");
     while let Some(word) = words.next() {
         match kind(word) {
-            Kind::Alone => options.push(word.clone()),
-            Kind::BeforeValue => {
+            WordKind::Alone => options.push(word.clone()),
+            WordKind::BeforeValue => {
                 options.push(word.clone());
                 options.extend(words.next().cloned());
             }
-            Kind::Other => {}
+            WordKind::Other => {}
         }
     }
     options
 }
 
 /// What a word of the line is.
-enum Kind {
+enum WordKind {
     /// An option that is complete.
     Alone,
     /// An option whose value is the next word.
@@ -72,20 +72,20 @@ enum Kind {
     Other,
 }
 
-fn kind(word: &OsStr) -> Kind {
-    let Some(word) = word.to_str() else { return Kind::Other };
+fn kind(word: &OsStr) -> WordKind {
+    let Some(word) = word.to_str() else { return WordKind::Other };
     if let Some(long) = word.strip_prefix("--") {
         return match long.split_once('=') {
-            Some((long, _)) if WITH_VALUE.contains(&long) => Kind::Alone,
-            None if long == "embedded" => Kind::Alone,
-            None if WITH_VALUE.contains(&long) => Kind::BeforeValue,
-            _ => Kind::Other,
+            Some((long, _)) if WITH_VALUE.contains(&long) => WordKind::Alone,
+            None if long == "embedded" => WordKind::Alone,
+            None if WITH_VALUE.contains(&long) => WordKind::BeforeValue,
+            _ => WordKind::Other,
         };
     }
     match SHORT.iter().find_map(|short| word.strip_prefix(short)) {
-        Some("") => Kind::BeforeValue,
-        Some(_) => Kind::Alone,
-        None => Kind::Other,
+        Some("") => WordKind::BeforeValue,
+        Some(_) => WordKind::Alone,
+        None => WordKind::Other,
     }
 }
 

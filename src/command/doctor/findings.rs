@@ -10,7 +10,7 @@ use crate::text::one_line;
 /// The result of a check.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Outcome {
+pub(super) enum CheckOutcome {
     /// It is correct.
     Ok,
     /// It could not be checked.
@@ -24,7 +24,7 @@ pub(super) enum Outcome {
 /// The result of one check.
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct Finding {
-    outcome: Outcome,
+    outcome: CheckOutcome,
     check: &'static str,
     text: String,
     fix: Option<String>,
@@ -37,32 +37,32 @@ pub(super) struct Findings(Vec<Finding>);
 impl Findings {
     /// Adds: it is correct.
     pub(super) fn ok(&mut self, check: &'static str, text: impl AsRef<str>) {
-        self.add(Outcome::Ok, check, text.as_ref(), None);
+        self.add(CheckOutcome::Ok, check, text.as_ref(), None);
     }
 
     /// Adds: it could not be checked.
     pub(super) fn skipped(&mut self, check: &'static str, text: impl AsRef<str>) {
-        self.add(Outcome::Skipped, check, text.as_ref(), None);
+        self.add(CheckOutcome::Skipped, check, text.as_ref(), None);
     }
 
     /// Adds: it works, but may fail later.
     pub(super) fn warn(&mut self, check: &'static str, text: impl AsRef<str>, fix: Option<String>) {
-        self.add(Outcome::Warn, check, text.as_ref(), fix);
+        self.add(CheckOutcome::Warn, check, text.as_ref(), fix);
     }
 
     /// Adds: a candidate does not start or does not lead.
     pub(super) fn fail(&mut self, check: &'static str, text: impl AsRef<str>, fix: Option<String>) {
-        self.add(Outcome::Fail, check, text.as_ref(), fix);
+        self.add(CheckOutcome::Fail, check, text.as_ref(), fix);
     }
 
-    fn add(&mut self, outcome: Outcome, check: &'static str, text: &str, fix: Option<String>) {
+    fn add(&mut self, outcome: CheckOutcome, check: &'static str, text: &str, fix: Option<String>) {
         let fix = fix.map(|fix| one_line(&fix));
         self.0.push(Finding { outcome, check, text: one_line(text), fix });
     }
 
     /// Whether a check fails.
     pub(super) fn have_failure(&self) -> bool {
-        self.0.iter().any(|finding| finding.outcome == Outcome::Fail)
+        self.0.iter().any(|finding| finding.outcome == CheckOutcome::Fail)
     }
 
     /// One JSON object per finding: docs/json.md describes it.
@@ -72,7 +72,7 @@ impl Findings {
             ts: &'a str,
             group: Option<&'a str>,
             check: &'static str,
-            outcome: Outcome,
+            outcome: CheckOutcome,
             text: &'a str,
             fix: Option<&'a str>,
         }
@@ -114,7 +114,7 @@ const OUTCOME: usize = 6;
 /// On a narrower terminal each text begins on a line of its own.
 const NARROW: usize = 60;
 
-impl Outcome {
+impl CheckOutcome {
     const fn shown(self) -> (&'static str, Option<Tone>) {
         match self {
             Self::Ok => ("ok", Some(Tone::Good)),

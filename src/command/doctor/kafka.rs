@@ -8,7 +8,7 @@ use neli_proto::candidate::{Elector, Timings};
 
 use super::findings::Findings;
 use super::fixes::{Fixes, Resource};
-use super::topic::{Kind, Subject};
+use super::topic::{Subject, TopicKind};
 use super::{candidates, topic, topic_of_facts};
 use crate::command::reading::access;
 use crate::config::{Config, Doctor};
@@ -47,8 +47,9 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
     }
     let fixes = Fixes::of(&config.client, &access.bootstrap);
     if access.embedded.is_none() {
-        let journal = Subject { elections: config.elections(), kind: Kind::Journal };
-        let facts = topic_of_facts(config).map(|(elections, wanted)| Subject { elections, kind: Kind::Facts(wanted) });
+        let journal = Subject { elections: config.elections(), kind: TopicKind::Journal };
+        let facts =
+            topic_of_facts(config).map(|(elections, wanted)| Subject { elections, kind: TopicKind::Facts(wanted) });
         let look = topic::Look { examination: &examination, fixes: &fixes, config, bootstrap: &access.bootstrap };
         let replicas = look.at(&journal, findings);
         if let Some(facts) = facts {

@@ -16,12 +16,12 @@ const LONGEST_RECORD: u64 = 4_096;
 /// Which topic.
 pub(super) struct Subject {
     pub(super) elections: Elections,
-    pub(super) kind: Kind,
+    pub(super) kind: TopicKind,
 }
 
 /// The purpose of a topic.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum TopicKind {
     /// The facts of `--once` and similar options, and how they must be kept.
     Facts(FactsSettings),
     /// The elections.
@@ -59,8 +59,8 @@ impl Look<'_> {
     fn planned<'s>(&self, Subject { elections, kind }: &'s Subject) -> NewTopic<'s> {
         let brokers = self.examination.brokers();
         match *kind {
-            Kind::Facts(wanted) => facts_to_create(&elections.topic, wanted, brokers.clamp(1, 3)),
-            Kind::Journal => journal_to_create(elections, brokers),
+            TopicKind::Facts(wanted) => facts_to_create(&elections.topic, wanted, brokers.clamp(1, 3)),
+            TopicKind::Journal => journal_to_create(elections, brokers),
         }
     }
 
@@ -128,11 +128,11 @@ impl Look<'_> {
         let name = &subject.elections.topic;
         let place = JudgedPartition { bootstrap: self.bootstrap, topic: name, partition: 0 };
         let (refusals, risks) = match (subject.kind, &facts.settings) {
-            (Kind::Journal, settings) => {
+            (TopicKind::Journal, settings) => {
                 let refusals = settings.as_ref().map(topic::refusals).unwrap_or_default();
                 (refusals, topic::risks(facts, place))
             }
-            (Kind::Facts(wanted), _) => match topic::judge_topic_of_facts(facts, wanted.retention, place) {
+            (TopicKind::Facts(wanted), _) => match topic::judge_topic_of_facts(facts, wanted.retention, place) {
                 Ok(risks) => (Vec::new(), risks),
                 Err(refusal) => (vec![refusal], Vec::new()),
             },

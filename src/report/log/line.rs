@@ -58,7 +58,7 @@ fn wall_time(wall_ms: u64) -> SystemTime {
 
 /// The candidate that writes the log.
 #[derive(Clone, Debug)]
-pub(super) struct Source {
+pub(super) struct LineSource {
     /// `--name`.
     pub(super) name: String,
     /// The prefix that distinguishes the text lines of several candidates.
@@ -93,7 +93,7 @@ impl fmt::Display for Role {
 }
 
 /// The line, with its newline, of at most [`LONGEST_LINE`] bytes; `wall_ms` is milliseconds since 1970.
-pub(super) fn line(format: LogFormat, wall_ms: u64, source: &Source, event: &Event) -> String {
+pub(super) fn line(format: LogFormat, wall_ms: u64, source: &LineSource, event: &Event) -> String {
     let ts = timestamp(wall_ms);
     let level = match event.level() {
         Level::Debug => "debug",
@@ -103,7 +103,7 @@ pub(super) fn line(format: LogFormat, wall_ms: u64, source: &Source, event: &Eve
     };
     match format {
         LogFormat::Json => {
-            let Source { name, group, role, .. } = source;
+            let LineSource { name, group, role, .. } = source;
             let role = role.as_ref().unwrap_or(&Role::Number(0));
             let mut line = json_line(&Json { ts, level, event: event.name(), group, role, name, fields: event });
             line.push('\n');

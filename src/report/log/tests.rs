@@ -5,8 +5,8 @@ use super::*;
 
 const AT: u64 = 1_769_860_800_123;
 
-fn source() -> Source {
-    Source { name: "db1".to_owned(), pid: 77, group: "billing".to_owned(), role: None }
+fn source() -> LineSource {
+    LineSource { name: "db1".to_owned(), pid: 77, group: "billing".to_owned(), role: None }
 }
 
 fn form(format: LogFormat) -> Form {
