@@ -1,15 +1,16 @@
-//! The mutants: each breaks one rule of the protocol, or of the code that carries it out. Those in this file lead to two jobs at once.
-//! [`awaited_guard`] has those about guards that start late, and [`guard_watch`] those about guards that do not answer. With those of
+//! The mutants: each breaks one rule of the protocol, or of the code that carries it out. Those in this file and in [`law`] lead to two jobs at
+//! once. [`awaited_guard`] has those about guards that start late, and [`guard_watch`] those about guards that do not answer. With those of
 //! [`behaviour`] the wrong candidate leads or a job starts at the wrong time, and after those of [`stalls`] there is no leader,
 //! or a leader's job is killed without need. With those of [`once`] a key's job runs again, with those of [`schedule`] a window's runs
 //! again or not at all, and with those of [`overlap`] a third job runs, or two run for too long.
 
-use crate::mutant::Notice::{Chaos, Law, Model, Scenarios};
+use crate::mutant::Notice::{Chaos, Model, Scenarios};
 use crate::mutant::{Edit, Mutant, edit};
 
 mod awaited_guard;
 mod behaviour;
 mod guard_watch;
+mod law;
 mod library;
 mod once;
 mod overlap;
@@ -26,6 +27,7 @@ pub(crate) fn mutants() -> impl Iterator<Item = &'static Mutant> {
         .chain(awaited_guard::MUTANTS)
         .chain(behaviour::MUTANTS)
         .chain(guard_watch::MUTANTS)
+        .chain(law::MUTANTS)
         .chain(library::MUTANTS)
         .chain(stalls::MUTANTS)
         .chain(keyed)
@@ -76,24 +78,6 @@ const MUTANTS: &[Mutant] = &[
         noticed_by: &[Model("two_starts_at_once"), Chaos(&["kill-supervisor", "term"])],
     },
     Mutant {
-        name: "AnswersDatedByArrival",
-        breaks: "L4: answers about the log's end are dated by their arrival, not by the asking",
-        edits: &[edit(JOURNAL, "self.answers.push(‹EndAnswer { asked, end }›)", "EndAnswer { asked: now, end }")],
-        noticed_by: &[Model("a_deleted_claim"), Law],
-    },
-    Mutant {
-        name: "AnswersHoldForEver",
-        breaks: "L4: an answer tells markers from missing records for ever, not for 60 s",
-        edits: &[edit(JOURNAL, "|answer: &&EndAnswer| ‹now.since(answer.asked) <= ANSWER_HOLDS›", "true")],
-        noticed_by: &[Model("a_deleted_claim"), Law],
-    },
-    Mutant {
-        name: "BeatsDoNotVoid",
-        breaks: "L1: only another claim voids a claim, a beat in between does not",
-        edits: &[edit(JOURNAL, "if ‹self.last_of_election›.is_some_and(", "self.term()")],
-        noticed_by: &[Model("a_reader_that_lags"), Law],
-    },
-    Mutant {
         name: "ClaimAheadOfReading",
         breaks: "R2: a claim says that everything up to the log's end was judged, read or not",
         edits: &[edit(LISTENER, "self.journal.last()", "self.known_end.1 - 1")],
@@ -116,12 +100,6 @@ const MUTANTS: &[Mutant] = &[
         noticed_by: &[Model("a_head_cut_by_size")],
     },
     Mutant {
-        name: "EveryClaimEffective",
-        breaks: "L1 is dropped: every claim is effective, the newest wins",
-        edits: &[edit(JOURNAL, "self.last_of_election.is_some_and(|last| last > after)", "false")],
-        noticed_by: &[Model("two_starts_at_once"), Law, Chaos(&["delay", "kill-supervisor", "term"])],
-    },
-    Mutant {
         name: "FenceTakenForDone",
         breaks: "R6: a fence is over for the candidate before the guard has said that nothing is left",
         edits: &[
@@ -138,18 +116,6 @@ const MUTANTS: &[Mutant] = &[
             GUARD_GETS_NO_END,
         ],
         noticed_by: &[Model("a_guard_that_is_late")],
-    },
-    Mutant {
-        name: "GapIgnored",
-        breaks: "L4: a missing offset leaves a decided view decided",
-        edits: &[edit(JOURNAL, "if ‹!matches!(self.view, View::Undecided(_))› {", "false")],
-        noticed_by: &[Model("a_deleted_claim"), Law],
-    },
-    Mutant {
-        name: "GapsTakenForMarkers",
-        breaks: "L4: a missing offset is a marker also where single records may be deleted, as by compaction",
-        edits: &[edit(JOURNAL, "is_between && ‹self.gaps_are_markers›", "true")],
-        noticed_by: &[Model("a_deleted_claim"), Law, Scenarios],
     },
     Mutant {
         name: "GuardForgetsTree",
@@ -248,12 +214,6 @@ const MUTANTS: &[Mutant] = &[
         noticed_by: &[Model("a_daemon_that_is_left")],
     },
     Mutant {
-        name: "MemberIgnored",
-        breaks: "L3: any member's beat or release of the current term counts",
-        edits: &[edit(JOURNAL, "if current.offset == term && ‹current.member == record.member› =>", "true")],
-        noticed_by: &[Model("a_topic_that_is_remade"), Law],
-    },
-    Mutant {
         name: "OrphansTakenForGone",
         breaks: "R6: whoever inherits a dead guard's job takes it for gone, alive as it is",
         edits: &[
@@ -262,12 +222,6 @@ const MUTANTS: &[Mutant] = &[
             edit(ORPHANS, "let left = ‹self.kill_remaining_processes(at, &mut orphans)›;", "Left::Nothing"),
         ],
         noticed_by: &[Chaos(&["kill-guard", "term"])],
-    },
-    Mutant {
-        name: "OthersRecordsNotCounted",
-        breaks: "L1: what others wrote is not counted up to its last record, and a claim says that less was judged",
-        edits: &[edit(JOURNAL, "self.last = Some(last);", "self.last = Some(first);")],
-        noticed_by: &[Law],
     },
     Mutant {
         name: "OwnLeaseOfSilence",
@@ -298,12 +252,6 @@ const MUTANTS: &[Mutant] = &[
         noticed_by: &[Model("a_stop_between_two_runs"), Model("a_stop_before_the_first_run")],
     },
     Mutant {
-        name: "SeenIgnored",
-        breaks: "L4: a beat or release decides whatever its `seen`",
-        edits: &[edit(JOURNAL, "‹seen >= window - 1› && undecided", "true")],
-        noticed_by: &[Model("a_late_beat_at_the_end"), Law],
-    },
-    Mutant {
         name: "SilenceFromBeforeListening",
         breaks: "R2: a start counts as silence, and what is read at a start as received long ago",
         edits: &[edit(
@@ -324,12 +272,6 @@ const MUTANTS: &[Mutant] = &[
         breaks: "R2: a silence is claimed although nobody has confirmed since that the topic is still the one that was read",
         edits: &[edit(IDENTIFYING, "self.topic.is_confirmed_since(since)", "true")],
         noticed_by: &[Model("a_standby_that_missed_a_remake")],
-    },
-    Mutant {
-        name: "StartDecided",
-        breaks: "L4: a start in the middle of the log counts as vacancy",
-        edits: &[edit(JOURNAL, "Origin::Middle => ‹View::Undecided(Undecided::new())›", "View::NeverLed")],
-        noticed_by: &[Model("a_start_in_the_middle"), Law],
     },
     Mutant {
         name: "StopBehindSpawnTakenForDone",
@@ -381,21 +323,5 @@ const MUTANTS: &[Mutant] = &[
         breaks: "R2: in an undecided view the longest lease allowed is not waited for",
         edits: &[edit(CLAIM_WINDOW, "longest_allowed.max(longest_known)", "longest_known")],
         noticed_by: &[Model("a_head_cut_by_size")],
-    },
-    Mutant {
-        name: "UnjudgedIsVoid",
-        breaks: "L4: a claim that can't be judged counts as void",
-        edits: &[edit(
-            JOURNAL,
-            "if ‹after >= self.window - 1› {",
-            "if after < self.window - 1 { return Verdict::Void; } true",
-        )],
-        noticed_by: &[Model("a_claim_that_cannot_be_judged"), Law],
-    },
-    Mutant {
-        name: "WindowKept",
-        breaks: "L4: `w` stays where it was after a missing offset",
-        edits: &[edit(JOURNAL, "self.window = offset;", "")],
-        noticed_by: &[Model("a_deleted_claim_and_a_late_beat"), Law],
     },
 ];
