@@ -304,6 +304,7 @@ fn of_standby(standby: Option<StandingFor>, claim: Option<Due>) -> Event {
         Waiting::CoolingOff => Some("it has stood down, and lets another lead first"),
         Waiting::Led => None,
         Waiting::Precedence => Some("nobody leads; others may claim first"),
+        Waiting::Cut => Some("leader unknown, because the topic's records were cut, or it was made anew"),
         Waiting::Undecided => Some("leader unknown"),
     });
     let claim = claim.filter(|_| shown.is_some());

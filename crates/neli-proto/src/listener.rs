@@ -228,6 +228,12 @@ impl Listener {
         self.settle(now);
     }
 
+    /// Whether the history was cut, or the topic made anew, since listening began.
+    #[must_use]
+    pub(crate) const fn was_cut(&self) -> bool {
+        self.history_cut
+    }
+
     /// What is known of the election.
     #[must_use]
     pub const fn journal(&self) -> &Journal {

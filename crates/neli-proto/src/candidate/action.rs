@@ -140,6 +140,8 @@ pub struct StandingFor {
 pub enum Waiting {
     /// Its last runs failed, so the others claim first.
     BackingOff,
+    /// The history was cut, or the topic made anew, and the records that were read since do not say who leads.
+    Cut,
     /// The records that were read do not say who leads.
     Undecided,
     /// Another candidate leads.

@@ -138,6 +138,7 @@ impl StandingBy {
             View::Led(term) if term.member.as_ref() == Some(&common.identity.member) => return,
             View::Led(term) => (term.name.clone(), Some(term.offset), Some(Waiting::Led)),
             _ if common.cooling_off.is_some() => (None, None, Some(Waiting::CoolingOff)),
+            View::Undecided(_) if common.listener.was_cut() => (None, None, Some(Waiting::Cut)),
             View::Undecided(_) => (None, None, Some(Waiting::Undecided)),
             // A claim that is almost due is not worth a log line.
             View::NeverLed | View::Released { .. } if self.claim_due(common).is_some_and(|due| due < now + SPREAD) => {
