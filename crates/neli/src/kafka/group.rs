@@ -176,8 +176,8 @@ fn poll(consumer: &Arc<BaseConsumer<GroupContext>>, pace: Pace) {
         let pause = pace.pause(!context.held().is_empty(), leads);
         if let Some(Err(error)) = consumer.poll(pause) {
             context.judge(&error);
-            context.context.rebootstrap().after_poll(consumer.client());
         }
+        context.context.rebootstrap().after_poll(consumer.client());
         // The cheapest question that the main thread answers.
         let said = librdkafka::member_id(consumer.client());
         if let Some(id) = said.filter(|id| name.as_ref() != Some(id)) {

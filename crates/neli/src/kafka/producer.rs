@@ -131,8 +131,7 @@ impl Producer {
                         let error = why_forbidden(&polled, &of);
                         let _ = polled.context().events.blocking_send(KafkaEvent::Refused { error });
                     }
-                    polled.context().rebootstrap().after_poll(polled.client());
-                    queue.wait();
+                    queue.wait(polled.context().rebootstrap().after_poll(polled.client()));
                 }
                 // The queue must be dropped before the client.
                 drop(queue);
@@ -143,7 +142,7 @@ impl Producer {
 
     /// Asks for what R0 judges, in a thread of its own, until there is an answer: [`KafkaEvent::Topic`]. On the producer's connections: on the
     /// reader's an answer waits behind the fetch that waits for the next record. `joins_group`: whether this user may join the group is asked
-    /// beside it, and is part of the answer, unless the coordinator does not say so in time.
+    /// beside it, by a client of its own for `access`, and is part of the answer, unless the coordinator does not say so in time.
     ///
     /// # Errors
     ///

@@ -57,12 +57,20 @@ impl Rebootstrap {
         self.are_all_down.store(true, Ordering::Relaxed);
     }
 
-    /// Called by the thread that polls the client, after each event.
-    pub(super) fn after_poll(&self, client: &Client<impl ClientContext>) {
-        if self.are_all_down.load(Ordering::Relaxed) && self.times().reported.is_due(clock::now()) {
-            self.are_all_down.store(false, Ordering::Relaxed);
-            add_brokers(client, &self.brokers);
+    /// Called by the thread that polls the client, after each event. Returns the time after which it is to be called again, even if there is no
+    /// other event; none if there is no such time.
+    pub(super) fn after_poll(&self, client: &Client<impl ClientContext>) -> Option<Duration> {
+        if !self.are_all_down.load(Ordering::Relaxed) {
+            return None;
         }
+        let now = clock::now();
+        let mut times = self.times();
+        if !times.reported.is_due(now) {
+            return times.reported.next.map(|(at, _)| at.since(now));
+        }
+        self.are_all_down.store(false, Ordering::Relaxed);
+        add_brokers(client, &self.brokers);
+        None
     }
 
     /// A question had no answer because no broker was reached.
@@ -150,8 +158,9 @@ mod tests {
             rebootstrap.are_all_down.load(Ordering::Relaxed)
         };
         assert_eq!((report(), report()), (false, true));
+        assert!(rebootstrap.after_poll(client.client()).is_some_and(|again| again <= PAUSE));
         rebootstrap.answered();
-        rebootstrap.after_poll(client.client());
+        assert_eq!(rebootstrap.after_poll(client.client()), None);
         assert!(!rebootstrap.are_all_down.load(Ordering::Relaxed));
     }
 }

@@ -1,10 +1,12 @@
 //! Waits for what comes into a client's main queue, without rust-rdkafka's `poll`.
 
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
 use std::sync::Arc;
+use std::time::Duration;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rdkafka::bindings::{
     rd_kafka_queue_destroy, rd_kafka_queue_get_main, rd_kafka_queue_io_event_enable, rd_kafka_queue_length,
@@ -45,14 +47,19 @@ impl MainQueue {
         Ok(Self { queue, wakeup: Arc::new(wakeup) })
     }
 
-    /// Waits until there is something in the queue; it may return too early.
-    pub(crate) fn wait(&self) {
+    /// Waits until there is something in the queue, for `limit` at most if there is one; it may return too early.
+    pub(crate) fn wait(&self, limit: Option<Duration>) {
         // SAFETY: the queue is alive.
         let is_empty = unsafe { rd_kafka_queue_length(self.queue.as_ptr()) } == 0;
         // librdkafka rings when something comes into an empty queue, and again only after that was polled.
-        if is_empty {
+        if is_empty && limit.is_none_or(|limit| self.rings_within(limit)) {
             let _ = self.wakeup.read();
         }
+    }
+
+    fn rings_within(&self, limit: Duration) -> bool {
+        let timeout = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
+        poll(&mut [PollFd::new(self.wakeup.as_fd(), PollFlags::POLLIN)], timeout).is_ok_and(|ready| ready > 0)
     }
 
     /// What ends a wait.
@@ -123,7 +130,7 @@ mod tests {
                 producer.send(BaseRecord::<(), str>::to("topic").payload("record")).unwrap();
             }
             while context.0.load(Ordering::Relaxed) < before + records {
-                queue.wait();
+                queue.wait(None);
                 producer.poll(Duration::ZERO);
             }
         }
@@ -136,9 +143,19 @@ mod tests {
         let queue = MainQueue::of(producer.client()).unwrap();
         let waker = queue.waker();
         waker.wake();
-        queue.wait();
-        let waits = thread::spawn(move || queue.wait());
+        queue.wait(None);
+        let waits = thread::spawn(move || queue.wait(None));
         waker.wake();
         waits.join().unwrap();
+    }
+
+    #[test]
+    fn a_wait_may_have_a_limit() {
+        let producer: BaseProducer<Counting> =
+            BaseProducer::from_config_and_context(&ClientConfig::new(), Counting::default()).unwrap();
+        let queue = MainQueue::of(producer.client()).unwrap();
+        queue.wait(Some(Duration::from_millis(1)));
+        queue.waker().wake();
+        queue.wait(Some(Duration::from_secs(3_600)));
     }
 }
