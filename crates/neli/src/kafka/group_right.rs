@@ -14,14 +14,17 @@ use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::RDKafkaErrorCode;
 
+use crate::election::Elections;
 use crate::kafka::access::Access;
 use crate::kafka::context::KafkaContext;
 use crate::kafka::error_class::ErrorClass;
 use crate::kafka::group::refusal;
-use crate::kafka::librdkafka::{GroupDescription, Rights, describe_group};
+use crate::kafka::librdkafka::{GroupDescription, Rights, describe_group, topic_identity};
 
 /// How long a client waits for its answer. The candidate does not wait that long.
 const ANSWER: Duration = Duration::from_secs(16);
+/// The limit of a question whose answer does not matter.
+const REACHED_WITHIN: Duration = Duration::from_secs(2);
 /// Between two questions while the group has no coordinator.
 const RETRY: Duration = Duration::from_millis(50);
 
@@ -46,17 +49,19 @@ impl GroupQuestion {
     /// # Errors
     ///
     /// The machine has no thread to spare.
-    pub(super) fn ask(access: &Access, group: &str) -> Result<Self, std::io::Error> {
+    pub(super) fn ask(access: &Access, elections: &Elections) -> Result<Self, std::io::Error> {
         let (sender, answer) = mpsc::channel();
         let is_dropped = Arc::new(AtomicBool::new(false));
-        let (access, group, is_over) = (access.clone(), group.to_owned(), Arc::clone(&is_dropped));
+        let (access, elections, is_over) = (access.clone(), elections.clone(), Arc::clone(&is_dropped));
         thread::Builder::new().name("neli-group-right".to_owned()).spawn(move || {
             while !is_over.load(Ordering::Relaxed) {
                 let context = KafkaContext::new(&access);
                 // The reader and the producer have the same configuration, and report what is wrong with it.
                 let Ok(client) = BaseConsumer::from_config_and_context(&access.reader(None), context) else { return };
-                let client: BaseConsumer<KafkaContext> = client;
-                if let Some(answer) = answer_of(&describe_group(client.client(), &group, ANSWER), &group) {
+                let client: Arc<BaseConsumer<KafkaContext>> = Arc::new(client);
+                reach_broker(&client, &elections.topic);
+                let description = describe_group(client.client(), &elections.group, ANSWER);
+                if let Some(answer) = answer_of(&description, &elections.group) {
                     // If the candidate does not wait any more, a forbidden join is still refused by the coordinator.
                     let _ = sender.send(answer);
                     return;
@@ -77,6 +82,16 @@ impl Drop for GroupQuestion {
     fn drop(&mut self) {
         self.is_dropped.store(true, Ordering::Relaxed);
     }
+}
+
+/// Asks the controller something beside the question: librdkafka then connects to it at once. Otherwise it closes its first connection when it has
+/// learnt which brokers there are, and takes another one only 11 ms later.
+fn reach_broker(client: &Arc<BaseConsumer<KafkaContext>>, topic: &str) {
+    let (client, topic) = (Arc::clone(client), topic.to_owned());
+    // What comes of it does not matter. Without this thread the answer takes a little longer.
+    let _ = thread::Builder::new().name("neli-reach".to_owned()).spawn(move || {
+        let _ = topic_identity(client.client(), &topic, None, REACHED_WITHIN);
+    });
 }
 
 /// The answer in a description of the group, or in its error; `None` if the question is to be asked again.

@@ -150,7 +150,7 @@ impl Producer {
     pub fn judge(&self, access: &Access, joins_group: bool) -> Result<(), std::io::Error> {
         let (producer, elections, stopped) =
             (Arc::clone(&self.inner), self.elections.clone(), Arc::clone(&self.polling.stopped));
-        let question = joins_group.then(|| GroupQuestion::ask(access, &elections.group));
+        let question = joins_group.then(|| GroupQuestion::ask(access, &elections));
         // Without this thread, the refusal of the member's join comes later and gives the same reason.
         let mut question = question.and_then(Result::ok);
         thread::Builder::new().name("neli-topic".to_owned()).spawn(move || {
