@@ -26,6 +26,7 @@ pub(super) fn of(config: &Config, member: &MemberId) -> Option<ManyRoles> {
         partitions: None,
         max_roles: roles.most,
         joined: None,
+        waits_ms: None,
         leaves: false,
     };
     Some(ManyRoles::new(Settings {

@@ -1,8 +1,9 @@
 //! A topic that is deleted and created again, with offsets that continue those of the old one.
 
+use std::slice;
 use std::time::Duration;
 
-use harness::candidate::{Candidate, Elector, Running};
+use harness::candidate::{Candidate, Elector, Event, Running};
 use harness::cluster::{Cluster, move_leader};
 use harness::election::TestElection;
 use harness::journal;
@@ -14,7 +15,7 @@ use neli_proto::topic::TopicIdentity;
 use nix::sys::signal::Signal;
 use rdkafka::producer::{BaseProducer, Producer as _};
 
-use crate::PROGRAM;
+use crate::{PROGRAM, roles};
 
 /// The assumption of all tests here: Kafka reports another id for the second topic with a name, and none while there is none.
 #[test]
@@ -58,6 +59,27 @@ fn under_a_leader() {
     assert_eq!((standby.text("leader"), standby.number("term")), (NEW, term));
     assert!(new.events("fenced").is_empty());
     end([&mut old, &mut new]);
+}
+
+/// A process with many roles says one hello for all of them, and that it claims none for a minute.
+#[test]
+fn under_a_leader_of_many_roles() {
+    let election = crate::election(Elector::Log);
+    let mut candidate = roles::candidate(&election, "2").lease("4s").start();
+    let both = roles::numbers(2);
+    wait::until_true("a job of each role", || roles::are_all_led(&election, slice::from_ref(&candidate), &both));
+    Kafka::shared().delete_topic(&election.topic());
+    // The candidate creates the topic again.
+    let is_created = |event: &Event| event.name() == "topic_created";
+    wait::until_true("two topics", || candidate.history().iter().filter(|event| is_created(event)).count() == 2);
+    for role in &both {
+        let waits = wait::until("a candidate that says when it claims", || {
+            let standby = election.ask("status", &["--role", role, "--json"]).json()["standbys"][0].clone();
+            standby["waits_ms"].as_u64().filter(|left| *left > 0)
+        });
+        assert!(waits <= 61_000, "{waits}");
+    }
+    end([&mut candidate]);
 }
 
 /// With the creation of topics disabled, a candidate logs the deletion, and does not use a topic that somebody else created again.

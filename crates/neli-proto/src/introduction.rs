@@ -29,6 +29,8 @@ const MOST_REPORTED: usize = 16;
 pub(crate) enum Action {
     /// Send a hello.
     Hello {
+        /// The time of the hello.
+        now: Time,
         /// The offset of the first own hello, once it was read back.
         joined: Option<Offset>,
     },
@@ -213,6 +215,11 @@ impl Introduction {
     /// This process has released a role and stays. The others take a candidate that releases for gone, so it says
     /// hello again.
     pub(crate) fn released(&mut self, now: Time) {
+        self.says_hello_soon(now);
+    }
+
+    /// What the hello contains has changed.
+    pub(crate) fn says_hello_soon(&mut self, now: Time) {
         self.next_hello = self.next_hello.map(|due| due.min(now + HELLO_AFTER_RELEASE));
     }
 
@@ -271,7 +278,7 @@ impl Introduction {
 
     fn say_hello(&mut self, now: Time) {
         self.next_hello = Some(now + if self.joined.is_some() { HELLO_INTERVAL } else { SAID_AGAIN });
-        self.actions.push_back(Action::Hello { joined: self.joined });
+        self.actions.push_back(Action::Hello { now, joined: self.joined });
     }
 }
 

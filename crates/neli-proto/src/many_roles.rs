@@ -15,7 +15,7 @@ use crate::precedence::Standing;
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, Hello, MemberId, Offset, Record, Why};
 use crate::spread::{self, By, Holding, Spread};
-use crate::time::Time;
+use crate::time::{Time, millis};
 use crate::timings::Patience;
 
 /// What the elections of a process have in common.
@@ -95,6 +95,8 @@ pub struct ManyRoles {
     /// R0: the topic may carry an election.
     is_fit: bool,
     known: Option<Known>,
+    /// Until when the last of the undecided roles may claim nothing.
+    undecided_until: Option<Time>,
     actions: VecDeque<Action>,
 }
 
@@ -116,7 +118,7 @@ impl ManyRoles {
     /// The state of a process that has read nothing yet.
     #[must_use]
     pub const fn new(settings: Settings) -> Self {
-        Self { settings, is_fit: false, known: None, actions: VecDeque::new() }
+        Self { settings, is_fit: false, known: None, undecided_until: None, actions: VecDeque::new() }
     }
 
     /// The next action. The caller asks until there is none, since a node's reaction to one event may change what
@@ -128,7 +130,9 @@ impl ManyRoles {
         }
         while let Some(action) = self.known.as_mut()?.introduction.poll_action() {
             match action {
-                introduction::Action::Hello { joined } => return Some(Action::Hello(Box::new(self.hello(joined)))),
+                introduction::Action::Hello { now, joined } => {
+                    return Some(Action::Hello(Box::new(self.hello(now, joined))));
+                }
                 introduction::Action::Refuse { error } => return Some(Action::Refuse { error }),
                 introduction::Action::Stand => self.known.as_mut()?.stands = true,
                 introduction::Action::SharesNoRole { warning } => return Some(Action::SharesNoRole { warning }),
@@ -178,7 +182,7 @@ impl ManyRoles {
     #[must_use]
     pub fn last_hello(&self) -> Option<ProcessHello> {
         let joined = self.known.as_ref()?.introduction.joined()?;
-        Some(ProcessHello { leaves: true, ..self.hello(Some(joined)) })
+        Some(ProcessHello { joined: Some(joined), leaves: true, ..self.settings.hello.clone() })
     }
 
     // ---- events
@@ -265,6 +269,9 @@ impl ManyRoles {
                 known.introduction.released(now);
             }
         }
+        if let Some(until) = node.undecided_until(now) {
+            self.is_undecided_until(now, until);
+        }
         self.observe(now, role, node.holding());
     }
 
@@ -294,8 +301,19 @@ impl ManyRoles {
         self.known = Some(Known { introduction, spread, by, hellos: None, stands: false, spread_due: None });
     }
 
-    fn hello(&self, joined: Option<Offset>) -> ProcessHello {
-        ProcessHello { joined, ..self.settings.hello.clone() }
+    fn hello(&self, now: Time, joined: Option<Offset>) -> ProcessHello {
+        let waits = self.undecided_until.map(|until| until.since(now)).filter(|left| !left.is_zero());
+        ProcessHello { joined, waits_ms: waits.map(millis), ..self.settings.hello.clone() }
+    }
+
+    /// The hello tells the longest time, since it is one for all roles. It is only displayed, and only for a role
+    /// without a leader.
+    fn is_undecided_until(&mut self, now: Time, until: Time) {
+        let was_undecided = self.undecided_until.is_some_and(|known| now < known);
+        self.undecided_until = self.undecided_until.max(Some(until));
+        if let Some(known) = self.known.as_mut().filter(|_| !was_undecided) {
+            known.introduction.says_hello_soon(now);
+        }
     }
 }
 

@@ -193,6 +193,11 @@ impl Node {
         self.candidate.holding()
     }
 
+    /// Until when nothing may be claimed because the records do not tell who leads; none where they tell.
+    pub(crate) fn undecided_until(&self, now: Time) -> Option<Time> {
+        self.candidate.undecided_until(now)
+    }
+
     /// The term of the job that is alive, or was last; none before the first.
     #[must_use]
     pub fn term(&self) -> Option<Offset> {

@@ -14,7 +14,6 @@ use crate::precedence::HELLO_HOLDS;
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, MemberId, Offset, Record, What};
 use crate::time::{Time, millis};
-use crate::timings::LONGEST_LEASE;
 use lost::Lost;
 use side_by_side::SideBySide;
 
@@ -146,8 +145,7 @@ impl Observer {
             has_many_roles,
             max_roles,
             overlaps,
-            // Nobody waits longer: more is a mistake of the writer's.
-            undecided_for: Duration::from_millis(waits_ms.unwrap_or_default()).min(silence(LONGEST_LEASE)),
+            undecided_for: known::undecided_for(waits_ms),
             received,
         };
         self.is_there(at, candidate);

@@ -43,6 +43,10 @@ pub struct ProcessHello {
     /// The offset of its first hello; none in the first hello itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joined: Option<Offset>,
+    /// For how long after this hello the writer claims nothing in the roles of which the records do not tell it who
+    /// leads, in milliseconds; none where they tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_ms: Option<u64>,
     /// The writer leaves: it leads nothing any more, and will lead nothing.
     #[serde(skip_serializing_if = "is_false")]
     pub leaves: bool,
@@ -73,6 +77,7 @@ impl ProcessHello {
             partitions: number("partitions"),
             max_roles: number("max_roles"),
             joined: fields.get("joined").and_then(Value::as_i64),
+            waits_ms: fields.get("waits_ms").and_then(Value::as_u64),
             leaves: fields.get("leaves").and_then(Value::as_bool).unwrap_or_default(),
         })
     }
@@ -129,13 +134,14 @@ mod tests {
             partitions: Some(2),
             max_roles: None,
             joined: None,
+            waits_ms: None,
             leaves: false,
         }
     }
 
     #[test]
     fn it_is_read_as_it_was_written() {
-        let full = ProcessHello { max_roles: Some(3), joined: Some(41), leaves: true, ..hello() };
+        let full = ProcessHello { max_roles: Some(3), joined: Some(41), waits_ms: Some(7), leaves: true, ..hello() };
         for hello in [hello(), full] {
             assert_eq!(ProcessHello::parse(&hello.to_bytes()), Some(hello));
         }

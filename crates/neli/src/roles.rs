@@ -115,6 +115,7 @@ impl RolesBuilder {
             partitions: None,
             max_roles: self.max_roles,
             joined: None,
+            waits_ms: None,
             leaves: false,
         };
         let (roles, elector) = (self.roles.count as usize, node.timings.elector());

@@ -21,6 +21,11 @@ impl Candidate {
         }
     }
 
+    /// Until when nothing may be claimed because the records do not tell who leads; none where they tell.
+    pub(crate) fn undecided_until(&self, now: Time) -> Option<Time> {
+        self.common.listener.undecided_for(now).map(|left| now + left)
+    }
+
     /// Stands down in favour of another, if a term is led and nothing else is ending it.
     pub(super) fn hand_over(&mut self, now: Time, to: Option<MemberId>) {
         if self.holding() == Holding::Leading {

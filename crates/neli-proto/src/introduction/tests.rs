@@ -21,6 +21,7 @@ fn hello(member: &str, typed: &str, partitions: u32) -> ProcessHello {
         partitions: Some(partitions),
         max_roles: None,
         joined: None,
+        waits_ms: None,
         leaves: false,
     }
 }
@@ -31,8 +32,12 @@ fn introduction() -> Introduction {
     introduction.listens(START, 10);
     assert_eq!(actions(&mut introduction), []);
     introduction.topic_judged(START);
-    assert_eq!(actions(&mut introduction), [Action::Hello { joined: None }]);
+    assert_eq!(actions(&mut introduction), [hello_at(START, None)]);
     introduction
+}
+
+fn hello_at(now: Time, joined: Option<Offset>) -> Action {
+    Action::Hello { now, joined }
 }
 
 fn actions(introduction: &mut Introduction) -> Vec<Action> {
@@ -48,16 +53,16 @@ fn nothing_is_claimed_before_the_others_could_answer() {
     let mut introduction = introduction();
     assert_eq!(introduction.poll_timeout(), Some(START + SAID_AGAIN));
     introduction.handle_timeout(START + SAID_AGAIN);
-    assert_eq!(actions(&mut introduction), [Action::Hello { joined: None }], "it was lost");
+    assert_eq!(actions(&mut introduction), [hello_at(START + SAID_AGAIN, None)], "it was lost");
     let now = START + SAID_AGAIN;
     introduction.received(now, 12, &hello("me", "4", 3));
     assert_eq!(introduction.received(now, 13, &hello("other", "9", 3)), Whose::Another, "it agrees");
     assert_eq!(introduction.received(now, 9, &hello("other", "9", 3)), Whose::AnotherBefore);
     assert_eq!(introduction.poll_timeout(), Some(now + ANSWERS));
     introduction.handle_timeout(now + ANSWERS);
-    assert_eq!(actions(&mut introduction), [Action::Stand, Action::Hello { joined: Some(12) }]);
+    assert_eq!(actions(&mut introduction), [Action::Stand, hello_at(now + ANSWERS, Some(12))]);
     introduction.handle_timeout(now + ANSWERS + HELLO_INTERVAL);
-    assert_eq!(actions(&mut introduction), [Action::Hello { joined: Some(12) }]);
+    assert_eq!(actions(&mut introduction), [hello_at(now + ANSWERS + HELLO_INTERVAL, Some(12))]);
 }
 
 #[test]
@@ -78,7 +83,7 @@ fn of_two_that_differ_the_later_first_hello_exits() {
     let mut introduction = introduction();
     introduction.received(START, 12, &hello("me", "4", 3));
     introduction.received(START, 13, &hello("later", "4", 4));
-    assert_eq!(actions(&mut introduction), [Action::Hello { joined: Some(12) }], "the later one is told at once");
+    assert_eq!(actions(&mut introduction), [hello_at(START, Some(12))], "the later one is told at once");
 }
 
 #[test]
@@ -100,7 +105,7 @@ fn a_candidate_that_may_have_gone_is_waited_for() {
     // The other process's last hello said that it leaves.
     let mut gone = introduction.clone();
     gone.received(START + ANSWERS, 14, &ProcessHello { leaves: true, ..hello("other", "4", 4) });
-    assert_eq!(actions(&mut gone), [Action::Stand, Action::Hello { joined: Some(12) }]);
+    assert_eq!(actions(&mut gone), [Action::Stand, hello_at(START + ANSWERS, Some(12))]);
     // The other process has gone without a last hello.
     introduction.handle_timeout(until);
     assert!(actions(&mut introduction).contains(&Action::Stand));
@@ -120,7 +125,7 @@ fn a_candidate_that_shares_no_role_is_reported_once_and_answered_if_it_is_new() 
     assert_eq!(actions(&mut introduction), [warning("new")], "its own hello is under way");
     introduction.received(START, 12, &hello("me", "4", 3));
     introduction.received(START, 13, &hello("newer", "a,b", 3));
-    assert_eq!(actions(&mut introduction), [Action::Hello { joined: Some(12) }], "the roles were told of");
+    assert_eq!(actions(&mut introduction), [hello_at(START, Some(12))], "the roles were told of");
     introduction.received(START, 14, &ProcessHello { joined: Some(13), ..hello("newer", "a,b", 3) });
     assert_eq!(actions(&mut introduction), []);
     for number in 0..2 * MOST_REPORTED {
@@ -136,12 +141,12 @@ fn after_a_cut_it_is_introduced_anew() {
     let mut introduction = introduction();
     introduction.received(START, 12, &hello("me", "4", 3));
     introduction.handle_timeout(START + ANSWERS);
-    assert_eq!(actions(&mut introduction), [Action::Stand, Action::Hello { joined: Some(12) }]);
+    assert_eq!(actions(&mut introduction), [Action::Stand, hello_at(START + ANSWERS, Some(12))]);
     introduction.history_cut();
     introduction.listens(START, 0);
     assert_eq!(actions(&mut introduction), []);
     introduction.topic_judged(START);
-    assert_eq!(actions(&mut introduction), [Action::Hello { joined: None }]);
+    assert_eq!(actions(&mut introduction), [hello_at(START, None)]);
     introduction.received(START, 0, &hello("me", "4", 3));
     assert_eq!((actions(&mut introduction), introduction.joined), (Vec::new(), Some(0)), "it stands already");
 }
@@ -151,14 +156,14 @@ fn hello_is_said_again_soon_after_a_release() {
     let mut introduction = introduction();
     introduction.received(START, 12, &hello("me", "4", 3));
     introduction.handle_timeout(START + ANSWERS);
-    assert_eq!(actions(&mut introduction), [Action::Stand, Action::Hello { joined: Some(12) }]);
+    assert_eq!(actions(&mut introduction), [Action::Stand, hello_at(START + ANSWERS, Some(12))]);
     let now = START + Duration::from_secs(5);
     introduction.released(now);
     introduction.handle_timeout(now);
     assert_eq!(actions(&mut introduction), [], "whoever claims now takes it for gone");
     assert_eq!(introduction.poll_timeout(), Some(now + HELLO_AFTER_RELEASE));
     introduction.handle_timeout(now + HELLO_AFTER_RELEASE);
-    assert_eq!(actions(&mut introduction), [Action::Hello { joined: Some(12) }]);
+    assert_eq!(actions(&mut introduction), [hello_at(now + HELLO_AFTER_RELEASE, Some(12))]);
     let due = introduction.poll_timeout();
     introduction.released(now + HELLO_INTERVAL);
     assert_eq!(introduction.poll_timeout(), due, "it is due before that");

@@ -11,6 +11,7 @@ use crate::listener::silence;
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, JobState, MemberId, Offset, Record, What};
 use crate::time::millis;
+use crate::timings::LONGEST_LEASE;
 
 /// The longest interval between a leader's beats, unless it was configured otherwise.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
@@ -127,7 +128,7 @@ pub struct KnownCandidate {
 impl KnownCandidate {
     /// A process with many roles.
     pub(super) fn of_process(hello: ProcessHello, received: Receipt) -> Self {
-        let ProcessHello { member, name, host, pid, version, elector, max_roles, .. } = hello;
+        let ProcessHello { member, name, host, pid, version, elector, max_roles, waits_ms, .. } = hello;
         Self {
             member,
             name,
@@ -139,10 +140,15 @@ impl KnownCandidate {
             has_many_roles: true,
             max_roles,
             overlaps: false,
-            undecided_for: Duration::ZERO,
+            undecided_for: undecided_for(waits_ms),
             received,
         }
     }
+}
+
+/// The `waits_ms` of a hello. No candidate waits longer than for the longest lease: more is a mistake of the writer's.
+pub(super) fn undecided_for(waits_ms: Option<u64>) -> Duration {
+    Duration::from_millis(waits_ms.unwrap_or_default()).min(silence(LONGEST_LEASE))
 }
 
 /// A standby.

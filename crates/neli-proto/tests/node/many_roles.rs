@@ -1,9 +1,10 @@
 //! A process with many roles, from its first reading on: when it may claim, and which other processes it refuses to stand beside.
 
 use neli_proto::many_roles::{Action, ManyRoles, Settings};
-use neli_proto::node::{Action as NodeAction, Event};
+use neli_proto::node::{Action as NodeAction, Event, Node};
 use neli_proto::precedence::Standing;
 use neli_proto::process_hello::ProcessHello;
+use neli_proto::random::Random;
 use neli_proto::record::Record;
 use neli_proto::spread::{ASSIGNMENT_TAKES, Holding};
 use neli_proto::time::Time;
@@ -27,6 +28,7 @@ pub(super) fn hello(member: &str, typed: &str, partitions: Option<u32>) -> Proce
         partitions,
         max_roles: None,
         joined: None,
+        waits_ms: None,
         leaves: false,
     }
 }
@@ -152,6 +154,26 @@ fn after_a_cut_of_partition_0_it_is_introduced_anew() {
     many.topic_judged(now, 0);
     let said = wanted(&mut many);
     assert!(matches!(&said[..], [Action::Hello(hello)] if hello.joined.is_none()), "{said:?}");
+}
+
+/// After a cut, for example, the records of a role do not tell who leads. The hello says so, soon.
+#[test]
+fn the_hello_says_for_how_long_the_records_of_a_role_do_not_tell_who_leads() {
+    let (mut many, now) = standing(Elector::Log);
+    let said = |many: &mut ManyRoles, now: Time| {
+        many.handle_timeout(now);
+        let waits_ms = |action| if let Action::Hello(hello) = action { Some(hello.waits_ms) } else { None };
+        wanted(many).into_iter().find_map(waits_ms)
+    };
+    let mut node = Node::new(now, Host::settings(now, &[], true), Random::from_seed(1)).one_of_many();
+    many.tell(now, 1, &mut node, candidate::Event::TopicIdentified { asked: now, identity: TopicIdentity::Unnamed });
+    many.tell(now, 1, &mut node, candidate::Event::Answered { asked: now, start: 5, end: 5, trusted: true });
+    let soon = now + Duration::from_secs(2);
+    let undecided = said(&mut many, soon);
+    assert!(matches!(undecided, Some(Some(58_000..60_000))), "{undecided:?}");
+    let regular = said(&mut many, soon + Duration::from_secs(30));
+    assert_eq!(regular, undecided.map(|waits| waits.map(|waits| waits - 30_000)));
+    assert_eq!(said(&mut many, soon + Duration::from_secs(60)), Some(None));
 }
 
 #[test]

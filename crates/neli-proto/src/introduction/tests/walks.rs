@@ -141,7 +141,7 @@ impl Story {
     fn perform(&mut self, now: Time, who: usize) {
         for action in actions(&mut self.processes[who].introduction) {
             match action {
-                Action::Hello { joined } => {
+                Action::Hello { joined, .. } => {
                     let due = (now + self.random.up_to(self.slowest)).max(self.processes[who].sends_after);
                     self.processes[who].sends_after = due;
                     self.at(due, Event::Append { who, joined });
