@@ -9,7 +9,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::time::Duration;
 
 use crate::mapping::Mapping;
-use crate::precedence::{HELLO_AFTER_RELEASE, HELLO_HOLDS, HELLO_INTERVAL};
+use crate::precedence::{HELLO_AFTER_LEAD, HELLO_HOLDS, HELLO_INTERVAL};
 use crate::process_hello::ProcessHello;
 use crate::record::{MemberId, Offset};
 use crate::time::Time;
@@ -212,15 +212,15 @@ impl Introduction {
         self.mapping.shares_role(&hello.mapping())
     }
 
-    /// This process has released a role and stays. The others take a candidate that releases for gone, so it says
-    /// hello again.
-    pub(crate) fn released(&mut self, now: Time) {
+    /// This process has released a role, or has lost it to another's claim after a silence, and stays. The others take
+    /// it for gone, so it says hello again.
+    pub(crate) fn lead_ended(&mut self, now: Time) {
         self.says_hello_soon(now);
     }
 
     /// What the hello contains has changed.
     pub(crate) fn says_hello_soon(&mut self, now: Time) {
-        self.next_hello = self.next_hello.map(|due| due.min(now + HELLO_AFTER_RELEASE));
+        self.next_hello = self.next_hello.map(|due| due.min(now + HELLO_AFTER_LEAD));
     }
 
     /// The offset of the first own hello, once it was read back.

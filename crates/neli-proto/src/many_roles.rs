@@ -247,6 +247,9 @@ impl ManyRoles {
     /// Who holds a role now. To be called after each input of that role's node; most calls change nothing.
     pub fn observe(&mut self, now: Time, role: usize, holding: Holding) {
         if let Some(known) = &mut self.known {
+            if known.spread.holding(role).is_some_and(|before| holding.is_lost_from(before)) {
+                known.introduction.lead_ended(now);
+            }
             known.spread.observe(now, role, holding);
         }
     }
@@ -266,7 +269,7 @@ impl ManyRoles {
             known.spread.observe(now, role, Holding::Vacant { successor });
             known.spread.released(now, role, &by, &why);
             if by == self.settings.hello.member && !Why::parse(&why).is_some_and(spread::goes_for_good) {
-                known.introduction.released(now);
+                known.introduction.lead_ended(now);
             }
         }
         if let Some(until) = node.undecided_until(now) {

@@ -18,7 +18,7 @@ pub const HELLO_INTERVAL: Duration = Duration::from_secs(30);
 /// A candidate that stays after a release says hello again after this time. The others take a candidate that releases
 /// for gone, and must not learn otherwise before the vacancy is claimed: they would wait for it if it has a higher
 /// priority.
-pub const HELLO_AFTER_RELEASE: Duration = Duration::from_secs(2);
+pub const HELLO_AFTER_LEAD: Duration = Duration::from_secs(2);
 
 /// A member of the group delays its first hello by up to this long, so that the hello can carry the id that the group
 /// has given it.

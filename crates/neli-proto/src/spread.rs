@@ -99,6 +99,11 @@ impl Holding {
     const fn is_own(&self) -> bool {
         matches!(self, Self::Claiming | Self::Ending | Self::Leading)
     }
+
+    /// Whether this process's term has ended without a release in the journal, if this was `before`.
+    pub(crate) const fn is_lost_from(&self, before: &Self) -> bool {
+        matches!((before, self), (Self::Ending | Self::Leading, Self::Held { .. } | Self::Unknown))
+    }
 }
 
 /// What the owner of the nodes has to do.
@@ -306,6 +311,12 @@ impl Spread {
             role.standing_since = now;
             self.changed(now);
         }
+    }
+
+    /// Who holds a role, as last observed.
+    #[must_use]
+    pub(crate) fn holding(&self, number: usize) -> Option<&Holding> {
+        self.roles.get(number).map(|role| &role.holding)
     }
 
     /// Who holds a role now. To be called after each input of that role's node; most calls change nothing.

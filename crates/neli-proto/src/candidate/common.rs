@@ -13,7 +13,7 @@ use crate::guard::Grant;
 use crate::journal::{Term, Verdict, View};
 use crate::late_beat::Punctuality;
 use crate::listener::{Listener, Received};
-use crate::precedence::{HELLO_AFTER_RELEASE, HELLO_INTERVAL, Precedence, Standing};
+use crate::precedence::{HELLO_AFTER_LEAD, HELLO_INTERVAL, Precedence, Standing};
 use crate::random::Random;
 use crate::record::{Body, MemberId, Offset, Record, Why};
 use crate::status::{Counts, Shown};
@@ -192,12 +192,13 @@ impl Common {
         self.send(seq, hello);
     }
 
-    /// A term was released, so the others take this candidate for gone. If it stays, it says hello again soon.
-    pub(super) fn say_hello_after_release(&mut self, now: Time) {
+    /// A term was released, or lost to another's claim after a silence, so the others take this candidate for gone. If
+    /// it stays, it says hello again soon.
+    pub(super) fn say_hello_after_lead(&mut self, now: Time) {
         if self.departure().is_some() {
             self.next_hello = None;
         } else if !self.is_one_of_many {
-            self.next_hello = self.next_hello.map(|due| due.min(now + HELLO_AFTER_RELEASE));
+            self.next_hello = self.next_hello.map(|due| due.min(now + HELLO_AFTER_LEAD));
         }
     }
 

@@ -128,6 +128,7 @@ impl Releasing {
             if late.is_some() && !is_cut && common.superseded(proof.term()).is_some() {
                 Self::tell_lateness(common, now, proof, why, End { exit, late, once: None });
             }
+            common.say_hello_after_lead(now);
             common.ask_anew(now);
             StandingBy::from(now)
         }
@@ -242,7 +243,7 @@ impl Releasing {
         // R2: a claim that was read back late may have voided another's, which retries in step with ours.
         let not_before = if why == Why::ClaimExpired { now + common.random.up_to(SPREAD) } else { now };
         (common.standing_by, common.successor) = (None, None);
-        common.say_hello_after_release(now);
+        common.say_hello_after_lead(now);
         if anew {
             common.ask_anew(now);
         }

@@ -158,13 +158,13 @@ fn hello_is_said_again_soon_after_a_release() {
     introduction.handle_timeout(START + ANSWERS);
     assert_eq!(actions(&mut introduction), [Action::Stand, hello_at(START + ANSWERS, Some(12))]);
     let now = START + Duration::from_secs(5);
-    introduction.released(now);
+    introduction.lead_ended(now);
     introduction.handle_timeout(now);
     assert_eq!(actions(&mut introduction), [], "whoever claims now takes it for gone");
-    assert_eq!(introduction.poll_timeout(), Some(now + HELLO_AFTER_RELEASE));
-    introduction.handle_timeout(now + HELLO_AFTER_RELEASE);
-    assert_eq!(actions(&mut introduction), [hello_at(now + HELLO_AFTER_RELEASE, Some(12))]);
+    assert_eq!(introduction.poll_timeout(), Some(now + HELLO_AFTER_LEAD));
+    introduction.handle_timeout(now + HELLO_AFTER_LEAD);
+    assert_eq!(actions(&mut introduction), [hello_at(now + HELLO_AFTER_LEAD, Some(12))]);
     let due = introduction.poll_timeout();
-    introduction.released(now + HELLO_INTERVAL);
+    introduction.lead_ended(now + HELLO_INTERVAL);
     assert_eq!(introduction.poll_timeout(), due, "it is due before that");
 }

@@ -2,7 +2,7 @@
 
 use neli_proto::many_roles::{Action, ManyRoles, Settings};
 use neli_proto::node::{Action as NodeAction, Event, Node};
-use neli_proto::precedence::Standing;
+use neli_proto::precedence::{HELLO_AFTER_LEAD, Standing};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
 use neli_proto::record::Record;
@@ -156,19 +156,46 @@ fn after_a_cut_of_partition_0_it_is_introduced_anew() {
     assert!(matches!(&said[..], [Action::Hello(hello)] if hello.joined.is_none()), "{said:?}");
 }
 
+/// The hello that is due by then.
+fn said_at(many: &mut ManyRoles, now: Time) -> Option<ProcessHello> {
+    many.handle_timeout(now);
+    let hello = |action| if let Action::Hello(hello) = action { Some(*hello) } else { None };
+    wanted(many).into_iter().find_map(hello)
+}
+
+/// A process that may claim, at the time of one of its regular hellos.
+fn said_hello_just_now() -> (ManyRoles, Time) {
+    let (mut many, now) = standing(Elector::Log);
+    let due = many.poll_timeout().filter(|due| *due > now).unwrap();
+    assert!(said_at(&mut many, due).is_some());
+    (many, due)
+}
+
+/// The others take a leader that was silent for gone, and must learn that it stands by.
+#[test]
+fn after_a_lead_that_was_lost_the_hello_is_said_again_soon() {
+    let by_other = Holding::Held { by: "other".into() };
+    for (after, is_lost) in [(by_other, true), (Holding::Unknown, true), (Holding::Done, false)] {
+        for before in [Holding::Leading, Holding::Ending, Holding::Claiming] {
+            let is_lost = is_lost && before != Holding::Claiming;
+            let (mut many, now) = said_hello_just_now();
+            many.observe(now, 1, before.clone());
+            many.observe(now, 1, after.clone());
+            let soon = now + HELLO_AFTER_LEAD;
+            assert_eq!(said_at(&mut many, soon).is_some(), is_lost, "{after:?}");
+        }
+    }
+}
+
 /// After a cut, for example, the records of a role do not tell who leads. The hello says so, soon.
 #[test]
 fn the_hello_says_for_how_long_the_records_of_a_role_do_not_tell_who_leads() {
-    let (mut many, now) = standing(Elector::Log);
-    let said = |many: &mut ManyRoles, now: Time| {
-        many.handle_timeout(now);
-        let waits_ms = |action| if let Action::Hello(hello) = action { Some(hello.waits_ms) } else { None };
-        wanted(many).into_iter().find_map(waits_ms)
-    };
+    let (mut many, now) = said_hello_just_now();
+    let said = |many: &mut ManyRoles, now: Time| said_at(many, now).map(|hello| hello.waits_ms);
     let mut node = Node::new(now, Host::settings(now, &[], true), Random::from_seed(1)).one_of_many();
     many.tell(now, 1, &mut node, candidate::Event::TopicIdentified { asked: now, identity: TopicIdentity::Unnamed });
     many.tell(now, 1, &mut node, candidate::Event::Answered { asked: now, start: 5, end: 5, trusted: true });
-    let soon = now + Duration::from_secs(2);
+    let soon = now + HELLO_AFTER_LEAD;
     let undecided = said(&mut many, soon);
     assert!(matches!(undecided, Some(Some(58_000..60_000))), "{undecided:?}");
     let regular = said(&mut many, soon + Duration::from_secs(30));

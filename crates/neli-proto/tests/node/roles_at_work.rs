@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use neli_proto::guard::Order;
 use neli_proto::many_roles::{Action, ManyRoles};
 use neli_proto::node::{self, Event, Node};
-use neli_proto::precedence::{HELLO_AFTER_RELEASE, Standing};
+use neli_proto::precedence::{HELLO_AFTER_LEAD, Standing};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
 use neli_proto::record::What;
@@ -110,7 +110,7 @@ fn wanted_after_release(reason: Why) -> Vec<Action> {
     many.tell(host.now, 0, &mut host.node, read);
     assert_eq!(host.node.released_term(), term);
     wanted(&mut many);
-    many.handle_timeout(host.now + HELLO_AFTER_RELEASE);
+    many.handle_timeout(host.now + HELLO_AFTER_LEAD);
     wanted(&mut many)
 }
 
