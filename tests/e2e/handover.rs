@@ -286,6 +286,25 @@ fn a_crowd_foresees_the_groups_choice() {
     assert!(claims <= HANDOVERS + 2, "{claims} claims for {} terms", HANDOVERS + 1);
 }
 
+/// A member that exits without leaving would hold up the group's next assignment for a session.
+#[test]
+fn a_leader_that_has_exited_has_left_the_group() {
+    let election = election(Elector::Group);
+    let mut leader = election.candidate().start();
+    leader.await_lead();
+    for _ in 0..8 {
+        let mut standby = election.candidate().start();
+        standby.await_event("standby");
+        wait::until_true("a group at rest", || Kafka::shared().group_is_stable(&election.group, 2));
+        leader.signal(Signal::SIGTERM);
+        assert_eq!(leader.status(), 0);
+        assert_eq!(Kafka::shared().group_members(&election.group), 1);
+        election.await_witness(standby.await_lead());
+        leader = standby;
+    }
+    election.close([leader]);
+}
+
 /// How many candidates have sent a hello with their group member id.
 fn named(election: &TestElection) -> usize {
     let key = format!("{}/hello", election.key()).into_bytes();

@@ -9,6 +9,7 @@ use rdkafka::admin::{
 };
 use rdkafka::client::DefaultClientContext;
 use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::groups::GroupList;
 use rdkafka::producer::{BaseProducer, Producer};
 
 use crate::node::Node;
@@ -169,9 +170,18 @@ impl Kafka {
     /// Whether a group has this number of members and is not rebalancing.
     #[must_use]
     pub fn group_is_stable(&self, name: &str, members: usize) -> bool {
+        self.groups(name).groups().iter().any(|group| group.state() == "Stable" && group.members().len() == members)
+    }
+
+    /// The number of a group's members.
+    #[must_use]
+    pub fn group_members(&self, name: &str) -> usize {
+        self.groups(name).groups().iter().map(|group| group.members().len()).sum()
+    }
+
+    fn groups(&self, name: &str) -> GroupList {
         let client: BaseProducer = self.client().create().expect("a client");
-        let groups = client.client().fetch_group_list(Some(name), wait::PATIENCE).expect("the broker answers");
-        groups.groups().iter().any(|group| group.state() == "Stable" && group.members().len() == members)
+        client.client().fetch_group_list(Some(name), wait::PATIENCE).expect("the broker answers")
     }
 
     /// Waits until a group has a coordinator: in a new cluster there is none until the topic of offsets has been created.

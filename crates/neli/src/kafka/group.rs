@@ -29,10 +29,10 @@ use crate::text::ClientError;
 
 /// The longest time for leaving; after it the member ends, whatever the coordinator answers.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(500);
-/// After this time a member that unsubscribes has given up its partition and has sent its request to leave.
+/// After this time a member that unsubscribes has given up its partition and has sent its request to leave, also if it has no id yet.
 const UNSUBSCRIBED_WITHIN: Duration = Duration::from_millis(100);
 /// The time between two checks on a member that leaves.
-const POLL_WHILE_LEAVING: Duration = Duration::from_millis(5);
+const POLL_WHILE_LEAVING: Duration = Duration::from_millis(1);
 
 mod after_join;
 
@@ -193,17 +193,20 @@ fn poll(consumer: &Arc<BaseConsumer<GroupContext>>, pace: Pace) {
 /// Closing alone is not enough: librdkafka sends no `LeaveGroup` for a member without an assignment once it is
 /// closing, and the dead member then delays the next rebalance for a session timeout. So it unsubscribes first, which
 /// sends one. It does not close directly after that: a member that closes while its partition is being revoked
-/// forgets to leave (one run in four), and librdkafka does not show when that is over. It takes a millisecond or two.
+/// forgets to leave (one run in four). librdkafka forgets the member's id when it sends the request (`rd_kafka_cgrp_leave`), a millisecond or two
+/// later. A member without an id shows nothing, so it is given time.
 fn leave(consumer: &BaseConsumer<GroupContext>) {
     let begun = clock::now();
     let spent = || clock::now().since(begun);
+    let is_named = || librdkafka::member_id(consumer.client()).is_some();
+    let was_named = is_named();
     consumer.unsubscribe();
     let context = consumer.context();
     let in_vain = context.alone.load(Ordering::Relaxed) && !context.is_answered.load(Ordering::Relaxed);
     if in_vain {
         context.report(GroupEvent::Left);
     }
-    while spent() < UNSUBSCRIBED_WITHIN {
+    while spent() < UNSUBSCRIBED_WITHIN && (!was_named || is_named()) {
         // This also acknowledges the revocation of the partitions that were held.
         let _ = consumer.poll(POLL_WHILE_LEAVING);
     }
