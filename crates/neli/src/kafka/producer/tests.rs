@@ -45,12 +45,13 @@ async fn it_can_be_dropped_in_a_runtime_with_records_in_flight() {
 fn outcome(events: &mut Receiver<KafkaEvent>) -> (Vec<String>, bool) {
     let mut reasons = Vec::new();
     loop {
-        match events.blocking_recv().unwrap() {
-            KafkaEvent::AppendRefused { error } => reasons.push(error),
-            KafkaEvent::Delivered { .. } => return (reasons, true),
-            KafkaEvent::NotDelivered { .. } => return (reasons, false),
-            event => panic!("{event:?}"),
-        }
+        let event = events.blocking_recv().unwrap();
+        let KafkaEvent::AppendRefused { error } = event else {
+            let is_delivered = matches!(event, KafkaEvent::Delivered { .. });
+            assert!(is_delivered || matches!(event, KafkaEvent::NotDelivered { .. }), "{event:?}");
+            return (reasons, is_delivered);
+        };
+        reasons.push(error);
     }
 }
 
