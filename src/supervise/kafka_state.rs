@@ -66,3 +66,29 @@ impl KafkaState {
         timeouts.into_iter().flatten().min()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REFUSAL: &str = "Not enough in-sync replicas";
+
+    #[test]
+    fn a_refused_append_is_the_trouble_while_brokers_answer() {
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        let mut state = KafkaState::default();
+        state.append_was_refused(at(1), REFUSAL.to_owned());
+        let refused = Some((at(1), Trouble::Refused(REFUSAL.to_owned())));
+        assert_eq!(state.trouble(), refused);
+        assert_eq!(state.poll_timeout(), Some(at(1)));
+        assert!(state.refused_appends.poll(at(1)).is_some());
+        assert_eq!(state.poll_timeout(), Some(at(31)), "it is logged again");
+
+        state.outage.begin(at(2), "refused".to_owned());
+        assert_eq!(state.trouble(), Some((at(2), Trouble::NoBroker("refused".to_owned()))));
+        // Whatever is given up for lack of an answer is not worth another line.
+        state.append_was_refused(at(3), "no acknowledgement within 5000 ms".to_owned());
+        state.outage.end(at(4));
+        assert_eq!(state.trouble(), refused);
+    }
+}

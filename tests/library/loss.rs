@@ -196,3 +196,38 @@ fn a_background_task_comes_back_after_a_loss() {
         assert_eq!(left, Ok(()));
     });
 }
+
+/// A broker refuses each record, and each attempt to send one; the events have one warning about it, with Kafka's reason.
+#[test]
+fn refused_records_are_one_warning_with_kafkas_reason() {
+    const NO_RECORD: [(&str, &str); 2] = [("max.message.bytes", "100"), ("message.timestamp.type", "LogAppendTime")];
+    let test_election = test_election(Elector::Log);
+    let topic = test_election.topic();
+    Kafka::shared().create_topic(&topic, &NO_RECORD);
+    run(async {
+        let election = candidate(&test_election).lease(Duration::from_millis(300)).join().await.expect("it stands");
+        let mut events = election.events();
+        let mut warnings = Vec::new();
+        // Until there is one, and then until it leads.
+        for until_it_leads in [false, true] {
+            let seen = async {
+                while until_it_leads || warnings.is_empty() {
+                    match events.next().await.expect("it stands") {
+                        Event::Acquired { .. } => break,
+                        Event::Warning { message } if message.contains("does not append") => warnings.push(message),
+                        _ => {}
+                    }
+                }
+            };
+            soon("a warning and a lead", PATIENCE, seen).await;
+            if !until_it_leads {
+                // Meanwhile claims are given up and repeated, and each is refused as well.
+                wait::pause(Duration::from_secs(2));
+                let mended = topic.clone();
+                let mend = move || Kafka::shared().set_topic(&mended, &[("message.timestamp.type", "LogAppendTime")]);
+                std::thread::spawn(mend).join().expect("it is mended");
+            }
+        }
+        assert!(warnings.len() == 1 && warnings[0].contains("max.message.bytes must be"), "{warnings:?}");
+    });
+}

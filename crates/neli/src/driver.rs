@@ -14,6 +14,7 @@ use std::time::Duration;
 use neli_proto::many_roles::{self, ManyRoles};
 use neli_proto::node;
 use neli_proto::record::{Offset, Why};
+use neli_proto::reminder::Reminders;
 use neli_proto::time::Time;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -88,6 +89,7 @@ pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
         command_sender,
         commands,
         ended: Vec::new(),
+        refused_appends: Reminders::default(),
     };
     let waiter = Waiter::new().map_err(cannot)?;
     let thread = thread::Builder::new().name("neli-election".to_owned());
@@ -108,6 +110,8 @@ struct Driver {
     standing: usize,
     /// The elections that have ended without a report so far.
     ended: Vec<usize>,
+    /// Appends that Kafka refuses, by its reasons.
+    refused_appends: Reminders,
 }
 
 /// The cause of a wake-up of the loop.
@@ -124,7 +128,8 @@ impl Driver {
                 return self.leave(&mut waiter);
             }
             self.tell_ends();
-            match self.wait(&mut waiter, self.nodes.poll_timeout()) {
+            let due = [self.nodes.poll_timeout(), self.refused_appends.poll_timeout()].into_iter().flatten().min();
+            match self.wait(&mut waiter, due) {
                 Some(Input::Command(at, command)) => self.handle_command(at, command),
                 Some(Input::Kafka) => self.handle_session_events(),
                 None => {}
@@ -150,6 +155,9 @@ impl Driver {
             self.let_time_pass(at, now);
         }
         self.nodes.handle_timeout_of_many(now);
+        while let Some((error, _)) = self.refused_appends.poll(now) {
+            self.warn_of_append(&error);
+        }
     }
 
     /// The tasks' deadline comes first.

@@ -78,4 +78,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
         )],
         noticed_by: &[Scenarios],
     },
+    Mutant {
+        name: "SpreadWithoutBound",
+        breaks: "R2: after a void claim on a very slow link the next one may be minutes away",
+        edits: &[edit(CLAIMING, "SPREAD.max(round_trip.saturating_mul(ways)).min(‹WIDEST_SPREAD›)", "Duration::MAX")],
+        noticed_by: &[Scenarios],
+    },
 ];

@@ -5,20 +5,25 @@ use neli_proto::node::Event;
 use super::Driver;
 use crate::clock;
 use crate::nodes::Report;
-use crate::session::event::SessionEvent;
+use crate::session::event::{RoleEvent, SessionEvent};
 
 impl Driver {
     pub(super) fn handle_session_event(&mut self, event: SessionEvent) {
         let now = clock::now();
         match event {
-            SessionEvent::AppendRefused { error } => self.warn_of_append(&error),
+            // One warning for each kind of refusal, and again every 30 s: librdkafka tries again many times a second.
+            SessionEvent::AppendRefused { error } => self.refused_appends.begin(now, error),
             SessionEvent::Down { error } => {
                 self.nodes.roles.iter().for_each(|role| role.is_in_trouble(Some(&error)));
                 self.warn(&format!("Kafka does not answer: {error}"));
             }
             SessionEvent::Hello { offset, value } => self.nodes.handle_hello(now, offset, &value),
+            SessionEvent::HelloDelivered => self.refused_appends.end(),
             SessionEvent::Refused { error } => self.nodes.tell_all(&Event::KafkaRefused { error: error.into() }),
             SessionEvent::Role { role, event } => {
+                if matches!(event, RoleEvent::Delivered { .. }) {
+                    self.refused_appends.end();
+                }
                 // Another embedded broker would be in another process. The one in this process has lost nothing.
                 let is_trusted = true;
                 self.nodes.handle_role_event(now, role as usize, event, is_trusted, |_| {});
@@ -29,13 +34,12 @@ impl Driver {
             | SessionEvent::Debug(_)
             // The library has no keys.
             | SessionEvent::Facts { .. }
-            | SessionEvent::HelloDelivered
             | SessionEvent::Moved(_) => {}
             SessionEvent::Up => self.nodes.roles.iter().for_each(|role| role.is_in_trouble(None)),
         }
     }
 
-    fn warn_of_append(&mut self, error: &str) {
+    pub(super) fn warn_of_append(&mut self, error: &str) {
         self.warn(&format!("Kafka does not append this candidate's records: {error}"));
     }
 

@@ -108,7 +108,7 @@ impl Access {
     pub(crate) fn producer(&self, timeout: Duration) -> ClientConfig {
         // The reason why Kafka refuses a record that librdkafka sends again is only in its debug lines.
         let debug = self.users_debug().map_or_else(|| "msg".to_owned(), |debug| format!("{debug},msg"));
-        self.client(
+        let mut config = self.client(
             &[
                 ("queue.buffering.max.kbytes", "1024"),
                 ("queue.buffering.max.messages", "1000"),
@@ -121,7 +121,10 @@ impl Access {
                 ("message.timeout.ms", &timeout.as_millis().to_string()),
                 ("request.required.acks", "all"),
             ],
-        )
+        );
+        // Also if nobody reads the lines: `Deliveries` does.
+        config.set_log_level(RDKafkaLogLevel::Debug);
+        config
     }
 
     /// The configuration of the member of the consumer group.

@@ -317,29 +317,4 @@ fn why_forbidden(producer: &BaseProducer<Deliveries>, elections: &Elections) -> 
 }
 
 #[cfg(test)]
-mod tests {
-    use rdkafka::mocking::MockCluster;
-    use tokio::sync::mpsc;
-
-    use super::*;
-    use crate::election::Properties;
-
-    /// librdkafka reports the records in flight from the thread that drops the last reference to it, and a report may block: in a thread
-    /// of an async runtime that is a panic.
-    #[tokio::test]
-    async fn it_can_be_dropped_in_a_runtime_with_records_in_flight() {
-        let cluster = MockCluster::new(1).unwrap();
-        cluster.create_topic("g.neli", 1, 1).unwrap();
-        let access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
-        let names: Arc<[String]> = Arc::default();
-        let elections = Elections { group: "g".to_owned(), topic: "g.neli".to_owned(), roles: 0..1, names };
-        let (sender, _events) = mpsc::channel(10_000);
-        for _ in 0..200 {
-            let producer =
-                Producer::without_questions(&access, &elections, Duration::from_secs(5), sender.clone()).unwrap();
-            for seq in 0..10 {
-                producer.send(&elections.election(0, 1), Some(seq), "g", Some(b"{}")).unwrap();
-            }
-        }
-    }
-}
+mod tests;

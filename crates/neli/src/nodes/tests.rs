@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use neli_proto::record::{Body, Record, Why};
+use rdkafka::mocking::MockCluster;
 
 use super::*;
 use crate::builder::Builder;
@@ -36,13 +37,18 @@ impl HasNode for Role {
 
 /// The nodes of two roles; nobody answers their session.
 fn nodes() -> Nodes<Role> {
-    let settings = Builder::new("g".to_owned()).brokers("127.0.0.1:9").settings().unwrap().node;
+    nodes_at("127.0.0.1:9")
+}
+
+/// The nodes of two roles, whose session has its Kafka at `bootstrap`.
+fn nodes_at(bootstrap: &str) -> Nodes<Role> {
+    let settings = Builder::new("g".to_owned()).brokers(bootstrap).settings().unwrap().node;
     let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..2, names: Arc::new([]) };
     let role = |role| Role { node: new_node(settings.clone(), false).unwrap(), election: elections.election(role, 1) };
     let roles = vec![role(0), role(1)];
     let timeout = Duration::from_secs(5);
     let session = SessionSettings { elections, create_topic: false, joins_group: false, timeout };
-    let session = Session::start(Access::at("127.0.0.1:9", &Properties::default()), session).unwrap();
+    let session = Session::start(Access::at(bootstrap, &Properties::default()), session).unwrap();
     Nodes::new(roles, session, None)
 }
 
@@ -110,13 +116,49 @@ async fn what_can_not_be_handed_over_is_told_to_its_node() {
     let mut nodes = nodes();
     perform_all(&mut nodes);
     // The topic is not known yet.
-    let record = Record {
-        member: None,
-        name: None,
-        seq: Some(1),
-        body: Body::Claim { after: -1, lease_ms: 300, overlap: None },
-    };
-    let sent = nodes.perform(clock::now(), 1, &Action::Send { record });
+    let sent = nodes.perform(clock::now(), 1, &claim(1));
     assert!(matches!(sent, Err(Unperformed::Append(_))), "{sent:?}");
     assert_eq!(nodes.next_touched(), Some(1));
+}
+
+/// A claim with this sequence number.
+fn claim(seq: u64) -> Action {
+    let body = Body::Claim { after: -1, lease_ms: 300, overlap: None };
+    Action::Send { record: Record { member: None, name: None, seq: Some(seq), body } }
+}
+
+/// Performs an action of role 0, and waits for the event that follows from it. Without the action a reader asks for the log's end every 20 s, and
+/// the topic is identified once.
+async fn perform(nodes: &mut Nodes<Role>, action: Action, wanted: fn(&RoleEvent) -> bool) {
+    nodes.perform(clock::now(), 0, &action).unwrap();
+    let follows = async {
+        loop {
+            nodes.session.wait().await;
+            while let Some(event) = nodes.session.poll() {
+                if let SessionEvent::Role { role: 0, event } = event
+                    && wanted(&event)
+                {
+                    return;
+                }
+            }
+        }
+    };
+    let followed = tokio::time::timeout(Duration::from_secs(10), follows).await;
+    assert!(followed.is_ok(), "{action:?} was not performed");
+}
+
+#[tokio::test]
+async fn actions_that_concern_kafka_are_performed_by_the_session() {
+    let cluster = MockCluster::new(1).unwrap();
+    cluster.create_topic("t", 1, 1).unwrap();
+    let mut nodes = nodes_at(&cluster.bootstrap_servers());
+    let bounds = |event: &RoleEvent| matches!(event, RoleEvent::Ends { .. });
+    let identity = |event: &RoleEvent| matches!(event, RoleEvent::Identified { .. });
+    perform(&mut nodes, Action::ReadAnew, bounds).await;
+    perform(&mut nodes, Action::LookForEnd, bounds).await;
+    perform(&mut nodes, Action::ReadFrom(0), |event| matches!(event, RoleEvent::CaughtUp { next: 0 })).await;
+    perform(&mut nodes, Action::Identify, identity).await;
+    perform(&mut nodes, Action::RenewProducer, identity).await;
+    perform(&mut nodes, claim(1), |event| matches!(event, RoleEvent::Delivered { seq: 1 })).await;
+    perform(&mut nodes, Action::ReadAnew, bounds).await;
 }

@@ -1,0 +1,98 @@
+use rdkafka::mocking::MockCluster;
+use rdkafka::producer::DefaultProducerContext;
+use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
+use tokio::sync::mpsc::{self, Receiver};
+
+use super::*;
+use crate::election::Properties;
+
+const LONG: Duration = Duration::from_secs(5);
+
+fn cluster() -> MockCluster<'static, DefaultProducerContext> {
+    let cluster = MockCluster::new(1).unwrap();
+    cluster.create_topic("g.neli", 1, 1).unwrap();
+    cluster
+}
+
+fn elections() -> Elections {
+    let names: Arc<[String]> = Arc::default();
+    Elections { group: "g".to_owned(), topic: "g.neli".to_owned(), roles: 0..1, names }
+}
+
+/// A producer of the Kafka at `bootstrap`, which gives a record up after `timeout`, and its events.
+fn start(bootstrap: &str, timeout: Duration) -> (Producer, Receiver<KafkaEvent>) {
+    let access = Access::at(bootstrap, &Properties::default());
+    let (sender, events) = mpsc::channel(10_000);
+    (Producer::without_questions(&access, &elections(), timeout, sender).unwrap(), events)
+}
+
+fn send(producer: &Producer, seq: u64) {
+    producer.send(&elections().election(0, 1), Some(seq), "g", Some(b"{}")).unwrap();
+}
+
+/// librdkafka reports the records in flight from the thread that drops the last reference to it, and a report may block: in a thread
+/// of an async runtime that is a panic.
+#[tokio::test]
+async fn it_can_be_dropped_in_a_runtime_with_records_in_flight() {
+    let cluster = cluster();
+    for _ in 0..200 {
+        let (producer, _events) = start(&cluster.bootstrap_servers(), LONG);
+        (0..10).for_each(|seq| send(&producer, seq));
+    }
+}
+
+/// The reasons that are reported until it is known what became of a record, and whether it is in the log.
+fn outcome(events: &mut Receiver<KafkaEvent>) -> (Vec<String>, bool) {
+    let mut reasons = Vec::new();
+    loop {
+        let event = events.blocking_recv().unwrap();
+        let KafkaEvent::AppendRefused { error } = event else {
+            let is_delivered = matches!(event, KafkaEvent::Delivered { .. });
+            assert!(is_delivered || matches!(event, KafkaEvent::NotDelivered { .. }), "{event:?}");
+            return (reasons, is_delivered);
+        };
+        reasons.push(error);
+    }
+}
+
+#[test]
+fn a_refused_record_is_reported_with_kafkas_reason() {
+    let cluster = cluster();
+    let (producer, mut events) = start(&cluster.bootstrap_servers(), LONG);
+    for (seq, code, reason) in [
+        (1, RDKafkaRespErr::RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, "Message size too large; "),
+        (2, RDKafkaRespErr::RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, "Invalid timestamp; "),
+        (3, RDKafkaRespErr::RD_KAFKA_RESP_ERR_POLICY_VIOLATION, "Policy violation"),
+    ] {
+        cluster.request_errors(RDKafkaApiKey::Produce, &[code]);
+        send(&producer, seq);
+        let (reasons, is_delivered) = outcome(&mut events);
+        assert!(!is_delivered && !reasons.is_empty(), "{seq}: {reasons:?}");
+        assert!(reasons.iter().all(|said| said.starts_with(reason) && *said == reasons[0]), "{seq}: {reasons:?}");
+    }
+    send(&producer, 4);
+    assert_eq!(outcome(&mut events), (vec![], true));
+}
+
+/// librdkafka sends such a record again until it is given up, and then says only that the time was over.
+#[test]
+fn a_refusal_is_reported_although_the_record_is_sent_again() {
+    const REFUSED: RDKafkaRespErr = RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS;
+    let cluster = cluster();
+    for (times, timeout, is_given_up) in [(1, LONG, false), (10_000, Duration::from_millis(500), true)] {
+        let (producer, mut events) = start(&cluster.bootstrap_servers(), timeout);
+        cluster.request_errors(RDKafkaApiKey::Produce, &vec![REFUSED; times]);
+        send(&producer, 1);
+        let (reasons, is_delivered) = outcome(&mut events);
+        assert_eq!(is_delivered, !is_given_up);
+        let is_refusal = |reason: &String| reason.starts_with("Not enough in-sync replicas; ");
+        assert!(!reasons.is_empty() && reasons.iter().all(is_refusal), "{reasons:?}");
+    }
+}
+
+#[test]
+fn a_record_that_is_never_acknowledged_is_reported() {
+    let (producer, mut events) = start("127.0.0.1:9", Duration::from_millis(500));
+    send(&producer, 1);
+    assert_eq!(outcome(&mut events), (vec!["no acknowledgement within 500 ms".to_owned()], false));
+}
