@@ -126,7 +126,7 @@ fn failures_are_counted_across_machines_and_then_everybody_has_the_status() {
 /// Whatever ends the run other than the job itself, another candidate runs the key.
 #[test]
 fn a_runner_that_is_gone_has_not_done_it() {
-    for gone in ["supervisor", "machine", "stopped"] {
+    for gone in ["supervisor", "machine", "stopped", "fenced"] {
         let election = election(Elector::Log);
         let job = until_go_file(&election);
         let candidate = |name: &str| once(&election, &job).lease("2s").option("--name", name);
@@ -138,6 +138,16 @@ fn a_runner_that_is_gone_has_not_done_it() {
             "supervisor" => first.signal(Signal::SIGKILL),
             // Kills supervisor, guard and job.
             "machine" => drop(first),
+            // It sends no beat, so its guard kills the job at the lease's end.
+            "fenced" => {
+                first.signal(Signal::SIGSTOP);
+                await_run(&election, 2);
+                first.signal(Signal::SIGCONT);
+                first.await_event("fenced");
+                tell(&election);
+                assert_eq!(first.status(), 0, "it stands by again: {first:?}");
+                assert_eq!(first.await_event("once_skipped").text("by"), "b");
+            }
             _ => {
                 first.signal(Signal::SIGTERM);
                 assert_eq!(first.status(), 143);
