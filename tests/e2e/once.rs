@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
+use harness::cluster::Cluster;
 use harness::election::TestElection;
 use harness::kafka::Broker;
 use harness::wait;
@@ -194,6 +195,26 @@ fn facts_of_a_key_outlive_the_journal() {
     wait::until_true("a topic that is gone", || !kafka.has_topic(&election.topic()));
     assert_skipped(&mut once(&election, "true").start(), "a", (0, 0));
     assert_eq!(runs(&election), 1);
+}
+
+/// The topic of facts is as safe as the journal, also if a journal that was made by hand has less replicas than there could be.
+#[test]
+fn the_topic_of_facts_has_the_replicas_of_the_journal() {
+    let cluster = Cluster::start(3, 0);
+    let kafka = cluster.kafka();
+    for (of_journal, least) in [(3, "2"), (2, "1")] {
+        let election = TestElection::new(PROGRAM, &kafka, Elector::Log);
+        if of_journal < 3 {
+            kafka.create_replicated_topic(&election.topic(), of_journal, &[]);
+        }
+        let mut run = once(&election, "true").start();
+        assert_eq!(run.status(), 0);
+        let created = run.events("topic_created");
+        let of_facts = created.iter().find(|event| event.text("topic") == topic_of_facts(&election));
+        let replicas = of_facts.map(|event| event.number("replicas"));
+        assert_eq!(replicas, u64::try_from(of_journal).ok(), "{created:?}");
+        assert_eq!(kafka.topic_setting(&topic_of_facts(&election), "min.insync.replicas"), least);
+    }
 }
 
 /// The option sets for how long a key is known, by the clock of the brokers: until then nothing runs, and after that the key runs again.
