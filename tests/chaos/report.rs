@@ -16,6 +16,9 @@ use serde_json::Value;
 use crate::fault::Fault;
 use crate::run::{Orders, Run};
 
+/// How many violations are shown: if a rule is broken, each run of a key may be one.
+const MOST_SHOWN: usize = 20;
+
 /// The result of a run.
 pub(crate) struct Outcome {
     /// Lines for the terminal.
@@ -196,8 +199,11 @@ fn summary(
         orders.mutant.as_ref().map_or(String::new(), |mutant| format!(", mutant {mutant}")),
         if violations.is_empty() { "all is well" } else { "VIOLATED" }
     );
-    for violation in violations {
+    for violation in violations.iter().take(MOST_SHOWN) {
         let _ = writeln!(text, "  !! {violation}");
+    }
+    if violations.len() > MOST_SHOWN {
+        let _ = writeln!(text, "  !! and {} more", violations.len() - MOST_SHOWN);
     }
     let _ = writeln!(
         text,
