@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use harness::cluster::{Cluster, coordinator_partition, leader_of};
+use harness::judge::Counts;
 use harness::kafka::Kafka;
 use harness::network::Wire;
 
-use crate::job_run::Counts;
 use crate::named::Named;
 use crate::run::Orders;
 

@@ -16,10 +16,10 @@
 //!
 //! With `--roles` every candidate stands for many roles, each with its own witnesses and checks; `resign` is the program's, for one role.
 //! It also checks that the shares are fair at the end: within a minute after the last change, or later by the time for which a role may
-//! be withheld from a candidate (`roles.rs`).
+//! be withheld from a candidate (`tests/support/src/judge/shares.rs`).
 //!
 //! With `--overlap` a leader that stops keeps its job running beside its successor's: then two jobs may run at the same time for at most
-//! a lease, and never three (`overlaps.rs`).
+//! a lease, and never three (`tests/support/src/judge/overlaps.rs`).
 //!
 //! With `--keys` each candidate runs its job once for a key (`--once`), and the slot's next one runs the next key. It also checks that no
 //! key runs that was known to be done before its term's claim, that no key counts as done without a successful run, and that every key is
@@ -50,11 +50,8 @@
     reason = "a program that prints, and gives up when it can't measure"
 )]
 
-mod axis;
 mod fault;
 mod ground;
-mod history;
-mod job_run;
 mod keys;
 mod lies;
 mod many;
@@ -62,7 +59,6 @@ mod mending;
 mod mutants;
 mod named;
 mod orders;
-mod overlaps;
 mod report;
 mod roles;
 mod run;

@@ -7,12 +7,11 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use harness::judge::{Counts, nanos};
 use harness::wait;
 
-use crate::axis::nanos;
 use crate::fault::Fault;
 use crate::ground::Ground;
-use crate::job_run::Counts;
 use crate::report::Outcome;
 use crate::run::{self, Orders};
 

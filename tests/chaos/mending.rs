@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use harness::judge::History;
 use harness::network::{Flow, Weather};
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::history::History;
 use crate::lies;
 use crate::run::{Run, Task};
 use crate::slot::{Half, Slot};

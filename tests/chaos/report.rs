@@ -8,16 +8,16 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use harness::judge::shares::{FAIR_WITHIN, Shares};
+use harness::judge::{Counts, Overlap, claims, leaderless};
 use harness::wait;
 use serde_json::Value;
 
 use crate::fault::Fault;
-use crate::job_run::{Counts, Overlap};
-use crate::roles::{FAIR_WITHIN, Shares};
 use crate::run::{Orders, Run};
 
-/// How long there may be no leader, beside a lease.
-const BESIDE_THE_LEASE: Duration = Duration::from_secs(3);
+/// How many violations are shown: if a rule is broken, each run of a key may be one.
+const MOST_SHOWN: usize = 20;
 
 /// The result of a run.
 pub(crate) struct Outcome {
@@ -117,35 +117,31 @@ pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
     }
     let mut violations = std::mem::take(&mut run.violations);
     let broke_early = !violations.is_empty() || run.ground.is_given_up();
+    // Another election failed: what this one shows is not complete, and no reason to call it broken.
+    let was_given_up = violations.is_empty() && run.ground.is_given_up();
     for (role, (history, verdicts)) in run.histories.iter().zip(&verdicts).enumerate() {
-        let generations = history.job_runs.iter().map(|job_run| job_run.generation).max().unwrap_or_default();
-        for job_run in history.job_runs.iter().filter(|job_run| job_run.generation == generations) {
-            if verdicts.claims.get(&job_run.term) == Some(&false) {
-                let (called, term) = (run.called(role), job_run.term);
-                violations.push(format!("{called}a job ran in term {term} of a claim that the law calls void"));
-            }
-        }
+        let found = claims::without_effect(&history.job_runs, &verdicts.claims);
+        violations.extend(found.into_iter().map(|violation| run.called(role) + &violation));
     }
 
-    if !broke_early {
+    if !was_given_up {
         violations.extend(run.judge_keys());
     }
-    let windows = run.orders.windows.filter(|_| !broke_early).map(|_| run.judge_windows()).unwrap_or_default();
+    let windows = run.orders.windows.filter(|_| !was_given_up).map(|_| run.judge_windows()).unwrap_or_default();
     violations.extend(windows.violations);
     let load = load();
     let longest_lease = run.orders.longest_lease();
     let tolerance = tolerance(load);
-    let bound = longest_lease + BESIDE_THE_LEASE;
+    let bound = leaderless::bound(longest_lease);
     let mut leaderless = Duration::ZERO;
     for (role, history) in run.histories.iter().enumerate() {
-        let gaps: Vec<_> = history.gaps().into_iter().filter(|gap| gap.0 >= run.began).collect();
-        let (longest, at) = run.axis.longest_undisturbed(&gaps);
+        let longest = leaderless::longest(&history.job_runs, &run.axis, run.began);
         // Between two keys there is no leader.
-        if longest > bound.mul_f64(tolerance) && !broke_early && !run.orders.runs_once() {
-            let (called, from) = (run.called(role), (at.0 - run.began) / 1_000_000);
-            violations.push(format!("{called}nobody led for {longest:?} from {from} ms on, though nothing was broken"));
+        if !broke_early && !run.orders.runs_once() {
+            let violation = longest.violation(bound, tolerance, run.began);
+            violations.extend(violation.map(|violation| run.called(role) + &violation));
         }
-        leaderless = leaderless.max(longest);
+        leaderless = leaderless.max(longest.lasted);
     }
 
     let mut text = summary(&run, &verdicts, &violations, (leaderless, bound, load, tolerance), took);
@@ -203,8 +199,11 @@ fn summary(
         orders.mutant.as_ref().map_or(String::new(), |mutant| format!(", mutant {mutant}")),
         if violations.is_empty() { "all is well" } else { "VIOLATED" }
     );
-    for violation in violations {
+    for violation in violations.iter().take(MOST_SHOWN) {
         let _ = writeln!(text, "  !! {violation}");
+    }
+    if violations.len() > MOST_SHOWN {
+        let _ = writeln!(text, "  !! and {} more", violations.len() - MOST_SHOWN);
     }
     let _ = writeln!(
         text,
@@ -271,20 +270,11 @@ pub(crate) fn journal(run: &Run<'_>, role: usize) -> (Vec<Value>, String) {
 /// The verdicts on the claims.
 fn verdicts(run: &Run<'_>, role: usize) -> Verdicts {
     let (lines, error) = journal(run, role);
-    let mut verdicts = Verdicts::default();
+    let claims = claims::of_lines(&lines);
+    let effective = claims.values().filter(|is_effective| **is_effective).count();
+    let mut verdicts = Verdicts { claims, effective, ..Verdicts::default() };
     for line in lines {
         let _ = writeln!(verdicts.lines, "{line}");
-        let offset = line["offset"].as_u64().expect("an offset");
-        if line["record"]["kind"] == "claim" {
-            match line["verdict"].as_str() {
-                Some("effective") => {
-                    verdicts.effective += 1;
-                    verdicts.claims.insert(offset, true);
-                }
-                Some("void" | "nonsense") => drop(verdicts.claims.insert(offset, false)),
-                _ => {}
-            }
-        }
     }
     if !error.is_empty() {
         let _ = writeln!(verdicts.lines, "watch: {error}");

@@ -1,51 +1,17 @@
 //! Candidates with many roles: each role has its own history, and at the end all roles must be spread fairly.
 
-use std::collections::HashMap;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use harness::candidate::Elector;
+use harness::judge::shares::{Fairness, RoleHistory, Seen, Verdict, excuse};
+use harness::judge::{Counts, History, JobRun, Latest};
 use harness::wait;
-use serde_json::Value;
 
-use crate::axis::nanos;
-use crate::history::History;
-use crate::job_run::{Counts, JobRun, Latest};
 use crate::lies;
 use crate::report::{journal, load, tolerance};
 use crate::run::Run;
 use crate::slot::Slot;
 use crate::stranger::Action;
-
-/// The time within which shares are fair after the last change (docs/protocol.md, Many roles in one process), if no role is withheld and no candidate is
-/// barred.
-pub(crate) const FAIR_WITHIN: Duration = Duration::from_secs(60);
-
-/// Shares that were fair for this time count as stable.
-const STAYS_FAIR: Duration = Duration::from_secs(2);
-
-/// A candidate that did not take a role gets none from the one that handed it over for this time, doubled at each repetition.
-const BARRED: Duration = Duration::from_secs(60);
-
-/// A role that the group's member did not take is withheld from it for this time, doubled at each repetition, up to the bound above.
-const KEPT: Duration = Duration::from_secs(30);
-const KEPT_AT_MOST: Duration = Duration::from_secs(600);
-
-/// A role that was resigned is handed over only when nothing else has changed for this time, one role after the other.
-const SETTLED: Duration = Duration::from_secs(10);
-
-/// The result of the check for fair shares.
-#[derive(Clone, Debug)]
-pub(crate) struct Shares {
-    /// The number of roles that each slot leads.
-    pub(crate) held: Vec<usize>,
-    /// The time since all roles had leaders again.
-    pub(crate) after: Duration,
-    /// The allowed time.
-    pub(crate) bound: Duration,
-    /// The number of roles that were handed over meanwhile.
-    pub(crate) moves: usize,
-}
 
 impl Run<'_> {
     /// Whether candidates stand for more than one role.
@@ -128,98 +94,42 @@ impl Run<'_> {
     /// Runs the loop until the shares are fair and stay so, for at most the allowed time.
     pub(crate) fn await_fair(&mut self) {
         let from = wait::now();
+        let mut fairness = Fairness::new(from);
         let handed_over_before = self.handed_over();
-        let (mut bound, mut is_excused) = (FAIR_WITHIN, false);
-        let mut fair_since = None;
         while self.violations.is_empty() && !self.ground.is_given_up() {
             while let Some(task) = self.next_due() {
                 self.perform(task);
             }
             self.look();
-            let now = wait::now();
-            let (held, moves) = (self.held(), self.handed_over() - handed_over_before);
-            let (least, most) =
-                (self.histories.len() / self.slots.len(), self.histories.len().div_ceil(self.slots.len()));
-            if self.is_led() && held.iter().all(|held| (least..=most).contains(held)) {
-                let since = *fair_since.get_or_insert(now);
-                self.shares = Some(Shares { held, after: Duration::from_nanos(since - from), bound, moves });
-                if since + nanos(STAYS_FAIR) <= now {
-                    return;
+            let seen = Seen {
+                held: self.held(),
+                roles: self.histories.len(),
+                lost_at: self.slots.iter().map(|slot| slot.lost_at).max().unwrap_or_default(),
+                moves: self.handed_over() - handed_over_before,
+                tolerance: tolerance(load()),
+            };
+            let held = format!("{:?}", seen.held);
+            let verdict = fairness.look(wait::now(), seen);
+            self.shares.clone_from(&fairness.shares);
+            match verdict {
+                Verdict::NotYet => {}
+                Verdict::Fair => return,
+                Verdict::Late => {
+                    let bound = fairness.allow(self.excuse(from));
+                    self.axis.note("chaos", format!("{held} is not fair; it must be within {bound:?}"));
                 }
-                continue;
+                Verdict::Unfair(violation) => self.violations.push(violation),
             }
-            fair_since = None;
-            // A lost lead restarts the time, because a busy machine loses some; but not for ever.
-            let loss = self.slots.iter().map(|slot| slot.lost_at).max().unwrap_or_default();
-            let begins = loss.max(from).min(from + nanos(bound.mul_f64(tolerance(load()) - 1.0)));
-            if now <= begins + nanos(bound) {
-                continue;
-            }
-            if !is_excused {
-                is_excused = true;
-                bound += self.excuse(from);
-                self.axis.note("chaos", format!("{held:?} is not fair; it must be within {bound:?}"));
-                continue;
-            }
-            self.violations.push(format!("shares are {held:?}, and not fair within {bound:?}"));
-            self.shares = Some(Shares { held, after: Duration::from_nanos(now - from), bound, moves });
         }
     }
 
-    /// How long after `from` a role may be withheld from a candidate, or a candidate may get none, according to the journals of the
-    /// present candidates.
+    /// How long after `from` shares may be unfair, according to the journals of the present candidates.
     fn excuse(&self, from: u64) -> Duration {
         let names: Vec<String> = self.slots.iter().map(Slot::name).collect();
-        let mut bars: HashMap<(String, String), (u32, u64)> = HashMap::new();
-        let mut until = from;
-        let mut resigned = 0;
-        for (role, history) in self.histories.iter().enumerate() {
-            let mut release = Value::Null;
-            let mut refusals: HashMap<String, u32> = HashMap::new();
-            let mut last = (None, String::new());
-            for line in journal(self, role).0.iter().filter(|line| line["verdict"] == "effective") {
-                let record = &line["record"];
-                let text = |field: &str| record[field].as_str().unwrap_or_default().to_owned();
-                if record["kind"] == "release" {
-                    release = record.clone();
-                }
-                if record["kind"] != "claim" {
-                    continue;
-                }
-                let (why, successor) = (release["why"].take(), release["successor"].take());
-                let led = history.job_runs.iter().rev().find(|job_run| Some(job_run.term) == line["offset"].as_u64());
-                let at = led.map_or(0, |job_run| job_run.span.0);
-                let name = text("name");
-                let mut kept = None;
-                if why == "spread"
-                    && let (Elector::Log, Some(to)) = (self.orders.elector, successor.as_str())
-                {
-                    let giver = release["name"].as_str().unwrap_or_default().to_owned();
-                    let bar = bars.entry((giver, to.to_owned())).or_default();
-                    *bar = if to == text("member") { (0, 0) } else { (bar.0 + 1, at + nanos(twice(BARRED, bar.0))) };
-                } else if why == "spread" {
-                    let count = refusals.entry(name.clone()).or_default();
-                    kept = Some(at + nanos(twice(KEPT, *count).min(KEPT_AT_MOST)));
-                    *count += 1;
-                } else if why == "resigned" {
-                    kept = Some(at + nanos(KEPT));
-                }
-                last = (kept, name);
-                resigned += u32::from(why == "resigned");
-            }
-            if let Some(kept) = last.0.filter(|_| names.contains(&last.1)) {
-                until = until.max(kept);
-            }
-        }
-        let barred = bars.iter().filter(|((giver, _), _)| names.contains(giver)).map(|(_, (_, until))| *until);
-        let until = barred.max().unwrap_or_default().max(until);
-        let roles = u32::try_from(self.histories.len()).expect("a few");
-        Duration::from_nanos(until - from)
-            + SETTLED * resigned.min(roles) * u32::from(self.orders.elector == Elector::Group)
+        let histories = self.histories.iter().enumerate();
+        let roles: Vec<_> = histories
+            .map(|(role, history)| RoleHistory { lines: journal(self, role).0, job_runs: &history.job_runs })
+            .collect();
+        excuse(from, &roles, &names, self.orders.elector)
     }
-}
-
-/// A duration doubled this many times.
-fn twice(span: Duration, times: u32) -> Duration {
-    span.saturating_mul(1 << times.min(6))
 }

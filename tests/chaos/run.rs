@@ -7,20 +7,19 @@ use std::path::PathBuf;
 use std::process::Child;
 use std::time::Duration;
 
+use harness::judge::shares::Shares;
+use harness::judge::{Axis, History, Law, nanos};
 use harness::network::Weather;
 use harness::process::Process;
 use harness::{install, wait};
 use nix::sys::signal::Signal;
 
-use crate::axis::{Axis, nanos};
 use crate::fault::{Conditions, Dice, Fault, Plan, Strike};
 use crate::ground::Ground;
-use crate::history::{History, Law};
 use crate::keys::{self, Keys};
 use crate::named::Named;
 pub(crate) use crate::orders::Orders;
 use crate::report::{Outcome, judge};
-use crate::roles::Shares;
 use crate::slot::{Slot, Terms, lease_ms};
 use crate::stranger::Stranger;
 use crate::windows::Windows;

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
 use harness::install;
+use harness::judge::{Axis, life_of, nanos};
 use harness::machine::Machine;
 use harness::process::{Process, waits_of};
 use harness::wait;
 use harness::witness::Witness;
 use nix::sys::signal::Signal;
 
-use crate::axis::{Axis, nanos};
 use crate::fault::Dice;
 use crate::keys::{KeyedJob, RETRIES};
 use crate::named::{Limits, Named};
@@ -110,11 +110,6 @@ pub(crate) struct Slot {
     pub(crate) handed_over: usize,
     /// How many of its events are in the timeline already.
     noted: usize,
-}
-
-/// The name of a run's file without the term: the slot, and the candidate's number in it.
-pub(crate) fn life_of(slot: usize, life: usize) -> String {
-    format!("{slot}.{life}.")
 }
 
 /// The pid in a log message with `(pid N)`.

@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use harness::cluster;
+use harness::judge::nanos;
 use harness::kafka::Kafka;
 use harness::wait;
 use rdkafka::admin::{AdminClient, AdminOptions};
@@ -16,8 +17,6 @@ use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::message::Message;
 use rdkafka::producer::{BaseRecord, DeliveryResult, Producer, ProducerContext, ThreadedProducer};
 use rdkafka::{ClientConfig, ClientContext, Offset, TopicPartitionList};
-
-use crate::axis::nanos;
 
 /// The interval between two test records.
 const ASKS_EVERY: Duration = Duration::from_millis(200);

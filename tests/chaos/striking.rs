@@ -4,12 +4,12 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use harness::judge::nanos;
 use harness::network::{Flow, Weather, Wire};
 use harness::process::Process;
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::axis::nanos;
 use crate::fault::{Fault, Strike};
 use crate::lies;
 use crate::named::Named;

@@ -3,23 +3,19 @@
 //! A job's witness writes into a file that is named after its window, so what ran in which window is known by the job alone. What the jobs say of
 //! their ends is held against the journal and the topic of facts.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::time::Duration;
 
 use harness::candidate::Candidate;
-use harness::journal;
+use harness::judge::recorded::{recorded, windows_done};
+use harness::judge::{self, JobRun, Judged};
 use harness::wait;
 use harness::witness::Witness;
-use serde_json::Value;
 
 use crate::fault::Dice;
-use crate::job_run::{End, JobRun};
-use crate::keys::{FAILURE, RETRIES, Recorded, TICK_MS};
+use crate::keys::{FAILURE, RETRIES};
+use crate::report::journal as records_of;
 use crate::run::Run;
-
-/// In how many later windows the job must have run in the end.
-const NEXT_WINDOWS: usize = 2;
 
 /// How the windows come to the candidates, and how long one lasts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -82,15 +78,6 @@ impl Windows {
     }
 }
 
-/// What became of the windows.
-#[derive(Debug, Default)]
-pub(crate) struct Judged {
-    /// For a person.
-    pub(crate) shown: String,
-    /// What must not be.
-    pub(crate) violations: Vec<String>,
-}
-
 /// The witness as the job's main process: it writes into a file that is named after its window.
 pub(crate) fn job_of_a_window(witness: &Witness) -> Vec<OsString> {
     const BECOME: &str = r#"window=$(IFS=-T:Z; set -- $NELI_WINDOW_START; echo $1$2$3$4$5$6)
@@ -98,22 +85,9 @@ pub(crate) fn job_of_a_window(witness: &Witness) -> Vec<OsString> {
     ["sh", "-c", BECOME, "sh"].map(OsString::from).into_iter().chain(witness.command()).collect()
 }
 
-/// The number of the window that begins then, RFC 3339 in UTC: its digits, as in a file's name.
-fn number_of(start: &str) -> u64 {
-    let digits: String = start.chars().filter(char::is_ascii_digit).collect();
-    digits.parse().unwrap_or_else(|_| panic!("no window: {start:?}"))
-}
-
 impl Run<'_> {
-    /// The windows in which a job has succeeded.
-    fn windows_done(&self) -> BTreeSet<u64> {
-        let runs = self.histories.iter().flat_map(|history| &history.job_runs);
-        runs.filter(|run| run.end == End::Success).filter_map(|run| run.window).collect()
-    }
-
-    /// The windows in which a job has run. A daemon whose job fails leads on, and its job fails again.
-    fn windows_run(&self) -> BTreeSet<u64> {
-        self.histories.iter().flat_map(|history| &history.job_runs).filter_map(|run| run.window).collect()
+    fn job_runs(&self) -> impl Iterator<Item = &JobRun> {
+        self.histories.iter().flat_map(|history| &history.job_runs)
     }
 
     /// Looks around until the job has run in some more windows, each later than all before.
@@ -121,9 +95,9 @@ impl Run<'_> {
         if self.orders.windows.is_none() {
             return;
         }
-        let last = self.windows_run().last().copied().unwrap_or_default();
+        let last = judge::windows::latest(self.job_runs());
         let end = wait::after(patience);
-        while self.windows_run().range(last + 1..).count() < NEXT_WINDOWS {
+        while let Some(violation) = judge::windows::not_run_after(last, self.job_runs()) {
             if !self.violations.is_empty() || self.ground.is_given_up() {
                 return;
             }
@@ -132,92 +106,16 @@ impl Run<'_> {
             }
             self.look();
             if wait::now() > end {
-                self.violations.push(format!("the windows after {last} are not run in the end"));
+                self.violations.push(violation);
             }
         }
     }
 
     /// Holds what the jobs have said of their ends against what is recorded.
-    pub(crate) fn judge_windows(&self) -> Judged {
-        let mut runs: Vec<(u64, &JobRun)> = Vec::new();
-        for run in self.histories.iter().flat_map(|history| &history.job_runs).filter(|run| run.main != 0) {
-            runs.extend(run.window.map(|window| (window, run)));
-        }
-        runs.sort_by_key(|(_, run)| run.span.0);
-        let (journal, done) = (self.recorded(), self.windows_recorded_as_done());
-        let last_topic = runs.iter().map(|(_, run)| run.generation).max().unwrap_or_default();
-        let mut judged = Judged::default();
-        for (term, window) in done.keys() {
-            let is_it = |(of, run): &&(u64, &JobRun)| (of, run.term) == (window, *term);
-            let ends: Vec<_> = runs.iter().filter(is_it).map(|(_, run)| (run.end, run.abandoned)).collect();
-            if !ends.iter().any(|(end, abandoned)| *end == End::Success || *abandoned) {
-                judged.violations.push(format!(
-                    "window {window} is recorded as done in term {term}, and no job of it has succeeded: {ends:?}"
-                ));
-            }
-        }
-        let nothing = Recorded::default();
-        let (mut again, mut earlier) = (BTreeMap::<String, usize>::new(), 0);
-        for (at, (window, first)) in runs.iter().enumerate() {
-            if first.end != End::Success || first.abandoned {
-                continue;
-            }
-            let later = runs[at + 1..].iter().find(|(other, run)| other <= window && run.span.0 > first.span.1);
-            let Some((other, second)) = later else { continue };
-            let terms = (first.term, second.term);
-            let same_lead = (first.generation, terms.0) == (second.generation, terms.1);
-            let done_ms = done.get(&(terms.0, *window)).copied();
-            // A claim in a topic that was made anew came after that; of the topics before, no journal is left.
-            let claimed_ms = if second.generation == last_topic {
-                journal.get(&terms.1).and_then(|of_term| of_term.claimed_ms)
-            } else {
-                None
-            };
-            let release =
-                journal.get(&terms.0).filter(|_| first.generation == last_topic).unwrap_or(&nothing).release.as_ref();
-            let is_before = |(offset, _): &&(u64, Value)| second.generation == last_topic && *offset < terms.1;
-            let release = release.filter(is_before).map(|(_, release)| release);
-            let why = release.map_or("none", |release| release["why"].as_str().unwrap_or("none"));
-            let names_it = release.is_some_and(|release| {
-                release["exit"] == 0 && release["once"].as_str().map(number_of) == Some(*window)
-            });
-            let was_known = done_ms.zip(claimed_ms).is_some_and(|(done, claimed)| done + TICK_MS < claimed);
-            if same_lead || names_it || was_known {
-                judged.violations.push(format!(
-                    "window {window} was done in term {}, which was known, and window {other} ran in term {}",
-                    terms.0, terms.1
-                ));
-            } else if ["exited", "failed"].contains(&why) {
-                judged.violations.push(format!(
-                    "window {window} was done in term {}, was released without that, and window {other} ran in term {}",
-                    terms.0, terms.1
-                ));
-            } else {
-                *again.entry(format!("release {why}")).or_default() += 1;
-                earlier += usize::from(other < window);
-            }
-        }
-        let succeeded = runs.iter().filter(|(_, run)| run.end == End::Success).count();
-        judged.shown = format!(
-            "windows {} done, {} runs, {succeeded} of them succeeded; run again since the success was not known: {again:?}, {earlier} of \
-             them for an earlier window",
-            self.windows_done().len(),
-            runs.len(),
-        );
-        judged
-    }
-
-    /// When it was recorded that a term's run in a window has succeeded, by the broker's clock.
-    fn windows_recorded_as_done(&self) -> BTreeMap<(u64, u64), u64> {
-        let mut done = BTreeMap::new();
-        for raw in journal::read(&self.ground.cluster().kafka(), &format!("{}.neli.once", self.group)) {
-            let fact: Value =
-                raw.payload.as_deref().and_then(|fact| serde_json::from_slice(fact).ok()).unwrap_or_default();
-            if let ("done", Some(term)) = (fact["outcome"].as_str().unwrap_or_default(), fact["term"].as_u64()) {
-                let window = number_of(fact["key"].as_str().unwrap_or_default());
-                done.entry((term, window)).or_insert(raw.written_ms);
-            }
-        }
-        done
+    pub(crate) fn judge_windows(&mut self) -> Judged {
+        let facts = self.facts();
+        let recorded = recorded(&records_of(self, 0).0, &self.journal(), &facts);
+        self.read_histories();
+        judge::windows::judge(self.job_runs(), &recorded, &windows_done(&facts))
     }
 }

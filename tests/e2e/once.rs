@@ -2,15 +2,18 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
+use harness::cluster::Cluster;
 use harness::election::TestElection;
+use harness::kafka::Broker;
 use harness::wait;
 use nix::sys::signal::Signal;
 
 use crate::bad_input::assert_refused;
 use crate::embedded::Machine;
-use crate::{election, with_both_electors};
+use crate::{PROGRAM, election, with_both_electors};
 
 pub(crate) const KEY: &str = "v1.42";
 
@@ -124,7 +127,7 @@ fn failures_are_counted_across_machines_and_then_everybody_has_the_status() {
 /// Whatever ends the run other than the job itself, another candidate runs the key.
 #[test]
 fn a_runner_that_is_gone_has_not_done_it() {
-    for gone in ["supervisor", "machine", "stopped"] {
+    for gone in ["supervisor", "machine", "stopped", "fenced"] {
         let election = election(Elector::Log);
         let job = until_go_file(&election);
         let candidate = |name: &str| once(&election, &job).lease("2s").option("--name", name);
@@ -136,6 +139,16 @@ fn a_runner_that_is_gone_has_not_done_it() {
             "supervisor" => first.signal(Signal::SIGKILL),
             // Kills supervisor, guard and job.
             "machine" => drop(first),
+            // It sends no beat, so its guard kills the job at the lease's end.
+            "fenced" => {
+                first.signal(Signal::SIGSTOP);
+                await_run(&election, 2);
+                first.signal(Signal::SIGCONT);
+                first.await_event("fenced");
+                tell(&election);
+                assert_eq!(first.status(), 0, "it stands by again: {first:?}");
+                assert_eq!(first.await_event("once_skipped").text("by"), "b");
+            }
             _ => {
                 first.signal(Signal::SIGTERM);
                 assert_eq!(first.status(), 143);
@@ -182,6 +195,74 @@ fn facts_of_a_key_outlive_the_journal() {
     wait::until_true("a topic that is gone", || !kafka.has_topic(&election.topic()));
     assert_skipped(&mut once(&election, "true").start(), "a", (0, 0));
     assert_eq!(runs(&election), 1);
+}
+
+/// The topic of facts is as safe as the journal, also if a journal that was made by hand has less replicas than there could be.
+#[test]
+fn the_topic_of_facts_has_the_replicas_of_the_journal() {
+    let cluster = Cluster::start(3, 0);
+    let kafka = cluster.kafka();
+    for (of_journal, least) in [(3, "2"), (2, "1")] {
+        let election = TestElection::new(PROGRAM, &kafka, Elector::Log);
+        if of_journal < 3 {
+            kafka.create_replicated_topic(&election.topic(), of_journal, &[]);
+        }
+        let mut run = once(&election, "true").start();
+        assert_eq!(run.status(), 0);
+        let created = run.events("topic_created");
+        let of_facts = created.iter().find(|event| event.text("topic") == topic_of_facts(&election));
+        let replicas = of_facts.map(|event| event.number("replicas"));
+        assert_eq!(replicas, u64::try_from(of_journal).ok(), "{created:?}");
+        assert_eq!(kafka.topic_setting(&topic_of_facts(&election), "min.insync.replicas"), least);
+    }
+}
+
+/// The option sets for how long a key is known, by the clock of the brokers: until then nothing runs, and after that the key runs again.
+#[test]
+fn a_key_is_known_for_as_long_as_the_option_says() {
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+    let broker = Broker::with_a_clock();
+    let kafka = broker.kafka();
+    let election = TestElection::new(PROGRAM, &kafka, Elector::Log);
+    let candidate = |name: &str| once(&election, "true").option("--once-retention", "2d").option("--name", name);
+    assert_eq!(candidate("a").start().status(), 0);
+    assert_eq!(kafka.topic_setting(&topic_of_facts(&election), "retention.ms"), "172800000");
+    // The journal's records tell of the run as well, and are kept for a day.
+    let forget_journal = || {
+        kafka.delete_topic(&election.topic());
+        wait::until_true("a topic that is gone", || !kafka.has_topic(&election.topic()));
+    };
+    broker.pass(47 * HOUR);
+    forget_journal();
+    assert_skipped(&mut candidate("b").start(), "a", (0, 0));
+    broker.pass(49 * HOUR);
+    forget_journal();
+    wait::until_true("facts that are deleted", || {
+        harness::journal::read(&kafka, &topic_of_facts(&election)).is_empty()
+    });
+    let mut again = candidate("c").start();
+    assert_eq!(again.status(), 0);
+    assert!(again.events("warning").is_empty(), "what was forgotten in time is no trouble: {again:?}");
+    assert_eq!(runs(&election), 2);
+    assert_skipped(&mut candidate("d").start(), "c", (0, 0));
+}
+
+/// A topic of facts that exists keeps its settings: one warning says that a key will be forgotten too early.
+#[test]
+fn a_topic_that_forgets_keys_too_early_is_warned_of() {
+    let kafka = harness::kafka::Kafka::shared();
+    let election = election(Elector::Log);
+    let name = topic_of_facts(&election);
+    kafka.create_topic(&name, &[("cleanup.policy", "compact,delete"), ("retention.ms", "86400000")]);
+    let too_early =
+        "retention.ms=86400000: a key is forgotten, and runs again, earlier than --once-retention says (172800000)";
+    let mut longer = once(&election, "true").option("--once-retention", "2d").start();
+    assert_eq!(longer.status(), 0);
+    assert_eq!(longer.warnings_with(too_early).len(), 1, "{longer:?}");
+    let mut shorter = once(&election, "true").option("--once", "v1.43").option("--once-retention", "1d").start();
+    assert_eq!(shorter.status(), 0);
+    assert!(shorter.warnings_with("earlier than --once-retention says").is_empty(), "{shorter:?}");
+    assert_eq!(kafka.topic_setting(&name, "retention.ms"), "86400000");
 }
 
 /// The topic of facts was deleted: it is created again, and this is logged.

@@ -23,6 +23,7 @@ use crate::bad_input::{Guarded, assert_refused};
 use crate::{PROGRAM, with_both_electors};
 
 mod forget;
+mod once;
 
 /// A Kafka that requires a login, and an account with almost no rights there.
 struct Tenancy {

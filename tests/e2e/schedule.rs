@@ -105,10 +105,11 @@ fn a_window_that_was_not_done_is_caught_up() {
 fn a_clock_that_is_set_runs_nothing_twice() {
     let election = election(Elector::Log);
     let clock = WallClock::new(&election, "clock", HOUR);
-    let mut daemon = clock.candidate(daemon(&election, "a", "@daily", "true")).start();
+    let mut daemon = clock.candidate(daemon(&election, "a", "@daily", "echo $NELI_ONCE $NELI_WINDOW_END >&2")).start();
     daemon.await_event("window_awaited");
     clock.set(DAY);
     await_runs(&election, 1);
+    wait::until_true("a window", || daemon.strange_lines() == [format!("{} {}", key(1), key(2))]);
     daemon.await_event("window_awaited");
     clock.set(DAY - HOUR);
     wait::until_true("a warning", || daemon.warnings_with("was set back").len() == 1);

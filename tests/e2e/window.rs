@@ -116,6 +116,28 @@ with_both_electors! {
     }
 }
 
+/// The job learns its window. Here the second one begins two hours after midnight in a time zone that is an hour ahead of UTC.
+#[test]
+fn the_job_learns_its_window() {
+    let election = election(Elector::Log);
+    let clock = WallClock::new(&election, "a", DAY - 1);
+    let says = "echo $NELI_ONCE $NELI_WINDOW_START $NELI_WINDOW_END >&2";
+    let run = |window: &str, zone: &str| {
+        let candidate = election.candidate().option("--window", window).option("--timezone", zone);
+        let mut run = clock.candidate(candidate.job(["sh", "-c", says])).start();
+        assert_eq!(run.status(), 0);
+        run.strange_lines()
+    };
+    let of = |from: u64, until: u64| {
+        let [from, until] = [from, until].map(|at| to_the_second((midnight(0) + at) * 1_000));
+        vec![format!("{from} {from} {until}")]
+    };
+    assert_eq!(run("1d", "UTC"), of(0, DAY));
+    assert_eq!(run("1d/2h", "Etc/GMT-1"), of(HOUR, DAY + HOUR));
+    clock.set(DAY + HOUR);
+    assert_eq!(run("1d/2h", "Etc/GMT-1"), of(DAY + HOUR, 2 * DAY + HOUR));
+}
+
 /// A clock is set back over a window's edge just after the job has run in the new window.
 #[test]
 fn a_leap_backwards_runs_nothing_twice() {

@@ -20,6 +20,8 @@ pub mod figures;
 pub mod install;
 /// Records that a test writes itself.
 pub mod journal;
+/// The judges of the chaos test: what was seen of a run goes in, and its violations come out.
+pub mod judge;
 /// Brokers.
 pub mod kafka;
 /// Control groups that make a candidate's processes die together or limit them.

@@ -31,6 +31,8 @@ pub(crate) struct Node {
     secure: Option<Secure>,
     heap: &'static str,
     session: &'static str,
+    /// Whether records that are older than a topic keeps them are deleted at once, and not within a quarter of a minute.
+    deletes_at_once: bool,
 }
 
 /// A short session with the controller, so that a killed broker can come back soon.
@@ -124,6 +126,7 @@ impl Node {
             secure: None,
             heap: "-Xmx512m",
             session: SHORT_SESSION,
+            deletes_at_once: false,
         }
     }
 
@@ -149,6 +152,11 @@ impl Node {
         Self { session: "", ..self }
     }
 
+    /// The same with a cleaner that looks at compacted topics all the time.
+    pub(crate) fn that_deletes_at_once(self) -> Self {
+        Self { deletes_at_once: true, ..self }
+    }
+
     /// The brokers of a cluster with small heaps, each with these doors.
     pub(crate) fn cluster(doors: Vec<Vec<Door>>) -> Vec<Self> {
         let brokers = doors.len();
@@ -169,6 +177,7 @@ impl Node {
                 secure: None,
                 heap: "-Xmx256m",
                 session: SHORT_SESSION,
+                deletes_at_once: false,
             }
         };
         iter::zip(1.., iter::zip(controllers, doors)).map(node).collect()
@@ -238,7 +247,9 @@ impl Node {
             secure,
             heap: _,
             session,
+            deletes_at_once,
         } = self;
+        let cleaner = if *deletes_at_once { "log.cleaner.backoff.ms=100\n" } else { "" };
         let replicas = brokers.min(&3);
         let in_sync = if *replicas == 3 { 2 } else { 1 };
         let (mut listeners, mut advertised, mut protocols) = (String::new(), String::new(), String::new());
@@ -284,6 +295,7 @@ impl Node {
              num.network.threads={threads}\n\
              num.io.threads=4\n\
              log.cleaner.dedupe.buffer.size=4194304\n\
+             {cleaner}\
              {last}",
             jaas = accounts::jaas(),
             // Kafka's default check of unsigned tokens: the user's name and the expiry.

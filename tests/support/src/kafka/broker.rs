@@ -33,6 +33,8 @@ pub struct Broker {
     directory: TempDir,
     running: Option<Running>,
     small_disk: bool,
+    /// Its wall clock is moved by as many seconds as this file says.
+    clock: Option<PathBuf>,
     /// Returned when the broker is dropped.
     permit: Option<BrokerPermit>,
 }
@@ -70,6 +72,26 @@ impl Broker {
         let mut broker = Self::start(Node::alone());
         broker.permit = Some(permit);
         broker
+    }
+
+    /// A broker with a wall clock of its own, which [`Self::pass`] moves, and that deletes at once what a compacted topic need not keep.
+    #[must_use]
+    pub fn with_a_clock() -> Self {
+        let permit = BrokerPermit::take();
+        let mut broker = Self::of(Node::alone().that_deletes_at_once(), false);
+        let clock = broker.directory.path().join("clock");
+        fs::write(&clock, "0").expect("the directory is ours");
+        (broker.clock, broker.permit) = (Some(clock), Some(permit));
+        broker.begin();
+        broker
+    }
+
+    /// Sets its wall clock to this time after the start, in one step as the kernel does.
+    pub fn pass(&self, time: Duration) {
+        let clock = self.clock.as_ref().expect("it was started with a clock");
+        let next = clock.with_extension("next");
+        fs::write(&next, time.as_secs().to_string()).expect("the directory is ours");
+        fs::rename(&next, clock).expect("the directory is ours");
     }
 
     /// A broker with TLS listeners as well; only one test has it.
@@ -124,7 +146,8 @@ impl Broker {
         let distribution = install::kafka();
         let directory = install::scratch();
         let authority = node.secure_addresses().map(|_| Authority::of_broker(directory.path()));
-        let mut broker = Self { node, authority, directory, running: None, small_disk: false, permit: None };
+        let mut broker =
+            Self { node, authority, directory, running: None, small_disk: false, clock: None, permit: None };
         let data = broker.data();
         fs::create_dir(&data).expect("the directory is ours");
         broker.small_disk = wants_small_disk && mount_small_disk(&data);
@@ -159,6 +182,9 @@ impl Broker {
         minder.args(["-c", MINDER, "sh"]).arg(self.directory.path());
         minder.args(["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", self.node.heap(), "-Dlog4j2.level=WARN"]);
         minder.args(["-cp", &distribution.class_path, "kafka.Kafka"]).arg(self.settings());
+        if let Some(clock) = &self.clock {
+            minder.env("LD_PRELOAD", install::stepped_clock()).env("STEPPED_CLOCK", clock);
+        }
         minder.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut shell = minder.spawn().expect("every Linux has a shell");
 

@@ -5,45 +5,56 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use harness::witness::{Event, Line};
+use crate::witness::{Event, Line};
 
 /// HUP, INT, QUIT and TERM, which stop a job. Other signals are passed on to a job that goes on: CONT, if its supervisor was stopped.
 const STOPS: [i64; 4] = [1, 2, 3, 15];
 
+/// The name of a run's file without the term: the slot, and the candidate's number in it.
+#[must_use]
+pub fn life_of(slot: usize, life: usize) -> String {
+    format!("{slot}.{life}.")
+}
+
 /// One run of a job in a term of one candidate.
 #[derive(Clone, Debug)]
-pub(crate) struct JobRun {
+pub struct JobRun {
     /// The candidate's slot.
-    pub(crate) slot: usize,
+    pub slot: usize,
     /// The number of the candidate in its slot.
-    pub(crate) life: u64,
+    pub life: u64,
     /// `NELI_EPOCH`.
-    pub(crate) term: u64,
+    pub term: u64,
     /// The window of the run, if it has one.
-    pub(crate) window: Option<u64>,
+    pub window: Option<u64>,
     /// It follows another run of the same term in the same lead.
-    pub(crate) is_again: bool,
+    pub is_again: bool,
     /// How often the topic had been created again when it began.
-    pub(crate) generation: u32,
+    pub generation: u32,
     /// The first and the last line of all its processes.
-    pub(crate) span: (u64, u64),
+    pub span: (u64, u64),
     /// Its main process's pid.
-    pub(crate) main: i32,
-    pub(crate) end: End,
+    pub main: i32,
+    /// How it has ended.
+    pub end: End,
     /// Supervisor and guard were killed at once: the job's processes are outside the guarantee (assumption 3).
-    pub(crate) abandoned: bool,
-    pub(crate) file: PathBuf,
-    pub(crate) pids: BTreeSet<i32>,
+    pub abandoned: bool,
+    /// The file that its processes write.
+    pub file: PathBuf,
+    /// Its processes.
+    pub pids: BTreeSet<i32>,
     /// The latest deadline that the lease descriptor showed.
-    pub(crate) deadline: u64,
+    pub deadline: u64,
     /// When it first showed no deadline any more.
-    pub(crate) term_over: Option<u64>,
-    pub(crate) judged: bool,
+    pub term_over: Option<u64>,
+    /// A violation of it was reported already.
+    pub judged: bool,
 }
 
 impl JobRun {
     /// The run of a file. Its name has the slot, the candidate's number in the slot, the window if there is one, and the term.
-    pub(crate) fn of_file(file: &Path) -> Self {
+    #[must_use]
+    pub fn of_file(file: &Path) -> Self {
         let name = file.file_name().and_then(|name| name.to_str()).expect("we gave it its name");
         let numbers: Vec<u64> = name.split('.').map(|part| part.parse().expect("numbers")).collect();
         let (slot, life, window, term) = match numbers[..] {
@@ -71,7 +82,7 @@ impl JobRun {
     }
 
     /// Takes the end of the run from a line.
-    pub(crate) fn says(&mut self, line: &Line) {
+    pub fn says(&mut self, line: &Line) {
         if self.end == End::Unsaid {
             self.end = match line.event {
                 Event::Signal(signal) if STOPS.contains(&signal) => End::Stopped,
@@ -84,7 +95,7 @@ impl JobRun {
 
 /// How a run has ended, according to its own lines.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) enum End {
+pub enum End {
     /// Not recorded.
     #[default]
     Unsaid,
@@ -96,28 +107,36 @@ pub(crate) enum End {
 
 /// Two runs at the same time.
 #[derive(Clone, Debug)]
-pub(crate) struct Overlap {
-    pub(crate) terms: (u64, u64),
-    pub(crate) slots: (usize, usize),
+pub struct Overlap {
+    /// Their terms.
+    pub terms: (u64, u64),
+    /// The slots of their candidates.
+    pub slots: (usize, usize),
     /// Begin and end.
-    pub(crate) span: (u64, u64),
+    pub span: (u64, u64),
     /// Why it is outside the guarantee, if it is.
-    pub(crate) excuse: Option<&'static str>,
+    pub excuse: Option<&'static str>,
 }
 
 /// Counters of a run.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) leaderships: usize,
-    pub(crate) overlaps: usize,
-    pub(crate) excused: usize,
-    pub(crate) orphans: usize,
-    pub(crate) shrunk: usize,
+pub struct Counts {
+    /// Runs of jobs.
+    pub leaderships: usize,
+    /// Two runs at the same time.
+    pub overlaps: usize,
+    /// Two runs at the same time that are outside the guarantee.
+    pub excused: usize,
+    /// Processes that outlived their term.
+    pub orphans: usize,
+    /// Terms that were not higher than the ones before.
+    pub shrunk: usize,
 }
 
 impl Counts {
     /// The sum of two counters.
-    pub(crate) fn and(self, other: &Self) -> Self {
+    #[must_use]
+    pub fn and(self, other: &Self) -> Self {
         Self {
             leaderships: self.leaderships + other.leaderships,
             overlaps: self.overlaps + other.overlaps,
@@ -141,11 +160,11 @@ impl fmt::Display for Counts {
 
 /// The job's beat that was latest.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Latest {
+pub struct Latest {
     /// The lateness in nanoseconds.
-    pub(crate) by: u64,
+    pub by: u64,
     /// The run that it belongs to.
-    pub(crate) of: String,
+    pub of: String,
 }
 
 impl fmt::Display for Latest {

@@ -9,14 +9,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use harness::process::Process;
-use harness::wait;
-use harness::witness::{Event, Line};
-
-use crate::axis::nanos;
-use crate::job_run::{Counts, End, JobRun, Latest, Overlap};
-use crate::overlaps;
-use crate::slot::life_of;
+use super::axis::nanos;
+use super::job_run::{Counts, End, JobRun, Latest, Overlap, life_of};
+use super::overlaps;
+use crate::process::Process;
+use crate::wait;
+use crate::witness::{Event, Line};
 
 /// A process of a job that is alive this long after its term's end is an orphan.
 const ORPHAN_AFTER: Duration = Duration::from_secs(1);
@@ -25,9 +23,10 @@ const ORPHAN_AFTER: Duration = Duration::from_secs(1);
 const OVER_AFTER: Duration = Duration::from_secs(3);
 
 /// Within this time after the request a topic has been created again, or is not going to be.
-const REMADE_WITHIN: Duration = Duration::from_secs(60);
+const REMADE_WITHIN: Duration = Duration::from_mins(1);
 
 /// A run's file, and how much of it was read.
+#[derive(Debug)]
 struct Tail {
     file: File,
     /// An incomplete line.
@@ -38,41 +37,44 @@ struct Tail {
 
 /// The conditions that jobs must meet beside the basic ones.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Law {
+pub struct Law {
     /// The lease of each slot.
-    pub(crate) leases: Vec<Duration>,
+    pub leases: Vec<Duration>,
     /// The time from a deadline to the lease's end. A beat after that is a violation, if this is set.
-    pub(crate) kill_margin: Option<Duration>,
+    pub kill_margin: Option<Duration>,
     /// No job may get a stop signal.
-    pub(crate) undisturbed: bool,
+    pub undisturbed: bool,
     /// Two jobs may run at the same time during a handover (`--overlap`).
-    pub(crate) overlap: Option<Duration>,
+    pub overlap: Option<Duration>,
     /// A job that ends is run again in the same term.
-    pub(crate) runs_again: bool,
+    pub runs_again: bool,
     /// At a memory limit a line may be written in part, and the next one may begin in the middle of it.
-    pub(crate) lines_may_break: bool,
+    pub lines_may_break: bool,
 }
 
 /// All runs.
-pub(crate) struct History {
+#[derive(Debug)]
+pub struct History {
     law: Law,
     directory: PathBuf,
     tails: HashMap<PathBuf, Tail>,
-    pub(crate) job_runs: Vec<JobRun>,
+    /// Each run, in the order in which they were found.
+    pub job_runs: Vec<JobRun>,
     /// Runs whose processes may still write.
     open: Vec<usize>,
-    pub(crate) overlaps: BTreeMap<(usize, usize), Overlap>,
+    /// Two runs at the same time, by their indices.
+    pub overlaps: BTreeMap<(usize, usize), Overlap>,
     /// Processes that outlived their term.
-    pub(crate) orphans: Vec<String>,
+    pub orphans: Vec<String>,
     /// Terms that were not higher than the ones before.
-    pub(crate) shrunk: Vec<String>,
+    pub shrunk: Vec<String>,
     /// Stop signals that no job should have got.
     disturbances: Vec<String>,
     /// The latest beat after its deadline.
-    pub(crate) after_deadline: Latest,
+    pub after_deadline: Latest,
     /// The latest beat after the end of its lease: after its deadline, or after its guard has ended the term before that, which is not
     /// dangerous.
-    pub(crate) after_right: Latest,
+    pub after_right: Latest,
     /// The times when the topic was requested to be created again.
     remakes: Vec<u64>,
     /// Candidates whose supervisor and guard were killed at once.
@@ -82,7 +84,8 @@ pub(crate) struct History {
 
 impl History {
     /// The history of runs that write into this directory.
-    pub(crate) fn new(directory: &Path, law: Law) -> Self {
+    #[must_use]
+    pub fn new(directory: &Path, law: Law) -> Self {
         Self {
             law,
             directory: directory.to_owned(),
@@ -102,17 +105,18 @@ impl History {
     }
 
     /// The file of the witnesses of a slot's `life`th candidate; the term is appended to it.
-    pub(crate) fn prefix(&self, slot: usize, life: usize) -> PathBuf {
+    #[must_use]
+    pub fn prefix(&self, slot: usize, life: usize) -> PathBuf {
         self.directory.join(life_of(slot, life))
     }
 
     /// The topic is about to be created again: terms begin at 0.
-    pub(crate) fn topic_was_remade(&mut self, at: u64) {
+    pub fn topic_was_remade(&mut self, at: u64) {
         self.remakes.push(at);
     }
 
     /// Supervisor and guard of this candidate are about to be killed at once: from now on its jobs are outside the guarantee.
-    pub(crate) fn abandon(&mut self, slot: usize, life: usize) {
+    pub fn abandon(&mut self, slot: usize, life: usize) {
         let life = u64::try_from(life).expect("not that many");
         self.abandoned.insert((slot, life));
         for job_run in &mut self.job_runs {
@@ -121,13 +125,14 @@ impl History {
     }
 
     /// The run that wrote last, if that was within a tenth of a second.
-    pub(crate) fn current(&self) -> Option<usize> {
+    #[must_use]
+    pub fn current(&self) -> Option<usize> {
         let latest = self.open.iter().copied().max_by_key(|job_run| self.job_runs[*job_run].span.1)?;
         (self.job_runs[latest].span.1 + nanos(Duration::from_millis(100)) >= wait::now()).then_some(latest)
     }
 
     /// Reads and judges all new lines.
-    pub(crate) fn read(&mut self) {
+    pub fn read(&mut self) {
         self.look_for_files();
         let now = wait::now();
         let mut lines = Vec::new();
@@ -153,6 +158,9 @@ impl History {
                     self.job_runs.push(JobRun { span: (u64::MAX, 0), deadline: 0, term_over: None, ..job_run });
                     tail.job_run = self.job_runs.len() - 1;
                     self.open.push(tail.job_run);
+                }
+                if let Event::Start(_) = line.event {
+                    self.job_runs[tail.job_run].main = line.pid;
                 }
                 // Processes that an earlier run left behind belong to that run.
                 let is_earlier = |job_run: &&usize| {
@@ -211,7 +219,6 @@ impl History {
         let generation = if is_again { generation } else { self.generation_of(term, line.at) };
         let job_run = &mut self.job_runs[index];
         if let Event::Start(_) = line.event {
-            job_run.main = line.pid;
             job_run.generation = generation;
             let born = (job_run.generation, job_run.term);
             if self.highest.is_some_and(|highest| born < highest || born == highest && !is_again) {
@@ -269,7 +276,9 @@ impl History {
     fn compare(&mut self) {
         for (at, later) in self.open.iter().enumerate() {
             for earlier in &self.open[..at] {
-                let (a, b) = (&self.job_runs[*earlier], &self.job_runs[*later]);
+                let mut pair = [&self.job_runs[*earlier], &self.job_runs[*later]];
+                pair.sort_by_key(|job_run| (job_run.generation, job_run.term));
+                let [a, b] = pair;
                 if a.span.0 > b.span.1 || b.span.0 > a.span.1 {
                     continue;
                 }
@@ -282,7 +291,7 @@ impl History {
     }
 
     /// Closes the runs that are over, and checks that no process of them is left.
-    pub(crate) fn close_what_is_over(&mut self) {
+    pub fn close_what_is_over(&mut self) {
         let now = wait::now();
         let over = |job_run: &JobRun| job_run.span.1 > 0 && job_run.span.1 + nanos(OVER_AFTER) < now;
         let (closed, open): (Vec<usize>, Vec<usize>) =
@@ -306,7 +315,8 @@ impl History {
     }
 
     /// The living processes of a run.
-    pub(crate) fn processes_of(&self, job_run: usize) -> Vec<Process> {
+    #[must_use]
+    pub fn processes_of(&self, job_run: usize) -> Vec<Process> {
         let JobRun { pids, file, .. } = &self.job_runs[job_run];
         let prefix = file.with_extension("");
         let prefix = format!("{}.", prefix.display());
@@ -318,12 +328,14 @@ impl History {
     }
 
     /// The runs whose processes may still write.
-    pub(crate) fn open(&self) -> &[usize] {
+    #[must_use]
+    pub fn open(&self) -> &[usize] {
         &self.open
     }
 
     /// Violations that the history shows by itself.
-    pub(crate) fn violations(&self) -> Vec<String> {
+    #[must_use]
+    pub fn violations(&self) -> Vec<String> {
         let overlaps = self.overlaps.values().filter(|overlap| overlap.excuse.is_none()).map(|overlap| {
             let Overlap { terms, slots, span, .. } = overlap;
             let micros = (span.1 - span.0) / 1000;
@@ -338,12 +350,13 @@ impl History {
     }
 
     /// From now on the test itself stops candidates, so stop signals are expected.
-    pub(crate) fn expect_signals(&mut self) {
+    pub fn expect_signals(&mut self) {
         self.law.undisturbed = false;
     }
 
     /// The numbers so far.
-    pub(crate) fn counts(&self) -> Counts {
+    #[must_use]
+    pub fn counts(&self) -> Counts {
         Counts {
             leaderships: self.job_runs.len(),
             overlaps: self.overlaps.values().filter(|overlap| overlap.excuse.is_none()).count(),
@@ -354,32 +367,21 @@ impl History {
     }
 
     /// How often the leader changed to another candidate.
-    pub(crate) fn changes(&self) -> usize {
+    #[must_use]
+    pub fn changes(&self) -> usize {
         let mut job_runs: Vec<&JobRun> = self.job_runs.iter().filter(|job_run| job_run.span.1 > 0).collect();
         job_runs.sort_by_key(|job_run| job_run.span.0);
         job_runs.windows(2).filter(|pair| (pair[0].slot, pair[0].life) != (pair[1].slot, pair[1].life)).count()
-    }
-
-    /// The periods without a running job, between the first and the last line of all.
-    pub(crate) fn gaps(&self) -> Vec<(u64, u64)> {
-        let mut spans: Vec<_> = self.job_runs.iter().map(|job_run| job_run.span).filter(|span| span.1 > 0).collect();
-        spans.sort_unstable();
-        let mut gaps = Vec::new();
-        let mut until = None;
-        for (first, last) in spans {
-            if let Some(until) = until.filter(|until| *until < first) {
-                gaps.push((until, first));
-            }
-            until = until.max(Some(last));
-        }
-        gaps
     }
 }
 
 /// Whether the numbers of a line are plausible: a time in the past, and a deadline within a lease.
 fn makes_sense(line: &Line, now: u64) -> bool {
-    const LONGEST_LEASE: Duration = Duration::from_secs(60);
+    const LONGEST_LEASE: Duration = Duration::from_mins(1);
     let is_near = now.saturating_sub(line.at) < nanos(LONGEST_LEASE);
     let has_lease = line.deadline == 0 || line.deadline.abs_diff(line.at) < nanos(LONGEST_LEASE);
     line.at <= now && is_near && has_lease
 }
+
+#[cfg(test)]
+mod tests;

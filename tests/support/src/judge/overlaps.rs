@@ -1,11 +1,11 @@
 //! Which jobs may run at the same time: none within the guarantee, and with `--overlap` two for a limited time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::axis::nanos;
-use crate::history::Law;
-use crate::job_run::{JobRun, Overlap};
+use super::axis::nanos;
+use super::history::Law;
+use super::job_run::{JobRun, Overlap};
 
 /// The reason for two jobs at the same time with `--overlap`.
 const BESIDE_ITS_SUCCESSOR: &str = "a job beside its successor's";
@@ -14,25 +14,24 @@ const BESIDE_ITS_SUCCESSOR: &str = "a job beside its successor's";
 const LATE: Duration = Duration::from_millis(100);
 
 impl Law {
-    /// The reason why these two may have run at the same time for this many nanoseconds, if there is one.
-    pub(crate) fn excuse(&self, a: &JobRun, b: &JobRun, together: u64) -> Option<&'static str> {
+    /// The reason why the earlier and the later one may have run at the same time for this many nanoseconds, if there is one.
+    pub(super) fn excuse(&self, earlier: &JobRun, later: &JobRun, together: u64) -> Option<&'static str> {
         let lease = |job_run: &JobRun| self.leases.get(job_run.slot).map_or(0, |lease| nanos(*lease));
-        let earlier = if (a.generation, a.term) < (b.generation, b.term) { a } else { b };
-        if a.abandoned || b.abandoned {
+        if earlier.abandoned || later.abandoned {
             Some("an abandoned job")
-        } else if a.generation != b.generation {
+        } else if earlier.generation != later.generation {
             // The old leader learns of it within two leases (assumption 4).
             (together <= 2 * lease(earlier)).then_some("a topic that was made anew")
         } else {
             // If its supervisor reads nothing, the guard's deadline is the bound.
             let bound = lease(earlier) + nanos(LATE);
-            (self.overlap.is_some() && a.term != b.term && together <= bound).then_some(BESIDE_ITS_SUCCESSOR)
+            (self.overlap.is_some() && earlier.term != later.term && together <= bound).then_some(BESIDE_ITS_SUCCESSOR)
         }
     }
 }
 
 /// The violations with three jobs at the same time.
-pub(crate) fn of_three(overlaps: &BTreeMap<(usize, usize), Overlap>) -> Vec<String> {
+pub(super) fn of_three(overlaps: &BTreeMap<(usize, usize), Overlap>) -> Vec<String> {
     let found = |pair| overlaps.get(&pair).filter(|overlap| overlap.excuse == Some(BESIDE_ITS_SUCCESSOR));
     let mut three = Vec::new();
     for (first, second) in overlaps.keys().copied() {
@@ -44,7 +43,9 @@ pub(crate) fn of_three(overlaps: &BTreeMap<(usize, usize), Overlap>) -> Vec<Stri
             let from = spans.iter().map(|span| span.0).max().unwrap_or_default();
             let until = spans.iter().map(|span| span.1).min().unwrap_or_default();
             if from <= until {
-                let (terms, micros) = ([a.terms.0, a.terms.1, b.terms.1], (until - from) / 1000);
+                let terms: BTreeSet<u64> =
+                    [a, b, c].iter().flat_map(|overlap| [overlap.terms.0, overlap.terms.1]).collect();
+                let micros = (until - from) / 1000;
                 three.push(format!("the jobs of terms {terms:?} ran together for {micros} us"));
             }
         }

@@ -3,16 +3,17 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use harness::wait;
+use crate::wait;
 
 /// A duration in nanoseconds.
-pub(crate) fn nanos(span: Duration) -> u64 {
+#[must_use]
+pub fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).expect("centuries are not measured")
 }
 
 /// The entries of a run, each with its time on `CLOCK_BOOTTIME`.
-#[derive(Default)]
-pub(crate) struct Axis {
+#[derive(Debug, Default)]
+pub struct Axis {
     entries: Vec<(u64, String, String)>,
     /// The periods in which something was broken: at all other times there must be a leader.
     disturbed: Vec<(u64, u64)>,
@@ -20,17 +21,17 @@ pub(crate) struct Axis {
 
 impl Axis {
     /// Adds an entry with the present time.
-    pub(crate) fn note(&mut self, who: &str, what: impl Into<String>) {
+    pub fn note(&mut self, who: &str, what: impl Into<String>) {
         self.note_at(wait::now(), who, what);
     }
 
     /// Adds an entry with this time.
-    pub(crate) fn note_at(&mut self, at: u64, who: &str, what: impl Into<String>) {
+    pub fn note_at(&mut self, at: u64, who: &str, what: impl Into<String>) {
         self.entries.push((at, who.to_owned(), what.into()));
     }
 
     /// Keeps only the last `most` entries.
-    pub(crate) fn forget_all_but(&mut self, most: usize) {
+    pub fn forget_all_but(&mut self, most: usize) {
         if self.entries.len() > 2 * most {
             self.entries.sort_by_key(|(at, _, _)| *at);
             self.entries.drain(..self.entries.len() - most);
@@ -38,12 +39,13 @@ impl Axis {
     }
 
     /// Marks a period in which something was broken.
-    pub(crate) fn disturb(&mut self, from: u64, until: u64) {
+    pub fn disturb(&mut self, from: u64, until: u64) {
         self.disturbed.push((from, until));
     }
 
     /// The longest undisturbed part of these spans: its length and position.
-    pub(crate) fn longest_undisturbed(&self, spans: &[(u64, u64)]) -> (Duration, (u64, u64)) {
+    #[must_use]
+    pub fn longest_undisturbed(&self, spans: &[(u64, u64)]) -> (Duration, (u64, u64)) {
         let mut disturbed = self.disturbed.clone();
         disturbed.sort_unstable();
         let mut longest = (0, 0);
@@ -63,7 +65,7 @@ impl Axis {
     }
 
     /// All entries in order of time, with times in milliseconds from `origin`.
-    pub(crate) fn print(&mut self, origin: u64) -> String {
+    pub fn print(&mut self, origin: u64) -> String {
         self.entries.sort_by_key(|(at, _, _)| *at);
         let mut text = String::new();
         for (at, who, what) in &self.entries {

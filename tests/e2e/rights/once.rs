@@ -1,0 +1,51 @@
+//! The rights that `--once` needs.
+
+use harness::candidate::{Elector, Running};
+use harness::rights::Operation::{self, Create, Describe, Read as Reads, Write as Writes};
+use harness::rights::{Resource, Rule};
+
+use super::{Tenancy, needs};
+use crate::bad_input::assert_refused;
+use crate::once::{KEY, once};
+
+/// READ and WRITE on the topic of facts, and CREATE where it is missing, besides the rights on the journal. Without one of them a candidate
+/// names it, and runs no job.
+#[test]
+fn to_run_a_key_once() {
+    let tenancy = Tenancy::new(Elector::Log);
+    tenancy.guarded.create_topic();
+    tenancy.allow(needs(Elector::Log));
+    let facts = format!("{}.once", tenancy.topic);
+    let allow = |operation: Operation| {
+        tenancy.rights.make(&[Rule::allow(tenancy.account.name(), Resource::Topic(&facts), operation)]);
+    };
+    let start = || -> Running { tenancy.candidate().option("--once", KEY).job(["true"]).start() };
+    let refused = |right: &str| {
+        let run = start();
+        assert!(run.events("job_started").is_empty(), "{run:?}");
+        assert_refused(run, &[&format!("topic \"{facts}\""), &format!("no right to {right}")]);
+    };
+    refused("DESCRIBE");
+    allow(Describe);
+    refused("CREATE");
+    // This creates the topic.
+    assert_eq!(once(&tenancy.guarded.election, "true").option("--once", "another").start().status(), 0);
+    refused("READ");
+    allow(Reads);
+    refused("WRITE");
+    allow(Writes);
+    let mut run = start();
+    assert_eq!(run.status(), 0);
+    assert_eq!(run.count("job_started"), 1, "{run:?}");
+
+    let tenancy = Tenancy::new(Elector::Log);
+    tenancy.guarded.create_topic();
+    tenancy.allow(needs(Elector::Log));
+    let facts = format!("{}.once", tenancy.topic);
+    for operation in [Create, Reads, Writes] {
+        tenancy.rights.make(&[Rule::allow(tenancy.account.name(), Resource::Topic(&facts), operation)]);
+    }
+    let mut run = tenancy.candidate().option("--once", KEY).job(["true"]).start();
+    assert_eq!(run.status(), 0);
+    assert_eq!((run.count("job_started"), tenancy.guarded.plain.has_topic(&facts)), (1, true), "{run:?}");
+}
