@@ -1,6 +1,6 @@
-//! Calendars: the windows of time of a wall clock.
+//! Calendars: they divide the time of a wall clock into windows.
 //!
-//! Machines whose clocks differ agree on the window: its start is the key of its run.
+//! Machines whose clocks differ agree on the window, since its start is the key of its run.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -44,10 +44,10 @@ pub enum Edges {
 /// Why windows can't begin at the times of a cron expression, in one line.
 #[derive(Debug, thiserror::Error)]
 pub enum CronError {
-    /// It can't be parsed.
+    /// The expression can't be parsed.
     #[error(transparent)]
     Malformed(#[from] croner::errors::CronError),
-    /// It has no future time.
+    /// The expression has no future time.
     #[error("it never comes")]
     NeverComes,
 }
@@ -74,7 +74,7 @@ impl Every {
         ((1..=Self::LONGEST).contains(&length) && is_whole && offset < length).then_some(Self { length, offset })
     }
 
-    /// Whether they begin at a time of day, which depends on the time zone.
+    /// Whether the windows begin at a time of day, which depends on the time zone.
     #[must_use]
     pub const fn is_by_the_day(self) -> bool {
         self.length >= DAY
@@ -101,7 +101,7 @@ impl Edges {
     ///
     /// # Errors
     ///
-    /// It can't be parsed, or has no future time.
+    /// The expression can't be parsed, or has no future time.
     pub fn of_cron(expression: &str) -> Result<Self, CronError> {
         let cron = Cron::from_str(expression)?;
         cron.find_next_occurrence(&FIRST_EDGE, true).map_err(|_| CronError::NeverComes)?;
@@ -153,7 +153,7 @@ impl Calendar {
         let now = i64::try_from(wall_ms).unwrap_or(LAST).min(LAST);
         let now = Timestamp::from_second(now / 1_000).unwrap_or(Timestamp::UNIX_EPOCH);
         let (from, until) = self.edges.around(&self.zone, now);
-        // For a time before the first edge or after the last.
+        // The defaults apply to a time before the first edge or after the last one.
         let from = from.unwrap_or(Timestamp::UNIX_EPOCH).max(Timestamp::UNIX_EPOCH);
         let ms = |edge: Timestamp| u64::try_from(edge.as_millisecond()).unwrap_or(0);
         let until_ms = until.map_or(LAST.unsigned_abs(), ms);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_window_is_found_however_seldom_it_comes() {
+    fn the_longest_window_is_found_even_if_it_is_rare() {
         let days = |days: u64| Duration::from_secs(days * 24 * HOUR);
         for (expression, least, expected) in [
             ("30 2 * * *", days(90), None),
@@ -298,14 +298,14 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_cron_expression_or_one_that_never_comes_is_refused() {
+    fn an_invalid_cron_expression_or_one_without_a_future_time_is_refused() {
         for wrong in ["", "* * *", "61 * * * *", "daily", "0 0 30 2 *"] {
             assert!(Edges::of_cron(wrong).is_err(), "{wrong}");
         }
         assert_eq!(Edges::of_cron("0 0 30 2 *").unwrap_err().to_string(), "it never comes");
     }
 
-    /// The windows follow each other without gaps, whichever moment is asked for: around each change of a time zone's clocks.
+    /// The windows follow each other without gaps around each change of a time zone's clocks, at each moment that is asked for.
     #[test]
     fn windows_follow_each_other_without_a_gap() {
         const EXPRESSIONS: [&str; 5] = ["30 2 * * *", "0 0 * * *", "*/20 * * * *", "15 */2 * * *", "0 2,3 * * SUN"];

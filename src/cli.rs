@@ -1,7 +1,7 @@
 //! The command line, and the environment, which is used for options that the command line lacks.
 //!
-//! The parser (clap) knows the options, but not their values: `validate.rs` checks these, so that an option and its variable are refused
-//! with the same message. Every error is one line ([`StartupError`]).
+//! The parser (clap) knows the options, but does not check their values. `validate.rs` checks them, so that an option and its variable are
+//! refused with the same message. Every error is one line ([`StartupError`]).
 
 use std::ffi::OsString;
 
@@ -38,7 +38,7 @@ pub enum Request {
     End(ParsedArgs),
     /// `forget`.
     Forget(ParsedArgs),
-    /// `--help` or `--version`: print it, exit 0.
+    /// `--help` or `--version`: the text must be printed, with exit status 0.
     Help(Box<clap::Error>),
     /// `history`.
     History(ParsedArgs),
@@ -48,7 +48,7 @@ pub enum Request {
     Man(ParsedArgs),
     /// `resign`.
     Resign(ParsedArgs),
-    /// Stand for election and run COMMAND.
+    /// The process stands for election and runs COMMAND.
     Run(ParsedArgs),
     /// `status`.
     Status(ParsedArgs),
@@ -56,7 +56,7 @@ pub enum Request {
     Watch(ParsedArgs),
 }
 
-/// Reads the command line (`arguments` begins with the program's name).
+/// Parses the command line. `arguments` begins with the program's name.
 ///
 /// # Errors
 ///
@@ -93,7 +93,7 @@ pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request
     }
 }
 
-/// As with every option the last `--group` counts; the others are kept for a warning.
+/// Makes clap keep each `--group`. As with every option the last one counts; the others are kept for a warning.
 fn keeping_each_group(definition: Command) -> Command {
     let keep = |arg: Arg| if arg.get_id() == "group" { arg.action(ArgAction::Append) } else { arg };
     definition.mut_args(keep).mut_subcommands(|subcommand| subcommand.mut_args(keep))

@@ -1,5 +1,5 @@
-//! The configuration of a candidate and of the subcommands: only types. `cli::validate` makes them from the command line, on which their
-//! users don't depend.
+//! The configuration of a candidate and of the subcommands. These are only types: `cli::validate` creates them from the command line, and
+//! their users don't depend on it.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,8 +18,8 @@ use crate::exit::StartupError;
 
 mod kill_margin;
 
-/// The variables by which a job's subcommands find its election. They are not those of options, so that they have no effect on a candidate
-/// that the job starts.
+/// The variables by which subcommands in a job find its election. Their names differ from those of options' variables, so that they have no
+/// effect on a candidate that the job starts.
 pub mod job_variables {
     /// The group.
     pub const GROUP: &str = "NELI_GROUP";
@@ -59,7 +59,7 @@ pub struct Config {
     pub wait: Option<Duration>,
     /// `--settle`: the time from the lead to the job's start.
     pub settle: Duration,
-    /// `--once`, `--window` or `--schedule`: what the job succeeds once for.
+    /// `--once`, `--window` or `--schedule`: the key or the windows for which the job succeeds once.
     pub once: Option<Once>,
     /// The number of the signal that asks the job to stop.
     pub stop_signal: i32,
@@ -77,11 +77,11 @@ pub struct Config {
     pub listen: Option<Listen>,
     /// `--properties`: the file, by its whole path.
     pub properties_file: Option<PathBuf>,
-    /// Variables of options that had no effect, since the command line says otherwise: the job does not get them.
+    /// Variables of options that the command line overrides. The job does not get them.
     pub overridden: Vec<OsString>,
     /// COMMAND and its arguments; never empty.
     pub command: Vec<OsString>,
-    /// Problems that are no reason to refuse: one warning each.
+    /// Problems that do not prevent the start: one warning each.
     pub warnings: Vec<String>,
 }
 
@@ -90,9 +90,9 @@ pub struct Config {
 pub struct Roles {
     /// The option's value.
     pub text: String,
-    /// How many there are: 1 or more.
+    /// The number of roles; at least 1.
     pub count: u32,
-    /// Their names, if they have any.
+    /// The names of the roles, if they have names.
     pub names: Vec<String>,
     /// `--spread`: whether roles are handed over so that every process has a fair share.
     pub are_spread: bool,
@@ -110,10 +110,10 @@ impl Config {
     }
 }
 
-/// `--once`, `--window` or `--schedule`, and what belongs to it.
+/// `--once`, `--window` or `--schedule`, and the options that belong to it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Once {
-    /// What the job succeeds once for.
+    /// The key or the windows for which the job succeeds once.
     pub occasion: Occasion,
     /// `--retries`: how many failed runs are repeated.
     pub retries: u32,
@@ -123,7 +123,7 @@ pub struct Once {
     pub retention: Duration,
 }
 
-/// What the job succeeds once for.
+/// The key or the windows for which the job succeeds once.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Occasion {
     /// `--once`: this key.
@@ -144,7 +144,8 @@ impl Once {
         }
     }
 
-    /// How the topic of facts is created. A replaced record is kept for the time of a segment with keys, and for a window with windows.
+    /// The settings for creating the topic of facts. A fact that a later one replaces is kept for the time of a segment, or with windows
+    /// for a window.
     #[must_use]
     pub fn topic_settings(&self) -> FactsSettings {
         const LEAST: Duration = Duration::from_secs(60 * 60);
@@ -152,7 +153,7 @@ impl Once {
         FactsSettings { retention: self.retention, compaction_lag: longest.unwrap_or(LEAST) }
     }
 
-    /// The kind of windows.
+    /// The calendar of the windows.
     #[must_use]
     pub const fn calendar(&self) -> Option<&Calendar> {
         match &self.occasion {
@@ -162,7 +163,7 @@ impl Once {
     }
 }
 
-/// The command lines of the commands beside the job.
+/// The command lines of the commands that run beside the job.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Commands {
     /// `--health-cmd`, and its policy.
@@ -184,7 +185,7 @@ pub struct Log {
     pub verbosity: i8,
     /// `--log-file`; stderr without it.
     pub file: Option<PathBuf>,
-    /// The option or variable that sets it, with its value: for an error that it can't be opened.
+    /// The option or variable that sets the file, with its value: for an error that the file can't be opened.
     pub file_shown: String,
 }
 
@@ -195,16 +196,16 @@ pub struct Listen {
     pub host: String,
     /// 0 for any free port.
     pub port: u16,
-    /// The option or variable that sets it, with its value: for an error that it is not available.
+    /// The option or variable that sets the address, with its value: for an error that it is not available.
     pub shown: String,
 }
 
 /// `--log-format`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LogFormat {
-    /// One JSON object per line.
+    /// Each event is one JSON object in a line.
     Json,
-    /// One sentence per line.
+    /// Each event is one sentence in a line.
     Text,
 }
 
@@ -219,7 +220,7 @@ pub struct Look {
     pub json: bool,
     /// `--timeout`: the limit for Kafka's answers.
     pub timeout: Duration,
-    /// Problems that are no reason to refuse.
+    /// Problems that do not prevent the command: one warning each.
     pub warnings: Vec<String>,
 }
 
@@ -228,7 +229,7 @@ pub struct Look {
 pub struct StatusOf {
     /// The election.
     pub look: Look,
-    /// `--watch`: the page is shown again each second.
+    /// `--watch`: whether the page is shown again each second.
     pub is_repeated: bool,
 }
 
@@ -237,15 +238,15 @@ pub struct StatusOf {
 pub struct List {
     /// The connection to Kafka.
     pub client: Client,
-    /// `--topic`: only this one.
+    /// `--topic`: the only topic to read.
     pub topic: Option<String>,
-    /// `--group`: only its elections.
+    /// `--group`: the only group whose elections are listed.
     pub group: Option<String>,
     /// `--json`.
     pub json: bool,
     /// `--timeout`: the limit for Kafka's answers.
     pub timeout: Duration,
-    /// Problems that are no reason to refuse.
+    /// Problems that do not prevent the command: one warning each.
     pub warnings: Vec<String>,
 }
 
@@ -339,27 +340,27 @@ pub struct Watch {
     pub client: Client,
     /// `--json`: every record with the law's verdict.
     pub json: bool,
-    /// `--from`; otherwise at the end.
+    /// `--from`; the default is the end.
     pub from: Option<WatchFrom>,
-    /// `--until-end`.
+    /// `--until-end`: whether to exit at the log's end at the start.
     pub until_end: bool,
-    /// `--all`: also hellos.
+    /// `--all`: whether to show hellos too.
     pub has_hellos: bool,
     /// `--timeout`: the limit for Kafka's first answers.
     pub timeout: Duration,
-    /// Problems that are no reason to refuse.
+    /// Problems that do not prevent the command: one warning each.
     pub warnings: Vec<String>,
 }
 
 /// `--from`: where `watch` begins.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum WatchFrom {
-    /// At the end.
+    /// From the end.
     End,
-    /// At this offset.
+    /// From this offset.
     Offset(i64),
-    /// Records appended this long ago.
+    /// From the records that were appended this long ago.
     Since(Duration),
-    /// At the first record that is kept.
+    /// From the first record that is kept.
     Start,
 }

@@ -1,4 +1,4 @@
-//! The exit statuses with their meanings: the tables in the manual and the README are generated from [`TABLE`].
+//! The exit statuses with their meanings. The tables in the manual and the README are generated from [`TABLE`].
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use crate::text::{one_line, reason};
 /// The exit status of `neli-run`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ExitStatus {
-    /// The result of a subcommand: its section of the manual explains the number.
+    /// The answer of a subcommand; its section of the manual explains the number.
     Answer(u8),
     /// COMMAND exists but can't be run.
     CannotRun,
@@ -23,19 +23,19 @@ pub enum ExitStatus {
     LostKilled,
     /// The lead was lost, and the job stopped by itself in time, or none ran.
     LostStopped,
-    /// Not leading within `--wait`.
+    /// This candidate did not lead within `--wait`.
     NotElected,
     /// COMMAND was not found.
     NotFound,
-    /// `assert`: not the leader.
+    /// `assert`: the term is not led.
     NotLeader,
-    /// Wrong use or configuration, or Kafka refuses permanently.
+    /// Wrong options or configuration, or Kafka refuses, and another attempt is useless.
     Refused,
     /// The job failed too often.
     RestartLimit,
-    /// `--once`: the key needs no run, and this is the status for that.
+    /// `--once`: the key needs no run; the status is that of `--done-status` or the recorded one.
     Skipped(u8),
-    /// Stopped by this signal while there was no job whose status could be used.
+    /// Signal n stopped the process while there was no job whose status could be used.
     Stopped(u8),
     /// A subcommand succeeded.
     Success,
@@ -64,7 +64,7 @@ impl ExitStatus {
         }
     }
 
-    /// Whether the status is the job's and not `neli-run`'s; the log's `exiting` event carries it.
+    /// Whether the status is that of the job; the log's `exiting` event contains it.
     #[must_use]
     pub const fn is_jobs_own(self) -> bool {
         matches!(self, Self::Job(_))
@@ -120,7 +120,8 @@ pub const TABLE: &[(&str, &str)] = &[
     ),
 ];
 
-/// Why the run ends before it has begun, because of the command line, the configuration or a broker's answer: one line and a status.
+/// An error that ends the run before it has begun, because of the command line, the configuration or a broker's answer: one line and a
+/// status.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StartupError {
     /// The exit status.
@@ -129,13 +130,13 @@ pub struct StartupError {
 }
 
 impl StartupError {
-    /// Wrong use or configuration: exit status 125. The line names the option, the value and the bound.
+    /// Wrong options or configuration: exit status 125. The line names the option, the value and the bound.
     #[must_use]
     pub fn new(line: impl fmt::Display) -> Self {
         Self::with(ExitStatus::Refused, line)
     }
 
-    /// The same with another status.
+    /// An error with another status.
     #[must_use]
     pub fn with(status: ExitStatus, line: impl fmt::Display) -> Self {
         Self { status, line: one_line(&line.to_string()) }

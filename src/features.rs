@@ -24,7 +24,7 @@ pub struct Feature {
 }
 
 impl Feature {
-    /// The message for a user who needs it.
+    /// The advice for a user who needs the feature.
     #[must_use]
     pub fn advice(self) -> String {
         format!("this neli-run was built without the feature {0} (cargo build --features {0})", self.name)

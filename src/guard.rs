@@ -41,7 +41,7 @@ pub use neli_proto::guard::{Answer, CommandKind, Grant, Order, Step, Target};
 /// The guard's process, from its start to its end.
 #[must_use]
 pub fn main(arguments: Arguments) -> ExitCode {
-    // Writing to a stderr that is not read would delay the kill at the deadline.
+    // Writing to a stderr that is not read would block, and delay the kill at the deadline.
     panic::set_hook(Box::new(|_| {}));
     match GuardLoop::new(&arguments).and_then(GuardLoop::run) {
         Ok(()) => ExitCode::SUCCESS,

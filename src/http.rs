@@ -1,8 +1,7 @@
-//! `--listen`: the state of this process, for monitoring, load balancers and people. It is read-only.
+//! `--listen`: the state of this process, for monitoring, load balancers and users. It is read-only.
 //!
-//! A thread of its own serves it from what the main loop has published last: the main loop never waits for it.
-//! Clients are limited: one request a connection, a hundred connections a second, a maximum number at a time, and a
-//! time limit for each.
+//! A thread of its own serves the state that the main loop has published last, so the main loop never waits for it. Clients are limited:
+//! one request for each connection, a hundred connections a second, a maximum number at a time, and a time limit for each.
 
 mod answer;
 mod live;
@@ -16,7 +15,7 @@ pub(crate) use server::{Bound, serve};
 pub(crate) use snapshot::{About, Board, Broker, RoleSnapshot, Snapshot};
 pub(crate) use tally::{Echoes, Histogram, Tally};
 
-/// The most descriptors that it uses.
+/// The most descriptors that the server uses.
 pub(crate) const OPEN_FILES: u64 = 80;
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Runs a command on at most one machine at a time, with nothing but Kafka.
 //!
-//! The crate `neli-proto` decides and has no effects. `supervise` is the loop that connects it with the system; `guard` is the process
-//! that enforces the deadline; `process` and `report` perform what they are told, and decide nothing.
+//! The crate `neli-proto` decides and has no effects. `supervise` is the loop that connects it with the system; `guard` is the process that
+//! enforces the deadline; `process` and `report` perform actions, and decide nothing.
 //!
-//! The README has the guarantees and their assumptions; the rules are cited as they are numbered in
-//! docs/protocol.md: the law is L1 to L4, the rules of a candidate are R0 to R8.
+//! The README describes the guarantees and their assumptions. Rules are cited by their numbers in docs/protocol.md: the law is L1 to L4,
+//! the rules of a candidate are R0 to R8.
 
 pub mod calendar;
 pub mod cli;

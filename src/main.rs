@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         [_, mode, descriptor] if mode == embedded::MODE && sealed_file::is_named_by(descriptor) => {
             command::broker::daemon()
         }
-        // The request of the shells' completions; it prints no error, whatever is wrong with the line.
+        // The request of a shell's completions. It prints no error, even if the line is wrong.
         [_, mode, what, dashes, words @ ..]
             if mode == "completions" && what == command::completions::GROUPS && dashes == "--" =>
         {
@@ -106,7 +106,7 @@ fn warn(warnings: &[String]) {
     }
 }
 
-/// One line on stderr; if that is closed, the message is lost.
+/// Prints one line on stderr. If stderr is closed, the line is lost.
 fn say(level: Level, line: &str) {
     let priority = if journald::is_stderr() { journald::priority(level) } else { "" };
     let _ = writeln!(std::io::stderr(), "{priority}neli-run: {line}");

@@ -1,4 +1,4 @@
-//! Processes and what the kernel offers for them: start, signal, reap, find and kill; priority, limits, terminal.
+//! Operations of the kernel on processes: start, signal, reap, find and kill; priority, limits, terminal.
 
 pub(crate) mod attributes;
 pub mod cgroup;

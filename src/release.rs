@@ -1,8 +1,8 @@
 //! The hidden mode `neli-run release <descriptors>`: the program that a guard becomes when its supervisor has died and the job's tree is
 //! gone. It writes the releases that the guards of that supervisor request, tries for one lease at most, and exits.
 //!
-//! Standbys wait for these records, so there is as little as possible between the start and the producer: no options are parsed, the
-//! topic is not examined, nothing is read. It decides nothing: it writes what the guards knew last.
+//! Standbys wait for these records, so there are few steps between the start and the producer: no options are parsed, the topic is not
+//! examined, and nothing is read. It decides nothing: it writes the last state that the guards had.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,27 +17,27 @@ use tokio::sync::mpsc::{self, Sender};
 use crate::exit::{ExitStatus, StartupError, cannot};
 use crate::process::release_queue::Deliverer;
 
-/// The most records under way at once: a producer's queue has room for a thousand.
+/// The most records in flight at once. A producer's queue has room for a thousand.
 const ON_THEIR_WAY: usize = 500;
 
-/// A guard's request, one line of JSON in the queue.
+/// A guard's request: one line of JSON in the queue.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ReleaseOrder {
     /// The member that held the term.
     pub member: MemberId,
     /// The term.
     pub term: Offset,
-    /// The offset as of which it was current.
+    /// The offset up to which the journal was read when the term was still current.
     pub seen: Offset,
     /// The release's sequence number.
     pub seq: u64,
     /// How long after the lease's end a process of the job may have been alive.
     pub late_ms: Option<u64>,
-    /// The configuration that the guard was given for this.
+    /// The guard's configuration for the release.
     pub release: ReleaseConfig,
 }
 
-/// The parameters of a release beside the term. The guard passes them on unread.
+/// The parameters of a release, besides the term. The guard passes them on unread.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ReleaseConfig {
     /// The connection to Kafka: always [`Brokers::At`](neli::program::Brokers::At), also with the embedded broker's address.
@@ -99,7 +99,7 @@ fn observe_deliveries(
             } else if let KafkaEvent::Delivered { .. } = event {
                 None
             } else {
-                // A record that is retried is settled later.
+                // The record is retried, and settled later.
                 continue;
             };
             let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +115,7 @@ fn observe_deliveries(
 
 /// Sends the releases.
 struct Releaser {
-    /// One per connection to Kafka; there is a second if an embedded broker has moved.
+    /// One for each connection to Kafka. There is a second one if an embedded broker has moved.
     producers: Vec<(Client, Producer)>,
     events: Sender<KafkaEvent>,
     waiting: VecDeque<ReleaseOrder>,

@@ -2,8 +2,8 @@
 //! modules with effects.
 //!
 //! `MainLoop` exists once in a process: the clients of Kafka, the terminal, the log, the exit status. A `Role` exists once in an election:
-//! the node, the reading of its journal, the job with its guard, its hooks. Below `main_loop` stand the modules with its parts, above it those
-//! with its methods.
+//! the node, the reading of its journal, the job with its guard, its hooks. `main_loop` uses the modules with its parts; the modules with
+//! its methods use `main_loop`.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -94,7 +94,7 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, StartupError
     })
 }
 
-/// Logs a panic, and ends the log: writing to stderr as usual could block for ever, and the process would not end.
+/// Makes a panic write to the log and end the log. The usual write to stderr could block for ever, and the process would not end.
 fn log_panics(logger: Logger) {
     panic::set_hook(Box::new(move |panic| {
         let message = format!("neli-run has a bug and ends: {panic}");
@@ -176,7 +176,7 @@ impl MainLoop {
         Ok((main_loop, signals))
     }
 
-    /// Warns that an embedded broker is for trials only, and has it replaced when it dies.
+    /// Warns that an embedded broker is for trials only, and starts the thread that replaces it when it dies.
     fn follow_broker(&self, finder: BrokerFinder) -> Result<(), StartupError> {
         if let Some(bootstrap) = self.nodes.session.follow_broker(finder).map_err(cannot("--embedded"))? {
             self.logger.warn(format!(
@@ -186,7 +186,7 @@ impl MainLoop {
         Ok(())
     }
 
-    /// The leader, as far as known, if there is only one role.
+    /// The leader, as far as it is known, if there is only one role.
     fn known_leader(&self) -> KnownLeader {
         let [role] = self.nodes.roles.as_slice() else { return KnownLeader::None };
         match role.node.status(clock::now()).leader.and_then(|leader| leader.name) {
@@ -228,7 +228,7 @@ impl MainLoop {
             };
             match input {
                 Input::Guard(at) => self.handle_answers(at),
-                // The supervisor notices by the lack of answers whether the guard takes orders.
+                // If the guard does not read the orders, the supervisor notices that the answers are missing.
                 Input::GuardHasRoom(at) => self.nodes.roles[at].job.iter().for_each(|job| drop(job.guard.flush())),
                 Input::Hangup => self.handle_hangup(),
                 Input::HealthOutput(at) => self.nodes.roles[at].commands.pass_on_health_output(&self.stderr),
@@ -240,7 +240,7 @@ impl MainLoop {
         }
     }
 
-    /// Publishes what has changed, where HTTP is served.
+    /// Publishes the changes, if HTTP is served.
     fn publish(&mut self) {
         if let Some(publisher) = &mut self.publisher {
             publisher.publish(clock::now(), &self.nodes.roles, &self.kafka);
@@ -256,8 +256,8 @@ impl MainLoop {
         }
     }
 
-    /// Handles the answers of the due roles' guards, and ended children, that came while this process was stopped or got no processor,
-    /// before a timeout could take that for silence. Processes that a dead guard left are killed again.
+    /// Handles the pending answers of the due roles' guards, and ended children. They may have come while this process was stopped or got
+    /// no processor time, and a timeout must not take that for silence. Also kills again the processes that a dead guard left.
     fn handle_pending(&mut self, due: &BTreeSet<usize>) {
         for &at in due {
             if self.nodes.roles[at].job.as_ref().is_some_and(|job| !job.is_silent) {
@@ -285,7 +285,7 @@ impl MainLoop {
             self.handle_pending(&pending);
         }
         let now = clock::now();
-        // What became due since is done in the next turn, once its guard's answers were read.
+        // Roles that have become due since are handled in the next turn, after their guards' answers were read.
         for at in self.nodes.due(now).into_iter().filter(|at| pending.contains(at)) {
             self.nodes.let_time_pass(now, at);
             self.tell_window(at, now, false);
@@ -306,12 +306,12 @@ impl MainLoop {
         }
     }
 
-    /// Passes an event of this moment to a role's node.
+    /// Passes an event that happens now to a role's node.
     fn tell(&mut self, at: usize, event: Event) {
         self.nodes.tell(clock::now(), at, event);
     }
 
-    /// This process no longer stands for a role. With the last one the process ends, with the highest status of all.
+    /// Notes that this process no longer stands for a role. With the last role the process ends, with the highest status of all.
     fn role_ended(&mut self, at: usize, status: ExitStatus) {
         self.nodes.roles[at].ending.get_or_insert(status);
         let endings: Vec<ExitStatus> = self.nodes.roles.iter().filter_map(|role| role.ending).collect();
@@ -322,16 +322,16 @@ impl MainLoop {
         }
     }
 
-    /// All that the role still runs is its last hook.
+    /// Ends the parts of a role that still run, except its last hook.
     fn exit_role(&mut self, at: usize) {
         let now = clock::now();
         self.nodes.tell_ended(now, at, Event::Exiting);
         self.want_no_guard(at);
-        // A guard that has to release waits for this process's death.
+        // A guard that must release its term waits for this process's death.
         self.nodes.roles[at].job.iter().filter(|job| !job.guard.owes_release()).for_each(|job| job.guard.close());
     }
 
-    /// Ends the process.
+    /// Ends the process with a refusal.
     fn refuse(&mut self, message: String) -> ExitStatus {
         self.logger.event(&LogEvent::Error { message });
         *self.ending.get_or_insert(ExitStatus::Refused)
@@ -352,7 +352,7 @@ fn poll_guards(roles: &[Role], context: &mut Context<'_>) -> Poll<Input> {
     Poll::Pending
 }
 
-/// The same for the health commands.
+/// The next output of a role's health command.
 fn poll_health_output(roles: &[Role], context: &mut Context<'_>) -> Poll<Input> {
     let mut outputs = roles.iter().enumerate().map(|(at, role)| (at, role.commands.poll_health_output(context)));
     match outputs.find(|(_, output)| output.is_ready()) {

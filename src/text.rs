@@ -20,7 +20,7 @@ pub fn one_line(text: &str) -> String {
     line
 }
 
-/// The value, in quotes if its ends would not be visible in a sentence.
+/// The value. It is quoted if its beginning or end would not be visible in a sentence.
 #[must_use]
 pub fn quoted(value: &OsStr) -> String {
     let text = value.to_string_lossy();

@@ -16,7 +16,7 @@ pub(super) fn command() -> Arg {
         .value_parser(clap::value_parser!(OsString))
 }
 
-/// Any value is accepted; these values are only for the completions and the help.
+/// A parser that accepts any value; the listed values are only for the completions and the help.
 #[derive(Clone)]
 pub(crate) struct Words(pub(crate) &'static [&'static str]);
 

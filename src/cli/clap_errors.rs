@@ -12,7 +12,7 @@ use crate::text::quoted;
 /// The refusal for an error of clap.
 pub(super) fn refusal(error: &clap::Error, arguments: &[OsString]) -> StartupError {
     let word = text(error, ContextKind::InvalidArg);
-    // The other kinds belong to features that the definition does not use; their first line is used.
+    // The remaining kinds belong to features of clap that the definition does not use. Their first line is shown.
     #[expect(clippy::wildcard_enum_match_arm, reason = "clap's enum is not ours, and open")]
     let line = match error.kind() {
         ErrorKind::InvalidSubcommand => stray(arguments, &text(error, ContextKind::InvalidSubcommand)),
@@ -35,7 +35,7 @@ pub(super) fn refusal(error: &clap::Error, arguments: &[OsString]) -> StartupErr
 }
 
 fn unknown_option(arguments: &[OsString], word: &str, near: &str) -> String {
-    // `--wait -5s` is no option -5.
+    // In `--wait -5s`, `-5s` is a negative value and not an option.
     let at = arguments.iter().position(|argument| argument.to_string_lossy().starts_with(word)).unwrap_or_default();
     let negative = word.chars().nth(1).is_some_and(|digit| digit.is_ascii_digit());
     if negative
@@ -58,7 +58,7 @@ fn stray(arguments: &[OsString], word: &str) -> String {
     if is_half_of_property(arguments, word) {
         return "--property: must be KEY=VALUE, in one word".to_owned();
     }
-    // `-X a=b sasl.password=hunter2` must not show hunter2.
+    // The value is not shown, because it may be a secret: `-X a=b sasl.password=hunter2`.
     let word = word.split_once('=').map_or_else(|| word.to_owned(), |(key, _)| format!("{key}=.."));
     let word = quoted(word.as_ref());
     if let Some(name) = called(arguments) {
@@ -78,7 +78,8 @@ fn stray(arguments: &[OsString], word: &str) -> String {
     format!("{word}: COMMAND comes after --, as in: neli-run --group .. -- {word}")
 }
 
-/// Whether the argument should have followed a property's `=`: `-X sasl.password hunter2` must not show hunter2.
+/// Whether the argument is probably the value of a property that was written without `=`. It is not shown, because it may be a secret: `-X
+/// sasl.password hunter2`.
 fn is_half_of_property(arguments: &[OsString], word: &str) -> bool {
     let at = arguments.iter().position(|argument| argument == word);
     let before = |distance: usize| at.and_then(|at| arguments.get(at.checked_sub(distance)?)?.to_str());

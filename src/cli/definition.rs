@@ -1,4 +1,4 @@
-//! The command line as clap knows it: the program's options, COMMAND, and the subcommands.
+//! The command line as the parser (clap) needs it: the program's options, COMMAND, and the subcommands.
 
 use clap::Command;
 
@@ -13,7 +13,7 @@ pub fn definition() -> Command {
     without_command().arg(arguments::command())
 }
 
-/// The same without COMMAND.
+/// The command line without COMMAND.
 pub(crate) fn without_command() -> Command {
     Command::new("neli-run")
         .version(features::version())

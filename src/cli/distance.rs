@@ -1,6 +1,6 @@
 //! The edit distance of two words, to suggest a known word for an unknown one.
 
-/// How many letters must be inserted, deleted or changed to make one word of the other.
+/// The number of letters that must be inserted, deleted or changed to turn one word into the other.
 pub(super) fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -13,7 +13,7 @@ pub use table::options;
 
 /// One option.
 pub struct Opt {
-    /// Its long name, without the dashes; `NELI_RUN_<LONG>` is its variable.
+    /// Its long name, without the dashes. Its variable is `NELI_RUN_<LONG>`.
     pub long: &'static str,
     /// Its short name.
     pub short: Option<char>,
@@ -23,17 +23,17 @@ pub struct Opt {
     pub default: Default,
     /// The section of the help.
     pub section: Section,
-    /// Its meaning, in one line without a full stop: `-h`, the completions, the first line of `--help`.
+    /// Its meaning, in one line without a full stop. It is shown by `-h` and the completions, and is the first line of `--help`.
     pub help: &'static str,
-    /// More sentences for `--help`, the manual and the README: bounds, exceptions, conflicts. What needs a paragraph is in a section of
-    /// the manual.
+    /// More sentences for `--help`, the manual and the README: bounds, exceptions, conflicts. A text that needs a paragraph is in a section
+    /// of the manual instead.
     pub more: &'static str,
 }
 
 /// The argument of an option.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Takes {
-    /// A value with this name; if given twice, both count.
+    /// A value with this name. The option may be repeated, and all its values count.
     Each(&'static str),
     /// Nothing.
     Flag,
@@ -41,14 +41,14 @@ pub enum Takes {
     OneOf(&'static str, &'static [&'static str]),
     /// The path of a file.
     Path(&'static str),
-    /// A value with this name; if given twice, the last one counts.
+    /// A value with this name. If the option is repeated, the last value counts.
     Value(&'static str),
 }
 
 /// The default of an option.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Default {
-    /// A computed value; this describes it.
+    /// A computed value, with this description.
     Computed(&'static str),
     /// Nothing.
     None,
@@ -59,9 +59,9 @@ pub enum Default {
 /// A section of the help.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Section {
-    /// Which election, and which candidate claims first.
+    /// The election, and the order of the candidates' claims.
     Election,
-    /// Commands beside the job.
+    /// Commands that run beside the job.
     Commands,
     /// The job.
     Job,
@@ -138,7 +138,7 @@ impl Opt {
         }
     }
 
-    /// All its sentences.
+    /// The text of the meaning and of the further sentences.
     #[must_use]
     pub fn meaning(&self) -> String {
         let more = if self.more.is_empty() { String::new() } else { format!(" {}", self.more) };

@@ -1,5 +1,5 @@
-//! The value of each option: from the command line, otherwise from the environment, otherwise the default; and its source, so that a
-//! refusal names what to correct.
+//! The value of each option: from the command line, otherwise from the environment, otherwise the default. Each value has its source, so
+//! that a refusal can name the option or the variable.
 
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::text::quoted;
 
 mod job;
 
-/// The environment, as the process found it.
+/// The environment of this process at its start.
 #[derive(Clone, Debug)]
 pub struct Environment(pub Vec<(OsString, OsString)>);
 
@@ -26,18 +26,18 @@ impl Environment {
         self.raw(name).filter(|value| !value.is_empty())
     }
 
-    /// The same for other programs' variables: an empty one counts as set.
+    /// The value of another program's variable; an empty one counts as set.
     #[must_use]
     pub fn raw(&self, name: &str) -> Option<&OsStr> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
     }
 
-    /// One warning for each `NELI_RUN_*` that is no option, because it has no effect.
+    /// A warning for each variable `NELI_RUN_*` that belongs to no option, because it has no effect.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let names = self.0.iter().map(|(key, _)| key.to_string_lossy());
         let strange = names.filter(|name| {
-            // A job finds NELI_RUN_PID in its environment, and a job may run neli-run.
+            // A job that runs neli-run has NELI_RUN_PID in its environment.
             name.starts_with(VARIABLE_PREFIX)
                 && name != "NELI_RUN_PID"
                 && !options().any(|option| option.variable() == **name)
@@ -51,7 +51,7 @@ impl Environment {
     }
 }
 
-/// The variable of an option whose name differs from this one in few letters.
+/// The variable of an option whose name is similar to this one.
 fn nearest(name: &str) -> Option<String> {
     let variables = options().map(|option| (distance(&option.variable(), name), option.variable()));
     variables.filter(|(letters, _)| *letters <= 2).min().map(|(_, variable)| variable)
@@ -125,13 +125,14 @@ impl ParsedArgs {
         self.value(long).unwrap_or_else(|| Value { text: OsString::new(), source: ValueOrigin::Default(long) })
     }
 
-    /// All values of a repeatable option, those of the variable first: if the last one counts, the command line wins.
+    /// All values of a repeatable option. Those of the variable come first, so that the command line takes precedence if the last value
+    /// counts.
     #[must_use]
     pub fn each(&self, long: &'static str) -> Vec<Value> {
         let variable = self.variable(long).unwrap_or_default();
         let lines: Vec<&OsStr> = match variable.to_str() {
             Some(text) => text.lines().map(str::trim).filter(|line| !line.is_empty()).map(OsStr::new).collect(),
-            // A caller that needs text refuses it.
+            // It is not UTF-8. A caller that needs text refuses it.
             None => vec![variable],
         };
         let from_variable =
@@ -141,7 +142,7 @@ impl ParsedArgs {
         from_variable.chain(from_option).collect()
     }
 
-    /// Where a flag was set, if it was set.
+    /// The source of a flag, if the flag is set.
     ///
     /// # Errors
     /// Its variable is neither `1`, `true`, `0` nor `false`.
@@ -164,7 +165,7 @@ impl ParsedArgs {
         self.on_command_line_each(name).cloned().collect()
     }
 
-    /// Warnings that refuse nothing: variables without effect, and a group that does not count.
+    /// Warnings about input without effect: variables that belong to no option, and all values of `--group` but the last.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.environment.warnings();
@@ -182,7 +183,7 @@ impl ParsedArgs {
         self.matches.try_get_many::<OsString>(name).ok().flatten().into_iter().flatten()
     }
 
-    /// The variable of an option, unless the command line gives its rival.
+    /// The variable of an option, unless the command line has the rival option.
     fn variable(&self, long: &str) -> Option<&OsStr> {
         let rival = RIVALS.iter().find_map(|&(one, other)| match long {
             _ if long == one => Some(other),
@@ -231,7 +232,7 @@ impl Value {
         StartupError::new(format!("{}: {}", self.shown(), why.as_ref()))
     }
 
-    /// The option or variable with its value, as it would be typed.
+    /// The option or variable with its value, as a user would type it.
     #[must_use]
     pub fn shown(&self) -> String {
         let text = quoted(&self.text);
@@ -244,7 +245,7 @@ impl Value {
 }
 
 impl ValueOrigin {
-    /// The option or variable alone: for values that may be secrets.
+    /// The option or variable without its value, which may be a secret.
     #[must_use]
     pub fn shown(&self) -> String {
         match self {

@@ -8,7 +8,7 @@ use crate::cli::options::{ELECTION, Opt, wrapped};
 
 mod doctor;
 
-/// All of them, in the order of the help.
+/// All subcommands, in the order of the help.
 pub(super) fn all() -> [Command; 12] {
     [
         status(),
@@ -26,7 +26,7 @@ pub(super) fn all() -> [Command; 12] {
     ]
 }
 
-/// The same for an election whose group is required.
+/// A subcommand about one election, whose group is required.
 fn looks_at_one(name: &'static str, about: &'static str, more: &'static str) -> Command {
     looks(about, more).name(name).override_usage(format!("neli-run {name} --group <NAME> [OPTIONS]"))
 }
@@ -41,8 +41,8 @@ fn status() -> Command {
 }
 
 const STATUS: &str = "Also shows which candidates stand by, and the last run of --once, --window or --schedule. Reads the topic and writes \
-    nothing; READ on the topic is enough. Exit status: 0 a candidate leads; 3 nobody leads; 4 that can't be told. A \
-    leader that has been silent for longer than its lease leads no more.";
+    nothing; READ on the topic is enough. Exit status: 0 a candidate leads; 3 nobody leads; 4 this can't be determined. A \
+    leader that has written nothing for longer than its lease no longer leads.";
 
 fn list() -> Command {
     let about = "List the elections of a topic, or of all topics named *.neli";
@@ -73,7 +73,7 @@ fn history() -> Command {
         .arg(timeout("5s"))
 }
 
-const HISTORY: &str = "GAP is the time from the end of a term to the next claim. The term of a leader that fell silent ends with its lease; \
+const HISTORY: &str = "GAP is the time from the end of a term to the next claim. The term of a leader that stopped writing ends with its lease; \
     the leader may have been dead since its last heartbeat. Times are the broker's timestamps. --check reports terms \
     that were claimed before the previous lease was over, jobs that were killed too late, records that were void or are \
     missing, and times of 1s or more without a leader. Exit status: 0; 1 with --check, if two jobs may have run at once; \
@@ -91,7 +91,7 @@ fn resign() -> Command {
 
 const RESIGN: &str = "The leader stops its job (--stop-timeout is the leader's) and stands by. It claims nothing for two leases, or until \
     another candidate has led. Prints the next leader, and for how long nobody led. Exit status: 0 another candidate \
-    leads; 1 not in time; 2 no candidate stands by, and nothing was asked; 3 nobody leads; 4 that can't be told. Needs \
+    leads; 1 not in time; 2 no candidate stands by, and nothing was asked; 3 nobody leads; 4 this can't be determined. Needs \
     READ and WRITE on the topic.";
 
 fn end() -> Command {
@@ -125,7 +125,7 @@ fn forget() -> Command {
 const FORGET: &str = "The records of earlier runs, done or failed, no longer count, and the next candidate that starts with the key runs \
     the job. Candidates of a version without this subcommand still skip the key. Exit status: 0 it is recorded in the \
     topic <topic>.once; 1 Kafka has not taken the record, or you have not confirmed it; 2 the key runs now; 3 nothing is \
-    recorded that keeps the key from running; 4 that can't be told. Needs READ on the topic, and READ and WRITE on \
+    recorded that keeps the key from running; 4 this can't be determined. Needs READ on the topic, and READ and WRITE on \
     <topic>.once.";
 
 fn assert() -> Command {
@@ -141,7 +141,7 @@ fn assert() -> Command {
 
 const ASSERT: &str = "Inside a job it needs no option and no Kafka: it reads the lease descriptor (NELI_LEASE_FD). With --epoch, or if the \
     descriptor was closed, it reads the journal and estimates by the age of the last heartbeat. Exit status: 0 the term \
-    is led; 83 it is not led; 4 that can't be told.";
+    is led; 83 it is not led; 4 this can't be determined.";
 
 /// A subcommand about elections; `more` are further sentences for `--help` and the manual.
 fn looks(about: &'static str, more: &'static str) -> Command {
@@ -153,7 +153,7 @@ fn long_about(about: &str, more: &str) -> String {
     format!("{}\n{}", wrapped(&format!("{about}.")), wrapped(more))
 }
 
-/// Which election of `--roles`.
+/// The option that selects an election of `--roles`.
 fn role() -> Arg {
     value("role", "ROLE", "Role of --roles, by name or number [default: 0]")
 }
@@ -230,7 +230,7 @@ fn man() -> Command {
 }
 
 fn election() -> impl Iterator<Item = Arg> {
-    // A subcommand creates no topic.
+    // A subcommand creates no topic, so its option `--topic` has another text.
     let topic = "Topic of the journal [default: <group>.neli]";
     ELECTION.iter().filter_map(|long| Opt::find(long)).map(move |option| match option.long {
         "topic" => option.arg().help(topic).long_help(topic),

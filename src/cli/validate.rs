@@ -1,6 +1,6 @@
-//! Checks the parsed command line and makes a [`Config`] or [`Watch`] of it; every relation between options is
-//! checked here.
-//! A refusal comes before anything is joined, in one line that names the option, the value and the bound.
+//! Checks the parsed command line, and makes a [`Config`] or [`Watch`] of it. Every relation between options is checked here.
+//!
+//! A wrong value is refused before the process joins anything, in one line that names the option, the value and the bound.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ mod timings;
 mod watch;
 mod window;
 
-/// The longest duration where the protocol sets no bound: a year, so that no sum overflows.
+/// The longest value of durations that the protocol does not limit: a year, so that no sum of them overflows.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// The configuration of a candidate.
@@ -67,7 +67,7 @@ pub fn doctor(args: &ParsedArgs) -> Result<Doctor, StartupError> {
     })
 }
 
-/// The configuration of a candidate in this election, with COMMAND not checked.
+/// The configuration of a candidate in this election. COMMAND is not checked.
 fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config, StartupError> {
     let mut warnings = args.warnings();
     let roles = roles::validate(args)?;
@@ -92,7 +92,7 @@ fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config, StartupE
         commands: commands::validate(args)?,
         log: log(args)?,
         listen: listen::validate(args)?,
-        // One that can't be made absolute could be read from here all the same.
+        // If the path can't be made absolute, the relative one may still work in this directory.
         properties_file: args
             .value("properties")
             .map(|file| std::path::absolute(&file.text).unwrap_or(file.text.into())),
@@ -122,7 +122,7 @@ pub fn watch(args: &ParsedArgs) -> Result<Watch, StartupError> {
     })
 }
 
-/// How long `watch` waits for Kafka's first answers, unless `--timeout` says otherwise.
+/// The default of `--timeout` of `watch`.
 const WATCH_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn election(args: &ParsedArgs) -> Result<ElectionId, StartupError> {

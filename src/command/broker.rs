@@ -12,22 +12,23 @@ use crate::command::broker::host::{BrokerSettings, EmbeddedBroker};
 use crate::command::stdout;
 use crate::exit::{ExitStatus, StartupError};
 
-/// The address is for other tools: a candidate asks the broker's process, not Kafka's protocol, to make a topic.
+/// Other tools can use the address, but a candidate must use `--embedded`: it asks the broker's process to create a topic, and not by
+/// Kafka's protocol.
 const USAGE: &str = "neli-run: this user's candidates find this broker with --embedded (neli-run --embedded --group NAME -- \
                      COMMAND). Don't give its address to --brokers: this broker makes no topics for Kafka's clients";
 
-/// Runs the broker until TERM or INT, prints its address on stdout, and explains on stderr how it is used. Candidates of this
-/// user find it by `--embedded`.
+/// Runs the broker until TERM or INT, prints its address on stdout, and explains on stderr how to use it. Candidates of this user find it
+/// by `--embedded`.
 ///
 /// # Errors
 ///
-/// One is running already, or it can't be started, or stdout does not take the address.
+/// Another broker runs already, the broker can't be started, or stdout can't be written.
 pub fn main() -> Result<ExitStatus, StartupError> {
     let directory = BrokerDirectory::of_user().map_err(StartupError::new)?;
     let settings = BrokerSettings { directory, idle_timeout: IDLE_TIMEOUT, distrust: DISTRUST };
     let broker = EmbeddedBroker::open(settings).map_err(StartupError::new)?;
     stdout::written(writeln!(io::stdout(), "{}", broker.bootstrap()))?;
-    // stderr may be closed: the hint is then lost.
+    // stderr may be closed; then the hint is lost.
     let _ = writeln!(io::stderr(), "{USAGE}");
     serve(broker, false)
 }
@@ -36,7 +37,7 @@ pub fn main() -> Result<ExitStatus, StartupError> {
 ///
 /// # Errors
 ///
-/// One is running already, or it can't be started.
+/// Another broker runs already, or the broker can't be started.
 pub fn daemon() -> Result<ExitStatus, StartupError> {
     let settings = host::detach().map_err(StartupError::new)?;
     let broker = EmbeddedBroker::open(settings).map_err(StartupError::new)?;

@@ -10,7 +10,7 @@ use crate::text::quoted;
 
 pub mod groups;
 
-/// Asks for [`groups`] in place of a shell's completions.
+/// The argument that asks for [`groups`] in place of a shell's completions.
 pub const GROUPS: &str = "groups";
 
 /// The supported shells.
@@ -27,6 +27,7 @@ pub enum Shell {
 /// Prints the completions for the given shell.
 ///
 /// # Errors
+///
 /// The shell is none of bash, fish and zsh, or stdout can't be written.
 pub fn main(args: &ParsedArgs) -> Result<ExitStatus, StartupError> {
     let word = args.words("SHELL").pop().unwrap_or_default();
@@ -39,8 +40,8 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus, StartupError> {
     stdout::written(std::io::stdout().write_all(script(shell).as_bytes()))
 }
 
-/// A shell's completions: those that clap generates, with one addition that clap does not support: behind `--` the
-/// job's own completions apply.
+/// A shell's completions. They are those that clap generates, with one addition that clap does not support: after `--` the job's own
+/// completions apply.
 #[must_use]
 pub fn script(shell: Shell) -> String {
     let script = generated(shell);
@@ -73,7 +74,7 @@ pub fn script(shell: Shell) -> String {
     }
 }
 
-/// Makes bash skip the value of an option before it looks for a subcommand: a value is never one, whatever it is.
+/// Makes bash skip the value of an option before it looks for a subcommand, because a value is never a subcommand.
 fn skipping_values() -> String {
     let definition = cli::without_command();
     let (mut patterns, mut flags, mut with_value) = (Vec::new(), String::new(), String::new());
@@ -93,7 +94,7 @@ fn skipping_values() -> String {
 }
 
 fn generated(shell: Shell) -> String {
-    // COMMAND is left out, because zsh would take it for the place of the subcommand; and zsh ends the name of a value at a colon.
+    // COMMAND is left out, because zsh would take its position for that of the subcommand. In zsh a colon ends the name of a value.
     let mut definition = cli::without_command();
     definition = definition.mut_args(|arg| if arg.get_id() == "brokers" { arg.value_name("SERVERS") } else { arg });
     definition = definition.mut_subcommands(|subcommand| {

@@ -1,5 +1,5 @@
-//! `doctor`: finds at once every reason why a candidate on this machine would not work, and how to fix it. It joins
-//! no group and writes nothing.
+//! `doctor`: finds every reason at once why a candidate on this machine would not work, and how to fix it. It joins no group and writes
+//! nothing.
 
 use std::io::{self, Write};
 
@@ -52,7 +52,7 @@ pub fn main(doctor: &Doctor) -> Result<ExitStatus, StartupError> {
                 here",
         );
     }
-    // Last, because a longer span gives a more exact result.
+    // This is the last check, because a longer time gives a more exact result.
     clock_rate::examine(&clock, &mut findings);
     let text = if doctor.json { findings.json(read_at(), group(doctor)) } else { findings.text(Style::of_stdout()) };
     stdout::written(io::stdout().write_all(text.as_bytes()))?;
@@ -73,7 +73,7 @@ fn print_topic(doctor: &Doctor) -> Result<ExitStatus, StartupError> {
         Err(unreachable) => {
             let why = unreachable.why;
             let line = format!("neli-run: warning: the number of brokers is unknown ({why}): three are assumed\n");
-            // If stderr is closed nobody reads it.
+            // If stderr is closed, the text is lost.
             let _ = io::stderr().write_all(line.as_bytes());
             USUAL_BROKERS
         }

@@ -24,7 +24,7 @@ struct Ending {
     has_more_roles: bool,
 }
 
-/// The same as JSON: docs/json.md describes it.
+/// The result as JSON; docs/json.md describes it.
 #[derive(Serialize)]
 struct EndLine<'a> {
     ts: String,
@@ -69,7 +69,7 @@ async fn ending(end: &End) -> Result<Ending, StartupError> {
     let End { look, is_confirmed, force, reason } = end;
     let access = reading::access(&look.client)?;
     let mut ending = Ending { election: look.election.clone(), outcome: "ended", why: None, has_more_roles: false };
-    // Needed even with `--force`: if the topic does not exist, there is nothing to end.
+    // The election is read even with `--force`: if the topic does not exist, there is nothing to end.
     let SeenElection { place, seen, .. } = match see(&access, look).await {
         Ok(seen) => seen,
         Err(Unread::Refused(refusal)) => return Err(refusal),
@@ -94,7 +94,7 @@ const NOBODY_TO_END: &str = "nobody-stands";
 
 /// Why an end would have no effect, if so.
 fn nobody_to_end(election: &ElectionId, seen: &Seen) -> Option<String> {
-    // Of a role that does not exist the journal may not even tell that nobody leads it.
+    // For a role that does not exist, the journal may not even show that it has no leader.
     if let Some(roles) = seen.others.other_roles(election) {
         return Some(format!("{} has {}", election.group, no_role(election, roles)));
     }

@@ -1,4 +1,4 @@
-//! Reading the topic of facts, for subcommands.
+//! Reads the topic of facts for subcommands.
 
 use neli::program::{Access, ElectionId, Elections, ReadRecord};
 use neli_proto::fact::TOPIC_SUFFIX;
@@ -8,11 +8,11 @@ use neli_proto::time::Time;
 use crate::command::reading::{Input, Reading};
 use crate::exit::StartupError;
 
-/// How a reading has ended.
+/// The end of a reading.
 pub(super) enum ReadEnd {
-    /// Everything up to the end that was asked for was read.
+    /// Everything up to the requested end was read.
     Complete,
-    /// The topic's history was cut meanwhile; the error says so.
+    /// The topic's history was cut meanwhile; the error explains it.
     Cut(StartupError),
     /// The time limit was reached.
     Timeout,

@@ -65,7 +65,7 @@ struct Answer {
     sentence: String,
 }
 
-/// The same as JSON: docs/json.md describes it.
+/// The answer as JSON; docs/json.md describes it.
 #[derive(Serialize)]
 struct Line<'a> {
     ts: String,
@@ -76,7 +76,7 @@ struct Line<'a> {
     why: Option<String>,
 }
 
-/// Records that a key, or the newest window, is to run again.
+/// Records that a key, or the newest window, must run again.
 ///
 /// # Errors
 ///
@@ -148,7 +148,7 @@ async fn answer(forget: &Forget) -> Result<Answer, StartupError> {
         return Ok(answer);
     }
     let fact = FactsTopic::fact(key.as_deref(), recorded.fact(), &read, &seen);
-    // If no window could be read, there is none to name.
+    // If no window could be read, the message can't contain one.
     let is_named = !fact.key.is_empty();
     answer.key = is_named.then(|| fact.key.to_string());
     if !is_confirmed && io::stdin().is_terminal() && !is_wanted(&answer.election, &fact, recorded.fact()) {
@@ -222,7 +222,7 @@ impl<'a> Recorded<'a> {
         let attempt = facts.attempt.as_ref().filter(counts);
         let leads = |run: &Fact| match seen.observer.leadership(read_at()) {
             Leadership::Led { leader, .. } => leader.term == run.term,
-            // It may lead.
+            // The runner may still lead.
             Leadership::Unknown => true,
             Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
                 false

@@ -63,7 +63,7 @@ struct Read {
     history: History,
     /// What was read of other elections.
     others: Others,
-    /// Whether a record of the election or a candidate's hello was read.
+    /// Whether a record of the election or the hello of one of its candidates was read.
     is_known: bool,
 }
 
@@ -138,7 +138,7 @@ fn take_in(history: &mut History, at: ReadAt, record: &ReadRecord) {
 /// A term with the data that is shown.
 struct Row<'a> {
     past: &'a PastTerm,
-    /// When it ended; `None` if it has not ended or that is unknown.
+    /// When the term ended; `None` if it has not ended or the time is unknown.
     to_ms: Option<u64>,
     end: End<'a>,
     gap: Option<Duration>,
@@ -149,7 +149,7 @@ struct Row<'a> {
 /// How the term ended, or its present state.
 enum End<'a> {
     Leads,
-    /// `--overlap`: another candidate has claimed while the job ran on.
+    /// `--overlap`: another candidate has claimed while the job continued.
     Overlapped,
     Released(&'a neli_proto::observer::Release),
     /// The leader has been silent for longer than its lease.
@@ -167,7 +167,7 @@ impl Row<'_> {
         Some(Duration::from_millis(to_ms?.saturating_sub(self.past.from_ms?)))
     }
 
-    /// The end, in words.
+    /// The end of the term in words.
     fn how(&self) -> String {
         match &self.end {
             End::Leads => "leads".to_owned(),
@@ -228,7 +228,7 @@ fn table(rows: &[Row<'_>], style: Style) -> String {
     columns(HEAD, &cells, style)
 }
 
-/// The findings of `--check`: possible simultaneous jobs first.
+/// The findings of `--check`; possible overlaps of jobs come first.
 fn report(rows: &[Row<'_>], findings: &[Found], style: Style) -> String {
     let is_violated = findings.iter().any(|found| found.finding.is_violation());
     let terms = counted(rows.len() as u64, "term");
@@ -247,7 +247,7 @@ fn report(rows: &[Row<'_>], findings: &[Found], style: Style) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A finding, in words.
+/// A finding as a sentence.
 fn sentence(finding: &Finding) -> String {
     match finding {
         Finding::Overlap { term, before, by } => format!(
@@ -294,7 +294,7 @@ mod tests {
 
     const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };
 
-    /// A history of two leaders that both fell silent, the second one this many milliseconds ago.
+    /// A history of two leaders that both stopped writing, the second one this many milliseconds ago.
     fn died(ago_ms: u64) -> History {
         let mut history = History::new(Journal::read_from(0, Origin::Beginning));
         let claim = |name: &str, after: i64| {
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drawing_of_the_last_minutes_begins_there_and_says_in_words_what_was() {
+    fn a_drawing_of_the_last_minutes_begins_there_and_describes_the_terms_in_words() {
         let history = died(108_000);
         let from_ms = AT.wall_ms - 100_000;
         let rows = rows(&history, AT, from_ms);
@@ -339,14 +339,14 @@ mod tests {
     }
 
     #[test]
-    fn a_drawing_without_terms_says_so_and_marks_the_time_that_was_looked_at() {
+    fn a_drawing_without_terms_explains_that_and_marks_the_time_span() {
         let (from_ms, to_ms) = (AT.wall_ms - 3_600_000, AT.wall_ms);
         let drawn = svg::draw("g", &[], from_ms..to_ms);
         let span = format!("from {} to {}", date(from_ms), date(to_ms));
         assert!(drawn.contains(&format!(">no terms {span}</text>")), "{drawn}");
         assert!(drawn.contains(&format!(">{}</text>", date(from_ms + 1_800_000))), "the axis shows the time: {drawn}");
         assert!(!drawn.contains("class=\"gap\""), "no legend of what is not drawn: {drawn}");
-        // Without --since there is no time to look at.
+        // Without --since there is no time span to mark.
         let drawn = svg::draw("g", &[], 0..to_ms);
         assert!(drawn.contains(&format!(">no terms up to {}</text>", date(to_ms))), "{drawn}");
         assert!(!drawn.contains("class=\"axis\""), "an axis of no time: {drawn}");

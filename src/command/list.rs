@@ -50,7 +50,7 @@ struct Found {
 /// The elections of a partition.
 type Observers = BTreeMap<Name, Observer>;
 
-/// By the candidate's group and member id.
+/// The hellos by the candidate's group and member id.
 type Hellos = BTreeMap<(String, MemberId), Hello>;
 
 /// What identifies an election in a partition.
@@ -67,7 +67,7 @@ struct Hello {
     written_ms: Option<u64>,
 }
 
-/// An election as JSON: docs/json.md describes it.
+/// An election as JSON; docs/json.md describes it.
 #[derive(Serialize)]
 struct Line<'a> {
     ts: String,

@@ -1,6 +1,6 @@
-//! `man`: the manual pages. The source of the program's page is `man/neli-run.1.in`; the options, subcommands and exit statuses that the
-//! program defines replace `@OPTIONS@` and similar marks there, so that manual and program can't differ. The subcommands' pages are
-//! generated from the parser.
+//! `man`: the manual pages. The source of the program's page is `man/neli-run.1.in`. Marks such as `@OPTIONS@` there are replaced by the
+//! program's own definitions of options, subcommands and exit statuses, so that manual and program can't differ. The subcommands' pages are
+//! generated from the parser's definition.
 
 use std::io::Write;
 
@@ -17,11 +17,11 @@ use crate::text::{quoted, reason};
 
 const TEMPLATE: &str = include_str!("../../man/neli-run.1.in");
 
-/// Prints the manual page, or that of a subcommand.
+/// Prints the manual page of the program or of a subcommand.
 ///
 /// # Errors
 ///
-/// There is no such subcommand; the page can't be generated (tests show that this does not happen); or stdout can't be written.
+/// There is no such subcommand, the page can't be generated (tests show that this does not happen), or stdout can't be written.
 pub fn main(args: &ParsedArgs) -> Result<ExitStatus, StartupError> {
     let page = if let Some(name) = args.words("SUBCOMMAND").pop() {
         let Some(subcommand) = pages().find(|subcommand| name == subcommand.get_name()) else {
@@ -40,7 +40,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus, StartupError> {
 ///
 /// # Errors
 ///
-/// Only those of writing to memory.
+/// Only errors of writing to memory, which do not happen.
 pub fn page() -> std::io::Result<String> {
     let mut definition = cli::definition();
     definition.build();
@@ -63,7 +63,7 @@ pub fn pages() -> impl Iterator<Item = Command> {
 ///
 /// # Errors
 ///
-/// Only those of writing to memory.
+/// Only errors of writing to memory, which do not happen.
 pub fn page_of(subcommand: &Command) -> std::io::Result<String> {
     let man = Man::new(subcommand.clone());
     let mut sections = Vec::new();
@@ -72,7 +72,7 @@ pub fn page_of(subcommand: &Command) -> std::io::Result<String> {
     man.render_description_section(&mut sections)?;
     man.render_options_section(&mut sections)?;
     let (name, version) = (subcommand.get_name().to_uppercase(), env!("CARGO_PKG_VERSION"));
-    // Every section begins with this definition, which is needed once.
+    // Every section begins with this definition. The page needs it once, so the others are removed.
     let sections = String::from_utf8_lossy(&sections).replace(APOSTROPHE, "");
     let mut see_also = Roff::new();
     see_also.control("SH", ["SEE ALSO"]);
@@ -90,7 +90,7 @@ fn options(command: Command) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&options).into_owned())
 }
 
-/// The subcommands with their own options; the options of the election are listed before.
+/// The subcommands with their own options. The options for the election are left out, because they are listed before.
 fn subcommands(definition: &Command) -> std::io::Result<String> {
     let mut sections = String::new();
     for subcommand in definition.get_subcommands() {

@@ -1,5 +1,5 @@
-//! The output for people: a first line with the answer, and rows of a label and a text. It is coloured only on a
-//! terminal, and wrapped to the terminal's width.
+//! The output for users: a first line with the answer, and rows of a label and a text. It is coloured only on a terminal, and wrapped to
+//! the terminal's width.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
@@ -19,11 +19,11 @@ const LONGEST_BAR: usize = 30;
 /// The meaning of a line, shown by its colour.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Tone {
-    /// All is well.
+    /// The state is good.
     Good,
-    /// It is not known.
+    /// The state is unknown.
     Unknown,
-    /// It needs attention.
+    /// The state needs attention.
     Bad,
 }
 
@@ -55,7 +55,7 @@ impl Style {
         Self { is_coloured: !is_set("NO_COLOR") && !is_dumb, columns: system::columns(stdout.as_fd()) }
     }
 
-    /// A bar filled to `part` of `whole`, and a space behind it; empty if there is no room.
+    /// A bar that is filled to `part` of `whole`, and a space after it; empty if there is no room.
     pub(super) fn bar(self, part: Duration, whole: Duration) -> String {
         let indent = if self.is_narrow() { 2 } else { INDENT };
         let length = self.columns.map_or(LONGEST_BAR, |columns| columns.saturating_sub(indent).min(LONGEST_BAR));
@@ -90,7 +90,7 @@ impl Page {
         self.rows.push((label, one_line(text)));
     }
 
-    /// All its lines.
+    /// All lines of the page.
     pub(super) fn render(&self, style: Style) -> String {
         let (tone, head) = &self.head;
         let width = style.columns.unwrap_or(usize::MAX);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_is_as_full_as_what_is_left() {
+    fn a_bar_shows_the_part_that_is_left() {
         let bar = |columns, left| {
             Style { is_coloured: false, columns }.bar(Duration::from_secs(left), Duration::from_secs(20))
         };

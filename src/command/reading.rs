@@ -1,4 +1,4 @@
-//! The journal as the commands for operators read it. They join no group; READ on the topic is enough.
+//! Reads the journal for the subcommands. They join no group; READ on the topic is enough.
 
 use std::future::Future;
 use std::io;
@@ -36,7 +36,7 @@ pub(super) use seen::{ElectionKey, Seen, Unread, key_of_election, no_answer, obs
 /// The capacity of the queue of events.
 const WAITING: usize = 1_000;
 
-/// The next event.
+/// An event of the reading.
 #[derive(Debug)]
 pub(super) enum Input {
     /// All records below this offset were passed on.
@@ -63,14 +63,14 @@ pub(super) enum Input {
 pub(super) struct Reading {
     source: Source,
     partition: i32,
-    /// The progress in the hellos, if they are in another partition and are wanted.
+    /// The progress in the partition of the hellos, if that is another one and hellos are wanted.
     hellos: Option<HellosElsewhere>,
     /// Whether an outage was reported that has not ended.
     is_down: bool,
     /// The number of the topic's partitions, if it is known.
     partitions: Option<i32>,
     reader: Reader,
-    /// The number of readings so far: events of an earlier one are dropped.
+    /// The number of readings so far. Events of an earlier reading are dropped.
     number: u32,
     sender: Sender<KafkaEvent>,
     events: Receiver<KafkaEvent>,
@@ -100,7 +100,7 @@ pub(super) fn read_at() -> ReadAt {
     ReadAt { now: clock::now(), wall_ms: clock::wall_ms() }
 }
 
-/// How Kafka is reached.
+/// The access to Kafka.
 ///
 /// # Errors
 ///
@@ -132,7 +132,7 @@ impl Reading {
         Self::with(access, elections, partition, None)
     }
 
-    /// The same for an election.
+    /// Like [`start`](Self::start), for an election.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl Reading {
         Self::start(access, &place.elections, place.election.partition)
     }
 
-    /// The same with the hellos of its candidates, in whichever partition they are.
+    /// Like [`start`](Self::start), for an election and the hellos of its candidates, in any partition.
     ///
     /// # Errors
     ///
@@ -201,7 +201,7 @@ impl Reading {
         elections.election(elections.roles.start, 1)
     }
 
-    /// The number of the topic's partitions, if more than one role was looked for.
+    /// The number of the topic's partitions, if more than one role was requested.
     const fn partitions(&self) -> Option<i32> {
         self.partitions
     }
@@ -211,7 +211,7 @@ impl Reading {
         self.hellos.as_ref().is_none_or(HellosElsewhere::are_read)
     }
 
-    /// Starts again: asks for the log's start and end.
+    /// Starts again: asks for the first and the next offset of the log.
     fn begin_anew(&mut self) -> Result<(), StartupError> {
         self.number += 1;
         self.hellos = self.hellos.take().map(|_| HellosElsewhere::default());
@@ -291,12 +291,12 @@ impl Reading {
                 self.is_down = true;
                 Input::Down(error)
             }
-            // The first answer of all ends no outage.
+            // A first answer without an outage before it is not reported.
             KafkaEvent::Up if !mem::take(&mut self.is_down) => return Ok(None),
             KafkaEvent::Up => Input::Up,
             KafkaEvent::Refused { error } => return Err(StartupError::new(error)),
             KafkaEvent::Warning(warning) => Input::Warning(warning),
-            // Followers react to a move of the embedded broker; here its end only appears as silence.
+            // Followers react to a move of the embedded broker. Here its end only appears as a missing answer.
             KafkaEvent::AppendRefused { .. }
             | KafkaEvent::BrokerSession(_)
             | KafkaEvent::Created { .. }
@@ -312,7 +312,7 @@ impl Reading {
         }))
     }
 
-    /// An event of the partition with the hellos.
+    /// Handles an event of the partition with the hellos.
     fn elsewhere(&mut self, event: ReadingEvent) -> Result<Option<Input>, StartupError> {
         let Some(hellos) = &mut self.hellos else { return Ok(None) };
         match event {
@@ -332,18 +332,18 @@ impl Reading {
         Ok(None)
     }
 
-    /// What an empty log from `from` on means, if the log starts at `start`.
+    /// The meaning of an empty log from `from` on, if the log starts at `start`.
     pub(super) fn origin(&self, from: Offset, start: Offset) -> Origin {
         match () {
             () if from > start => Origin::Middle,
             () if from > 0 => Origin::CutHead,
-            // A broker whose predecessor died may have lost its records.
+            // If the previous broker was killed, its records may have been lost.
             () if self.embedded().is_some_and(|broker| broker.trusted_from() > clock::now()) => Origin::Middle,
             () => Origin::Beginning,
         }
     }
 
-    /// The message about a history that was cut meanwhile.
+    /// The error that the history was cut meanwhile.
     pub(super) fn history_cut(&self) -> StartupError {
         let topic = &self.source.elections.topic;
         StartupError::new(format!("topic {topic}: its history was cut or made anew meanwhile"))

@@ -18,10 +18,10 @@ use crate::text::one_line;
 /// The capacity of the queue of reports about one record.
 const REPORTS: usize = 16;
 
-/// If a right is missing, Kafka reports which one within this time after it gave up the request.
+/// If a right is missing, Kafka reports which one within this time after the producer gave up the request.
 const REFUSAL_WITHIN: Duration = Duration::from_millis(1_500);
 
-/// Prints the answer: the line as JSON, or without one the sentence, which is an error unless `status` is success.
+/// Prints the answer: the JSON line if there is one, otherwise the sentence, which is an error unless `status` is success.
 pub(super) fn answered(
     line: Option<impl Serialize>,
     status: ExitStatus,
@@ -37,10 +37,10 @@ pub(super) fn answered(
     Ok(status)
 }
 
-/// The reading, which continues.
+/// An election that was read; the reading continues.
 pub(super) struct SeenElection {
     pub(super) place: Place,
-    /// It goes on.
+    /// The reading.
     pub(super) reading: Reading,
     pub(super) seen: Seen,
 }
@@ -53,7 +53,7 @@ pub(super) async fn see(access: &Access, look: &Look) -> Result<SeenElection, Un
     Ok(SeenElection { place, reading, seen })
 }
 
-/// Whether the user answers yes on the terminal.
+/// Asks a question on the terminal, and returns whether the user answers yes.
 pub(super) fn is_answered_yes(question: &str) -> bool {
     let mut answer = String::new();
     let is_asked = io::stderr().write_all(question.as_bytes()).is_ok();

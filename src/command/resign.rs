@@ -53,7 +53,7 @@ impl ResignOutcome {
     }
 }
 
-/// A leader, as it is printed.
+/// The printed data of a leader.
 #[derive(Clone, Debug, Serialize)]
 struct Party {
     name: String,
@@ -76,7 +76,7 @@ struct Handover {
     gap: Option<Duration>,
 }
 
-/// The same as JSON: docs/json.md describes it.
+/// The result as JSON; docs/json.md describes it.
 #[derive(Serialize)]
 struct Line<'a> {
     ts: String,
@@ -150,7 +150,7 @@ async fn hand_over(resign: &Resign) -> Result<Handover, StartupError> {
     successor(&mut reading, &mut seen, Asked { election, from, timeout: look.timeout, until }).await
 }
 
-/// A leader that was asked to stand down.
+/// A leader that was asked to stand down, and the time limit.
 struct Asked<'a> {
     election: &'a ElectionId,
     from: Party,
@@ -159,8 +159,8 @@ struct Asked<'a> {
     until: Time,
 }
 
-/// The time between a release and the next leader's claim: by the broker's timestamps, as `history` measures it. Records without them are compared
-/// by when they were read.
+/// The time between a release and the next leader's claim, by the broker's timestamps, as in `history`. Records without timestamps are
+/// compared by the times at which they were read.
 fn gap(released: Receipt, next: &Leader) -> Duration {
     match (released.written_ms, next.claimed_ms) {
         (Some(released_ms), Some(claimed_ms)) => Duration::from_millis(claimed_ms.saturating_sub(released_ms)),

@@ -1,13 +1,13 @@
-//! A page that is shown repeatedly: in place on a terminal, otherwise one below the other.
+//! Shows a page repeatedly: in place on a terminal, otherwise one page below the other.
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
 use crate::process::system;
 
-/// Where the pages are written.
+/// The output for pages.
 pub(super) struct Screen {
-    /// Each page replaces the one before.
+    /// Whether each page replaces the previous one.
     is_in_place: bool,
     is_first: bool,
 }
@@ -37,7 +37,7 @@ impl Screen {
     }
 }
 
-/// Whether stdout is a terminal on which a page can replace the one before.
+/// Whether stdout is a terminal on which a page can replace the previous one.
 pub(super) fn is_drawable() -> bool {
     io::stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|terminal| terminal != "dumb")
 }
@@ -47,8 +47,8 @@ pub(super) fn rows() -> Option<usize> {
     system::rows(io::stdout().as_fd())
 }
 
-/// The bytes that replace the page before: they begin at the first line, clear each line to its end, and clear all
-/// below. Only as many lines as fit.
+/// The bytes that replace the previous page: they begin at the first line, clear each line to its end, and clear all lines below. Lines
+/// that do not fit are left out.
 fn frame(page: &str, rows: Option<usize>, is_first: bool) -> String {
     // The last row has no line end, which would scroll the page.
     let shown = page.lines().take(rows.map_or(usize::MAX, |rows| rows.saturating_sub(1).max(1)));
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_drawn_over_the_one_before_and_fits() {
+    fn a_page_replaces_the_previous_one_and_fits() {
         assert_eq!(frame("a\nb\n", Some(24), true), "\u{1b}[2J\u{1b}[Ha\u{1b}[K\nb\u{1b}[K\n\u{1b}[J");
         assert_eq!(frame("a\nb\nc\n", Some(3), false), "\u{1b}[Ha\u{1b}[K\nb\u{1b}[K\n\u{1b}[J");
     }

@@ -1,4 +1,4 @@
-//! `status`: the leader of an election, or why there is none and until when, and the standbys.
+//! `status`: the leader of an election, or why there is none and until when; and the standbys.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -74,7 +74,7 @@ pub(super) fn shown(look: &Look, how: How) -> Result<ExitStatus, StartupError> {
     }
 }
 
-/// What ends the display.
+/// The reason for the end of the display.
 enum Ended {
     Refused(Unread),
     Stdout(io::Error),
@@ -111,7 +111,7 @@ async fn show(look: &Look, how: How) -> Result<ExitStatus, Ended> {
     loop {
         let at = read_at();
         let snapshot = Snapshot::of(&place.election, &seen, last_run.as_ref(), at);
-        // A page shows what was read up to the end, whatever happened since.
+        // A single page shows the records up to the end, even if Kafka does not answer any more.
         let text = match seen.trouble.as_ref().filter(|_| how != How::Once) {
             Some(why) if look.json => Line::unknown(&place.election, at, why).text(),
             Some(why) => snapshot.without_answer(why).render(Style::of_stdout()),
@@ -134,7 +134,7 @@ async fn show(look: &Look, how: How) -> Result<ExitStatus, Ended> {
     }
 }
 
-/// No record says that a leader fell silent. While Kafka does not answer, the state is unknown.
+/// Notes the leader's silence, which no record reports. While Kafka does not answer, the state is unknown.
 fn note_silence(seen: &mut Seen, was_silent: &mut bool) {
     if seen.trouble.is_some() {
         return;
@@ -148,7 +148,7 @@ fn note_silence(seen: &mut Seen, was_silent: &mut bool) {
     *was_silent = is_silent;
 }
 
-/// Handles events until then.
+/// Handles events until this time.
 async fn pass(reading: &mut Reading, seen: &mut Seen, until: Time) -> Result<(), Ended> {
     while clock::now() < until {
         let input = reading.next(Some(until)).await?;
@@ -170,7 +170,7 @@ struct Snapshot<'a> {
     at: ReadAt,
     leadership: Leadership<'a>,
     standbys: Vec<Standby<'a>>,
-    /// `--max-roles`: there is no leader, and the standbys have room for fewer roles than there are.
+    /// `--max-roles`: there is no leader, and the standbys may lead fewer roles than there are.
     no_room: Option<NoRoom>,
 }
 
@@ -225,7 +225,7 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// The page, in the live view with as many of the last changes as fit the terminal.
+    /// The page. The live view also has as many of the last changes as fit the terminal.
     fn text(&self, how: How) -> String {
         let style = Style::of_stdout();
         let mut text = self.page(how == How::Live, style).render(style);
@@ -309,7 +309,7 @@ impl<'a> Snapshot<'a> {
         format!("{}{since}{pid}{attempt}", job_state(job.state))
     }
 
-    /// `--overlap`: two jobs, or a leader that waits for its successor.
+    /// `--overlap`: the rows about two jobs, or about a leader that waits for its successor.
     fn overlap(&self, page: &mut Page) {
         let journal = self.observer.journal();
         if let EarlierJob::Overlapped { term, name, lease, .. } = journal.earlier_job() {

@@ -5,11 +5,12 @@ use std::io::{self, ErrorKind, Write};
 use crate::exit::{ExitStatus, StartupError};
 use crate::text::reason;
 
-/// Success, if all of `written` has left this process.
+/// Success, if `written` is no error.
 ///
 /// # Errors
-/// stdout can't be written (a full disk), as with coreutils. A reader that has closed the pipe is no error: it has
-/// read enough.
+///
+/// stdout can't be written (a full disk), as with coreutils. A reader that has closed the pipe is no error, because it needs no more
+/// output.
 pub fn written(written: io::Result<()>) -> Result<ExitStatus, StartupError> {
     match written.and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {

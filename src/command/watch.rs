@@ -1,6 +1,5 @@
-//! `watch`: shows how the law judges each record, for people and for tests.
-//! It reads like every other reader and writes nothing. To know the law's verdict on the first shown record, it
-//! begins up to 10,000 records before it.
+//! `watch`: shows how the law judges each record, for users and for tests. It reads like every other reader and writes nothing. It begins
+//! up to 10,000 records before the first shown one, so that it knows the law's verdict on that one.
 
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::ops::Range;
@@ -23,7 +22,7 @@ mod account;
 
 /// Kafka does not answer in time.
 const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
-/// The partition of hellos that are not in the election's own.
+/// The partition of hellos of candidates with several roles.
 const HELLOS_ELSEWHERE: i32 = 0;
 /// How far before the first shown record the reading begins.
 const RUN_UP: Offset = 10_000;
@@ -50,7 +49,7 @@ pub fn main(watch: &Watch) -> Result<ExitStatus, StartupError> {
     }
 }
 
-/// What ends the display early.
+/// The reason for an early end of the display.
 enum Obstacle {
     Refused(StartupError),
     Stdout(io::Error),
@@ -117,7 +116,7 @@ fn show(watch: &Watch) -> Result<(), Obstacle> {
     })
 }
 
-/// Whether to continue.
+/// Whether the display continues.
 enum Step {
     Done,
     On,
@@ -126,14 +125,14 @@ enum Step {
 struct Show<'a> {
     watch: &'a Watch,
     election: &'a ElectionId,
-    /// Begins when the start and end of the log are known.
+    /// The output, which begins when the first and the next offset of the log are known.
     account: Option<Account>,
-    /// The log's end at that time.
+    /// The log's next offset at that time.
     end: Offset,
     caught_up: bool,
-    /// A record of the election was read, or the hello of a candidate for it.
+    /// Whether a record of the election, or the hello of a candidate for it, was read.
     is_known: bool,
-    /// What was read of other elections.
+    /// The other elections whose records were read.
     others: Others,
     /// Why Kafka has not answered yet.
     trouble: Option<String>,
@@ -180,13 +179,13 @@ impl Show<'_> {
             (Input::Timeout, Some(account)) => account.handle_timeout(at),
             (Input::Up, _) => say("Kafka answers again"),
             (Input::Warning(warning), _) => say(&warning),
-            // Nothing is read before the start and end are known.
+            // No record comes before the log's bounds are known.
             (Input::Hello(_) | Input::Record(_) | Input::Timeout, _) => {}
         }
         Ok(Step::On)
     }
 
-    /// The log had these offsets when it was `asked`.
+    /// Begins the output. The log had these offsets when it was `asked`.
     fn begin(&mut self, reading: &Reading, asked: Time, log: Range<Offset>) -> Result<Step, StartupError> {
         let Range { start, end } = log;
         let first = match self.watch.from.unwrap_or(WatchFrom::End) {
@@ -214,7 +213,7 @@ impl Show<'_> {
         if next < self.end {
             return Step::On;
         }
-        // If there are other elections, the name may be mistyped; if there are none, this one may be the first.
+        // If there are other elections, the name may be mistyped. Without others, this election may be the first one.
         let has_others = !self.others.groups.is_empty() || self.others.other_roles(self.election).is_some();
         if !self.caught_up && !self.is_known && has_others {
             say(&no_record(self.election, &self.others));
@@ -234,12 +233,12 @@ impl Show<'_> {
     }
 }
 
-/// The error that Kafka has not answered in time at the start.
+/// The error for a Kafka that has not answered in time at the start.
 fn unknown(why: &str) -> StartupError {
     StartupError::with(UNKNOWN, format!("can't tell who leads: {why}"))
 }
 
-/// One line on stderr; if stderr is closed nobody reads it.
+/// Prints a line on stderr. If stderr is closed, it is lost.
 fn say(line: &str) {
     let _ = writeln!(io::stderr(), "neli-run: warning: {}", one_line(line));
 }

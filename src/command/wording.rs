@@ -62,7 +62,7 @@ pub(super) fn groups(others: &BTreeSet<String>) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// The topic contains no record of an election, but records of other groups, or of other roles.
+/// The sentence that the topic contains no record of an election, but records of other groups or other roles.
 pub(super) fn no_record(election: &ElectionId, others: &Others) -> String {
     if let Some(roles) = others.other_roles(election) {
         return format!("{} has {}", election.group, no_role(election, roles));
@@ -72,12 +72,12 @@ pub(super) fn no_record(election: &ElectionId, others: &Others) -> String {
     format!("topic {} keeps no record of {}{has}", election.topic, named(election))
 }
 
-/// The candidates have other roles than the one that is looked at.
+/// The sentence that the candidates have other roles than the requested one.
 pub(super) fn no_role(election: &ElectionId, roles: &Mapping) -> String {
     format!("no role {}; --role says which of {} is meant", election.label(), roles.roles())
 }
 
-/// The leader, or why there is none.
+/// The leader, or why there is none, as a sentence.
 pub(super) fn leadership(leadership: Leadership<'_>) -> String {
     match leadership {
         Leadership::Led { leader, .. } => format!("{} leads", leader.shown()),
@@ -105,7 +105,7 @@ pub(super) fn leadership(leadership: Leadership<'_>) -> String {
     }
 }
 
-/// The same as one word, as docs/json.md lists them.
+/// The leadership as one word; docs/json.md lists the words.
 pub(super) const fn state(leadership: Leadership<'_>) -> &'static str {
     match leadership {
         Leadership::Forgotten => "forgotten",
@@ -139,7 +139,7 @@ pub(super) fn how_released(release: &Release) -> String {
     format!("{why}{exit}{once}{late}")
 }
 
-/// A leader was silent.
+/// A leader's silence, as a sentence.
 pub(super) fn silent(silence: &Silence) -> String {
     let Silence { name, lease, silent, .. } = silence;
     format!("no leader: {name} was silent for {} (lease {})", span(*silent), spoken(*lease))

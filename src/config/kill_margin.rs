@@ -1,4 +1,4 @@
-//! The kill margin: how long before the lease's end the guard kills, if it has no real-time scheduling.
+//! The kill margin, if the guard has no real-time scheduling: how long before the lease's end the guard kills the job.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,20 +7,20 @@ use crate::config::Config;
 use crate::exit::StartupError;
 use crate::text::shown_duration;
 
-/// The shortest kill margin of a guard without real-time scheduling, which has to wait for a processor (measured: `benches/lateness.rs`).
+/// The shortest kill margin of a guard without real-time scheduling, which has to wait for a processor (measured by `benches/lateness.rs`).
 const SHORTEST_ORDINARY_KILL_MARGIN: Duration = Duration::from_millis(300);
-/// The rights that give the guard a processor at once.
+/// The rights with which the guard gets a processor at once.
 const REAL_TIME: &str = "real-time scheduling for neli-run (ulimit -r 2, LimitRTPRIO=2, or CAP_SYS_NICE)";
 /// With a CPU quota the margin is also at least this many of its periods.
 const PERIODS: u32 = 3;
 
 impl Config {
-    /// Widens the kill margin for a guard without real-time scheduling, and warns about the consequence, also if a short lease leaves
-    /// less than is wanted. `quota` is the quota of processor time for guard and job, if there is one: its file and its period.
+    /// Widens the kill margin for a guard without real-time scheduling, and warns about the consequence. Also warns if the lease is too
+    /// short for the desired margin. `quota` is the quota of processor time for guard and job, if there is one: its file and its period.
     ///
     /// # Errors
     ///
-    /// There is a quota, and the lease is too short for the margin that it needs.
+    /// There is a quota, and the lease is too short for the margin that the quota requires.
     pub fn widen_kill_margin(&mut self, quota: Option<(&Path, Duration)>) -> Result<(), StartupError> {
         let period = quota.map_or(Duration::ZERO, |(_, period)| period);
         let needed = (PERIODS * period).max(SHORTEST_ORDINARY_KILL_MARGIN);

@@ -1,14 +1,14 @@
-//! The command line of a guard's process: its supervisor, and the descriptors that it is given.
+//! The command line of a guard's process: its supervisor, and its descriptors.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::RawFd;
 
 use crate::process::sealed_file;
 
-/// The first argument of a process that is to be the guard.
+/// The first argument of a guard's process.
 const GUARD: &str = "guard";
 
-/// The argument if the kernel has no pidfds.
+/// The argument in place of a pidfd, if the kernel has none.
 const NO_PIDFD: &str = "-";
 
 /// The arguments of a guard.
@@ -16,7 +16,7 @@ const NO_PIDFD: &str = "-";
 pub struct Arguments {
     /// The supervisor's process id.
     pub(super) supervisor: i32,
-    /// Its end of the socket.
+    /// The guard's end of the socket.
     pub(super) socket: RawFd,
     /// The file with its configuration.
     pub(super) guard_config: RawFd,
@@ -25,12 +25,12 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The descriptors.
+    /// All descriptors of the arguments.
     pub(super) fn descriptors(self) -> impl Iterator<Item = RawFd> {
         [Some(self.socket), Some(self.guard_config), self.supervisor_pidfd].into_iter().flatten()
     }
 
-    /// As arguments of `main`, the zeroth included.
+    /// The arguments of `main`, the zeroth included.
     pub(super) fn to_command_line(self) -> Vec<OsString> {
         let Self { supervisor, socket, guard_config, supervisor_pidfd } = self;
         let pidfd = supervisor_pidfd.map_or_else(|| NO_PIDFD.to_owned(), |pidfd| pidfd.to_string());
@@ -39,8 +39,8 @@ impl Arguments {
         texts.map(OsString::from).collect()
     }
 
-    /// Reads the arguments of `main`, the zeroth included; `None` when they don't make the process a guard. The file with its
-    /// configuration must be there, which no person can type. To be asked before anything else.
+    /// Parses the arguments of `main`, the zeroth included; `None` if the process is not a guard. It is one only if the descriptor of its
+    /// configuration is open, which a user can't achieve by typing. Must be called before anything else.
     #[must_use]
     pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Option<Self> {
         let arguments: Vec<OsString> = arguments.into_iter().take(7).collect();
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_file_it_is_no_guard() {
+    fn without_the_configuration_the_process_is_no_guard() {
         let file = File::open("/dev/zero").unwrap();
         let arguments = Arguments { supervisor: 1, socket: 5, guard_config: file.as_raw_fd(), supervisor_pidfd: None };
         assert_eq!(Arguments::parse(arguments.to_command_line()), None);

@@ -8,7 +8,7 @@ use nix::libc::ETOOMANYREFS;
 
 use crate::guard::channel::{Channel, may_be_sent_later};
 
-/// Sends as many orders as possible. An order for which the kernel has no room or no memory stays in the queue; an error means that the
+/// Sends as many orders as possible. An order stays in the queue if the kernel has no room or no memory for it. An error means that the
 /// socket is lost.
 pub(super) fn flush(orders: &mut Orders<OwnedFd>, channel: &Channel) -> io::Result<()> {
     flush_by(orders, |order, descriptor| channel.send_json(order, descriptor))
@@ -21,8 +21,8 @@ fn flush_by(
     while let Some((order, descriptor)) = orders.first() {
         let outcome = send(&order, descriptor.map(AsFd::as_fd));
         if outcome.as_ref().is_err_and(may_be_sent_later) {
-            // Other processes of this user may have many descriptors in flight for long. A command's output is worth less than the lease
-            // and the stop that are queued behind it.
+            // Other processes of this user may have many descriptors in flight for a long time. So the descriptor for a command's output is
+            // dropped, because the lease and the stop that are queued after it are more important.
             if outcome.is_err_and(|error| error.raw_os_error() == Some(ETOOMANYREFS)) && orders.give_up_descriptor() {
                 continue;
             }
@@ -48,7 +48,7 @@ mod tests {
         Order::Stop { signal: Some(SIGTERM), kill_at: Time::from_nanos(1) }
     }
 
-    /// The order of the queue is tested in `neli_proto::guard::Orders`, which decides it.
+    /// `neli_proto::guard::Orders` decides the order of the queue, and has the tests for it.
     #[test]
     fn messages_for_a_full_socket_are_sent_in_order_once_there_is_room() {
         const SIGNAL: Order = Order::Signal { signal: SIGUSR1, to: Target::Main };
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_does_not_wait_for_a_descriptor_that_may_not_be_sent_along() {
+    fn a_stop_does_not_wait_for_a_descriptor_that_can_not_be_sent() {
         let command = Order::Command { kind: CommandKind::Health, id: 1, kill_at: Time::from_nanos(1) };
         let mut backlog = Orders::default();
         backlog.put(&command, Some(File::open("/dev/null").unwrap().into()));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_that_is_gone_takes_nothing_and_says_so() {
+    fn sending_to_a_guard_that_is_gone_is_an_error() {
         let (ours, peer) = Channel::pair().unwrap();
         drop(peer);
         let mut backlog = Orders::default();

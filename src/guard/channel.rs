@@ -1,4 +1,4 @@
-//! One end of the socket between supervisor and guard: packets, some with a descriptor. It never waits.
+//! One end of the socket between supervisor and guard. It carries packets, some with a descriptor, and never blocks.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -25,12 +25,12 @@ pub(super) struct Packet {
     pub(super) bytes: Vec<u8>,
     /// The descriptor that came with it.
     pub(super) descriptor: Option<OwnedFd>,
-    /// A descriptor came with it, but was lost, because this process was at its limit of open files.
+    /// Whether a descriptor came with it and was lost, because this process was at its limit of open files.
     pub(super) is_descriptor_lost: bool,
 }
 
 impl Channel {
-    /// Both ends of a new socket. A packet arrives whole or not at all, and each end notices that the other was closed.
+    /// Both ends of a new socket. A packet arrives as a whole or not at all, and each end notices that the other one was closed.
     pub(super) fn pair() -> io::Result<(Self, Self)> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let (one, other) = socket::socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
@@ -42,7 +42,7 @@ impl Channel {
         Self(socket)
     }
 
-    /// Sends a packet; `WouldBlock` if the other side has not read for long.
+    /// Sends a packet. The error is `WouldBlock` if the socket is full because the other side has not read for long.
     pub(super) fn send(&self, bytes: &[u8], descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let numbers: Vec<RawFd> = descriptor.iter().map(AsRawFd::as_raw_fd).collect();
         let control = [ControlMessage::ScmRights(&numbers)];
@@ -59,7 +59,7 @@ impl Channel {
 
     /// Shuts the socket down for both sides; the descriptor stays open.
     pub(super) fn close(&self) {
-        // It may have been closed by the other side.
+        // It fails if the other side has closed the socket.
         let _ = socket::shutdown(self.0.as_raw_fd(), Shutdown::Both);
     }
 
@@ -67,8 +67,8 @@ impl Channel {
     pub(super) fn receive(&self) -> io::Result<Option<Packet>> {
         loop {
             match self.receive_once() {
-                // The other side closed the socket with packets of ours unread. The kernel reports that first, once;
-                // what the other side had sent before can still be read.
+                // The other side closed the socket before it had read all of our packets. The kernel reports that first, and once; packets
+                // that the other side sent before can still be read.
                 Err(Errno::ECONNRESET | Errno::EINTR) => {}
                 other => return Ok(other?),
             }
@@ -82,7 +82,7 @@ impl Channel {
             let mut parts = [IoSliceMut::new(&mut bytes)];
             let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
             let message = socket::recvmsg::<UnixAddr>(self.0.as_raw_fd(), &mut parts, Some(&mut control), flags)?;
-            // The buffer is larger than any message: if something was cut off, it is a descriptor at the limit of open files.
+            // The buffer is larger than any message, so only a descriptor can have been cut off, at the limit of open files.
             let is_cut = message.flags.contains(MsgFlags::MSG_CTRUNC);
             let mut numbers = Vec::new();
             for control in message.cmsgs().into_iter().flatten() {
@@ -90,7 +90,7 @@ impl Channel {
                     numbers.extend(some);
                 }
             }
-            // All descriptors are taken over, so that none stays open unnoticed, and the first one is used.
+            // The process takes over all descriptors, so that none stays open by mistake, and uses the first one.
             let descriptors: Vec<OwnedFd> =
                 numbers.into_iter().filter_map(|number| system::adopt(number).ok()).collect();
             (message.bytes, descriptors.into_iter().next(), is_cut)

@@ -1,4 +1,4 @@
-//! The commands beside the job: the health command, and the hook that runs when the lead is won.
+//! The commands that run beside the job: the health command, and the hook that runs when the lead is won.
 
 use std::ffi::OsString;
 use std::io;
@@ -45,22 +45,22 @@ impl Commands {
         self.running.iter().filter(|(running, _)| *running == kind).for_each(|(_, command)| command.kill());
     }
 
-    /// A child has ended and was not waited for: what a command leaves in its group is killed now, while the group's id is certainly its
-    /// own.
+    /// Kills the processes that a command has left in its group. Called when a child has ended and was not waited for: until then the
+    /// group's id belongs to it for certain.
     pub(super) fn end_group_of(&self, pid: Pid) {
         if let Some((_, command)) = self.running.iter().find(|(_, command)| command.pid() == pid) {
             command.kill();
         }
     }
 
-    /// If this child was a command that has ended: which one, and how it ended.
+    /// The kind and the end of a command, if this child was one and has ended.
     pub(super) fn observe_child(&mut self, change: &Change) -> Option<(CommandKind, CommandEnd)> {
         let at = self.running.iter().position(|(_, command)| command.pid() == change.pid)?;
         let end = self.running[at].1.end(change.status)?;
         Some((self.running.swap_remove(at).0, end))
     }
 
-    /// Whether the commands are all that is left of a tree.
+    /// Whether the commands' processes are the only ones left of a tree.
     pub(super) fn are_all_of(&self, tree: &Tree) -> bool {
         let commands: Vec<Pid> = self.running.iter().map(|(_, command)| command.pid()).collect();
         !commands.is_empty() && tree.is_all_below(&commands)

@@ -1,5 +1,5 @@
-//! The guard's process: one loop, which waits for nothing except in its own `poll`. It passes events to [`Guard`] and
-//! performs its actions ([`perform`](super::perform)). A second thread watches over it ([`spin_watch`]).
+//! The guard's process: one loop, which blocks only in its own `poll`. It passes events to [`Guard`] and performs its actions
+//! ([`perform`](super::perform)). A second thread watches it ([`spin_watch`]).
 
 use std::io;
 use std::mem;
@@ -44,7 +44,7 @@ const ORDERS_AT_ONCE: usize = 16;
 /// How often to check whether the supervisor is dead, if there is no pidfd for it.
 const LOOK_FOR_DEATH: Duration = Duration::from_millis(20);
 
-/// The delay before answers are sent again for which the kernel lacked a resource.
+/// The delay before answers are repeated for which the kernel lacked a resource.
 const SEND_AGAIN: Duration = Duration::from_millis(20);
 
 /// How the guard's process ends.
@@ -73,12 +73,13 @@ pub(super) struct GuardLoop {
     children: SignalFd,
     /// Whether there were living children at the last wait.
     pub(super) has_children: bool,
-    /// Whether more children may have ended than were waited for in one turn.
+    /// Whether more children may have ended than one turn waits for.
     may_have_ended_children: bool,
     pub(super) terminal: Terminal,
     alarm: Alarm,
     pub(super) answers: Answers<OwnedFd>,
-    /// When to send answers again: room in the socket does not mean that the kernel has what it lacked.
+    /// When to send answers again. They are not sent when the socket has room, because that does not mean that the kernel has the missing
+    /// resource.
     send_again_at: Option<Time>,
     /// The lease descriptor of a term, from its first run on.
     pub(super) lease: Option<(i64, Lease)>,
@@ -97,7 +98,7 @@ pub(super) struct GuardLoop {
 }
 
 impl GuardLoop {
-    /// Sets itself up as the guard that `arguments` describe.
+    /// Sets this process up as the guard with these `arguments`.
     pub(super) fn new(arguments: &Arguments) -> io::Result<Self> {
         setup::isolate()?;
         let mut guard_config: GuardConfig = sealed_file::read(arguments.guard_config)?;
@@ -110,7 +111,7 @@ impl GuardLoop {
         let own = [Some(channel.as_fd()), death.as_ref().map(AsFd::as_fd), cgroup.as_ref().map(AsFd::as_fd)];
         let own = own.into_iter().flatten().chain(release_queue.descriptors());
         setup::close_others(&guard_config.inherited, own)?;
-        // Before any other file is opened, which might get that number.
+        // This must come before any other file is opened, because that file might get the number.
         let slot = Slot::take(lease_number)?;
 
         let mut environment = mem::take(&mut guard_config.environment);
@@ -120,10 +121,10 @@ impl GuardLoop {
         let commands = Commands::new(&guard_config, &environment)?;
         let attributes_of_job = EarlierAttributes {
             scheduling: setup::raise_priority(guard_config.scheduling),
-            // At a memory limit the kernel would otherwise kill the guard in place of the job that has reached it.
+            // At a memory limit the kernel would otherwise kill the guard instead of the job that has reached the limit.
             oom_score: OomScore::exempt_this_process(),
         };
-        // If no thread can be started, it is not watched.
+        // If no thread can be started, this one is not watched.
         let _ = spin_watch::watch_this_thread();
         let cgroup = cgroup.and_then(|directory| Cgroup::open(directory).ok()).map(Rc::new);
         let tree = Tree::below(unistd::getpid()).born_into(cgroup);
@@ -162,14 +163,14 @@ impl GuardLoop {
         Ok(guard_loop)
     }
 
-    /// Runs until the supervisor is gone and nothing is left to do for it. Returns if there is nothing to release, if another guard's
-    /// process delivers the release, or if the delivering program could not be executed.
+    /// Runs until the supervisor is gone and there is nothing left to do for it. Returns if there is nothing to release, if another guard's
+    /// process delivers the release, or if the program that delivers it could not be executed.
     pub(super) fn run(mut self) -> io::Result<()> {
         loop {
             self.alarm.set(self.due())?;
             self.wait();
             self.fence();
-            // In this order: if the supervisor was dead before all orders were read, it has sent no more.
+            // The order matters: if the supervisor was dead before all orders were read, no more orders follow.
             if self.supervisor.look() {
                 self.tell(clock::now(), Event::SupervisorDied, None);
             }
@@ -186,7 +187,7 @@ impl GuardLoop {
         }
     }
 
-    /// When there is something to do without an event.
+    /// The next time at which the loop must act without an event.
     fn due(&self) -> Option<Time> {
         let look_for_death =
             self.channel.is_none() && self.supervisor.death.is_none() && !self.supervisor.is_known_dead;
@@ -194,7 +195,7 @@ impl GuardLoop {
         [self.guard.poll_timeout(), look, self.send_again_at].into_iter().flatten().min()
     }
 
-    /// Waits for an event or a timeout. Each part finds out by itself what to do; nothing else here ever blocks.
+    /// Waits for an event or a timeout. Afterwards each part finds out by itself what to do. Nothing else in this loop blocks.
     fn wait(&self) {
         let input = PollFlags::POLLIN;
         let mut sources = vec![PollFd::new(self.children.as_fd(), input), PollFd::new(self.alarm.as_fd(), input)];
@@ -211,7 +212,7 @@ impl GuardLoop {
         if let Some(progress) = self.job.as_ref().and_then(Job::progress_fd) {
             sources.push(PollFd::new(progress, input));
         }
-        // No signal interrupts it, and an unnecessary turn does no harm.
+        // No signal interrupts the wait, and an unnecessary turn does no harm.
         let timeout = if self.may_have_ended_children { PollTimeout::ZERO } else { PollTimeout::NONE };
         let _ = poll(&mut sources, timeout);
     }
@@ -223,7 +224,7 @@ impl GuardLoop {
 
     fn read_orders(&mut self) {
         for _ in 0..ORDERS_AT_ONCE {
-            // Before the order is read, which needs memory.
+            // The fence comes before the next order is read, because reading needs memory.
             self.fence();
             let Some(channel) = &self.channel else { return };
             let received = channel.receive();
@@ -279,7 +280,7 @@ impl GuardLoop {
             WaitStatus::Killed(signal) => (None, Some(signal)),
             WaitStatus::Stopped(signal) => return self.tell(now, Event::MainStopped { signal }, None),
         };
-        // Only now it is certain whether the job had executed its program.
+        // Only now it is known for certain whether the job had executed its program.
         self.observe_start();
         self.job.iter_mut().for_each(|job| job.has_main = false);
         self.tell(now, Event::MainEnded { code, signal }, None);
@@ -309,8 +310,8 @@ struct Supervisor {
 }
 
 impl Supervisor {
-    /// Whether it has died since the last check. The kernel gives a child another parent only when the last thread of its parent has
-    /// ended.
+    /// Whether the supervisor has died since the last check. Without a pidfd this process has another parent then; the kernel changes the
+    /// parent only when the last thread of the old parent has ended.
     fn look(&mut self) -> bool {
         let was_known_dead = self.is_known_dead;
         self.is_known_dead = unistd::getppid() != self.pid;

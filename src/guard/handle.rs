@@ -33,13 +33,13 @@ pub struct ReceivedAnswer {
     pub answer: Answer,
     /// The pidfd in [`Answer::Started`], if the kernel has pidfds.
     pub descriptor: Option<OwnedFd>,
-    /// A descriptor came, but this process was at its limit of open files.
+    /// Whether a descriptor came and was lost, because this process was at its limit of open files.
     pub is_descriptor_lost: bool,
 }
 
 /// The supervisor's end of a guard: its process and its socket.
 ///
-/// The descriptor is readable when an answer has come. Dropping it closes the socket: the guard then kills the tree.
+/// The descriptor is readable when an answer has come. Dropping this value closes the socket, and the guard then kills the tree.
 #[derive(Debug)]
 pub struct GuardHandle {
     pid: Pid,
@@ -50,10 +50,10 @@ pub struct GuardHandle {
 }
 
 impl GuardHandle {
-    /// Starts a guard, and waits until it has executed: `program` is this program, `/proc/self/exe`.
+    /// Starts a guard, and waits until it has executed. `program` is this program, `/proc/self/exe`.
     ///
-    /// The caller should be a subreaper ([`nix::sys::prctl::set_child_subreaper`]): when the guard dies, what it guarded
-    /// becomes the caller's. It is safe with threads, though the first guard is best started before there are any.
+    /// The caller should be a subreaper ([`nix::sys::prctl::set_child_subreaper`]): when the guard dies, the processes of its job become
+    /// the caller's children. This is safe with threads, but the first guard should be started before any thread.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl GuardHandle {
         }
     }
 
-    /// The same without waiting, which takes long on a busy machine. A guard that can't execute dies soon.
+    /// Starts a guard without waiting for its exec, which takes long on a busy machine. A guard that can't execute dies soon.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl GuardHandle {
         Ok((guard, pending))
     }
 
-    /// Its pid; the guard leads a process group of the same number.
+    /// The guard's pid; it leads a process group with the same number.
     #[must_use]
     pub fn pid(&self) -> Pid {
         self.pid
@@ -169,7 +169,7 @@ impl GuardHandle {
         self.signal(SIGKILL)
     }
 
-    /// SIGCONT to a guard that was stopped.
+    /// Sends SIGCONT to a guard that was stopped.
     ///
     /// # Errors
     ///
@@ -178,13 +178,13 @@ impl GuardHandle {
         self.signal(SIGCONT)
     }
 
-    /// Whether the guard knows of a term that it has to release when this process is dead.
+    /// Whether the guard has a term that it must release if this process dies.
     #[must_use]
     pub fn owes_release(&self) -> bool {
         self.backlog.borrow().owe_release()
     }
 
-    /// Closes the socket: the guard kills the job if there is one, and ends unless it has something to release.
+    /// Closes the socket. The guard then kills the job if there is one, and ends unless it has a term to release.
     pub fn close(&self) {
         self.channel.close();
     }
@@ -223,8 +223,7 @@ impl AsRawFd for GuardHandle {
     }
 }
 
-/// The environment of this process, without what the service manager put there for it, and without our options, which may contain a
-/// password.
+/// The environment of this process, without the variables of the service manager, and without our options, which may contain a password.
 fn own_environment() -> impl Iterator<Item = (OsString, OsString)> {
     let is_an_option = |name: &OsStr| name.as_bytes().starts_with(VARIABLE_PREFIX.as_bytes());
     std::env::vars_os().filter(move |(name, _)| !notify::is_own(name) && !is_an_option(name))
@@ -236,7 +235,7 @@ mod tests {
 
     use super::*;
 
-    /// Without pidfds only its pid is known, which may belong to another process as soon as it was waited for.
+    /// Without pidfds only the guard's pid is known, and after waiting for the guard it may belong to another process.
     #[test]
     fn the_number_of_a_guard_that_was_waited_for_is_not_killed() {
         let mut other = Command::new("sleep").arg("600").spawn().unwrap();

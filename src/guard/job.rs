@@ -1,4 +1,4 @@
-//! The job's main process: its start, and the signals that it is sent.
+//! The job's main process: its start, and the signals that are sent to it.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -44,8 +44,8 @@ impl Job {
         Some(event)
     }
 
-    /// Sends a signal to the main process or its group. The process may have ended, or belong to another user by now:
-    /// only its end shows what became of it.
+    /// Sends a signal to the main process or its group. The process may have ended, or belong to another user by now, so errors are
+    /// ignored: only its end shows the effect.
     pub(super) fn signal(&self, signal: i32, to: Target) {
         if !self.has_main {
             return;

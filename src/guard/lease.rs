@@ -25,7 +25,7 @@ const DEADLINE: usize = 1;
 pub(crate) struct Slot(OwnedFd);
 
 impl Slot {
-    /// Takes the lowest free number from `lowest` on.
+    /// Takes the lowest free descriptor number, at least `lowest`.
     pub(crate) fn take(lowest: RawFd) -> io::Result<Self> {
         let blank = memfd::memfd_create(c"neli-lease", MFdFlags::MFD_CLOEXEC)?;
         if blank.as_raw_fd() == lowest {
@@ -46,7 +46,7 @@ impl Slot {
 pub(crate) struct Lease(SharedWords);
 
 impl Lease {
-    /// Makes the lease of `term`, not yet granted, and puts its descriptor into `slot`.
+    /// Creates the lease of `term`, which is not granted yet, and puts its descriptor into `slot`.
     pub(crate) fn new(term: i64, slot: &mut Slot) -> io::Result<Self> {
         let file = memfd::memfd_create(c"neli-lease", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?;
         unistd::ftruncate(&file, i64::try_from(SharedWords::SIZE).map_err(io::Error::other)?)?;
@@ -73,8 +73,8 @@ impl Lease {
     }
 }
 
-/// Nobody can change the length, or write except through the existing mapping. Before Linux 5.1 there is no seal for the latter: there a
-/// job that writes to its own lease misleads only itself.
+/// Prevents all changes of the length, and all writes except through the existing mapping. Before Linux 5.1 there is no seal for writes:
+/// there a job can write to its own lease, which affects only its own checks.
 fn seal(file: &OwnedFd) -> io::Result<()> {
     let shape = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW;
     match fcntl::fcntl(file, FcntlArg::F_ADD_SEALS(shape | SealFlag::F_SEAL_FUTURE_WRITE | SealFlag::F_SEAL_SEAL)) {

@@ -1,5 +1,5 @@
-//! The files in memory that a guard is given at its start and uses at its end. The messages between guard and supervisor are
-//! [`neli_proto::guard`]'s: one JSON object per packet, in both directions. Packets that can't be decoded are ignored.
+//! The files in memory that a guard gets at its start and uses at its end. The messages between guard and supervisor are defined in
+//! [`neli_proto::guard`]: one JSON object per packet, in both directions. Packets that can't be decoded are ignored.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -20,19 +20,19 @@ pub(super) const LONGEST: usize = 4096;
 /// secrets.
 #[derive(Clone, Deserialize, Serialize)]
 pub struct GuardConfig {
-    /// The directory of the job's control group, a descriptor of the supervisor's.
+    /// The directory of the job's control group, as the supervisor's descriptor.
     pub cgroup: Option<RawFd>,
     /// COMMAND and its arguments; never empty.
     pub command: Vec<OsString>,
-    /// The job's environment, but for what changes from run to run (`NELI_EPOCH`, `NELI_ATTEMPT`, `NELI_LEASE_FD`).
+    /// The job's environment, except for the variables that differ from run to run (`NELI_EPOCH`, `NELI_ATTEMPT`, `NELI_LEASE_FD`).
     pub environment: Vec<(OsString, OsString)>,
     /// `--health-cmd`.
     pub health: Option<OsString>,
     /// The signals that the job ignores, as `neli-run` did at its start.
     pub ignored: Set,
-    /// The descriptors that `neli-run` had at its start: what the job gets, besides the lease.
+    /// The descriptors that `neli-run` had at its start. The job gets these and the lease.
     pub inherited: Vec<RawFd>,
-    /// The process group of `neli-run`, which has the terminal's foreground when the job has not.
+    /// The process group of `neli-run`, which is in the terminal's foreground when the job is not.
     pub group: i32,
     /// Whether the job gets the foreground at its start, if `neli-run`'s group has it.
     pub foreground: bool,
@@ -46,9 +46,9 @@ pub struct GuardConfig {
     pub on_lead: Option<OsString>,
     /// The program that the guard becomes to release in a dead supervisor's place: `/proc/self/exe`.
     pub releaser: PathBuf,
-    /// What that program needs to reach Kafka. The guard passes it on unread.
+    /// The access to Kafka for that program. The guard passes it on unread.
     pub release: serde_json::Value,
-    /// The queue to which all guards of this supervisor append what they have to release.
+    /// The queue to which all guards of this supervisor append their releases.
     pub release_queue: release_queue::Numbers,
     /// The job's scheduling, if that of `neli-run` has been raised above it.
     pub scheduling: Option<Scheduling>,
@@ -61,18 +61,18 @@ impl fmt::Debug for GuardConfig {
     }
 }
 
-/// What the guard passes to the program that releases a term in a dead supervisor's place.
+/// The guard's input for the program that releases a term in a dead supervisor's place.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ReleaseRequest {
     /// The member that held the term.
     pub member: String,
     /// The term.
     pub term: i64,
-    /// The offset as of which it was current.
+    /// The offset up to which the journal was read when the term was still current.
     pub seen: i64,
     /// The release's sequence number.
     pub seq: u64,
-    /// For how long after the lease's end something of the job may have been alive, in milliseconds.
+    /// How long after the lease's end a process of the job may have been alive, in milliseconds.
     pub late_ms: Option<u64>,
     /// [`GuardConfig::release`].
     pub release: serde_json::Value,

@@ -30,8 +30,8 @@ fn flush_by(
         if let Err(error) = send(answer, descriptor.map(AsFd::as_fd))
             && may_be_sent_later(&error)
         {
-            // Other processes of this user may have many descriptors in flight for long, and a guard that sends no answers is killed with
-            // its job.
+            // Other processes of this user may have many descriptors in flight for a long time, and a guard that sends no answers is killed
+            // with its job. So the descriptor is given up.
             if error.raw_os_error() == Some(libc::ETOOMANYREFS) && answers.give_up_descriptor() {
                 continue;
             }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_is_told_though_no_descriptor_may_be_sent_along() {
+    fn a_start_is_reported_although_no_descriptor_can_be_sent() {
         let mut answers = Answers::default();
         answers.put(Answer::Started { pid: 7 }, Some(File::open("/dev/null").unwrap().into()));
         answers.put(Answer::Gone, None);

@@ -27,7 +27,7 @@ use crate::report::log::to_the_second;
 
 /// How many pids fit into an answer.
 const MOST_STUCK: usize = 200;
-/// How many processes are named: more would fit into an answer, but they are printed in one line of the log.
+/// How many processes are named. More would fit into an answer, but they are printed in one line of the log.
 const MOST_NAMED: usize = 20;
 
 impl GuardLoop {
@@ -54,7 +54,7 @@ impl GuardLoop {
                 Action::HandOn => self.terminal.hand_on(),
                 Action::Kill(methods) => {
                     if methods.contains(&KillMethod::Found) {
-                        // It may take long, or stall: the supervisor learns before that it is under way.
+                        // The next step may take long, or stall. The flush reports to the supervisor before it that the step has begun.
                         self.flush();
                     }
                     let has_seen_all = self.tree.kill(methods);
@@ -117,7 +117,7 @@ impl GuardLoop {
     fn begin_anew(&mut self) {
         self.job = None;
         self.terminal.forget_job();
-        // Flushed first, because what follows may take long.
+        // Flushed first, because the next step may take long.
         self.flush();
         self.prepare_run_cgroup();
     }
@@ -131,7 +131,7 @@ impl GuardLoop {
     }
 
     fn start(&mut self, term: i64, until: Time) {
-        // Flushed first, so that the supervisor knows that the order was read and is about to be performed.
+        // Flushed first, so that the supervisor knows that the guard has read the order and is about to perform it.
         self.flush();
         match self.try_start(term, until) {
             Ok(job) => self.job = Some(job),
@@ -186,7 +186,7 @@ impl GuardLoop {
         }
     }
 
-    /// The variables of one run, and of the commands beside it.
+    /// The variables of one run, and of the commands that run beside it.
     fn variables<const N: usize>(&self, term: i64, own: [CString; N]) -> Vec<CString> {
         let of_run = [variable(EPOCH, term), variable(ATTEMPT, self.attempt)];
         let of_window = self.window.map(|window| {
@@ -196,8 +196,8 @@ impl GuardLoop {
         of_run.into_iter().chain(of_window.into_iter().flatten()).chain(own).collect()
     }
 
-    /// Has the term released after the supervisor's death: appends it to the queue, and becomes the program that delivers it, unless
-    /// another guard of that supervisor does already.
+    /// Releases the term after the supervisor's death: appends the release to the queue. If no other guard of that supervisor delivers the
+    /// queue, this process becomes the program that does.
     pub(super) fn release(self, grant: Grant, late: Option<Duration>) -> io::Result<()> {
         let Self { guard_config, release_queue, attributes_of_job, .. } = self;
         let request = ReleaseRequest {
@@ -215,6 +215,6 @@ impl GuardLoop {
 }
 
 fn variable(name: &str, value: impl fmt::Display) -> CString {
-    // Neither a number nor a time holds a NUL.
+    // A number or a time contains no NUL.
     CString::new(format!("{name}={value}")).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
-//! How a guard becomes the program that delivers the releases of a dead supervisor's guards.
+//! Turns a guard's process into the program that delivers the releases of a dead supervisor's guards.
 //!
-//! It executes that program in place, without a fork: so a lack of processes can't prevent it, and nothing of the guard is left.
+//! It executes that program in place, without a fork. So a lack of processes can't prevent it, and no part of the guard is left.
 
 use std::convert::Infallible;
 use std::env;
@@ -19,8 +19,8 @@ use crate::process::signals;
 
 /// Executes `<releaser> release <queue's descriptors>` without any other inherited descriptor. Returns only on failure.
 ///
-/// Every signal stays blocked, as in the guard: a service manager that sends SIGTERM to the whole control group of a dead supervisor must
-/// not end this program. It lives for at most a lease. Pending signals are discarded, in case one is unblocked after all: the kernel
+/// Every signal stays blocked, as in the guard, because a service manager that sends SIGTERM to the whole control group of a dead
+/// supervisor must not end this program. It lives for at most a lease. Pending signals are discarded, in case one is unblocked: the kernel
 /// itself sends SIGHUP to a guard that was stopped when its supervisor died.
 pub(super) fn execute(releaser: &Path, deliverer: Deliverer) -> io::Result<Infallible> {
     env::set_current_dir("/")?;

@@ -13,8 +13,8 @@ use crate::process::priority;
 use crate::process::scheduling::Scheduling;
 use crate::process::system;
 
-/// Blocks every signal, creates a process group, and becomes the subreaper of all orphans below this process. It stays in the
-/// supervisor's session, whose terminal the job uses.
+/// Blocks every signal, creates a process group, and makes this process the subreaper of all orphans below it. It stays in the supervisor's
+/// session, whose terminal the job uses.
 pub(super) fn isolate() -> io::Result<()> {
     SigSet::all().thread_set_mask()?;
     unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
@@ -37,11 +37,11 @@ pub(super) fn close_others<'a>(inherited: &[RawFd], own: impl Iterator<Item = Bo
     descriptors::close_all_but(&keep)
 }
 
-/// Raises the priority above all ordinary processes and above the job, if that is allowed; returns the scheduling that the job gets back.
-/// Without it, a machine with all cores busy may delay the guard for longer than the kill margin, and a real-time job may delay it for as
-/// long as the job runs.
+/// Raises the priority above all ordinary processes and above the job, if that is allowed; returns the scheduling that the job must get
+/// back. Without it, a machine with all cores busy may delay the guard for longer than the kill margin, and a real-time job may delay it
+/// for as long as the job runs.
 ///
-/// `of_job`: the scheduling that the supervisor had before it raised its own, for the job.
+/// `of_job`: the scheduling that the supervisor had before it raised its own; the job must get it.
 pub(super) fn raise_priority(of_job: Option<Scheduling>) -> Option<Scheduling> {
     let job = of_job.or_else(|| Scheduling::current().ok())?;
     // With a limit on real-time running the kernel would kill the guard sooner or later.
@@ -49,10 +49,10 @@ pub(super) fn raise_priority(of_job: Option<Scheduling>) -> Option<Scheduling> {
     (may && job.next_higher()?.set_for(Pid::from_raw(0)).is_ok()).then_some(job)
 }
 
-/// Locks the guard's memory: a guard whose pages must be read from a disk would be late.
+/// Locks the guard's memory: a guard whose pages must be read from a disk would be late. Errors are ignored.
 pub(super) fn lock_memory() {
     // The guard does not use these pages, and locking would keep them in memory.
     memory::give_back_libraries_but_c();
-    // This may not be allowed.
+    // Locking may not be allowed.
     memory::lock();
 }

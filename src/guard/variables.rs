@@ -6,7 +6,7 @@ pub(crate) const EPOCH: &str = "NELI_EPOCH";
 pub(crate) const ATTEMPT: &str = "NELI_ATTEMPT";
 /// The number of the lease descriptor; only the job has it.
 pub(crate) const LEASE_FD: &str = "NELI_LEASE_FD";
-/// The event of a command or a hook; only these have it, as well as the next one.
+/// The event of a command or a hook; the job does not have it, and neither the next variable.
 pub(crate) const EVENT: &str = "NELI_EVENT";
 /// The reason of the event.
 pub(crate) const WHY: &str = "NELI_WHY";

@@ -14,7 +14,7 @@ use super::snapshot::{Board, RoleSnapshot, Snapshot};
 use super::status::{self, Moment};
 use crate::report::log::spoken;
 
-/// How long a rendered snapshot is answered again.
+/// For this time a rendered snapshot is used again.
 const FRESH_FOR: Duration = Duration::from_millis(100);
 
 const PAGE: &str = include_str!("page.html");
@@ -126,7 +126,7 @@ fn health(snapshot: &Snapshot, now: Time) -> Answer {
     }
 }
 
-/// The same, and whether it could lead: a broker answers, and the journal was read.
+/// Whether the main loop runs, and this process could lead: a broker answers, and the journal was read.
 fn readiness(snapshot: &Snapshot, now: Time) -> Answer {
     match (&snapshot.broker.outage, snapshot.hangs_for(now)) {
         (_, Some(_)) => health(snapshot, now),
@@ -138,8 +138,8 @@ fn readiness(snapshot: &Snapshot, now: Time) -> Answer {
     }
 }
 
-/// Whether this process leads one of its roles, or the role with this name or number. A role's name may look like a
-/// number: the name goes first.
+/// Whether this process leads one of its roles, or the role with this name or number. If a role's name looks like a number, the name takes
+/// precedence.
 fn named<'a>(roles: &'a [Arc<RoleSnapshot>], label: &str) -> Option<&'a Arc<RoleSnapshot>> {
     let by_name = roles.iter().find(|role| role.label == label);
     by_name.or_else(|| roles.get(label.parse::<usize>().ok()?))

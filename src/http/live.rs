@@ -15,8 +15,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use super::answer::AnswerSource;
 use super::snapshot::Snapshot;
 
-/// How often a new snapshot is looked for. The main loop does not announce it, because it would have to wake this
-/// thread.
+/// The time between two checks for a new snapshot. The main loop does not announce it, because it would have to wake this thread.
 const LOOKS_EVERY: Duration = Duration::from_millis(250);
 
 /// The body of an answer.
@@ -36,7 +35,7 @@ pub(super) struct Live {
     source: Rc<AnswerSource>,
     interval: Interval,
     last: Option<Arc<Snapshot>>,
-    /// The permit for one of the followers.
+    /// The permit for one client that follows the status.
     _place: OwnedSemaphorePermit,
 }
 

@@ -10,7 +10,7 @@ use super::snapshot::{RoleSnapshot, Snapshot};
 use super::status::is_led;
 use super::tally::{BOUNDS_MS, RESULTS};
 
-/// A metric of a role: name, help text and value; no line without a value.
+/// A metric of a role: name, help text and value. Without a value it has no line.
 struct OfRole {
     name: &'static str,
     kind: &'static str,
@@ -189,13 +189,13 @@ const fn flag(is_so: bool) -> f64 {
     if is_so { 1.0 } else { 0.0 }
 }
 
-/// Prometheus has only floating-point numbers: above 2^53 they are not exact.
+/// A count as a floating-point number, since Prometheus has no others. Above 2^53 it is not exact.
 #[expect(clippy::cast_precision_loss, reason = "as the format has it")]
 fn number(count: impl TryInto<u64>) -> f64 {
     count.try_into().unwrap_or(u64::MAX) as f64
 }
 
-/// A label's value in that format.
+/// A label's value, escaped for Prometheus.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

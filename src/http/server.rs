@@ -1,4 +1,4 @@
-//! The server: a thread of its own, with bounds on what clients can cause.
+//! The server: a thread of its own, with limits on the load that clients can cause.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -27,7 +27,7 @@ use super::live::{Live, Payload, Whole};
 use super::snapshot::Board;
 use crate::config::Listen;
 
-/// The most connections at once. A further one closes the oldest, so that idle clients block nobody.
+/// The most connections at once. A further one closes the oldest, so that idle clients don't block others.
 const CONNECTIONS: usize = 64;
 /// The most connections that may follow the status.
 const FOLLOWERS: usize = 16;
@@ -35,13 +35,14 @@ const FOLLOWERS: usize = 16;
 const LARGE_ANSWERS: usize = 4;
 /// An answer above this size is large.
 const LARGE: usize = 1 << 20;
-/// The pause between two accepted connections: it bounds the cost of a flood.
+/// The pause between two accepted connections. It limits the cost of a flood of connections.
 const PACE: Duration = Duration::from_millis(10);
 /// The pause after a failure for lack of descriptors or memory.
 const RETRY: Duration = Duration::from_millis(100);
 /// The time limit for a complete request.
 const REQUEST_WITHIN: Duration = Duration::from_secs(5);
-/// After this time a connection is closed, even if the client has not read all of the answer. A page that follows the status connects anew.
+/// After this time a connection is closed, even if the client has not read all of the answer. A page that follows the status connects
+/// again.
 const CONNECTION_LASTS: Duration = Duration::from_secs(60);
 /// The most bytes in a request's line and headers.
 const LONGEST_REQUEST: usize = 8 * 1024;
@@ -49,7 +50,7 @@ const MOST_HEADERS: usize = 64;
 /// The size of the thread's stack, in bytes.
 const STACK: usize = 512 * 1024;
 
-/// The socket, bound.
+/// The bound socket.
 #[derive(Debug)]
 pub(crate) struct Bound {
     listener: TcpListener,
@@ -58,15 +59,15 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// Binds it.
+    /// Binds the socket.
     ///
     /// # Errors
     ///
-    /// The name has no address, or the address is not this machine's, not allowed or in use.
+    /// The name has no address; or the address is not this machine's, not allowed, or in use.
     pub(crate) fn bind(listen: &Listen) -> io::Result<Self> {
         let Listen { host, port, .. } = listen;
         let listener = if host.is_empty() {
-            // Without IPv6 the IPv4 addresses are all addresses.
+            // Without IPv6, all IPv4 addresses are used.
             let is_without = |error: &io::Error| {
                 error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(libc::EAFNOSUPPORT)
             };
@@ -83,11 +84,12 @@ impl Bound {
     }
 }
 
-/// Answers from the board on a thread of its own, for the life of the process. Must be called with every signal
-/// blocked. The thread calls `begin` first.
+/// Answers from the board on a thread of its own, for the life of the process. Must be called with every signal blocked. The thread calls
+/// `begin` first.
 ///
 /// # Errors
-/// There are no descriptors or no thread for it.
+///
+/// There are no free descriptors, or the thread can't be started.
 pub(crate) fn serve(bound: Bound, board: Arc<Board>, begin: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
     let listener = {
@@ -111,7 +113,7 @@ fn run(runtime: &Runtime, listener: tokio::net::TcpListener, board: Arc<Board>) 
     LocalSet::new().block_on(runtime, server.accept(listener));
 }
 
-/// What all connections share.
+/// The data that all connections share.
 struct Server {
     source: Rc<AnswerSource>,
     followers: Arc<Semaphore>,
@@ -168,7 +170,7 @@ impl Server {
         response
     }
 
-    /// The response: status, type and body. Without a free permit it is refused.
+    /// The response: status, type and body. A large body or a follower without a free permit is refused.
     fn payload(&self, answer: Answer) -> (StatusCode, &'static str, Payload) {
         match answer {
             Answer::Live => match Arc::clone(&self.followers).try_acquire_owned() {

@@ -1,4 +1,4 @@
-//! The state that the main loop publishes, and the place where it is read.
+//! The state that the main loop publishes for readers.
 
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
@@ -36,10 +36,10 @@ pub(crate) struct Snapshot {
     pub(crate) roles: Vec<Arc<RoleSnapshot>>,
 }
 
-/// Whether Kafka works.
+/// Whether Kafka answers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Broker {
-    /// The journal was read to its end once.
+    /// Whether the journal was read to its end once.
     pub(crate) was_reached: bool,
     /// Since when no broker answers, and why.
     pub(crate) outage: Option<(Time, String)>,
@@ -48,7 +48,7 @@ pub(crate) struct Broker {
 }
 
 impl Broker {
-    /// Whether it answers.
+    /// Whether a broker answers.
     pub(super) const fn is_up(&self) -> bool {
         self.was_reached && self.outage.is_none()
     }
@@ -81,7 +81,7 @@ impl RoleSnapshot {
         matches!(self.status.position, Position::Leading { .. }) && !self.lease_left(now).is_zero()
     }
 
-    /// The rest of its own lease.
+    /// The rest of this process's lease.
     pub(super) fn lease_left(&self, now: Time) -> Duration {
         self.status.lease_end.map_or(Duration::ZERO, |end| end.since(now))
     }

@@ -1,4 +1,4 @@
-//! `/status`: the snapshot as JSON, as docs/http.md describes it. The page for people shows the same.
+//! `/status`: the snapshot as JSON, as docs/http.md describes it. The web page shows the same data.
 
 use neli_proto::candidate::Position;
 use neli_proto::node::{Awaited, Leader, Status, Vacancy};
@@ -143,7 +143,7 @@ fn role_part<'a>(snapshot: &'a Snapshot, role: &'a RoleSnapshot, moment: Moment)
 
 fn leader_part<'a>(role: &'a RoleSnapshot, leader: &'a Leader, moment: Moment) -> LeaderPart<'a> {
     let age = moment.now.since(leader.received);
-    // A leader knows its own lease better: the lease runs from the sending of its last heartbeat.
+    // A leader knows the end of its own lease more exactly: the lease runs from the sending of its last heartbeat.
     let left = if leader.is_self { role.lease_left(moment.now) } else { leader.lease.saturating_sub(age) };
     LeaderPart {
         name: leader.name.as_deref(),
@@ -182,7 +182,7 @@ fn standbys<'a>(snapshot: &'a Snapshot, role: &'a RoleSnapshot, now: Time) -> Ve
     role.stands_by().then_some(own).into_iter().chain(others).collect()
 }
 
-/// When it claims, unless a leader's record comes before.
+/// When this candidate claims, unless a leader's record comes before.
 fn claims_at(status: &Status) -> Option<Time> {
     let awaits = status.awaits?;
     let is_claim = matches!(awaits.what, Awaited::ClaimDelay | Awaited::CoolOff | Awaited::Silence);

@@ -11,11 +11,11 @@ use neli_proto::time::Time;
 /// The counters of one election since this process started.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Tally {
-    /// The lease ran out or the grant was lost otherwise, and the job was killed.
+    /// Losses of the lease or the grant after which the job was killed.
     pub(super) fences: u64,
-    /// The job was run again.
+    /// Repeated runs of the job.
     pub(super) restarts: u64,
-    /// Runs that ended with status 0, with another, and by a signal.
+    /// Runs that ended with status 0, with another status, and by a signal.
     pub(super) exits: [u64; 3],
 }
 
@@ -40,7 +40,7 @@ impl Tally {
     }
 }
 
-/// The upper bounds of the histogram's buckets, in milliseconds; above the last there is one more.
+/// The upper limits of the histogram's buckets, in milliseconds. There is one more bucket above the last limit.
 pub(super) const BOUNDS_MS: [u64; 13] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000];
 
 /// The times from the sending of own records to their reading.
@@ -65,10 +65,10 @@ impl Histogram {
 pub(crate) struct Echoes(VecDeque<(u64, Time)>);
 
 impl Echoes {
-    /// The limit, so that the list does not grow while a broker is away.
+    /// The most records in the list, so that it does not grow while no broker answers.
     const MOST: usize = 64;
 
-    /// A record was sent.
+    /// Notes that a record was sent.
     pub(crate) fn sent(&mut self, now: Time, seq: u64) {
         if self.0.len() == Self::MOST {
             self.0.pop_front();
@@ -76,7 +76,7 @@ impl Echoes {
         self.0.push_back((seq, now));
     }
 
-    /// A record was read: own records that were sent before it and were not read are lost.
+    /// Notes that a record was read. Own records that were sent before it and were not read are lost.
     pub(crate) fn read(&mut self, now: Time, seq: u64, histogram: &mut Histogram) {
         while let Some((sent_seq, sent)) = self.0.front().copied().filter(|(sent_seq, _)| *sent_seq <= seq) {
             self.0.pop_front();

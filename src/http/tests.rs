@@ -1,4 +1,4 @@
-//! Renderings of a snapshot, and the answer for each path.
+//! Tests of the renderings of a snapshot, and of the answer for each path.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ mod fuzz;
 
 const PAGE: &str = include_str!("../../docs/http.md");
 
-/// A time that suits the fixtures.
+/// A time for which the fixtures are current.
 fn now() -> Time {
     Time::ZERO + Duration::from_secs(1_000)
 }
@@ -146,9 +146,9 @@ fn metrics_of_a_leader_and_of_a_standby() {
     assert_eq!(value(&text, "neli_echo_seconds_sum{group=\"bill\\\"ing\"}"), Some("0.007"));
 }
 
-/// Whatever the state of the main loop is.
+/// This holds in every state of the main loop.
 #[test]
-fn nobody_leads_beyond_the_lease() {
+fn no_process_leads_after_the_lease() {
     let later = now() + Duration::from_secs(30);
     let text = metrics::render(&snapshot(now(), vec![leading()]), later);
     let of_role = "{group=\"bill\\\"ing\",role=\"0\"}";
@@ -207,7 +207,7 @@ fn the_status_of_a_leader() {
 }
 
 #[test]
-fn the_status_of_a_standby_says_why_nobody_leads() {
+fn the_status_of_a_standby_shows_why_there_is_no_leader() {
     let released = Vacancy::Released { term: 42, why: Some("stopped".into()) };
     for (leader, vacancy, state, why) in [
         (Some(leader(false, ago(20_209))), None, "led", None),
@@ -231,7 +231,7 @@ fn the_status_of_a_standby_says_why_nobody_leads() {
 }
 
 #[test]
-fn a_standby_says_when_it_claims() {
+fn the_status_of_a_standby_shows_when_it_claims() {
     let mut waiting = standing_by(None, Some(Vacancy::Unknown));
     waiting.status.awaits = Some(Awaits { what: Awaited::Silence, until: Some(now() + Duration::from_secs(50)) });
     assert_eq!(json(waiting)["roles"][0]["claims_at"], "2026-01-31T12:00:50.123Z");
@@ -278,9 +278,9 @@ fn each_path_has_its_status() {
     assert_eq!(statuses(hangs)[..4], [200, 503, 503, 200]);
 }
 
-/// The body of a 503, as docs/http.md says.
+/// docs/http.md describes the body of a 503.
 #[test]
-fn that_this_process_does_not_lead_comes_with_the_reason() {
+fn the_answer_of_a_process_that_does_not_lead_contains_the_reason() {
     let body = |roles: Vec<RoleSnapshot>| {
         let source = AnswerSource::new(Arc::new(Board::new(snapshot(clock::now(), roles))));
         match source.answer(&Method::GET, "/leader") {
@@ -300,7 +300,7 @@ fn that_this_process_does_not_lead_comes_with_the_reason() {
     assert_eq!(body(vec![led(), led()]), "not leading: none of its 2 roles\n");
 }
 
-/// As docs/http.md describes: by its name or number.
+/// docs/http.md promises both the name and the number.
 #[test]
 fn a_role_with_a_name_is_found_by_its_number_too() {
     let role = |label: &str| RoleSnapshot { label: label.to_owned(), ..standing_by(None, None) };
@@ -314,7 +314,7 @@ fn a_role_with_a_name_is_found_by_its_number_too() {
 
 /// A cached answer belongs to the current snapshot.
 #[test]
-fn a_new_snapshot_is_rendered_anew() {
+fn a_new_snapshot_is_rendered_again() {
     let board = Arc::new(Board::new(snapshot(now(), vec![leading()])));
     let source = AnswerSource::new(Arc::clone(&board));
     let (first, again) = (source.status(source.look(), now()), source.status(source.look(), now()));
@@ -338,7 +338,7 @@ fn nothing_can_be_changed() {
 
 /// The page needs nothing from other servers, and shows names as text, not as markup.
 #[test]
-fn the_page_is_whole_and_sets_text_alone() {
+fn the_page_is_complete_and_shows_names_as_text() {
     let page = include_str!("page.html");
     for word in
         ["http:", "https:", "src=", "@import", "url(", "innerHTML", "outerHTML", "insertAdjacent", "document.write"]

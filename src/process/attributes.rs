@@ -9,7 +9,7 @@ use crate::process::scheduling::Scheduling;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EarlierAttributes {
     pub(crate) scheduling: Option<Scheduling>,
-    /// The preference with which the kernel kills it at a lack of memory.
+    /// The score by which the kernel chooses processes to kill at a lack of memory.
     pub(crate) oom_score: Option<OomScore>,
 }
 

@@ -1,16 +1,16 @@
-//! A control group of the job's own (cgroup v2), if one can be made: below that of `neli-run`, so that every limit
-//! still holds for the job.
+//! A control group for the job alone (cgroup v2), if one can be created. It is below that of `neli-run`, so that every limit still applies
+//! to the job.
 //!
-//! Its purpose: `cgroup.kill` ends every process in it in one step, whatever its user is by now; that includes a
-//! setuid program under an unprivileged `neli-run`. It is no proof that nothing is left: a process may be moved out
-//! of it, so the tree is walked as well ([`crate::process::tree`]).
+//! Its purpose is `cgroup.kill`, which ends every process in it in one step, even if the process has changed its user: so it also ends a
+//! setuid program under an unprivileged `neli-run`. An empty group does not prove that no process is left, because a process may be moved
+//! out of it. So the tree is walked as well ([`crate::process::tree`]).
 //!
-//! It holds no process itself. Each run is created in a group of its own below it, made in advance: the kernel kills
-//! processes created in a group that was killed before, unless the parent group was killed as often (seen on Linux
-//! 6.18; the counter came with 6.14, and with the stable kernels of that year).
+//! The group itself contains no process. Each run is created in a group of its own below it, which is created in advance: the kernel kills
+//! processes that are created in a group that was killed before, unless the parent group was killed as often (seen on Linux 6.18; the
+//! counter came with 6.14, and with the stable kernels of that year).
 //!
-//! Supervisor and guard hold a lock on its directory as long as either of them lives. A group whose lock is free was
-//! left by a supervisor and a guard that were killed: the next `neli-run` ends what is in it, and removes it.
+//! Supervisor and guard hold a lock on its directory while either of them lives. A group whose lock is free was left by a supervisor and a
+//! guard that were killed. The next `neli-run` kills the processes in it, and removes it.
 
 use std::fs::{self, File};
 use std::io;
@@ -34,7 +34,7 @@ mod kill_file;
 #[cfg(test)]
 pub(crate) mod stalled;
 
-/// The consequence of having no group, if neli-run does not run as root.
+/// The consequence of having no group for the job, if neli-run does not run as root.
 pub const WITHOUT_ONE: &str = "without root, and without a control group for the job (systemd: Delegate=yes), a setuid program that the \
                                job runs can't be killed, and would run on after the lease's end";
 
@@ -47,18 +47,18 @@ const LOOK_FOR_LEFTOVERS: Duration = Duration::from_secs(10);
 /// Extended attributes with which systemd marks the groups that it delegates.
 const DELEGATED: [&std::ffi::CStr; 2] = [c"user.delegate", c"trusted.delegate"];
 
-/// A group for the job alone.
+/// A control group for the job alone.
 #[derive(Debug)]
 pub struct Cgroup {
     /// Held by the process that created it and will remove it.
     lock: Option<Flock<File>>,
     directory: OwnedFd,
-    /// Opened in advance, since at a deadline there may be no free descriptor.
+    /// The file is opened in advance, since at a deadline there may be no free descriptor.
     events: File,
     kill: Arc<KillFile>,
 }
 
-/// Creates the groups for one process's jobs. What the first one has found out is reused for those that follow soon: with hundreds of
+/// Creates the groups for one process's jobs. The findings of the first one are reused for those that follow soon, because with hundreds of
 /// roles there are many groups to search, and each test forks a copy of this process.
 #[derive(Debug, Default)]
 pub struct CgroupMaker {
@@ -152,8 +152,8 @@ impl Cgroup {
         self.kill.write();
     }
 
-    /// The same from another thread, because the kernel blocks the writer while another process changes a control group. Returns false if
-    /// no such thread can be started.
+    /// Kills the group from another thread, because the kernel blocks the writer while another process changes a control group. Returns
+    /// false if no such thread can be started.
     #[must_use]
     pub(crate) fn kill_in_background(&self) -> bool {
         kill_file::write_in_background(&self.kill)
@@ -165,8 +165,8 @@ impl Cgroup {
         self.kill.cancel();
     }
 
-    /// Whether a process is in it or below it. Processes that have ended but were not waited for don't count. If it can't be read,
-    /// returns true.
+    /// Whether a process is in it or below it. Processes that have ended but were not waited for don't count. Returns true if it can't be
+    /// read.
     #[must_use]
     pub fn is_populated(&self) -> bool {
         let mut text = [0; 128];
@@ -210,7 +210,7 @@ impl AsFd for Cgroup {
     }
 }
 
-/// A lock that is shared by all processes that inherit the descriptor, and ends with the last of them.
+/// Locks the directory. The lock is shared by all processes that inherit the descriptor, and ends with the last of them.
 fn locked(directory: File) -> io::Result<Flock<File>> {
     Flock::lock(directory, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| error.into())
 }
@@ -261,13 +261,13 @@ fn found(mounts: &str, groups: &str, hierarchy: Hierarchy) -> Option<PathBuf> {
         if !is_it || !is_plain {
             return None;
         }
-        // Possibly only a part of the hierarchy is mounted here.
+        // Perhaps only a part of the hierarchy is mounted here.
         Some(Path::new(at).join(Path::new(group).strip_prefix(root).ok()?))
     })
 }
 
-/// With systemd, only systemd creates groups, unless a group was delegated. Root does not need a group for the job, and keeps to that
-/// rule; other users can create groups only where they have the rights.
+/// Whether this process may create a group here. With systemd, only systemd creates groups, unless a group was delegated. Root needs no
+/// group for the job, so it keeps to that rule; other users can create groups only where they have the rights.
 fn may_be_divided(group: &Path) -> bool {
     let systemd_runs = Path::new("/run/systemd/system").exists();
     // With `DelegateSubgroup=` a service is one level below the delegated group.
@@ -279,13 +279,13 @@ fn is_delegated(group: &Path) -> bool {
     File::open(group).is_ok_and(|group| DELEGATED.iter().any(|name| system::has_attribute(group.as_fd(), name)))
 }
 
-/// Kills and removes what earlier pairs of supervisor and guard have left that were both killed.
+/// Kills and removes groups that earlier pairs of supervisor and guard have left, if both were killed.
 fn remove_leftovers(parent: &Path) {
     for path in groups_in(parent) {
         let is_ours = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX));
         let free = || locked(File::open(&path)?);
         if is_ours && let Ok(_lock) = free() {
-            // The job has outlived its lease, because no guard is left to kill it.
+            // The job has outlived its lease, because there is no guard any more that could kill it.
             let _ = fs::write(path.join("cgroup.kill"), "1");
             remove(&path);
         }
@@ -307,7 +307,7 @@ fn groups_in(path: &Path) -> Vec<PathBuf> {
 
 fn members_below(path: &Path) -> Vec<Pid> {
     let text = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
-    // 0 stands for a process of another pid namespace.
+    // 0 is the pid of a process in another pid namespace.
     let own = text.lines().filter_map(|line| line.parse().ok()).filter(|pid| *pid > 0).map(Pid::from_raw);
     own.chain(groups_in(path).iter().flat_map(|below| members_below(below))).collect()
 }
@@ -368,13 +368,13 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_none_none_is_found() {
+    fn without_a_hierarchy_no_group_is_found() {
         for (mounts, groups) in [
             (HYBRID, "9:name=systemd:/\n"),
             (HYBRID, ""),
             ("", "0::/\n"),
             ("31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n", "0::/\n"),
-            // The root of the namespace is below, so our own group can't be seen from here.
+            // The group is above the root of the namespace, so our own group can't be seen from here.
             (HYBRID, "0::/../outside\n"),
             ("41 31 0:38 / /a\\040b rw - cgroup2 cgroup2 rw\n", "0::/\n"),
             ("nonsense - cgroup2\n", "0::/\n"),

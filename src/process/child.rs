@@ -1,6 +1,6 @@
-//! A child between fork and exec. The parent may have threads, so a lock that one of them held at the fork (the
-//! allocator's, for example) is never released here: [`Child::run`] and all that it calls only make async-signal-safe
-//! calls, allocate nothing, and never panic. Memory is allocated beforehand.
+//! A child between fork and exec. The parent may have threads, and a lock that one of them held at the fork (the allocator's, for example)
+//! is never released here. So [`Child::run`] and its callees only make async-signal-safe calls, allocate nothing, and never panic. Memory
+//! is allocated before the fork.
 
 use std::ffi::{CString, c_int};
 use std::io;
@@ -20,7 +20,7 @@ use crate::process::spawn_spec::{ChildKind, SpawnSpec};
 use crate::process::system::{self, Disposition, InChild, StringArray};
 use crate::process::terminal::ForegroundHandover;
 
-/// The exit status if it could not execute: that of a shell for a command that was not found.
+/// The exit status if the child could not execute; a shell uses it for a command that was not found.
 const NOT_EXECUTED: c_int = 127;
 
 /// The report of a child that did not execute.
@@ -55,7 +55,7 @@ impl Report {
     }
 }
 
-/// What the child needs between fork and exec, prepared before the fork.
+/// The child's data between fork and exec, prepared before the fork.
 #[derive(Debug)]
 pub(crate) struct Child<'a> {
     paths: &'a [CString],
@@ -76,7 +76,7 @@ impl InChild for Child<'_> {
         let foreground = if let ChildKind::Job { foreground, .. } = self.kind { foreground } else { None };
         if let ChildKind::Command { attributes, .. } | ChildKind::Job { attributes, .. } = self.kind {
             self.join_group(foreground);
-            // It runs even if that is refused.
+            // The child continues even if that is refused.
             let _ = attributes.restore();
         }
         for signal in 1..=HIGHEST {
@@ -99,7 +99,7 @@ impl InChild for Child<'_> {
 }
 
 impl<'a> Child<'a> {
-    /// Prepares what the child needs; `reporter` is where it writes its [`Report`].
+    /// Prepares the child's data; the child writes its [`Report`] to `reporter`.
     pub(crate) fn prepare(spec: &SpawnSpec<'a>, reporter: BorrowedFd<'a>) -> Self {
         let image = spec.image;
         let arguments = || image.arguments.iter().map(CString::as_c_str);
@@ -117,7 +117,7 @@ impl<'a> Child<'a> {
         }
     }
 
-    /// From now on the child dies with its parent. It creates a process group, and takes the foreground if it is handed over.
+    /// Makes the child die with its parent. Then creates a process group, and takes the foreground if it is handed over.
     fn join_group(&self, foreground: Option<ForegroundHandover<'_>>) {
         let _ = prctl::set_pdeathsig(Signal::SIGKILL);
         if unistd::getppid() != self.parent {
@@ -125,7 +125,7 @@ impl<'a> Child<'a> {
             system::exit(0);
         }
         let _ = unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0));
-        // Before it executes, so that it never reads in the background. SIGTTOU is still blocked.
+        // This comes before the exec, so that the program never reads in the background. SIGTTOU is still blocked.
         if let Some(ForegroundHandover { terminal, from }) = foreground
             && unistd::tcgetpgrp(terminal) == Ok(from)
         {
@@ -142,7 +142,7 @@ impl<'a> Child<'a> {
         clock::now().as_nanos() >= u64::from_le(deadline.load(Ordering::Acquire))
     }
 
-    /// As `execvp`: returns the errno if nothing could be executed.
+    /// Like `execvp`: returns the errno if nothing could be executed.
     fn execute(&mut self) -> c_int {
         let mut denied = false;
         let mut error = libc::ENOENT;
@@ -162,15 +162,15 @@ impl<'a> Child<'a> {
     }
 }
 
-/// Sets stdin to `/dev/null`, stdout and stderr to `output`, and leaves nothing else open.
+/// Sets stdin to `/dev/null`, stdout and stderr to `output`, and closes all other descriptors.
 fn redirect(output: Option<BorrowedFd<'_>>) {
     let stderr = io::stderr();
     let output = output.unwrap_or(stderr.as_fd());
     let _ = unistd::close(STDIN_FILENO);
-    // The file gets the number that was just closed, and keeps it.
+    // The file gets the number that was just closed, and stays open.
     let _ = fcntl::open(c"/dev/null", OFlag::O_RDONLY, Mode::empty()).map(IntoRawFd::into_raw_fd);
     let _ = unistd::dup2_stdout(output);
     let _ = unistd::dup2_stderr(output);
-    // Before Linux 5.11 it inherits the descriptors that `neli-run` inherited, as the job does.
+    // Before Linux 5.11 the child inherits the descriptors that `neli-run` inherited, as the job does.
     system::close_at_exec_from(3);
 }

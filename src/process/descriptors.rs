@@ -1,4 +1,4 @@
-//! The open descriptors: those that were inherited are passed on to the job, and no others.
+//! The open descriptors. The job gets those that this process inherited, and no others.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
@@ -30,7 +30,7 @@ pub fn open() -> io::Result<Vec<RawFd>> {
 
 /// Closes every descriptor except those in `keep`.
 ///
-/// For a process that was just executed or is about to execute: nothing else in it may own what is closed.
+/// It is meant for a process that was just executed or is about to execute: no other code in it may own the closed descriptors.
 ///
 /// # Errors
 ///
@@ -38,7 +38,7 @@ pub fn open() -> io::Result<Vec<RawFd>> {
 pub(crate) fn close_all_but(keep: &[RawFd]) -> io::Result<()> {
     for number in open()? {
         if !keep.contains(&number) {
-            // On Linux the descriptor is closed, whatever close(2) returns.
+            // On Linux close(2) closes the descriptor even if it returns an error.
             let _ = unistd::close(number);
         }
     }
@@ -51,17 +51,17 @@ pub(crate) fn lowest_free(inherited: &[RawFd]) -> RawFd {
     (10..RawFd::MAX).find(|number| !inherited.contains(number)).unwrap_or(RawFd::MAX)
 }
 
-/// Descriptors that are kept open for a moment in which no other is free. (Another thread may take one that was lent: the caller must be
-/// able to go without.)
+/// Descriptors that are kept open for a moment in which no other is free. (Another thread may take a descriptor that was lent, so the
+/// caller must be able to work without it.)
 ///
-/// At the limit of open files the reserve never grows beyond what it was left: a number that another thread took meanwhile, or that a
-/// lost connection had, is needed when that connection is made again, and without connections this process can't lead.
+/// At the limit of open files the reserve does not grow again by numbers that another thread took meanwhile, or that a lost connection had.
+/// Such a number is needed when the connection is opened again, and without connections this process can't lead.
 #[derive(Debug)]
 pub struct Reserve {
     held: Vec<File>,
-    /// Its size if there is room.
+    /// The desired size.
     size: usize,
-    /// Its size when the descriptors were lent.
+    /// The size when the descriptors were lent.
     lent: usize,
 }
 
@@ -71,17 +71,17 @@ const OF_GUARD: usize = 8;
 /// The additional descriptors of a Kafka client that starts while the one that it replaces still exists.
 const OF_CLIENT: usize = 7;
 
-/// This many more descriptors must be free before the reserve grows.
+/// The reserve grows only if this many more descriptors are free.
 const LEFT_TO_OTHERS: usize = 8;
 
 impl Reserve {
-    /// For the start of a guard, and for descriptors that it sends.
+    /// The reserve for the start of a guard, and for descriptors that it sends.
     #[must_use]
     pub fn of_guard() -> Self {
         Self::of(OF_GUARD)
     }
 
-    /// For the start of a Kafka client in place of another.
+    /// The reserve for the start of a Kafka client in place of another.
     #[must_use]
     pub fn of_client() -> Self {
         Self::of(OF_CLIENT)
@@ -93,7 +93,7 @@ impl Reserve {
         reserve
     }
 
-    /// Opens as many as are missing, if that leaves enough for others.
+    /// Opens the missing ones, if that leaves enough for others.
     fn fill(&mut self) {
         let missing = self.size.saturating_sub(self.held.len());
         if missing > 0 {
@@ -104,7 +104,7 @@ impl Reserve {
         }
     }
 
-    /// Closes them while something else is opened. Must be followed by [`take_back`](Self::take_back).
+    /// Closes the descriptors while other files are opened. Must be followed by [`take_back`](Self::take_back).
     pub fn lend(&mut self) {
         self.lent = self.lent.max(self.held.len());
         self.held.clear();
@@ -117,7 +117,7 @@ impl Reserve {
         self.fill();
     }
 
-    /// Reopens as many as were just closed by others and had been opened while the reserve was lent.
+    /// Reopens as many as were just closed by others, if they had been opened while the reserve was lent.
     pub fn regain(&mut self, closed: usize) {
         self.take(closed.min(self.size.saturating_sub(self.held.len())));
     }

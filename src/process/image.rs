@@ -1,4 +1,4 @@
-//! The program that a process executes, with everything that needs memory prepared: between fork and exec nothing may be allocated.
+//! The program that a process executes. All its memory is allocated in advance, because nothing may be allocated between fork and exec.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_name_is_nowhere() {
+    fn an_empty_name_has_no_path() {
         assert!(tried("", Some("/bin")).is_empty());
     }
 

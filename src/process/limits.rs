@@ -1,4 +1,4 @@
-//! The resource limits of this process: whether it can have what it needs, checked before it joins.
+//! Checks the resource limits of this process before it joins an election: can it have the threads, files and memory that it needs?
 //!
 //! librdkafka starts threads later, and waits for ever or aborts if it can't.
 
@@ -50,7 +50,7 @@ pub fn share_heaps() {
     system::share_heaps(HEAPS);
 }
 
-/// Whether the required resources are available, including this many more open files.
+/// Checks that the required resources are available, including this many more open files.
 ///
 /// # Errors
 ///
@@ -61,7 +61,7 @@ pub fn validate(more_files: u64) -> Result<(), LimitError> {
     threads()
 }
 
-/// Whether enough files may be open, including `more`.
+/// Checks that enough files may be open, including `more`.
 ///
 /// # Errors
 ///
@@ -70,7 +70,7 @@ pub fn open_files(more: u64) -> Result<(), LimitError> {
     at_least(OPEN_FILES + more, Resource::RLIMIT_NOFILE, "open files", "ulimit -n")
 }
 
-/// Whether enough address space may be used.
+/// Checks that enough address space may be used.
 ///
 /// # Errors
 ///
@@ -79,11 +79,11 @@ pub fn address_space() -> Result<(), LimitError> {
     at_least(ADDRESS_SPACE, Resource::RLIMIT_AS, "bytes of address space", "ulimit -v counts KiB")
 }
 
-/// Whether enough threads can be started; tried if the limits don't show it.
+/// Checks that enough threads can be started. It starts them if the limits don't show it.
 ///
 /// # Errors
 ///
-/// They can't.
+/// They can't be started.
 pub fn threads() -> Result<(), LimitError> {
     if room_for_threads::is_certain(THREADS as u64) {
         return Ok(());
@@ -96,7 +96,8 @@ fn at_least(needed: u64, resource: Resource, what: &'static str, setting: &'stat
     if limit >= needed { Ok(()) } else { Err(LimitError::TooLow { limit, what, setting, needed }) }
 }
 
-/// Starts all threads that may be needed at once, and ends them. (What a user's other processes leave of the user's limit can't be read.)
+/// Starts as many threads as may be needed at once, and ends them. (The user's limit also counts the threads of other processes, which
+/// can't be read.)
 fn try_threads() -> io::Result<()> {
     let barrier = Mutex::new(());
     thread::scope(|scope| {

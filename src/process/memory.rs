@@ -28,7 +28,7 @@ pub fn limit() -> Option<Limit> {
     groups.filter_map(|group| lowest_above(&group)).min_by_key(|limit| limit.bytes)
 }
 
-/// The same for this group. Above the mount point no directory has such a file.
+/// The lowest limit on this group and those above it. Above the mount point no directory has such a file.
 fn lowest_above(group: &Path) -> Option<Limit> {
     group.ancestors().filter_map(of_group).min_by_key(|limit| limit.bytes)
 }
@@ -46,14 +46,14 @@ fn of_group(group: &Path) -> Option<Limit> {
     ["memory.max", "memory.limit_in_bytes"].into_iter().find_map(|name| limit(group.join(name)))
 }
 
-/// Releases the pages of the libraries' files that only the start needed, two megabytes: the loader has read all parts with relocations,
-/// mainly in libcrypto, and the kernel counts the pages around them too. Pages that are used again, as for TLS, return at once. The
+/// Releases the pages of the libraries' files that only the start needed, two megabytes. The loader has read all parts with relocations,
+/// mainly in libcrypto, and the kernel counts the pages around them too. Pages that are used again, as for TLS, are loaded at once. The
 /// program's own pages are kept: a handover needs them, and they are shared with its guard.
 pub(crate) fn give_back_libraries() {
     libraries::give_back_libraries(false);
 }
 
-/// The same without the C library, for a process that must never wait for one of its pages.
+/// Releases the same pages, but not those of the C library: for a process that must never wait for one of its pages.
 pub(crate) fn give_back_libraries_but_c() {
     libraries::give_back_libraries(true);
 }
@@ -72,7 +72,7 @@ pub(crate) fn lock() -> bool {
 pub fn can_be_locked() -> bool {
     let can = lock();
     if can {
-        // The lock is not needed.
+        // This call only tests whether locking is allowed.
         let _ = mman::munlockall();
     }
     can
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     #[cfg(feature = "ssl")]
-    fn returned_pages_of_a_library_come_back_when_used() {
+    fn released_pages_of_a_library_are_loaded_again_when_used() {
         use rdkafka::config::ClientConfig;
         use rdkafka::producer::BaseProducer;
         let use_it = || {

@@ -1,4 +1,4 @@
-//! The preference with which the kernel kills a process at a lack of memory: `/proc/PID/oom_score_adj`.
+//! The score by which the kernel chooses processes to kill at a lack of memory: `/proc/PID/oom_score_adj`.
 
 use std::fs;
 
@@ -36,7 +36,7 @@ impl OomScore {
     /// Sets this value for this process. May be called between fork and exec: it allocates nothing.
     pub(crate) fn restore(self) {
         let flags = OFlag::O_WRONLY | OFlag::O_CLOEXEC;
-        // If there is no /proc any more, the value stays unchanged, and the process runs all the same.
+        // If there is no /proc any more, the value stays unchanged, and the process continues.
         if let Ok(file) = fcntl::open(c"/proc/self/oom_score_adj", flags, Mode::empty()) {
             let _ = unistd::write(file, &self.text[..self.length]);
         }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_that_the_kernel_shows_is_kept_as_it_is() {
+    fn a_value_of_the_kernel_is_kept_unchanged() {
         for shown in ["0\n", "-1000\n", "1000\n"] {
             let score = OomScore::of(shown).unwrap();
             assert_eq!(&score.text[..score.length], shown.as_bytes());

@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 
 use crate::process::scheduling::Scheduling;
 
-/// The result.
+/// The result of [`take`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Priority {
     /// Whether the guard uses real-time scheduling.
@@ -41,8 +41,8 @@ pub enum PriorityError {
 /// The beginning of both messages.
 const REAL_TIME: &str = "neli-run was started in real time (chrt), and its guard can't get a higher priority than the job, which could then run on after the lease's end";
 
-/// Raises the priority of this process above its job's if that is real-time, and finds out whether the guard may use real-time
-/// scheduling. Must be called before other threads exist, so that they inherit it.
+/// Raises the priority of this process above its job's if the job is real-time, and finds out whether the guard may use real-time
+/// scheduling. Must be called before other threads exist, so that they inherit the priority.
 ///
 /// # Errors
 ///
@@ -60,12 +60,12 @@ pub fn take() -> Result<Priority, PriorityError> {
     Ok(Priority { guard_is_real_time: true, of_job: Some(own) })
 }
 
-/// Whether a real-time process may run without waiting for an unlimited time.
+/// Whether a real-time process may run for an unlimited time without a pause.
 pub(crate) fn is_running_unlimited() -> bool {
     resource::getrlimit(Resource::RLIMIT_RTTIME).is_ok_and(|(_, limit)| limit == libc::RLIM_INFINITY)
 }
 
-/// Tries it on a separate thread, whose scheduling ends with it.
+/// Tries something on a separate thread, whose scheduling ends with it.
 fn on_another_thread(tried: impl FnOnce() -> bool + Send) -> bool {
     thread::scope(|scope| {
         thread::Builder::new().spawn_scoped(scope, tried).is_ok_and(|tried| tried.join().is_ok_and(|ok| ok))

@@ -32,8 +32,8 @@ pub enum ProcError {
     Incomplete,
 }
 
-/// Whether all descendants of a job can be found: by the lists of children, which not every kernel has, or by a `/proc` that shows all
-/// users' processes (process 1 must be visible).
+/// Checks that all descendants of a job can be found: by the lists of children, which not every kernel has, or by a `/proc` that shows all
+/// users' processes (then process 1 is visible).
 ///
 /// # Errors
 ///
@@ -47,8 +47,8 @@ pub fn validate() -> Result<(), ProcError> {
     }
 }
 
-/// The children that other threads of this process than the first have started (librdkafka's `kinit`), as far as the kernel lists them.
-/// Orphans are given to the first thread.
+/// The children that threads other than the first have started (librdkafka's `kinit`), as far as the kernel lists them. The kernel gives
+/// orphans to the first thread.
 #[must_use]
 pub fn children_of_other_threads() -> Vec<Pid> {
     let own = Pid::this();
@@ -85,7 +85,7 @@ pub(crate) struct Procfs {
 }
 
 impl Procfs {
-    /// The file system at `/proc`. The process `root`, which must exist, shows whether it lists children.
+    /// The file system at `/proc`. It is examined by the process `root`, which must exist, whether the kernel lists children.
     pub(crate) fn mounted(root: Pid) -> Self {
         Self::new(PathBuf::from("/proc"), root)
     }
@@ -95,7 +95,7 @@ impl Procfs {
         Self { mount, lists_children, has_seen_all: Cell::new(true) }
     }
 
-    /// From now on failed reads are noted.
+    /// Begins a scan: from now on failed reads are noted.
     pub(crate) fn start_scan(&self) {
         self.has_seen_all.set(true);
     }
@@ -110,10 +110,10 @@ impl Procfs {
         self.has_seen_all.set(false);
     }
 
-    /// The result of a read; `None` if there is nothing, or if the read failed, which is noted.
+    /// The result of a read; `None` if there is no such entry, or if the read failed, which is noted.
     fn ok_or_note<T>(&self, read: io::Result<T>) -> Option<T> {
         read.inspect_err(|error| {
-            // A process that has ended meanwhile is gone, and a hidden one is listed by its parent.
+            // A process that has ended meanwhile is no failure, and a hidden one is listed by its parent.
             let is_no_failure =
                 matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH | libc::EACCES | libc::EPERM));
             if !is_no_failure {
@@ -204,7 +204,8 @@ impl Procfs {
         list.split_ascii_whitespace().filter_map(|number| number.parse().ok()).map(Pid::from_raw).collect()
     }
 
-    /// The threads of a process. Most processes have one, whose id is known: among a thousand processes this saves a kill margin.
+    /// The threads of a process. Most processes have one thread, whose id is known. With a thousand processes this shortcut saves the time
+    /// of a kill margin.
     pub(crate) fn threads(&self, process: &Process) -> Vec<Pid> {
         if process.threads == 1 {
             vec![process.pid]
@@ -213,7 +214,7 @@ impl Procfs {
         }
     }
 
-    /// The process with its name, which is empty if it has ended.
+    /// The process with its name; the name is empty if the process has ended.
     pub(crate) fn named(&self, pid: Pid) -> Named {
         let name = self.ok_or_note(watched(|| fs::read(self.mount.join(format!("{pid}/comm"))))).unwrap_or_default();
         Named { pid: pid.as_raw(), name: String::from_utf8_lossy(name.trim_ascii_end()).into_owned() }
@@ -226,7 +227,7 @@ impl Procfs {
     }
 }
 
-/// Parses a line of `/proc/PID/stat`: the name stands in parentheses, and may contain any byte except NUL, even `)`.
+/// Parses a line of `/proc/PID/stat`. The name is in parentheses, and may contain any byte except NUL, even `)`.
 fn parsed(pid: Pid, stat: &[u8]) -> Option<Process> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = str::from_utf8(stat.get(name_end + 1..)?).ok()?;
@@ -265,7 +266,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn without_lists_of_children_the_first_process_tells_whether_others_are_hidden() {
+    fn without_lists_of_children_process_1_shows_whether_others_are_hidden() {
         let is_complete = |processes: &[(i32, i32, char, u32)], lists_children| {
             let proc = proc_with(processes, lists_children);
             Procfs::new(proc.path().to_owned(), Pid::from_raw(5)).is_complete()
@@ -276,7 +277,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_line_that_makes_no_sense_is_no_process() {
+    fn an_invalid_line_is_no_process() {
         let pid = Pid::from_raw(7);
         assert_eq!(parsed(pid, b""), None);
         assert_eq!(parsed(pid, b"7 (a"), None);

@@ -26,7 +26,7 @@ pub fn longest() -> Option<Quota> {
     groups.filter_map(|group| longest_above(&group)).max_by_key(|quota| quota.period)
 }
 
-/// The same for this group. Above the mount point no directory has such a file.
+/// The longest quota on this group and those above it. Above the mount point no directory has such a file.
 fn longest_above(group: &Path) -> Option<Quota> {
     group.ancestors().filter_map(|group| of_v2(group).or_else(|| of_v1(group))).max_by_key(|quota| quota.period)
 }
@@ -52,7 +52,7 @@ fn of_v1(group: &Path) -> Option<Quota> {
 mod tests {
     use super::*;
 
-    /// Groups, one below the other, with these files; the lowest.
+    /// Nested groups with these files; returns the lowest one.
     fn groups(files: &[&[(&str, &str)]]) -> (tempfile::TempDir, PathBuf) {
         let mount = tempfile::tempdir().unwrap();
         let mut group = mount.path().to_owned();

@@ -25,7 +25,7 @@ impl Ready {
         Self::with(source, Interest::READABLE)
     }
 
-    /// The same for a socket, including whether it has room.
+    /// The readiness of a socket, including whether it has room.
     ///
     /// # Errors
     ///
@@ -35,7 +35,7 @@ impl Ready {
         Ok(Self { interest: Interest::READABLE, ..ready })
     }
 
-    /// The same for the hang-up alone, when the data is not for this process.
+    /// The readiness that only reports a hang-up, for data that this process does not read.
     ///
     /// # Errors
     ///
@@ -54,8 +54,8 @@ impl Ready {
         self.wait_for(self.interest).await;
     }
 
-    /// The same as a poll function, for a task that waits for many descriptors. If several tasks wait for this one, only the last is
-    /// woken.
+    /// [`wait`](Self::wait) as a poll function, for a task that waits for many descriptors. If several tasks wait for this one, only the
+    /// last is woken.
     pub(crate) fn poll_wait(&self, context: &mut Context<'_>) -> Poll<()> {
         self.descriptor.poll_read_ready(context).map(acknowledge)
     }

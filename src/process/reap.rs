@@ -1,4 +1,4 @@
-//! Waiting for children: what happened to each, and whether any is left.
+//! Waits for children: reports the change of each, and whether any is left.
 //!
 //! (nix's `waitpid` fails and loses the child if a real-time signal killed it.)
 
@@ -10,16 +10,16 @@ use nix::unistd::Pid;
 
 use crate::process::system;
 
-/// What happened to a child.
+/// A change of a child's state.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Change {
     /// The child's pid. If it has ended, the pid may be reused.
     pub pid: Pid,
-    /// What happened.
+    /// The new state.
     pub status: WaitStatus,
 }
 
-/// What may happen to a child.
+/// The new state of a child.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum WaitStatus {
     /// It ended with this status.
@@ -48,16 +48,16 @@ impl WaitStatus {
 /// The result of [`reap`].
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Reaped {
-    /// In the order of the kernel's reports.
+    /// The changes, in the order of the kernel's reports.
     pub changes: Vec<Change>,
-    /// Whether this thread has children that have not ended. For a subreaper whose other threads start no processes, none means that no
-    /// descendant is left: every living process has a living parent, and gets the subreaper as its parent when that one ends.
+    /// Whether this thread has children that have not ended. If a subreaper whose other threads start no processes has none, no descendant
+    /// is left: every living process has a living parent, and gets the subreaper as its parent when that one ends.
     pub children_left: bool,
-    /// Whether it has stopped at [`MOST_AT_ONCE`]: more children may have ended, and they count as left.
+    /// Whether [`MOST_AT_ONCE`] was reached: then more children may have ended, and they count as left.
     pub may_be_more: bool,
 }
 
-/// The number of children that are waited for at once: between two calls the caller can check a deadline, even if thousands have ended.
+/// The number of children that one call waits for. The caller can check a deadline between two calls, even if thousands have ended.
 pub const MOST_AT_ONCE: usize = 64;
 
 /// Waits for every child of this thread that has ended or stopped, up to [`MOST_AT_ONCE`], and does not block. In the first thread of a
@@ -90,7 +90,7 @@ pub fn reap(mut before: impl FnMut(Pid)) -> Reaped {
     Reaped { children_left: true, may_be_more: true, ..reaped }
 }
 
-/// The same for all children, however many there are.
+/// Waits for all children that have ended, without a limit on their number; otherwise like [`reap`].
 #[must_use]
 pub fn reap_all(mut before: impl FnMut(Pid)) -> Reaped {
     let mut all = Reaped::default();

@@ -1,13 +1,12 @@
-//! The releases that the guards of one dead supervisor owe: a file in memory to which each guard appends, and whose
-//! content one of them delivers.
+//! The releases of the guards of one dead supervisor: a file in memory to which each guard appends, and whose content one of them delivers.
 //!
 //! Separate processes with their own Kafka clients would keep a machine with hundreds of roles busy for seconds, during which those roles
-//! would have no leader. So the guard that gets the file's lock becomes the program that delivers what all of them have appended
+//! would have no leader. So the guard that gets the file's lock becomes the program that delivers all appended requests
 //! ([`release`](crate::release)), and the others exit.
 //!
-//! No request is forgotten: a guard first appends and then tries to get the lock; the deliverer first gives up the lock and then checks
-//! for new requests. Whichever comes last sees the other's effect. If the deliverer is killed, the others' terms end with their leases,
-//! as after any release that is lost.
+//! No request is lost: a guard first appends and then tries to get the lock; the deliverer first gives up the lock and then checks for new
+//! requests. The one that comes last sees the other one's step. If the deliverer is killed, the other guards' terms end with their leases,
+//! as after any lost release.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -64,7 +63,7 @@ impl ReleaseQueue {
         Ok(Self { requests, appended: Counter(File::from(OwnedFd::from(appended))) })
     }
 
-    /// The numbers of its descriptors, for a process that is to inherit them.
+    /// The numbers of its descriptors, for a process that inherits them.
     #[must_use]
     pub fn numbers(&self) -> Numbers {
         Numbers { requests: self.requests.as_raw_fd(), appended: self.appended.0.as_raw_fd() }
@@ -75,21 +74,21 @@ impl ReleaseQueue {
         [self.requests.as_fd(), self.appended.0.as_fd()]
     }
 
-    /// Takes over the queue with these descriptors, each by `adopt`.
+    /// Takes over the queue with these descriptors, by calling `adopt` for each.
     pub(crate) fn adopt(numbers: Numbers, adopt: impl Fn(RawFd) -> io::Result<OwnedFd>) -> io::Result<Self> {
         let Numbers { requests, appended } = numbers;
         Ok(Self { requests: adopt(requests)?.into(), appended: Counter(adopt(appended)?.into()) })
     }
 
-    /// Appends a request. Returns `Some` if no process delivers yet: then the caller must.
+    /// Appends a request. Returns `Some` if no other process delivers the queue; then the caller must deliver it.
     pub(crate) fn append(self, request: &impl Serialize) -> io::Result<Option<Deliverer>> {
         let Self { mut requests, appended } = self;
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
-        // With a single write, so that the line is in one piece.
+        // A single write keeps the line in one piece.
         requests.write_all(&line)?;
         appended.add()?;
-        // Opened again, because a lock belongs to an open file, and this one is shared by all guards.
+        // The file is opened again, because a lock belongs to an open file description, and all guards share this one.
         let path = format!("/proc/self/fd/{}", requests.as_raw_fd());
         Ok(Deliverer::of(File::options().read(true).write(true).open(path)?, appended))
     }
@@ -110,8 +109,8 @@ impl Deliverer {
         Some(Self { requests, appended, offset: None })
     }
 
-    /// The queue with the descriptors in these arguments; `None` if they are not those of a queue, as when a user typed them, or if
-    /// another process delivers it.
+    /// The queue with the descriptors in these arguments. `None` if they are not those of a queue (a user has typed them), or if another
+    /// process delivers it.
     #[must_use]
     pub fn named_by(requests: &OsStr, appended: &OsStr) -> Option<Self> {
         let [requests, appended] = [requests, appended].map(|number| number.to_str()?.parse::<RawFd>().ok());
@@ -122,7 +121,7 @@ impl Deliverer {
         Self::of(system::adopt(requests).ok()?.into(), Counter(system::adopt(appended).ok()?.into()))
     }
 
-    /// Keeps the descriptors open at an exec, and returns their numbers: the executed program has the lock.
+    /// Keeps the descriptors open at an exec, and returns their numbers. The executed program then has the lock.
     pub(crate) fn hand_on(self) -> io::Result<Numbers> {
         let Self { requests, appended: Counter(appended), .. } = self;
         let numbers = Numbers { requests: requests.as_raw_fd(), appended: appended.as_raw_fd() };
@@ -152,7 +151,7 @@ impl Deliverer {
         Ok(text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 
-    /// Waits until something is appended, or until a [`waker`](Self::waker) ends the wait.
+    /// Waits until a request is appended, or until a [`waker`](Self::waker) ends the wait.
     ///
     /// # Errors
     ///
@@ -171,7 +170,7 @@ impl Deliverer {
         Ok(move || drop(appended.add()))
     }
 
-    /// Gives up the lock; to be called when all requests that were read are settled. Returns `Some` if more were appended meanwhile and
+    /// Gives up the lock. Must be called when all requests that were read are settled. Returns `Some` if more were appended meanwhile and
     /// no other process has the lock.
     ///
     /// # Errors
@@ -193,7 +192,7 @@ impl Deliverer {
     }
 }
 
-/// An eventfd, which ends a wait when it is written to.
+/// An eventfd; a write to it ends a wait.
 #[derive(Debug)]
 struct Counter(File);
 
@@ -207,7 +206,7 @@ impl Counter {
     }
 }
 
-/// Nobody may shorten the file; and no other file has exactly these seals.
+/// The seals of the file: it can't be shortened, and no other file has exactly these seals.
 fn seals() -> SealFlag {
     SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK
 }
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_delivers_what_all_append() {
+    fn the_first_process_delivers_the_requests_of_all() {
         let queue = ReleaseQueue::new().unwrap();
         let mut deliverer = inherited(&queue).append(&1).unwrap().unwrap();
         assert!(inherited(&queue).append(&2).unwrap().is_none());
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_end_of_one_that_has_not_delivered_the_next_does_so() {
+    fn after_the_end_of_a_process_that_has_not_delivered_the_next_one_delivers() {
         let queue = ReleaseQueue::new().unwrap();
         let mut deliverer = inherited(&queue).append(&1).unwrap().unwrap();
         assert_eq!(read(&mut deliverer), [1]);

@@ -1,5 +1,5 @@
-//! Whether more threads can certainly be started, according to the kernel's counters: trying takes as long as the rest of the start up to
-//! the first connection.
+//! Finds out by the kernel's counters whether more threads can certainly be started. Starting them as a test takes as long as the rest of
+//! the start up to the first connection.
 
 use std::fs;
 use std::path::Path;
@@ -9,8 +9,8 @@ use nix::sys::resource::{self, Resource};
 
 use crate::process::cgroup::{self, Hierarchy};
 
-/// Whether `needed` more threads are within every limit. If a limit can't be read, or if all threads of the machine
-/// together with these would exceed a limit that counts the user's only, the answer is no, and a test decides.
+/// Whether `needed` more threads are within every limit. The answer is no if a limit can't be read, or if all threads of the machine
+/// together with these would exceed a limit that counts only the user's. Then the caller starts threads as a test.
 #[must_use]
 pub(super) fn is_certain(needed: u64) -> bool {
     threads_of_all().is_some_and(|threads| {
@@ -35,12 +35,12 @@ fn of_load(load: &str) -> Option<u64> {
     load.split_ascii_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
-/// Whether a group and each group above it has room, up to the first of the hierarchy, which has no limit. (The first group of a
-/// container has one above it that is not visible.)
+/// Whether a group and each group above it has room, except the root of the hierarchy, which has no limit. (The first group of a container
+/// has one above it that is not visible.)
 fn is_room_in(group: &Path, needed: u64) -> bool {
     for group in group.ancestors().take_while(|group| group.join("cgroup.procs").exists()) {
         let Ok(limit) = fs::read_to_string(group.join("pids.max")) else {
-            // Without the controller a group has no such file either; only the first group has no type.
+            // A group without the controller lacks this file too. Only the root has no type.
             if group.join("cgroup.type").exists() {
                 continue;
             }
@@ -96,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_group_of_a_container_is_not_the_first_of_all() {
+    fn the_first_group_of_a_container_is_not_the_root() {
         let unlimited = [("cgroup.type", "domain\n"), ("pids.max", "max\n"), ("pids.current", "4\n")].as_slice();
         assert!(!is_room(&[unlimited]));
         assert!(!is_room(&[unlimited, unlimited]));
     }
 
     #[test]
-    fn a_limit_that_can_not_be_read_is_not_taken_for_none() {
+    fn a_limit_that_can_not_be_read_counts_as_a_limit() {
         let unreadable = [("cgroup.type", "domain\n"), ("pids.max", "many\n"), ("pids.current", "4\n")].as_slice();
         assert!(!is_room(&[&[], unreadable]));
         let unknown = [("cgroup.type", "domain\n"), ("pids.max", "100\n")].as_slice();

@@ -16,12 +16,12 @@ pub struct Scheduling {
     policy: c_int,
     /// 0 except for `SCHED_FIFO` and `SCHED_RR`.
     pub(crate) priority: c_int,
-    /// In nanoseconds. The kernel clears it with real-time scheduling, and does not pass it on to children then.
+    /// The timer slack in nanoseconds. The kernel clears it with real-time scheduling, and does not pass it on to children then.
     timer_slack: c_ulong,
 }
 
 impl Scheduling {
-    /// Real-time scheduling with this priority; a higher number goes first.
+    /// Real-time scheduling with this priority; a higher number takes precedence.
     pub(crate) const fn real_time(priority: c_int) -> Self {
         Self { policy: libc::SCHED_FIFO, priority, timer_slack: 0 }
     }
@@ -42,14 +42,14 @@ impl Scheduling {
         Ok(Self { policy, priority, timer_slack })
     }
 
-    /// Whether it goes before everything that is not real-time, and is inherited by children.
+    /// Whether it takes precedence over everything that is not real-time, and is inherited by children.
     pub(crate) fn is_real_time(self) -> bool {
         matches!(self.policy, libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE)
     }
 
     /// The next higher real-time scheduling; `None` if there is none.
     pub(crate) fn next_higher(self) -> Option<Self> {
-        /// The highest priority, and the guard's priority above an ordinary job: 1 is for processes that it kills.
+        /// The highest priority. The guard of an ordinary job uses a priority above 1, which is for processes that it kills.
         const HIGHEST: c_int = 99;
         const ABOVE_ORDINARY: c_int = 2;
         match self.policy {
@@ -59,8 +59,8 @@ impl Scheduling {
         }
     }
 
-    /// The scheduling of processes that this one kills: just below its own, so that they go before everything else that this process goes
-    /// before, and at least real-time.
+    /// The scheduling for processes that this one kills: just below its own, and at least real-time. So they take precedence over all
+    /// processes that this process takes precedence over, and end soon.
     pub(crate) fn for_killed() -> Self {
         let own = Self::current().ok().filter(|own| own.is_real_time()).map_or(0, |own| own.priority);
         Self::real_time((own - 1).max(1))
@@ -70,20 +70,20 @@ impl Scheduling {
     ///
     /// # Errors
     ///
-    /// `EPERM` if this process may not; `ESRCH` if there is no such thread.
+    /// `EPERM` if this process lacks the right; `ESRCH` if there is no such thread.
     pub(crate) fn set_for(self, thread: Pid) -> io::Result<()> {
-        // Async-signal-safe: only the system call.
+        // This is async-signal-safe, because it is only the system call.
         system::set_scheduler(thread, self.policy, self.priority)
     }
 
-    /// Sets it for this thread, as it was when it was read by [`current`](Self::current).
+    /// Sets it for this thread, as it was when [`current`](Self::current) read it.
     ///
     /// # Errors
     ///
-    /// `EPERM` if this process may not.
+    /// `EPERM` if this process lacks the right.
     pub(crate) fn restore(self) -> io::Result<()> {
         self.set_for(Pid::from_raw(0))?;
-        // Async-signal-safe: only the system call.
+        // This is async-signal-safe, because it is only the system call.
         Ok(prctl::set_timerslack(self.timer_slack)?)
     }
 }

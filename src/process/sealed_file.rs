@@ -1,5 +1,5 @@
-//! Reads the arguments that an executed program was given in a sealed file in memory, since other users can see a
-//! command line.
+//! Reads the arguments of an executed program from a sealed file in memory. They are not in its command line, because other users can read
+//! that.
 //!
 //! Such a file also distinguishes a hidden mode of this program from a typed command: a shell can't open one.
 
@@ -21,7 +21,7 @@ use crate::process::system;
 ///
 /// # Errors
 ///
-/// `InvalidInput` if it is no such file, or its content can't be decoded.
+/// `InvalidInput` if it is not sealed, or its content can't be decoded.
 pub(crate) fn read<T: DeserializeOwned>(number: RawFd) -> io::Result<T> {
     let file = system::adopt(number)?;
     if !is_sealed(file.as_raw_fd()) {
@@ -50,7 +50,7 @@ pub fn lease(number: RawFd) -> Option<(Offset, Time)> {
     Some((Offset::try_from(word(0)?).ok()?, Time::from_nanos(word(8)?)))
 }
 
-/// Whether this argument is the number of such a file: then this program has started itself.
+/// Whether this argument is the number of such a file. If it is, this program has started itself.
 #[must_use]
 pub fn is_named_by(argument: &OsStr) -> bool {
     argument.to_str().and_then(|number| number.parse().ok()).is_some_and(is_sealed)
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_names_a_sealed_file_or_not() {
+    fn an_argument_is_checked_for_the_number_of_a_sealed_file() {
         let (sealed, other) = (write(&"a").unwrap(), File::open("/dev/zero").unwrap());
         let is_named_by = |argument: &str| is_named_by(OsStr::new(argument));
         assert!(is_named_by(&sealed.as_raw_fd().to_string()));

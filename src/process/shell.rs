@@ -25,12 +25,12 @@ use crate::text::reason;
 #[derive(Debug)]
 pub struct ShellCommand(PendingChild);
 
-/// The parameters of the start, beside the image.
+/// The parameters of the start, besides the image.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ShellOptions<'a> {
     /// The directory of the control group in which it is created; `None` means that of this process.
     pub(crate) cgroup: Option<BorrowedFd<'a>>,
-    /// It executes only before this time: nanoseconds of `CLOCK_BOOTTIME`, little-endian.
+    /// The command executes only before this time: nanoseconds of `CLOCK_BOOTTIME`, little-endian.
     pub(crate) deadline: Option<&'a AtomicU64>,
     /// Additional environment variables: `NAME=value`.
     pub(crate) environment: &'a [CString],
@@ -74,7 +74,7 @@ impl ShellCommand {
 
     /// Sends SIGKILL to its group. Only allowed while it was not waited for.
     pub fn kill(&self) {
-        // Processes that have left the group are not reached; waiting shows the command's own end.
+        // Processes that have left the group are not killed. Waiting shows the command's own end.
         let _ = system::signal_group(self.pid(), SIGKILL);
     }
 

@@ -39,7 +39,7 @@ impl Set {
     }
 }
 
-/// The bit of a signal; none for a number that is no signal.
+/// The bit of a signal; `None` for a number that is no signal.
 const fn bit(signal: i32) -> u64 {
     if signal >= 1 && signal <= HIGHEST { 1 << (signal - 1) } else { 0 }
 }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_knows_its_signals_and_no_other_number() {
+    fn a_set_contains_its_signals_and_no_other_number() {
         let set = Set::EMPTY.with(SIGHUP).with(HIGHEST);
         assert!(set.contains(SIGHUP) && set.contains(HIGHEST));
         for other in [-1, 0, SIGINT, SIGQUIT, SIGKILL, SIGSTOP, SIGTSTP, HIGHEST + 1, i32::MAX] {

@@ -1,6 +1,6 @@
 //! Signals to `neli-run`: every one that can be blocked is blocked before any thread exists, and read as a message.
 //!
-//! The meaning of each signal is decided elsewhere.
+//! Other modules decide the meaning of each signal.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -43,7 +43,7 @@ pub struct ReceivedSignal {
     pub signal: i32,
     /// The pid of its sender; 0 if the kernel sent it, or a process outside this pid namespace.
     pub sender: i32,
-    /// `si_code`: how the signal was sent; a positive value means by the kernel.
+    /// `si_code`: the source of the signal. A positive value means the kernel.
     pub code: i32,
 }
 

@@ -1,4 +1,4 @@
-//! Starting a child, and the progress to its exec.
+//! Starts a child, and follows its progress to the exec.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,7 +16,7 @@ use crate::process::system;
 pub(crate) struct PendingChild {
     /// Its number.
     pub(crate) pid: Pid,
-    /// It closes at the exec; before that a [`Report`] may be read from it.
+    /// The pipe's end. It is closed at the exec; before that a [`Report`] may be read from it.
     report: OwnedFd,
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn spawn(spec: &SpawnSpec<'_>) -> io::Result<PendingChild> {
     };
     let pid = system::fork(cgroup, Child::prepare(spec, reporter.as_fd()))?;
     if let ChildKind::Command { .. } | ChildKind::Job { .. } = spec.kind {
-        // Here as well as in the child, so that the group exists whichever process runs first. It fails if the child has executed.
+        // Parent and child both do this, so that the group exists even if the parent runs first. It fails if the child has executed.
         let _ = unistd::setpgid(pid, pid);
     }
     Ok(PendingChild { pid, report })

@@ -12,11 +12,11 @@ use crate::process::terminal::ForegroundHandover;
 /// The parameters of a child.
 #[derive(Debug)]
 pub(crate) struct SpawnSpec<'a> {
-    /// What it executes.
+    /// The program that it executes.
     pub(crate) image: &'a Image,
     /// Additional environment variables: `NAME=value`.
     pub(crate) environment: &'a [CString],
-    /// Descriptors that it inherits under the same number, although they are close-on-exec; all other close-on-exec ones are closed.
+    /// Descriptors that it inherits under the same number, although they are close-on-exec. All other close-on-exec ones are closed.
     pub(crate) descriptors: &'a [RawFd],
     /// The signals that it ignores; all others have their default action.
     pub(crate) ignored: Set,
@@ -29,7 +29,7 @@ pub(crate) struct SpawnSpec<'a> {
 pub(crate) enum ChildKind<'a> {
     /// A guard: blocks every signal, and outlives its parent.
     Guard,
-    /// A command beside the job: like a job, but with `/dev/null` as stdin, one output, and no other descriptor.
+    /// A command that runs beside the job: like a job, but with `/dev/null` as stdin, one output, and no other descriptor.
     Command {
         /// It executes only before this deadline, like a job; `None` means at any time.
         deadline: Option<&'a AtomicU64>,

@@ -1,13 +1,12 @@
-//! Watches a real-time thread that reads other processes' entries in `/proc`: if it spins in the kernel, other
-//! threads get the processor for a moment.
+//! Watches a real-time thread that reads other processes' entries in `/proc`. If it spins in the kernel, other threads get the processor
+//! for a moment.
 //!
-//! When a process has been waited for, the kernel drops its cached entries of `/proc/PID`; a thread that looks up
-//! such an entry meanwhile waits by spinning (`shrink_dcache_parent` in `fs/dcache.c`, seen with Linux 6.18). If that
-//! thread is real-time and has taken the processor from the one that drops the entries, both go on like that for
-//! ever, and no signal ends it, not even SIGKILL. The guard did so for forty minutes, beside another real-time
-//! process that looked at the same job, and left the machine 5 % of its processors. A thread with a higher priority
-//! notices that a read does not end, and gives the reader the lowest priority for a moment, again and again: the
-//! thread that was displaced drops its entries, and the read ends.
+//! When a process has been waited for, the kernel drops its cached entries of `/proc/PID`. A thread that looks up such an entry meanwhile
+//! waits by spinning (`shrink_dcache_parent` in `fs/dcache.c`, seen with Linux 6.18). If that thread is real-time and has displaced the
+//! thread that drops the entries, both wait for ever, and no signal ends it, not even SIGKILL. A guard did so for forty minutes, beside
+//! another real-time process that read the same job's entries, and left the machine 5 % of its processors. So a thread with a higher
+//! priority notices a read that does not end, and gives the reader the lowest priority for a moment, again and again: the displaced thread
+//! then drops its entries, and the read ends.
 
 use std::cell::OnceCell;
 use std::io;
@@ -21,7 +20,7 @@ use nix::unistd::{self, Pid};
 
 use crate::process::scheduling::Scheduling;
 
-/// A read that takes longer than this spins or waits for others; it usually takes microseconds.
+/// A read that takes longer than this spins or waits for other threads; a read usually takes microseconds.
 const SPINS_AFTER: Duration = Duration::from_millis(10);
 
 /// For how long the processor is given away each time.
@@ -42,11 +41,11 @@ struct SpinWatch {
     watcher: Thread,
 }
 
-/// From now on watches the calling thread, if it has real-time scheduling.
+/// Watches the calling thread from now on, if it has real-time scheduling.
 ///
 /// # Errors
 ///
-/// Its scheduling can't be read, or no thread can be made. Then it is not watched.
+/// Its scheduling can't be read, or no thread can be started. Then it is not watched.
 pub(crate) fn watch_this_thread() -> io::Result<()> {
     let scheduling = Scheduling::current()?;
     if !scheduling.is_real_time() {
@@ -56,20 +55,20 @@ pub(crate) fn watch_this_thread() -> io::Result<()> {
     let counted = Arc::clone(&reads);
     let (begins, begun) = mpsc::channel();
     let watcher = thread::Builder::new().stack_size(STACK).spawn(move || {
-        // If a higher priority is not allowed, it runs on another processor, if there is one.
+        // If a higher priority is not allowed, the watch can still run on another processor, if there is one.
         if let Some(higher) = scheduling.next_higher() {
             let _ = higher.set_for(Pid::from_raw(0));
         }
         drop::<mpsc::Sender<()>>(begins);
         watch(thread, scheduling, &counted)
     })?;
-    // With the same priority as this thread it might never run to raise it.
+    // This thread waits for the watch to raise its priority, because with the same priority the watch might never run.
     let _ = begun.recv();
     WATCH.with(|watch| drop(watch.set(SpinWatch { reads, watcher: watcher.thread().clone() })));
     Ok(())
 }
 
-/// Reads something about another process in `/proc`.
+/// Reads data about another process in `/proc`.
 pub(crate) fn watched<T>(read: impl FnOnce() -> T) -> T {
     WATCH.with(|watch| {
         let Some(SpinWatch { reads, watcher }) = watch.get() else { return read() };
@@ -81,7 +80,7 @@ pub(crate) fn watched<T>(read: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Watches the reads of `thread`, which are counted, for the life of the process. It sleeps while there are none.
+/// Watches the reads of `thread`, which are counted, for the life of the process. It sleeps while there are no reads.
 #[expect(clippy::disallowed_methods, reason = "it sleeps between two looks, and nothing waits for it")]
 fn watch(thread: Pid, scheduling: Scheduling, reads: &AtomicU64) -> ! {
     loop {
@@ -103,7 +102,7 @@ fn watch(thread: Pid, scheduling: Scheduling, reads: &AtomicU64) -> ! {
 fn give_way(thread: Pid, scheduling: Scheduling) {
     if Scheduling::last_of_all().set_for(thread).is_ok() {
         thread::sleep(YIELDS_FOR);
-        // It was allowed before.
+        // This was allowed before, so it succeeds.
         let _ = scheduling.set_for(thread);
     }
 }
@@ -127,7 +126,8 @@ mod tests {
         Scheduling::real_time(priority).set_for(Pid::from_raw(0))
     }
 
-    /// A reader that spins until another thread of a lower priority on the same processor has done what the reader waits for.
+    /// A reader that spins until another thread with a lower priority on the same processor has finished the work that the reader waits
+    /// for.
     #[test]
     fn a_spinning_read_yields_the_processor() {
         if !unistd::geteuid().is_root() {
@@ -157,7 +157,7 @@ mod tests {
                     }
                 });
                 assert!(is_done.load(Ordering::SeqCst), "it has spun for 5 s");
-                // At this moment the watch may have lowered its priority.
+                // At this moment the watch may have lowered the thread's priority.
                 wait::until_true("its own priority", || Scheduling::current().unwrap().priority == 5);
             });
             while !is_reading.load(Ordering::SeqCst) {

@@ -1,6 +1,6 @@
-//! The raw system calls, each behind a safe function. Their purpose is explained in the modules that use them.
+//! The raw system calls, each in a safe function. The modules that use them explain their purpose.
 //!
-//! All unsafe code of this crate is here and below, and nothing else is here.
+//! All unsafe code of this crate is here and in the modules below, and they contain nothing else.
 #![expect(unsafe_code, reason = "the one module that makes raw system calls")]
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
@@ -28,7 +28,7 @@ pub use pidfd::{open_pidfd, signal_pidfd, signal_pidfd_group};
 /// The signals that were ignored when this process started, as the bits of a [`Set`].
 static IGNORED_AT_START: AtomicU64 = AtomicU64::new(0);
 
-/// Runs before Rust's runtime, which ignores SIGPIPE before `main`.
+/// A function that runs before Rust's runtime, because the runtime ignores SIGPIPE before `main`.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEFORE_THE_RUNTIME: extern "C" fn() = note_ignored_signals;
@@ -55,10 +55,10 @@ pub(crate) fn ignored_at_start() -> Set {
     Set::from_bits(IGNORED_AT_START.load(Ordering::Relaxed))
 }
 
-/// Makes glibc's threads share this many heaps; it would give each of the first threads (eight a processor) a heap of
-/// its own. For processes whose threads allocate little: a heap costs time at the start, and memory.
+/// Makes glibc's threads share this number of heaps. Otherwise it would give each of the first threads (eight for each processor) a heap of
+/// its own. This suits processes whose threads allocate little: a heap costs time at the start, and memory.
 pub(crate) fn share_heaps(count: c_int) {
-    // SAFETY: mallopt only sets a number, and is called before there are threads. A refusal leaves what was.
+    // SAFETY: mallopt only sets a number, and is called before there are threads. If it refuses, the old value stays.
     #[cfg(target_env = "gnu")]
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, count);
@@ -67,12 +67,12 @@ pub(crate) fn share_heaps(count: c_int) {
     let _ = count;
 }
 
-/// What a signal does to a process that does not handle it.
+/// The effect of a signal on a process that does not handle it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Disposition {
-    /// What the kernel does with it.
+    /// The kernel's default action.
     Default,
-    /// It is ignored, and pending ones are discarded.
+    /// The signal is ignored, and pending ones are discarded.
     Ignored,
 }
 
@@ -86,49 +86,49 @@ pub(crate) fn set_disposition(signal: c_int, disposition: Disposition) -> io::Re
         Disposition::Default => libc::SIG_DFL,
         Disposition::Ignored => libc::SIG_IGN,
     };
-    // SAFETY: neither runs any of our code. Async-signal-safe: nothing but the call.
+    // SAFETY: neither disposition runs code of ours. Async-signal-safe: there is no other call.
     if unsafe { libc::signal(signal, handler) } == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Ends this process with `status`, without the exit handlers of libraries: OpenSSL would free what librdkafka's threads still use, which
-/// sometimes crashes them (SIGSEGV: the status was 139 instead of 125).
+/// Ends this process with `status`, without the exit handlers of libraries. OpenSSL's handler would free memory that librdkafka's threads
+/// still use, which sometimes crashes them (SIGSEGV: the status was 139 instead of 125).
 pub fn exit_at_once(status: u8) -> ! {
-    // A failed write was reported where it was made.
+    // If a write has failed, its caller has reported it.
     let _ = io::stdout().flush();
     exit(i32::from(status))
 }
 
-/// Ends this process, and does nothing else.
+/// Ends this process without any other action.
 pub(crate) fn exit(status: c_int) -> ! {
-    // SAFETY: it takes an integer, and does not return. Async-signal-safe: nothing but the call.
+    // SAFETY: it takes an integer, and does not return. Async-signal-safe: there is no other call.
     unsafe { libc::_exit(status) }
 }
 
-/// Takes over a descriptor that this process was given by its number, and makes it close-on-exec.
+/// Takes over a descriptor that this process got by its number, and makes it close-on-exec.
 ///
 /// # Errors
 ///
 /// No such descriptor is open.
 pub(crate) fn adopt(number: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: fcntl(2) with a number that is not open returns an error and does nothing else.
+    // SAFETY: fcntl(2) with a number that is not open returns an error and has no other effect.
     Errno::result(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) })?;
-    // SAFETY: it is open, and the number came from outside (an argument, a message), so nothing else here owns it.
+    // SAFETY: it is open, and the number came from another process (an argument, a message), so no other code here owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
 /// Keeps the descriptor with this number open at an exec. Does nothing if it is not open.
 pub(crate) fn keep_across_exec(number: RawFd) {
-    // SAFETY: it changes a property of a number; one that is not open is an error. Async-signal-safe: nothing but the call.
+    // SAFETY: it changes a property of a number; one that is not open is an error. Async-signal-safe: there is no other call.
     unsafe { libc::fcntl(number, libc::F_SETFD, 0) };
 }
 
 /// Makes every descriptor from this number on close-on-exec. Does nothing before Linux 5.11.
 pub(crate) fn close_at_exec_from(lowest: c_uint) {
-    // SAFETY: takes integers, and closes nothing yet. Async-signal-safe: nothing but the call.
+    // SAFETY: it takes integers, and closes no descriptor yet. Async-signal-safe: there is no other call.
     unsafe { libc::syscall(libc::SYS_close_range, lowest, c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
 }
 
-/// The seals of a file in memory, by a descriptor number from outside.
+/// The seals of a file in memory, by a descriptor number from another process.
 ///
 /// # Errors
 ///
@@ -143,7 +143,7 @@ pub(crate) fn columns(terminal: BorrowedFd<'_>) -> Option<usize> {
     window_size(terminal).map(|size| size.ws_col.into()).filter(|columns| *columns > 0)
 }
 
-/// The same for its rows.
+/// The number of rows of this terminal; `None` if the descriptor is not a terminal.
 pub(crate) fn rows(terminal: BorrowedFd<'_>) -> Option<usize> {
     window_size(terminal).map(|size| size.ws_row.into()).filter(|rows| *rows > 0)
 }
@@ -167,7 +167,7 @@ pub fn signal(pid: Pid, signal: c_int) -> io::Result<()> {
     if pid.as_raw() <= 1 {
         return Err(Errno::EINVAL.into());
     }
-    // SAFETY: takes two integers.
+    // SAFETY: it takes two integers.
     Ok(Errno::result(unsafe { libc::kill(pid.as_raw(), signal) }).map(drop)?)
 }
 
@@ -180,7 +180,7 @@ pub fn signal_group(leader: Pid, signal: c_int) -> io::Result<()> {
     if leader.as_raw() <= 1 {
         return Err(Errno::EINVAL.into());
     }
-    // SAFETY: takes two integers.
+    // SAFETY: it takes two integers.
     Ok(Errno::result(unsafe { libc::kill(-leader.as_raw(), signal) }).map(drop)?)
 }
 
@@ -190,15 +190,15 @@ pub fn signal_group(leader: Pid, signal: c_int) -> io::Result<()> {
 ///
 /// The reactor can't watch it.
 pub fn await_descriptor(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an OwnedFd is open until it is dropped and always gives the same number, and the AsyncFd owns it.
+    // SAFETY: an OwnedFd is open until it is dropped and always returns the same number, and the AsyncFd owns it.
     let watched = unsafe { AsyncFd::register_with_interest(descriptor, interest) };
     watched.map_err(io::Error::from)
 }
 
-/// Policy and priority of this thread. (musl has these calls only by number.)
+/// Policy and priority of this thread. (musl has these calls only by their numbers.)
 pub(crate) fn scheduler() -> io::Result<(c_int, c_int)> {
     let mut priority = 0;
-    // SAFETY: a sched_param is one integer, which is ours to write to.
+    // SAFETY: a sched_param is one integer, and it is ours, so the call may write to it.
     let policy = unsafe {
         Errno::result(libc::syscall(libc::SYS_sched_getparam, 0, &raw mut priority))?;
         Errno::result(libc::syscall(libc::SYS_sched_getscheduler, 0))?
@@ -208,7 +208,7 @@ pub(crate) fn scheduler() -> io::Result<(c_int, c_int)> {
 
 /// Sets a thread's scheduling; 0 is the calling one.
 pub(crate) fn set_scheduler(thread: Pid, policy: c_int, priority: c_int) -> io::Result<()> {
-    // SAFETY: a sched_param is one integer, which is only read. Async-signal-safe: nothing but the call.
+    // SAFETY: a sched_param is one integer, which is only read. Async-signal-safe: there is no other call.
     let answer = unsafe { libc::syscall(libc::SYS_sched_setscheduler, thread.as_raw(), policy, &raw const priority) };
     Ok(Errno::result(answer).map(drop)?)
 }
@@ -216,7 +216,7 @@ pub(crate) fn set_scheduler(thread: Pid, policy: c_int, priority: c_int) -> io::
 /// The next child that `waitid` finds with these flags, with its `si_code`; the child is not waited for. `None` if there are children,
 /// but nothing has happened to any.
 pub(crate) fn find_waitable_child(flags: c_int) -> nix::Result<Option<(Pid, c_int)>> {
-    // SAFETY: a zeroed siginfo is a valid one, and ours to write to. When nothing is found the number stays 0.
+    // SAFETY: a zeroed siginfo is a valid one, and it is ours, so the call may write to it. If no child is found, the number stays 0.
     let (pid, code) = unsafe {
         let mut info: libc::siginfo_t = mem::zeroed();
         Errno::result(libc::waitid(libc::P_ALL, 0, &raw mut info, flags | libc::WNOWAIT))?;
@@ -228,7 +228,7 @@ pub(crate) fn find_waitable_child(flags: c_int) -> nix::Result<Option<(Pid, c_in
 /// Waits for a child with `waitpid`'s flags; returns its status, or `None` if nothing has happened to it.
 pub(crate) fn wait_for(pid: Pid, flags: c_int) -> nix::Result<Option<c_int>> {
     let mut status = 0;
-    // SAFETY: `status` is ours to write to.
+    // SAFETY: `status` is ours, so the call may write to it.
     let waited = Errno::result(unsafe { libc::waitpid(pid.as_raw(), &raw mut status, flags) })?;
     Ok((waited > 0).then_some(status))
 }
@@ -244,7 +244,7 @@ impl SharedWords {
     /// Maps the beginning of `file`.
     pub(crate) fn map(file: BorrowedFd<'_>) -> io::Result<Self> {
         let rights = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: the kernel chooses the address, so that no other mapping is replaced.
+        // SAFETY: the kernel chooses the address, so that the mapping replaces no other one.
         let address = unsafe { libc::mmap(ptr::null_mut(), Self::SIZE, rights, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         if address == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -257,14 +257,14 @@ impl Deref for SharedWords {
     type Target = [AtomicU64; 2];
 
     fn deref(&self) -> &Self::Target {
-        // SAFETY: the mapping is page-aligned, lasts as long as `self`, and is only ever read and written atomically.
+        // SAFETY: the mapping is page-aligned, lasts as long as `self`, and all its reads and writes are atomic.
         unsafe { self.0.as_ref() }
     }
 }
 
 impl Drop for SharedWords {
     fn drop(&mut self) {
-        // SAFETY: the mapping is `self`'s own, from which nothing is borrowed any more.
+        // SAFETY: the mapping is `self`'s own, and nothing borrows from it any more.
         unsafe { libc::munmap(self.0.as_ptr().cast(), Self::SIZE) };
     }
 }
@@ -280,9 +280,8 @@ pub(crate) trait InChild {
 ///
 /// (Moving it by a write to `cgroup.procs` takes some milliseconds, creating it there takes none: both were measured.)
 pub(crate) fn fork(cgroup: Option<BorrowedFd<'_>>, child: impl InChild) -> io::Result<Pid> {
-    // SAFETY: the child only calls `run`, which only makes calls that are allowed in the child of a process with
-    // threads. The C library does not know of a child that was created in a control group, and is not asked there for
-    // the thread's id.
+    // SAFETY: the child only calls `run`, which only makes calls that are allowed in the child of a process with threads. A child that was
+    // created in a control group is unknown to the C library, and does not ask it for the thread's id.
     let answer = unsafe {
         let cloned = cgroup.and_then(|cgroup| clone_into(cgroup).ok());
         cloned.unwrap_or_else(|| libc::fork())
@@ -304,13 +303,13 @@ struct CloneArguments {
     cgroup: u64,
 }
 
-/// As fork(2), but into a control group.
+/// Like fork(2), but creates the child in a control group.
 ///
 /// # Safety
 ///
 /// Until it executes, the child may only make async-signal-safe calls, and none that asks the C library for its own thread's id.
 unsafe fn clone_into(cgroup: BorrowedFd<'_>) -> io::Result<c_int> {
-    /// The libc crate has this constant with a type too small for it.
+    /// The type of the libc crate's constant is too small for this value.
     const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
     let arguments = CloneArguments {
         flags: CLONE_INTO_CGROUP,
@@ -318,20 +317,19 @@ unsafe fn clone_into(cgroup: BorrowedFd<'_>) -> io::Result<c_int> {
         cgroup: u64::from(cgroup.as_raw_fd().cast_unsigned()),
         ..CloneArguments::default()
     };
-    // SAFETY: the arguments are only read. Without a stack of its own, and without shared memory, the child goes on as that
-    // of a fork does.
+    // SAFETY: the arguments are only read. Without a stack of its own and without shared memory, the child continues like that of a fork.
     let answer = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<CloneArguments>()) };
     c_int::try_from(Errno::result(answer)?).map_err(io::Error::other)
 }
 
-/// Whether a child can be created in a control group and run: tried with one that does nothing.
+/// Checks that a child can be created in a control group and run, with a child that only exits.
 ///
 /// # Errors
 ///
-/// `ENOSYS` before Linux 5.3, `EINVAL` before 5.7, either of these or `EPERM` if a sandbox hides the call; `EACCES` if this process may
-/// not create one there; `Interrupted` if the child was killed.
+/// `ENOSYS` before Linux 5.3, `EINVAL` before 5.7, either of these or `EPERM` if a sandbox hides the call; `EACCES` if this process may not
+/// create one there; `Interrupted` if the child was killed.
 pub(crate) fn try_birth_in(cgroup: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: the child makes one call that is async-signal-safe, and does not come back.
+    // SAFETY: the child makes one call, which is async-signal-safe and does not return.
     let child = unsafe {
         match clone_into(cgroup)? {
             0 => exit(0),
@@ -367,8 +365,8 @@ impl<'a> FromIterator<&'a CStr> for StringArray<'a> {
 
 /// Executes a program in place of this one; returns the errno on failure.
 pub(crate) fn execute(path: &CStr, arguments: &StringArray<'_>, environment: &StringArray<'_>) -> c_int {
-    // SAFETY: `path` ends with a NUL, as each string of the arrays does, which live as long as these, and end with a null.
-    // Async-signal-safe: nothing but the call.
+    // SAFETY: `path` and each string of the arrays end with a NUL. The strings live as long as the arrays, which end with a null pointer.
+    // Async-signal-safe: there is no other call.
     unsafe {
         libc::execve(path.as_ptr(), arguments.pointers.as_ptr(), environment.pointers.as_ptr());
     }
@@ -377,6 +375,6 @@ pub(crate) fn execute(path: &CStr, arguments: &StringArray<'_>, environment: &St
 
 /// Whether a file has an extended attribute with this name.
 pub(crate) fn has_attribute(file: BorrowedFd<'_>, name: &CStr) -> bool {
-    // SAFETY: `name` ends with a NUL; with a size of 0 nothing is written.
+    // SAFETY: `name` ends with a NUL; with a size of 0 the call writes nothing.
     unsafe { libc::fgetxattr(file.as_raw_fd(), name.as_ptr(), ptr::null_mut(), 0) >= 0 }
 }

@@ -1,4 +1,4 @@
-//! The output of a command, line by line, and its last line; read without waiting.
+//! Reads the output of a command, line by line, and keeps its last line. It never blocks.
 
 use std::io;
 use std::mem;
@@ -11,7 +11,7 @@ use nix::unistd;
 
 use crate::process::ready::Ready;
 
-/// How much of the last line is kept, in bytes.
+/// The last line is kept up to this length, in bytes.
 const LAST_LINE: usize = 1_000;
 /// A longer line is passed on in pieces of this size, which a pipe accepts atomically.
 const LONGEST: usize = 4096;
@@ -40,12 +40,12 @@ impl Tail {
         Ok((Self { pipe, ready, partial: PartialLine::default(), last: LastLine::default(), ended: false }, input))
     }
 
-    /// Waits until there is something to read; for ever once all writers are gone.
+    /// Waits until there is something to read. If all writers are gone, it waits for ever.
     pub fn poll_wait(&self, context: &mut Context<'_>) -> Poll<()> {
         if self.ended { Poll::Pending } else { self.ready.poll_wait(context) }
     }
 
-    /// Reads what has come, and passes on each complete line.
+    /// Reads the available output, and passes on each complete line.
     pub fn read(&mut self, mut pass_on: impl FnMut(&[u8])) {
         let mut bytes = [0; 4096];
         for _ in 0..AT_ONCE / bytes.len() {
@@ -63,8 +63,8 @@ impl Tail {
         }
     }
 
-    /// The last line, once the command has ended; the rest of the output is passed on before. Output that other processes write later is
-    /// dropped.
+    /// Returns the last line, after the command has ended, and passes on the rest of the output before. Output that other processes write
+    /// later is dropped.
     #[must_use]
     pub fn into_last_line(mut self, mut pass_on: impl FnMut(&[u8])) -> String {
         self.read(&mut pass_on);
@@ -94,7 +94,7 @@ impl PartialLine {
         }
     }
 
-    /// The output has ended: passes the line on with a newline.
+    /// Handles the end of the output: passes the line on with a newline.
     fn end(mut self, mut pass_on: impl FnMut(&[u8])) {
         if !self.0.is_empty() {
             self.0.push(b'\n');
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_that_says_something() {
+    fn the_last_line_that_is_not_blank_is_kept() {
         assert_eq!(last(&[]), "");
         assert_eq!(last(&["one\ntwo\n"]), "two");
         assert_eq!(last(&["one\ntwo"]), "two");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_shown() {
+    fn bytes_that_are_no_text_are_escaped() {
         let mut line = LastLine::default();
         line.push(b"\xffa");
         assert_eq!(line.text(), "\u{fffd}a");

@@ -1,7 +1,7 @@
 //! The terminal on which `neli-run` was started: its foreground group, its modes, and whether it still exists.
 //!
 //! It is opened for each use, because an open descriptor would keep the terminal from being closed. The calling process must block or
-//! ignore SIGTTOU. When to hand over and take back the foreground is decided elsewhere.
+//! ignore SIGTTOU. Other modules decide when the foreground is handed over and taken back.
 
 use std::fs::File;
 use std::io;
@@ -43,12 +43,12 @@ impl Terminal {
         self.job = Some(job);
     }
 
-    /// There is no job any more, and its pid may be reused for another group.
+    /// Notes that there is no job any more: its pid may be reused for another group.
     pub fn forget_job(&mut self) {
         *self = Self::of(self.own);
     }
 
-    /// Whether the job was given the foreground.
+    /// Whether the foreground was handed over to the job.
     #[must_use]
     pub fn was_handed_on(&self) -> bool {
         self.modes.is_some()
@@ -88,17 +88,17 @@ impl Terminal {
             return false;
         }
         if let Some(modes) = &self.modes {
-            // Without waiting until the output is written: after Ctrl-S that would take for ever.
+            // It does not wait until the output is written, because after Ctrl-S that would take for ever.
             let _ = termios::tcsetattr(&terminal, SetArg::TCSANOW, modes);
         }
-        // The group may be gone.
+        // It fails if the group is gone.
         let _ = unistd::tcsetpgrp(terminal, self.own);
         true
     }
 
     fn owner(&self, terminal: BorrowedFd<'_>) -> nix::Result<Foreground> {
         let owner = unistd::tcgetpgrp(terminal)?;
-        // 0 is a group of another PID namespace, to which nothing could be given back.
+        // 0 is a group of another PID namespace; the foreground could not be given back to it.
         Ok(if owner.as_raw() == 0 {
             Foreground::Elsewhere
         } else if owner == self.own {
@@ -123,13 +123,14 @@ fn open() -> nix::Result<File> {
     opened.map_err(|error| error.raw_os_error().map_or(Errno::EIO, Errno::from_raw))
 }
 
-/// Whether this process has a terminal that can be opened.
+/// Whether this process has a terminal that it can open.
 #[must_use]
 pub fn is_there() -> bool {
     open().is_ok()
 }
 
-/// Whether the job may be given the foreground: stdin is the terminal, and stdout is not a pipe, whose reader may need the terminal.
+/// Whether the foreground may be handed over to the job: stdin is the terminal, and stdout is not a pipe, whose reader may need the
+/// terminal.
 #[must_use]
 pub fn may_be_handed_on() -> bool {
     let is_pipe = |mode| matches!(SFlag::from_bits_truncate(mode) & SFlag::S_IFMT, SFlag::S_IFIFO | SFlag::S_IFSOCK);
@@ -168,7 +169,7 @@ pub fn stop_group() -> io::Result<()> {
 /// The signal can't be sent.
 pub fn die_of(signal: i32, to_group: bool) -> io::Result<()> {
     let signal = Signal::try_from(signal)?;
-    // No core file of neli-run after Ctrl-\ was typed.
+    // After Ctrl-\ neli-run must leave no core file.
     let _ = resource::setrlimit(Resource::RLIMIT_CORE, 0, 0);
     system::set_disposition(signal as i32, Disposition::Default)?;
     signal::kill(if to_group { Pid::from_raw(0) } else { unistd::getpid() }, signal)?;
@@ -186,7 +187,7 @@ pub(crate) struct ForegroundHandover<'a> {
 }
 
 impl<'a> ForegroundHandover<'a> {
-    /// From the group that has it now.
+    /// The handover from the group that has the foreground now.
     pub(crate) fn of(terminal: &'a File, from: &Terminal) -> Self {
         Self { terminal: terminal.as_fd(), from: from.own }
     }

@@ -30,7 +30,7 @@ impl Timer {
         let _ = self.alarm.set(at);
     }
 
-    /// Waits until it goes off.
+    /// Waits until the time has come.
     pub(crate) async fn due(&mut self) {
         self.ready.wait().await;
         self.alarm.acknowledge();

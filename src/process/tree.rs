@@ -1,7 +1,8 @@
-//! All descendants of a process, whatever they did to escape: `setsid`, a double fork, a group of their own.
+//! All descendants of a process, even if they use `setsid`, a double fork or a process group of their own.
 //!
-//! The process must be a subreaper: then orphans of its tree become its children, so that a walk down from it finds everything. A process
-//! that changed its uid is found, but may be out of reach; processes that other daemons started on behalf of the tree don't belong to it.
+//! The process must be a subreaper. Then orphans of its tree become its children, so that a walk down from it finds all of them. A process
+//! that changed its uid is found, but this process may lack the right to kill it. Processes that other daemons started on behalf of the
+//! tree don't belong to it.
 
 use std::collections::{HashSet, VecDeque};
 use std::rc::Rc;
@@ -21,7 +22,7 @@ mod kill;
 mod own_children;
 mod pidfds;
 
-/// The descendants of a process, without some of its children.
+/// The descendants of a process, except for some of its children.
 #[derive(Debug)]
 pub struct Tree {
     root: Pid,
@@ -64,15 +65,15 @@ impl Tree {
         self.excluded = excluded;
     }
 
-    /// Gives processes a higher priority after SIGKILL, if that is allowed. A process has to run to die: on a busy machine it would
-    /// otherwise wait for longer than a kill margin.
+    /// Gives processes a higher priority after SIGKILL, if that is allowed. A process has to run before it dies, and on a busy machine it
+    /// would otherwise wait for longer than a kill margin.
     #[must_use]
     pub fn prioritizing_killed(mut self) -> Self {
         self.killed_scheduling = Some(Scheduling::for_killed());
         self
     }
 
-    /// Sets the control group in which it is created. All processes in the group belong to the tree, whatever their ancestors are.
+    /// Sets the control group in which it is created. All processes in the group belong to the tree, even if they have other ancestors.
     #[must_use]
     pub fn born_into(mut self, cgroup: Option<Rc<Cgroup>>) -> Self {
         self.cgroup = cgroup;
@@ -86,7 +87,7 @@ impl Tree {
         self
     }
 
-    /// A new tree begins below the same root: forgets what was learnt.
+    /// Begins a new tree below the same root: forgets the learnt processes.
     pub fn begin_anew(&mut self) {
         self.learnt = Pidfds::default();
     }
@@ -109,8 +110,8 @@ impl Tree {
         members
     }
 
-    /// The processes that are left: the members or, if none lives, the children that have ended and can't be waited for, because another
-    /// process traces them.
+    /// The processes that are left: the members. If no member lives, these are the children that have ended and can't be waited for,
+    /// because another process traces them.
     #[must_use]
     pub fn remains(&self) -> Vec<Pid> {
         let members = self.members();
@@ -132,17 +133,17 @@ impl Tree {
         self.descendants_by(None)
     }
 
-    /// The processes found before `end`. [`Procfs::has_seen_all`] tells whether they are all.
+    /// The processes that are found before `end`. [`Procfs::has_seen_all`] shows whether they are all.
     fn descendants_by(&self, end: Option<Time>) -> Vec<Process> {
         let mut found = Vec::new();
         self.walk(|_| end.is_some_and(|end| clock::now() >= end), |member, _| found.push(*member));
         found
     }
 
-    /// Calls `visit` with each living process that is found, parents before their children, and with the root and all that was found so far.
-    /// What `visit` does to a process does not hide the children that it had: they were listed before.
+    /// Calls `visit` with each living process that is found, parents before their children, and with the root and all processes that were
+    /// found so far. `visit` may kill a process: its children are found nevertheless, because they were listed before.
     ///
-    /// No more children are listed once `is_over`, which is given how many processes' were, says so.
+    /// `is_over` gets the number of processes whose children were listed, and ends the walk when it returns true.
     fn walk(&self, is_over: impl Fn(usize) -> bool, mut visit: impl FnMut(&Process, &HashSet<Pid>)) {
         self.procfs.start_scan();
         let snapshot = self.procfs.snapshot();
@@ -163,28 +164,27 @@ impl Tree {
         }
     }
 
-    /// Whether nothing is left, as far as this process can prove it: it is `root`, a subreaper, and waits for no
-    /// child meanwhile.
+    /// Whether no process is left, as far as this process can prove it. It must be `root`, be a subreaper, and wait for no child meanwhile.
     ///
-    /// A walk is no proof: a process may get another parent during the walk, and be seen at neither. But the topmost
-    /// living process is a child of the root all the time, even once it has ended, until it is waited for; so if a
-    /// look finds no child, nothing is left. (The kernel's lists of children may miss some while others are waited
-    /// for. Only our own list is read, because `/proc` may hide processes.)
+    /// A walk is no proof: a process may get another parent during the walk, and be seen below neither. But the topmost living process is
+    /// always a child of the root, even after its end, until it is waited for. So if a check finds no child, no process is left. (The
+    /// kernel's lists of children may miss some while others are waited for. Only our own list is read, because `/proc` may hide
+    /// processes.)
     ///
-    /// A read that fails, for example at a memory limit, proves nothing: then the tree is not gone.
+    /// A read that fails, for example at a memory limit, proves nothing: then the tree does not count as gone.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.is_all_below(&[]) && self.is_cgroup_empty()
     }
 
-    /// Whether nothing is left except for these children of the root, none of which was waited for, and their descendants.
+    /// Whether no process is left except for these children of the root, none of which was waited for, and their descendants.
     #[must_use]
     pub fn is_all_below(&self, children: &[Pid]) -> bool {
         let (included, are_all) = self.included_children();
         are_all && included.iter().all(|child| children.contains(child))
     }
 
-    /// Whether its control group is empty, if it has one. Alone this proves nothing.
+    /// Whether its control group is empty, if it has one. This alone proves nothing.
     #[must_use]
     pub fn is_cgroup_empty(&self) -> bool {
         !self.cgroup.as_ref().is_some_and(|cgroup| cgroup.is_populated())
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_found_at_any_depth_and_strangers_are_not() {
+    fn members_are_found_at_any_depth_and_other_processes_are_not() {
         let processes = [
             (1, 0, 'S', 1),
             (5, 1, 'S', 1),
@@ -252,8 +252,8 @@ mod tests {
     }
 
     #[test]
-    fn an_ended_child_may_hide_what_has_been_handed_on_meanwhile() {
-        // 7 is the child of 6, which has gone between the two reads: a walk down from 5 does not find it.
+    fn an_ended_child_may_hide_a_process_that_got_another_parent_meanwhile() {
+        // 7 is the child of 6, which has gone between the two reads. So a walk down from 5 does not find it.
         let gone = |processes: &[(i32, i32, char, u32)]| {
             let proc = proc_with(processes, false);
             tree_in(proc.path(), 5, &[9]).is_gone()
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_that_is_cut_short_visits_what_it_has_found_and_is_no_whole_one() {
+    fn a_walk_that_is_ended_early_visits_the_found_processes_and_is_incomplete() {
         let processes = [(5, 1, 'S', 1), (6, 5, 'S', 1), (7, 5, 'S', 1), (8, 7, 'S', 1)];
         for lists_children in [false, true] {
             let proc = proc_with(&processes, lists_children);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_visit_kills_does_not_hide_its_children() {
+    fn a_process_that_a_visit_kills_does_not_hide_its_children() {
         let processes = [(5, 1, 'S', 1), (6, 5, 'S', 1), (7, 6, 'S', 1)];
         let proc = proc_with(&processes, true);
         let tree = tree_in(proc.path(), 5, &[]);
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(visited, [6, 7]);
     }
 
-    /// A directory can be opened like a file, but not read: the same happens with any file if there is no memory for its content.
+    /// A directory can be opened like a file, but not read. Reading a file fails in the same way if there is no memory for its content.
     #[test]
     fn a_read_that_fails_is_no_empty_tree() {
         let processes = [(5, 1, 'S', 1), (6, 5, 'S', 1), (7, 6, 'S', 1)];
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(unreadable("5/stat", true), [0; 0]);
         assert_eq!(unreadable("5/task/5/children", true), [0; 0]);
         assert_eq!(unreadable("6/task/6/children", true), [6]);
-        // Its parent's list shows it all the same.
+        // Its parent's list shows it nevertheless.
         assert_eq!(unreadable("7/stat", true), [6, 7]);
     }
 

@@ -1,9 +1,9 @@
-//! The level of a line of the log.
+//! The level of a line in the log.
 
-/// The level of a line of the log.
+/// The level of a line in the log.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Level {
-    /// For finding faults of `neli-run`: with `-v`.
+    /// For finding faults of `neli-run`; shown with `-v`.
     Debug,
     /// Normal operation.
     Info,

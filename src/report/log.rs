@@ -1,11 +1,11 @@
 //! The log: one line per event, one `write` per line. The program never waits for it.
 //!
-//! Lines go through a bounded queue to a thread of their own. While the descriptor accepts nothing (a full pipe,
-//! Ctrl-S, a full disk, a closed pipe) 1,000 lines are kept; later ones are dropped and counted. `O_NONBLOCK` is
-//! never set on 0, 1 or 2, since the job shares them.
+//! Lines go through a bounded queue to a thread of their own. While the descriptor accepts nothing (a full pipe, Ctrl-S, a full disk, a
+//! closed pipe), 1,000 lines are kept; later ones are dropped and counted. `O_NONBLOCK` is never set on 0, 1 or 2, since the job shares
+//! them.
 //!
-//! Several candidates may append to one file: a line is one `write` at its end. The health command's output to stderr uses the same
-//! queue, so that the program never waits for that either.
+//! Several candidates may append to one file: a line is one `write` at its end. The health command's output to stderr uses the same queue,
+//! so that the program never waits for that either.
 //!
 //! The thread inherits the signal mask of its creator, which has blocked every signal. The guard writes no log.
 
@@ -43,12 +43,12 @@ const QUEUE_LINES: usize = 1_000;
 const QUEUE_LINES_OF_DEBUG: usize = QUEUE_LINES / 2;
 /// How long the exit waits for the last lines while the descriptor accepts none.
 const DRAIN: Duration = Duration::from_millis(100);
-/// How long it waits if the descriptor accepts lines, but the writer gets no processor time.
+/// How long the exit waits if the descriptor accepts lines, but the writer gets no processor time.
 const STARVATION: Duration = Duration::from_secs(2);
 /// The delay between two attempts to write.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The log. A clone is the same log.
+/// The log. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Logger {
     form: Form,
@@ -92,7 +92,7 @@ impl Logger {
         Self { form, queue: Arc::clone(&self.queue) }
     }
 
-    /// Another log of the same form that writes to stderr, wherever this one writes.
+    /// Another log of the same form that writes to stderr, even if this one writes to a file.
     ///
     /// # Errors
     ///
@@ -131,12 +131,12 @@ impl Logger {
         self.queue.push(line.to_owned(), Level::Debug, &self.form);
     }
 
-    /// Waits for the lines so far: until they are written, 100 ms at most while the descriptor takes none.
+    /// Waits until the lines so far are written, for 100 ms at most while the descriptor accepts none.
     pub fn flush(&self) {
         self.queue.drain(self.queue.state());
     }
 
-    /// Waits for the last lines: until they are written, 100 ms at most while the descriptor takes none.
+    /// Waits until the last lines are written, for 100 ms at most while the descriptor accepts none.
     pub fn finish(&self) {
         self.queue.finish();
     }
@@ -181,12 +181,12 @@ struct WriterState {
 /// The state of the writer.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum Writer {
-    /// It has no line.
+    /// It has no line to write.
     #[default]
     Idle,
     /// It has a line that the descriptor does not accept.
     Stalled,
-    /// It is writing one.
+    /// It is writing a line.
     Writing,
 }
 
@@ -195,9 +195,9 @@ enum Writer {
 enum End {
     /// The writer has given up: the rest will not be written.
     Abandoned,
-    /// No more lines will come.
+    /// No more lines come.
     Finished,
-    /// It continues.
+    /// The log continues.
     #[default]
     None,
 }
@@ -220,7 +220,7 @@ impl Queue {
             state.dropped += 1;
             return;
         }
-        // The report about dropped lines comes where they are missing, not at the writer's present position.
+        // The report about dropped lines goes to the place where they are missing, which is after the lines that are queued now.
         if state.dropped > 0 {
             let dropped = std::mem::take(&mut state.dropped);
             state.lines.push_back(form.dropped(dropped));
@@ -281,7 +281,7 @@ impl Queue {
         );
     }
 
-    /// Notes what the writer is about to do.
+    /// Notes the writer's next step.
     fn note(&self, writer: Writer) {
         let mut state = self.state();
         if state.writer != writer {
@@ -310,14 +310,14 @@ fn write_lines(queue: &Queue, mut sink: Sink, form: &Form) {
     }
 }
 
-/// Writes a whole line, however long that takes; returns false if the log was finished before.
+/// Writes a whole line, and waits as long as necessary; returns false if the log was finished before.
 fn write_line(queue: &Queue, sink: &Sink, line: &[u8]) -> bool {
     // After a full disk has cut a line, it is written again after a newline, because others may have appended meanwhile.
     let again = [b"\n", line].concat();
     let mut rest = line;
     let mut cut = false;
     while !rest.is_empty() {
-        // A blocked write can't report its state: so the state is noted before it, for the thread that waits for the last lines.
+        // A blocked write can't report its state. So the state is noted before the write, for the thread that waits for the last lines.
         queue.note(if takes_lines(sink, PollTimeout::ZERO) { Writer::Writing } else { Writer::Stalled });
         match nix::unistd::write(sink, rest) {
             Ok(written) => {

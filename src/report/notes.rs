@@ -24,16 +24,16 @@ mod once;
 mod processes;
 mod service_status;
 
-/// When a note was made, and what the node waited for then.
+/// The time of a note, and what the node waited for then.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     /// Now.
     pub(crate) now: Time,
-    /// The same by the wall clock, in milliseconds since 1970.
+    /// The same time by the wall clock, in milliseconds since 1970.
     pub(crate) wall_ms: u64,
     /// When the node's own lease ends if nothing extends it.
     pub(crate) lease_end: Option<Time>,
-    /// What the node waits for.
+    /// What the node waits for, if it waits.
     pub(crate) awaits: Option<Awaits>,
 }
 
@@ -200,7 +200,7 @@ fn stopping(term: Offset, why: Why, timeout: Duration, moment: Moment, config: &
 /// The time until SIGKILL for a job that is asked to stop, and whether the reason is the end of the lease. While heartbeats are read
 /// back, the lease continues until the stop timeout; if one is overdue, its end may come before.
 fn sigkill_in(why: Why, timeout: Duration, lease_left: Option<Duration>, timings: &Timings) -> (Duration, bool) {
-    // Two intervals after the sending of the last one that was read back, the next one has been under way for one interval.
+    // Two intervals after the last heartbeat that was read back was sent, the next one has been in flight for one interval.
     let of_overdue = timings.lease().saturating_sub(timings.heartbeat_interval() * 2);
     let at_lease_end = lease_left
         .filter(|left| why == Why::Fenced || *left < of_overdue)
@@ -227,7 +227,7 @@ pub(crate) fn of_outage(error: String, down: Duration) -> Event {
     Event::BrokerDown { error, down }
 }
 
-/// The leader, as far as known.
+/// The leader, as far as it is known.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum KnownLeader {
     Named(Box<str>),
@@ -269,7 +269,7 @@ pub(crate) fn of_exit(status: ExitStatus, config: &Config, leader: &KnownLeader)
             if config.roles.is_some() {
                 format!("stopped by {signal} while at least one role had no job here")
             } else if config.once.as_ref().is_some_and(|once| !matches!(once.occasion, Occasion::Schedule(..))) {
-                // A job that was told to stop may have ended with 0, which would say that the key is done.
+                // A job that was asked to stop may have ended with 0, and that status would mean that the key is done.
                 format!("stopped by {signal} before the key was known to be done (--once, --window)")
             } else {
                 format!("stopped by {signal} while no job ran")
@@ -294,7 +294,7 @@ fn warning(message: &str) -> Event {
     Event::Warning { message: message.to_owned(), dropped: None }
 }
 
-/// `claim` is when the candidate claims, if that is known and worth reporting.
+/// The event for a standby. `claim` is when the candidate claims, if that is known and worth reporting.
 fn of_standby(standby: Option<StandingFor>, claim: Option<Due>) -> Event {
     let Some(StandingFor { leader, term, why }) = standby else {
         return Event::Standby { leader: None, term: None, why: None, claim: None };
@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sigkill_is_said_to_come_at_the_leases_end_only_where_a_heartbeat_is_overdue() {
+    fn the_lease_s_end_is_the_reason_for_sigkill_only_if_a_heartbeat_is_overdue() {
         let ms = Duration::from_millis;
         let durations = Durations {
             lease: ms(5_000),

@@ -1,8 +1,8 @@
 //! The messages for the service manager (systemd, `Type=notify`): ready, the status text, the watchdog, and stopping.
 //!
-//! It never waits: what the socket does not accept now is sent again a little later. (The crates for this protocol
-//! wait for a slow service manager; that could cost a lease.) The watchdog message is sent by [`Notifier::tell`], so
-//! that it stops when the main loop, which calls it, hangs.
+//! It never waits: messages that the socket does not accept now are sent again a little later. (The crates for this protocol wait for a
+//! slow service manager; that could cost a lease.) [`Notifier::tell`] sends the watchdog message, so that the message stops if the main
+//! loop, which calls it, hangs.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -40,7 +40,7 @@ pub struct Notifier {
     end: Option<Time>,
     /// When to ask for more time again.
     extend_at: Option<Time>,
-    /// When to send again what was not accepted.
+    /// When to send the messages again that were not accepted.
     again_at: Option<Time>,
 }
 
@@ -125,8 +125,8 @@ impl Notifier {
         self.status = Some(cut(&one_line(text), LONGEST_STATUS).to_owned());
     }
 
-    /// Reports that this process is ending, by `end` at the latest: that much time is requested, whatever the unit's configuration
-    /// allows.
+    /// Reports that this process is ending, by `end` at the latest. It requests that much time, even if the unit's configuration allows
+    /// less.
     pub fn stopping(&mut self, now: Time, end: Time) {
         self.stopping.make_due();
         if self.end.is_none() {
@@ -134,7 +134,7 @@ impl Notifier {
         }
     }
 
-    /// When to call [`tell`](Self::tell), unless there is something new before.
+    /// When to call [`tell`](Self::tell), unless there is a new message before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         self.socket.as_ref()?;
@@ -142,7 +142,7 @@ impl Notifier {
         self.again_at.or_else(|| [self.alive_at, self.extend_at].into_iter().flatten().min())
     }
 
-    /// Sends what is due.
+    /// Sends the messages that are due.
     pub fn tell(&mut self, now: Time) {
         let Some((socket, address)) = &self.socket else { return };
         if self.again_at.is_some_and(|again| now < again) {
@@ -200,7 +200,7 @@ fn open(name: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
 
 /// Half of the watchdog's timeout for the process `pid`; `None` if there is no watchdog.
 fn watchdog(usec: Option<OsString>, for_pid: Option<OsString>, pid: u32) -> Result<Option<Duration>, NotifyError> {
-    // It is meant for another process, whose child inherited the environment.
+    // The watchdog is for another process, and this process has inherited its environment.
     if for_pid.is_some_and(|wanted| wanted.to_str() != Some(&pid.to_string())) {
         return Ok(None);
     }
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sign_of_life_comes_twice_as_often_as_it_is_wanted() {
+    fn a_watchdog_message_is_sent_twice_in_the_timeout() {
         let (socket, name) = manager("alive");
         let variables = [("NOTIFY_SOCKET", name.as_str()), ("WATCHDOG_USEC", "20000"), ("WATCHDOG_PID", "77")];
         let (mut notifier, _) = notifier(&variables);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watchdog_of_another_process_gets_no_sign_of_life() {
+    fn a_watchdog_of_another_process_gets_no_message() {
         let interval = |usec: &str, pid: Option<&str>| watchdog(Some(usec.into()), pid.map(Into::into), PID);
         assert_eq!(interval("30000000", Some("78")), Ok(None));
         assert_eq!(interval("30000000", None), Ok(Some(Duration::from_secs(15))));
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn more_time_is_asked_for_again_until_it_is_over() {
+    fn more_time_is_requested_again_until_the_end() {
         let (socket, name) = manager("time");
         let (mut notifier, _) = notifier(&[("NOTIFY_SOCKET", &name)]);
         notifier.ready(at(0));
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_that_was_not_taken_is_sent_again() {
+    fn a_status_that_was_not_accepted_is_sent_again() {
         let (socket, name) = manager("again");
         let (mut notifier, _) = notifier(&[("NOTIFY_SOCKET", &name)]);
         drop(socket);
@@ -333,7 +333,7 @@ mod tests {
     fn a_full_socket_delays_nothing() {
         let (socket, name) = manager("full");
         let (mut notifier, _) = notifier(&[("NOTIFY_SOCKET", &name)]);
-        // More than any queue of datagrams can hold.
+        // More messages than any queue of datagrams can contain.
         for ms in 0..5_000 {
             notifier.status("standing by");
             notifier.tell(at(ms * 1_000));
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_none_is_named() {
+    fn an_error_names_the_invalid_address() {
         let long = format!("/{}", "x".repeat(200));
         for name in ["relative/path", "vsock:2:1234", &long] {
             let (notifier, error) = notifier(&[("NOTIFY_SOCKET", name)]);

@@ -1,4 +1,4 @@
-//! Properties of the process that are visible only at its very start.
+//! Properties of the process that can only be read at its very start.
 
 use std::os::fd::RawFd;
 
@@ -20,7 +20,7 @@ pub struct AtStart {
 }
 
 impl AtStart {
-    /// Must be called first in `main`, before anything is opened.
+    /// Must be the first call in `main`, before anything is opened.
     #[must_use]
     pub fn now() -> Self {
         // Without /proc only the three standard descriptors are known.

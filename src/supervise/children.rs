@@ -1,4 +1,4 @@
-//! The children of the loop: each is waited for after its end, and what a dead guard leaves is killed.
+//! Waits for children that have ended, and kills the processes that a dead guard leaves.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ impl MainLoop {
             let Some(at) = self.role_of_guard(change.pid) else { continue };
             match change.status {
                 WaitStatus::Exited(_) | WaitStatus::Killed(_) => {
-                    // The answers that it sent before its death are read first.
+                    // The answers that the guard sent before its death are read first.
                     self.handle_answers(at);
                     self.nodes.roles[at].job.iter_mut().for_each(GuardedJob::guard_was_waited_for);
                     self.guard_starts.is_over(at);
@@ -32,7 +32,7 @@ impl MainLoop {
                     self.perform();
                     with_dead_guard.insert(at);
                 }
-                // Somebody stopped it, but it must run.
+                // Another process stopped the guard, but the guard must run.
                 WaitStatus::Stopped(_) => self.nodes.roles[at].job.iter().for_each(|job| drop(job.guard.cont())),
             }
         }
@@ -48,7 +48,7 @@ impl MainLoop {
     /// Waits for every child that has ended; brokers among them are removed from the list.
     pub(super) fn reap_children(&mut self) -> Reaped {
         let brokers = self.brokers_started.clone();
-        // A broker that ends at once is on the list before it is waited for.
+        // The list is locked, so that a broker that ends at once is on the list before it is waited for.
         let mut brokers = brokers.lock();
         let reaped = reap::reap_all(|ended| self.nodes.roles.iter().for_each(|role| role.commands.end_group(ended)));
         for change in &reaped.changes {
@@ -65,7 +65,7 @@ impl MainLoop {
                 WaitStatus::Stopped(_) => {}
             }
         }
-        // It was started by another thread that has ended; nothing else waits for it.
+        // Another thread started it, and has ended. No other code waits for it.
         brokers.retain(|child| !reap::reap_one(*child));
         reaped
     }
@@ -85,11 +85,11 @@ impl MainLoop {
         self.kill_orphans(at);
     }
 
-    /// To be called at each child's end, and when it is due.
+    /// Kills the processes that a dead guard left. Must be called at each child's end, and when it is due.
     pub(super) fn kill_orphans(&mut self, at: usize) {
         let Some(mut orphans) = self.nodes.roles[at].job.as_mut().and_then(|job| job.orphans.take()) else { return };
-        // Without a descriptor /proc can't be read, and nothing found to kill. They are lent for one round at a time, because another
-        // thread may take what was lent.
+        // Without a free descriptor /proc can't be read, and no process can be found and killed. The reserve is lent for one round at a
+        // time, because another thread may take a descriptor meanwhile.
         self.reserve.lend();
         let left = self.kill_remaining_processes(at, &mut orphans);
         self.reserve.take_back();
@@ -128,9 +128,9 @@ impl MainLoop {
             orphans.spare(self.children_of_others(at, &brokers));
             orphans.kill(clock::now());
         }
-        // A guard that has not died is waited for in `handle_children`, which reports its death.
+        // `handle_children` waits for a guard that has not died, and reports its death.
         if !orphans.have_guard() && !self.reap_children().children_left && orphans.are_not_in_cgroup() {
-            // Nothing is left, which is known without a descriptor.
+            // No process is left; finding that out needs no descriptor.
             return Left::Nothing;
         }
         // The pid of a broker that was waited for may have been reused for an orphan.
@@ -139,8 +139,8 @@ impl MainLoop {
         orphans.left(clock::now())
     }
 
-    /// Our children that don't belong to this role's job and were not waited for: hooks, brokers, and the guards of other roles, which
-    /// kill their own jobs.
+    /// This process's children that don't belong to this role's job and were not waited for: hooks, brokers, and the guards of other roles,
+    /// which kill their own jobs.
     fn children_of_others(&self, at: usize, brokers: &[Pid]) -> Vec<Pid> {
         let hooks = self.nodes.roles.iter().flat_map(|role| role.commands.hook_pids());
         let others = self.nodes.roles.iter().enumerate().filter(|(other, _)| *other != at);

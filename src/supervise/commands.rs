@@ -1,4 +1,4 @@
-//! The commands beside the job of one election: the health command, which the guard runs, and the hooks.
+//! The commands that run beside the job of one election: the health command, which the guard runs, and the hooks.
 
 use std::ffi::OsString;
 use std::task::{Context, Poll};
@@ -16,7 +16,7 @@ use crate::process::shell::{self, ShellCommand};
 use crate::process::tail::Tail;
 use crate::report::log::Logger;
 
-/// The command lines, and the commands that run.
+/// The command lines, and the running commands.
 pub(super) struct RunningCommands {
     lines: Commands,
     hooks: Vec<HookProcess>,
@@ -32,12 +32,12 @@ struct HookProcess {
 }
 
 impl RunningCommands {
-    /// No command runs yet.
+    /// The state in which no command runs.
     pub(super) const fn none(lines: Commands) -> Self {
         Self { lines, hooks: Vec::new(), health_output: None }
     }
 
-    /// Waits until there is output of the health command; for ever while it does not run.
+    /// Waits until there is output of the health command. While it does not run, waits for ever.
     pub(super) fn poll_health_output(&self, context: &mut Context<'_>) -> Poll<()> {
         self.health_output.as_ref().map_or(Poll::Pending, |(_, output)| output.poll_wait(context))
     }
@@ -48,12 +48,12 @@ impl RunningCommands {
         }
     }
 
-    /// The health command with this number was ordered, and writes its output to `output`.
+    /// Notes that the health command with this number was ordered, and writes its output to `output`.
     pub(super) fn health_ordered(&mut self, id: u32, output: Tail) {
         self.health_output = Some((id, output));
     }
 
-    /// A health command has ended. A late report about one that was given up must not take the output of the present one.
+    /// Handles the end of a health command. A late report about an earlier one must not take the output of the present one.
     pub(super) fn health_ended(&mut self, id: u32, end: CommandEnd, pass_on: impl FnMut(&[u8])) -> Event {
         let output = self.health_output.take_if(|(running, _)| *running == id);
         let last_line = output.map(|(_, output)| output.into_last_line(pass_on));
@@ -87,14 +87,14 @@ impl RunningCommands {
         self.hooks.iter().map(|running| running.command.pid())
     }
 
-    /// A child has ended and was not waited for: if it was a hook, the rest of its process group is killed.
+    /// Handles a child that has ended and was not waited for: if it was a hook, kills the rest of its process group.
     pub(super) fn end_group(&self, pid: Pid) {
         if let Some(running) = self.hooks.iter().find(|running| running.command.pid() == pid) {
             running.command.kill();
         }
     }
 
-    /// A child has changed: the resulting event, if it was a hook.
+    /// The event for a child's change, if the child was a hook.
     pub(super) fn hook_changed(&mut self, change: &Change) -> Option<Event> {
         let at = self.hooks.iter().position(|running| running.command.pid() == change.pid)?;
         let end = self.hooks[at].command.end(change.status)?;

@@ -1,4 +1,4 @@
-//! The job's environment: that of `neli-run` without its own variables, and with variables about the election.
+//! The job's environment: that of `neli-run` without its own variables, and with the variables about the election.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -14,11 +14,11 @@ use crate::report::notify;
 const FOR_ASSERT: [&str; 5] =
     ["NELI_RUN_BROKERS", "NELI_RUN_EMBEDDED", "NELI_RUN_GROUP", "NELI_RUN_PROPERTIES", "NELI_RUN_TOPIC"];
 
-/// Variables that not each job gets: those of an outer `neli-run` are not passed on.
+/// Variables that only some jobs get. Those of an outer `neli-run` are not passed on.
 const OF_SOME_JOBS: [&str; 5] =
     ["NELI_ROLES", job_variables::BROKERS, job_variables::EMBEDDED, job_variables::PROPERTIES, variables::ONCE];
 
-/// The environment of every run of the job, without what differs between runs.
+/// The environment of every run of the job, without the variables that differ between runs.
 pub(super) fn of_job(
     config: &Config,
     election: &ElectionId,
@@ -51,7 +51,7 @@ pub(super) fn of_job(
             && !own.iter().any(|(own, _)| own == name)
             && !variables::ALL.iter().any(|own| name == own)
     });
-    // The window is passed to the guard with each run.
+    // The window is passed to the guard with each run, so only a key is set here.
     let key = config.once.as_ref().and_then(Once::key);
     let once = key.map(|key| (variables::ONCE.into(), key.into()));
     let handed_on: Vec<(OsString, OsString)> = handed_on.collect();

@@ -1,4 +1,4 @@
-//! The loop's part in the topic of facts: reading and judging it, and appending facts.
+//! The main loop's part in the topic of facts: reads and judges it, and appends facts.
 
 use neli::program::{FactsEvent as KafkaFacts, WantedFacts, clock};
 use neli_proto::fact::Fact;
@@ -11,7 +11,7 @@ use crate::supervise::main_loop::MainLoop;
 use crate::text::reason;
 
 impl MainLoop {
-    /// Tells the node the window of the wall clock, if it has changed or if `anyway`.
+    /// Passes the window of the wall clock to the node, if it has changed or if `anyway`.
     pub(super) fn tell_window(&mut self, at: usize, now: Time, anyway: bool) {
         let wall_clock = self.nodes.roles[at].facts.as_mut().and_then(|facts| facts.wall_clock.as_mut());
         let window = wall_clock.and_then(|wall_clock| wall_clock.look(now, clock::wall_ms(), anyway));
@@ -32,7 +32,7 @@ impl MainLoop {
             keys: facts.keys.clone(),
             judge: !facts.is_judged,
         };
-        // The reading that was given up has made progress meanwhile.
+        // An unfinished reading has made progress meanwhile, so the new one continues it.
         let earlier = facts.reading.take().map(|(_, reading)| reading);
         match self.nodes.session.read_facts(wanted, id, earlier) {
             Ok(reading) => facts.reading = Some((id, reading)),
@@ -53,13 +53,13 @@ impl MainLoop {
         }
     }
 
-    /// Handles the result of a reading or of a sent fact: both are numbered by one counter.
+    /// Handles the result of a reading or of a sent fact. One counter numbers both.
     pub(super) fn handle_facts(&mut self, at: usize, now: Time, id: u32, event: KafkaFacts) {
         let reading = self.nodes.roles[at].facts.as_ref().and_then(|facts| facts.reading.as_ref());
         let is_current = reading.is_some_and(|(number, _)| *number == id);
         let event = match event {
             KafkaFacts::Appended => {
-                // If a run's outcome is recorded, the next window is that of the clock at this moment.
+                // If the outcome of a run is recorded, the next window is that of the clock at this moment.
                 self.tell_window(at, now, false);
                 FactsEvent::Appended { id }
             }

@@ -9,12 +9,12 @@ use crate::supervise::wall_clock::WallClock;
 /// The topic with the facts of one election's key.
 pub(super) struct FactsTopic {
     pub(super) name: String,
-    /// The Kafka keys under which the key's facts stand.
+    /// The Kafka keys of the records with the key's facts.
     pub(super) keys: [(String, Place); 3],
     pub(super) settings: FactsSettings,
-    /// `--window` and `--schedule`: the window that the wall clock shows.
+    /// `--window` and `--schedule`: the window according to the wall clock.
     pub(super) wall_clock: Option<WallClock>,
-    /// The reading that goes on, or was last, and its number: what an earlier one has reported is dropped.
+    /// The present or last reading with its number. Events of earlier readings are dropped.
     pub(super) reading: Option<(u32, FactsReading)>,
     pub(super) is_judged: bool,
 }

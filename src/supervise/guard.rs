@@ -1,4 +1,4 @@
-//! The loop's part in a role's guard: orders are sent, answers received, and a new guard is started.
+//! The main loop's part in a role's guard: sends orders, receives answers, and starts a new guard.
 
 use std::num::NonZero;
 use std::{io, mem, thread};
@@ -52,7 +52,7 @@ impl MainLoop {
         } else if let Some(job) = &role.job {
             job.send(order);
         }
-        // A role without a guard has held no term in this process since it last had one.
+        // A role without a guard has held no term in this process since it last had a guard.
     }
 
     pub(super) fn handle_answers(&mut self, at: usize) {
@@ -64,7 +64,7 @@ impl MainLoop {
             self.reserve.take_back();
             match received {
                 Ok(Some(received)) => self.handle_answer(at, received),
-                // SIGCHLD shows its death: the end of file is a reason to kill, never to release.
+                // SIGCHLD reports its death. The end of file is a reason to kill, but never to release.
                 Ok(None) => return job.guard_fell_silent(),
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
                 Err(_) => return,
@@ -74,7 +74,7 @@ impl MainLoop {
 
     fn handle_answer(&mut self, at: usize, ReceivedAnswer { answer, descriptor, is_descriptor_lost }: ReceivedAnswer) {
         if !matches!(answer, Answer::Accepted { .. }) {
-            // Its job has started, or will not: the next guard may start.
+            // Its job has started, or will not start: the next guard may start.
             self.guard_starts.is_over(at);
         }
         let answer = if let Answer::Started { pid } = answer
@@ -90,7 +90,7 @@ impl MainLoop {
             if let Some(job) = &mut self.nodes.roles[at].job
                 && mem::replace(&mut job.main, main).is_some()
             {
-                // The descriptor of the run before was closed.
+                // The guard's answer replaced the descriptor of the previous run, which was closed.
                 self.reserve.regain(1);
             }
         }
@@ -120,13 +120,13 @@ impl MainLoop {
         }
     }
 
-    /// A role needs no guard any more.
+    /// Notes that a role needs no guard any more.
     pub(super) fn want_no_guard(&mut self, at: usize) {
         self.nodes.roles[at].awaited_guard = None;
         self.guard_starts.is_over(at);
     }
 
-    /// Starts the next guard whose turn it is, if any. Only one, so that everything else that is due comes before the next.
+    /// Starts the next guard whose turn it is, if any. It starts only one, so that all other due work comes before the next one.
     pub(super) fn start_next_guard(&mut self) {
         let Some(at) = self.guard_starts.next(clock::now()) else { return };
         if let Some(awaited) = &self.nodes.roles[at].awaited_guard {
@@ -139,13 +139,12 @@ impl MainLoop {
                 awaited.into_orders().for_each(|order| job.send(&order));
             }
         }
-        // In a turn guards' answers come before Kafka's events: with many guards no beat would be read otherwise.
+        // In each turn guards' answers are handled before Kafka's events. With many guards, no heartbeat would be read without this call.
         self.handle_session_events();
         self.perform();
     }
 
-    /// If a term was over before its guard was started, no guard is started. Nothing of that term has run, because no job starts without
-    /// a guard.
+    /// If a term was over before its guard was started, no guard is started. No job of that term has run, because a job needs a guard.
     fn follow_wait(&mut self, at: usize, wait: Wait) {
         let answer = match wait {
             Wait::GoesOn(answer) => answer,
@@ -172,7 +171,7 @@ impl MainLoop {
         }
     }
 
-    /// A new guard knows no term, and gets the present address of the embedded broker.
+    /// Gives a new guard its configuration: it has no term yet, and gets the present address of the embedded broker.
     pub(super) fn renew_guard(&mut self, at: usize) {
         let release = start::release_config(&self.config, self.nodes.session.access(), &self.nodes.roles[at].election);
         if let Some(job) = &mut self.nodes.roles[at].job {
@@ -192,7 +191,7 @@ impl MainLoop {
     }
 
     /// Without a guard no job can run here. The process exits after it has released its terms, so that another candidate takes over at
-    /// once, and so that it can be started again when there are descriptors and memory.
+    /// once, and so that this one can be started again when there are descriptors and memory.
     fn guard_refused(&mut self, at: usize, error: String) {
         self.job_event(at, Event::GuardNotStarted);
         let error: Box<str> = error.into();

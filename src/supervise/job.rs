@@ -1,4 +1,4 @@
-//! The job of one election with its guard: the guard's process and socket, and what is needed to kill the job if its guard can't.
+//! The job of one election with its guard: the guard's process and socket, and the means to kill the job if its guard can't.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -14,7 +14,7 @@ use crate::process::ready::Ready;
 use crate::supervise::main_process::MainProcess;
 use crate::supervise::orphans::Orphans;
 
-/// This program, even if its file has been replaced since.
+/// The path of this program. It works even if the program's file has been replaced since.
 pub(super) const PROGRAM: &str = "/proc/self/exe";
 
 /// The guard of a job that has not started.
@@ -25,7 +25,7 @@ pub(super) struct PreparedJob {
 }
 
 impl PreparedJob {
-    /// Starts a guard for a role's job by one of the functions that can.
+    /// Starts a guard for a role's job by `start`, one of the functions that can.
     ///
     /// # Errors
     ///
@@ -48,9 +48,9 @@ pub(super) struct GuardedJob {
     pub(super) config: GuardConfig,
     pub(super) guard: GuardHandle,
     pub(super) ready: Ready,
-    /// The guard's socket is closed: only its end is still to come, by SIGCHLD.
+    /// Whether the guard's socket is closed. Then SIGCHLD will report the guard's end.
     pub(super) is_silent: bool,
-    /// The job's main process, by the descriptor in the guard's answer.
+    /// The job's main process, according to the descriptor in the guard's answer.
     pub(super) main: Option<MainProcess>,
     /// The processes that a dead guard left, until all are gone.
     pub(super) orphans: Option<Orphans>,
@@ -66,7 +66,7 @@ impl GuardedJob {
         Ok(Self { config: guard_config, guard, ready, is_silent: false, main: None, orphans: None, cgroup })
     }
 
-    /// Whether the guard has nothing to guard, to release or to be ordered, and has left nothing behind.
+    /// Whether the guard has nothing to guard, to release or to perform, and has left no process behind.
     pub(super) fn is_idle(&self) -> bool {
         let guard = &self.guard;
         !self.is_silent && !guard.owes_release() && !guard.has_backlog() && self.orphans.is_none()
@@ -78,34 +78,34 @@ impl GuardedJob {
         let _ = self.guard.send(order);
     }
 
-    /// The same with the descriptor of a command's output.
+    /// Sends an order with the descriptor of a command's output.
     pub(super) fn send_with(&self, order: &Order, output: OwnedFd) {
         let _ = self.guard.send_with(order, Some(output));
     }
 
     /// Starts another guard in place of this one, which ends when its socket is closed.
     pub(super) fn start_guard(&mut self) -> io::Result<()> {
-        // Nothing of the previous run is left.
+        // No process of the previous run is left.
         self.cgroup.iter().for_each(|cgroup| cgroup.cancel_kill());
         let guard = GuardHandle::start(Path::new(PROGRAM), &self.config)?;
         (self.ready, self.guard, self.is_silent) = (Ready::of_socket(&guard)?, guard, false);
         Ok(())
     }
 
-    /// The guard's socket is closed: whatever its state is, it guards no more.
+    /// Handles the closed socket of the guard: in any state, it no longer guards.
     pub(super) fn guard_fell_silent(&mut self) {
         self.is_silent = true;
-        // It is dead or about to die.
+        // It fails if the guard is dead already.
         let _ = self.guard.kill();
         self.main.iter().for_each(MainProcess::kill);
-        // If no thread can be started for it, the group is killed when the guard has died.
+        // If no thread can be started for this, the group is killed after the guard's death.
         let _ = self.cgroup.iter().all(|cgroup| cgroup.kill_in_background());
     }
 
-    /// Kills a guard that does not answer, and all processes of its job that are found: the guard may take long to die (in state D,
+    /// Kills a guard that does not answer, and all processes of its job that are found. The guard may take long to die (in state D,
     /// frozen), and its job must not live on for that time. Returns false if the guard has died, so that nothing was killed.
     pub(super) fn kill_hung_guard(&mut self, lease: Duration) -> bool {
-        // It may be dead already, which SIGCHLD reports.
+        // The guard may be dead already; SIGCHLD reports that.
         let _ = self.guard.kill();
         if self.guard.was_waited_for() {
             return false;
@@ -116,12 +116,12 @@ impl GuardedJob {
         true
     }
 
-    /// The guard has died: what is left of its job is determined again, and the guard itself no longer counts as stuck.
+    /// Handles the guard's death: determines again which processes of its job are left, and the guard itself no longer counts as stuck.
     pub(super) fn guard_was_waited_for(&mut self) {
         self.orphans.take_if(|orphans| orphans.have_guard());
     }
 
-    /// The guard is dead: this process, a subreaper, has to kill what it left.
+    /// Takes over the processes of a dead guard's job: this process is a subreaper, and must kill them.
     pub(super) fn inherit_orphans(&mut self, lease: Duration) {
         self.orphans = Some(Orphans::new(clock::now(), self.main.take(), self.cgroup.clone(), lease));
     }

@@ -1,4 +1,4 @@
-//! Passes the events of one election to its node, and logs what users should know.
+//! Passes the events of one election to its node, and logs those that users should know.
 
 use neli::program::{RoleEvent, clock};
 use neli_proto::time::{Time, millis};
@@ -24,7 +24,7 @@ impl MainLoop {
         });
     }
 
-    /// Logs what users should know, and keeps what the loop itself needs.
+    /// Logs the events that users should know, and keeps the data that the loop itself needs.
     fn note_role_event(&mut self, at: usize, now: Time, event: &RoleEvent) {
         let role = &mut self.nodes.roles[at];
         match event {
@@ -56,7 +56,7 @@ impl MainLoop {
         }
     }
 
-    /// Whether an empty log is a new one: the embedded broker that follows a killed one has lost its log, about which it warns once.
+    /// Whether an empty log is a new one. An embedded broker that follows a killed one has lost the log; that is warned about once.
     fn log_is_trusted(&mut self, now: Time) -> bool {
         let trusted_from = match self.kafka.trust_in_log(now, self.nodes.session.access()) {
             Trust::Full => return true,

@@ -15,7 +15,7 @@ use crate::exit::StartupError;
 use crate::report::log::{Event as LogEvent, Logger};
 use crate::supervise::main_loop::MainLoop;
 
-/// `--once` is for one election, the only one of the process.
+/// The role with a key: `--once` is for one election, the only one of the process.
 const ROLE_WITH_KEY: usize = 0;
 
 /// Connects this process's producer.
@@ -63,13 +63,14 @@ impl MainLoop {
         }
     }
 
-    /// Performs an action of a node in Kafka.
+    /// Performs those actions of a node that concern Kafka.
     pub(super) fn perform_in_kafka(&mut self, at: usize, action: &Action) {
         if let Action::ReadAnew = action {
             self.nodes.roles[at].readings += 1;
         }
         if let Action::ReadAnew | Action::RenewProducer = action {
-            // Lent until the log's bounds are known: at the limit of open files the client would have no descriptor to connect with.
+            // The reserve is lent until the log's bounds are known: at the limit of open files the client would have no descriptor to
+            // connect with.
             self.reserve_of_client.lend();
         }
         let now = clock::now();
@@ -84,7 +85,7 @@ impl MainLoop {
         }
     }
 
-    /// The embedded broker died, and another runs: its journal begins again.
+    /// Handles the death of the embedded broker: another one runs, with an empty journal.
     fn move_to(&mut self, now: Time, found: &FoundBroker) {
         let alone = self.nodes.are_alone(now);
         if let Err(error) = self.nodes.session.move_to(found, &self.config.client.properties, alone) {

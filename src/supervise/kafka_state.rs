@@ -1,4 +1,4 @@
-//! Whether Kafka answers this process, and what it refuses.
+//! Whether Kafka answers this process, and which appends it refuses.
 
 use std::time::Duration;
 
@@ -8,23 +8,23 @@ use neli_proto::time::Time;
 
 use crate::report::notes::Trouble;
 
-/// Whether Kafka answers this process, and whether its log is to be trusted.
+/// Whether Kafka answers this process, and whether an empty log is reliable.
 #[derive(Default)]
 pub(super) struct KafkaState {
     /// No broker answers.
     pub(super) outage: Reminder,
-    /// Appends that Kafka refuses, by its reasons.
+    /// Appends that Kafka refuses, by Kafka's reasons.
     pub(super) refused_appends: Reminders,
-    /// When the log of an embedded broker that follows a killed one is to be trusted, while it is not.
+    /// The time from which the empty log of an embedded broker that follows a killed one is reliable; `None` once it is.
     trusted_from: Option<Time>,
-    /// A broker is taken for dead after this time without a heartbeat; whether the lease outlives that was judged.
+    /// The time without a heartbeat after which a broker counts as dead; set when the lease was compared with it.
     pub(super) broker_session: Option<Duration>,
 }
 
 /// Whether an empty log is a new one.
 pub(super) enum Trust {
     Full,
-    /// From `at` on; `is_known` when that was the answer before.
+    /// From this time on; `is_known` if this was the previous answer too.
     From {
         at: Time,
         is_known: bool,
@@ -32,14 +32,14 @@ pub(super) enum Trust {
 }
 
 impl KafkaState {
-    /// One line for each kind of refusal, and again every 30 s. While no broker answers, that is logged instead.
+    /// One line for each kind of refusal, and again every 30 s. While no broker answers, the outage is logged instead.
     pub(super) fn append_was_refused(&mut self, now: Time, error: String) {
         if self.outage.trouble().is_none() {
             self.refused_appends.begin(now, error);
         }
     }
 
-    /// What keeps Kafka from its work, and since when.
+    /// The problem with Kafka, and since when it lasts.
     pub(super) fn trouble(&self) -> Option<(Time, Trouble)> {
         let down = self.outage.trouble().map(|(since, error)| (since, Trouble::NoBroker(error.to_owned())));
         let refused =
@@ -47,7 +47,7 @@ impl KafkaState {
         down.or_else(refused)
     }
 
-    /// Whether an empty log is a new one. One of an embedded broker that follows a killed one is not for a while.
+    /// Whether an empty log is a new one. For a while, that of an embedded broker that follows a killed one is not.
     pub(super) fn trust_in_log(&mut self, now: Time, access: &Access) -> Trust {
         let trusted_from = access.embedded.as_ref().map_or(Time::ZERO, |broker| broker.trusted_from());
         if now >= trusted_from {
@@ -56,7 +56,7 @@ impl KafkaState {
         Trust::From { at: trusted_from, is_known: self.trusted_from.replace(trusted_from) == Some(trusted_from) }
     }
 
-    /// Whether a log that was not trusted is from now on; once.
+    /// Whether a log that was not reliable is so from now on; returns true once.
     pub(super) fn log_becomes_trusted(&mut self, now: Time) -> bool {
         self.trusted_from.take_if(|from| now >= *from).is_some()
     }

@@ -1,4 +1,4 @@
-//! The end of a candidate: what it still waits for, and how long.
+//! The end of a candidate: which events it waits for, and how long.
 
 use std::time::Duration;
 
@@ -10,18 +10,19 @@ use crate::process::timer::Timer;
 use crate::supervise::facts_topic::FactsTopic;
 use crate::supervise::main_loop::MainLoop;
 
-/// How long the exit waits for the member to leave the group. Leaving may take half of this; a hung library delays the exit no longer.
+/// How long the exit waits for the member to leave the group. Leaving may take half of this; a library that hangs delays the exit no
+/// longer.
 const LEAVING_TAKES: Duration = Duration::from_secs(1);
 
-/// The same for the guard's exit, so that the process that adopts our children does not have to wait for it.
+/// How long the exit waits for the guard's exit, so that the process that adopts our children does not have to wait for the guard.
 const GUARD_TAKES: Duration = Duration::from_millis(200);
 
 impl MainLoop {
-    /// Leaves the group in order, because the group would wait for a member that just ends for a whole session. Also waits for hooks.
+    /// Leaves the group in order, because the group would wait for a whole session for a member that only ends. Also waits for hooks.
     pub(super) async fn leave(&mut self, signals: &Signals, signals_ready: &Ready, timer: &mut Timer) {
         self.nodes.session.stop_reading();
         self.nodes.roles.iter_mut().filter_map(|role| role.facts.as_mut()).for_each(FactsTopic::stop_reading);
-        // For processes that could not be killed.
+        // Processes that could not be killed may still have the terminal.
         self.session.terminal.take_back();
         let now = clock::now();
         self.nodes.leave_group_for_good(now);
@@ -72,7 +73,7 @@ impl MainLoop {
         }
     }
 
-    /// A process that exits handles no more events of Kafka.
+    /// Handles the last events of the session, because a process that exits runs the loop no more.
     fn handle_last_session_events(&mut self) {
         while let Some(event) = self.nodes.session.poll() {
             if let SessionEvent::Warning(message) = event {

@@ -34,11 +34,11 @@ pub(super) struct Publisher {
     counted: Vec<Counted>,
     echoes: Histogram,
     roles: Vec<Arc<RoleSnapshot>>,
-    /// The roles that have changed since.
+    /// The roles that have changed since the last snapshot.
     changed: BTreeSet<usize>,
-    /// When a snapshot was last published, or could not be.
+    /// The time of the last attempt to publish a snapshot.
     last: Time,
-    /// All journals were read once.
+    /// Whether all journals were read once.
     was_reached: bool,
 }
 
@@ -100,7 +100,7 @@ impl Publisher {
         self.counted[at].tally.note(note);
     }
 
-    /// Notes a record that was passed to the producer.
+    /// Notes a record that was handed to the producer.
     pub(super) fn sent(&mut self, at: usize, now: Time, record: &Record) {
         if let (Some(seq), Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. }) = (record.seq, &record.body) {
             self.counted[at].echoes.sent(now, seq);
@@ -117,7 +117,7 @@ impl Publisher {
         }
     }
 
-    /// Publishes what has changed, if that is due.
+    /// Publishes the changes, if that is due.
     pub(super) fn publish(&mut self, now: Time, roles: &[Role], kafka: &KafkaState) {
         let leads = |at: &usize| roles[*at].node.leads() != self.counted[*at].leads;
         if now < self.poll_timeout() && !self.changed.iter().any(leads) {

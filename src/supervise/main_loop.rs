@@ -15,32 +15,32 @@ use crate::supervise::session::Session;
 use crate::supervise::settling::Settling;
 use crate::supervise::start::JobMaker;
 
-/// What exists once in a process, and the nodes of its elections. The other modules add its methods.
+/// The state that exists once in a process, and the nodes of its elections. Other modules add the methods.
 pub(super) struct MainLoop {
     pub(super) config: Config,
-    /// The elections' nodes, with all that this process has in each election.
+    /// The elections' nodes, with this process's state in each election.
     pub(super) nodes: Nodes<Role>,
     pub(super) job_maker: JobMaker,
-    /// Where there are many roles: whose guard is started next.
+    /// With many roles: the order in which guards are started.
     pub(super) guard_starts: GuardStarts,
-    /// Kafka's last refusal: each role gets it, and one logs it.
+    /// Kafka's last refusal. Each role gets it, and one logs it.
     pub(super) refusal: Option<Box<str>>,
     pub(super) kafka: KafkaState,
     pub(super) session: Session,
     pub(super) service_status: ServiceStatus,
-    /// Where HTTP is served.
+    /// The publisher of snapshots, if HTTP is served.
     pub(super) publisher: Option<Publisher>,
-    /// How far the start has come.
+    /// The progress of the start.
     pub(super) settling: Settling,
     pub(super) logger: Logger,
-    /// The way to stderr for what others write: the log's, unless that goes to a file.
+    /// The log for the output of other programs on stderr. It is the log itself, unless that goes to a file.
     pub(super) stderr: Logger,
-    /// For the moments in which one more descriptor is needed, whatever else is open.
+    /// Descriptors for moments in which no other one is free.
     pub(super) reserve: Reserve,
-    /// The same for a client of Kafka that is made anew.
+    /// Descriptors for a Kafka client that replaces another one.
     pub(super) reserve_of_client: Reserve,
-    /// The embedded brokers that this process has started: children that are no part of a job.
+    /// The embedded brokers that this process has started: children that are not part of a job.
     pub(super) brokers_started: embedded::StartedBrokers,
-    /// How the process is to end, once it is.
+    /// The exit status, once the process is ending.
     pub(super) ending: Option<ExitStatus>,
 }

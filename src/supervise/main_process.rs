@@ -1,4 +1,4 @@
-//! A job's main process, as the guard has reported it: the supervisor kills it if the guard can't.
+//! A job's main process, as the guard has reported it. The supervisor kills it if the guard can't.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -13,7 +13,7 @@ use crate::process::system;
 pub(crate) struct MainProcess {
     /// Its pid, which may be reused after its end.
     pub(crate) pid: Pid,
-    /// It refers to this process even if the pid is reused.
+    /// Its pidfd, which refers to this process even if the pid is reused.
     pub(crate) pidfd: OwnedFd,
 }
 
@@ -22,9 +22,8 @@ impl MainProcess {
         Some(Self { pid: self.pid, pidfd: self.pidfd.try_clone().ok()? })
     }
 
-    /// Sends SIGKILL to it and to its process group, which for most jobs is the whole tree. This never blocks, and comes before the
-    /// control group and the search in `/proc`, which may: the reason that keeps a guard from killing may block its supervisor there as
-    /// well.
+    /// Sends SIGKILL to it and to its process group, which for most jobs is the whole tree. This never blocks. It comes before the control
+    /// group and the search in `/proc`, which may block for the same reason that prevents the guard from killing.
     pub(crate) fn kill(&self) {
         let killed = system::signal_pidfd(self.pidfd.as_fd(), SIGKILL);
         let group = system::signal_pidfd_group(self.pidfd.as_fd(), SIGKILL);
@@ -45,7 +44,7 @@ mod tests {
 
     #[test]
     fn its_group_is_killed_with_it() {
-        // The end of the pipe shows that the child is gone, too.
+        // The end of the pipe shows that the child is gone too.
         let mut leader = Command::new("/bin/sh")
             .args(["-c", "sleep 1000 & wait"])
             .process_group(0)

@@ -1,4 +1,4 @@
-//! The object that spreads the roles of a process with many elections, and log messages about all roles.
+//! The object that spreads the roles of a process with many elections, and the log messages about all roles.
 
 use neli::program::{Report, clock, names};
 use neli_proto::many_roles::{ManyRoles, Settings};
@@ -12,7 +12,7 @@ use crate::report::log::timestamp;
 use crate::supervise::main_loop::MainLoop;
 use crate::supervise::role;
 
-/// For a process with many elections; `None` with a single one.
+/// The object for a process with many elections; `None` with a single one.
 pub(super) fn of(config: &Config, member: &MemberId) -> Option<ManyRoles> {
     let roles = config.roles.as_ref().filter(|_| config.elections().are_many())?;
     let hello = ProcessHello {
@@ -38,7 +38,7 @@ pub(super) fn of(config: &Config, member: &MemberId) -> Option<ManyRoles> {
 }
 
 impl MainLoop {
-    /// Logs what users should know about all roles.
+    /// Logs the reports about all roles that users should know.
     pub(super) fn log_reports(&mut self) {
         while let Some(report) = self.nodes.poll_report() {
             match report {

@@ -1,7 +1,7 @@
-//! The processes that a dead guard has left: its supervisor, which is a subreaper as well, inherits the tree and kills it.
+//! The processes that a dead guard has left: its supervisor, which is a subreaper too, inherits the tree and kills it.
 //!
-//! It does so once the guard was waited for, because the kernel closes a process's socket before its children get another parent.
-//! Processes of a hanging guard are killed as well; that nothing of them is left is known only after the guard's death.
+//! It does so after it has waited for the guard, because the kernel closes a process's socket before its children get another parent.
+//! Processes of a hanging guard are killed too, but whether any is left is known only after the guard's death.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::process::cgroup::Cgroup;
 use crate::process::tree::Tree;
 use crate::supervise::main_process::MainProcess;
 
-/// How many descriptors it holds: for the main process, and for the list of this process's children.
+/// The number of descriptors that it holds: for the main process, and for the list of this process's children.
 pub(crate) const DESCRIPTORS: usize = 2;
 
 /// A dead guard's tree, which the supervisor kills.
@@ -31,19 +31,19 @@ pub(crate) struct Orphans {
 /// The result of a check.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Left {
-    /// Nothing.
+    /// No process is left.
     Nothing,
-    /// Some processes are left, and it is too early to report that they can't be killed.
+    /// Some processes are left, and it is too early to report them as stuck.
     Something,
-    /// These processes are left a lease after the first SIGKILL. Reported once.
+    /// These processes are left a lease after the first SIGKILL. This is reported once.
     Stuck(Vec<Pid>),
-    /// Their guard, a lease after the first SIGKILL, and these of them, as far as they can be seen. Said once.
+    /// Their guard and these processes are left a lease after the first SIGKILL, as far as they can be seen. This is reported once.
     WithGuard(Vec<Pid>),
 }
 
 impl Orphans {
-    /// Everything that descends from this process or is in the job's control group; it counts as stuck if it is still
-    /// there after `lease`.
+    /// All processes that descend from this process or are in the job's control group. They count as stuck if they are still alive after
+    /// `lease`.
     #[must_use]
     pub(crate) fn new(now: Time, main: Option<MainProcess>, cgroup: Option<Rc<Cgroup>>, lease: Duration) -> Self {
         let tree = Tree::below(Pid::this()).prioritizing_killed().born_into(cgroup).killing_cgroup_in_background();
@@ -64,12 +64,12 @@ impl Orphans {
         Self { tree, main, killing: Killing::with_every_method(now, lease), guard: Some(guard) }
     }
 
-    /// Excludes children of ours that don't belong to it, with their descendants; none of them was waited for.
+    /// Excludes children of this process that don't belong to the job, with their descendants. None of them was waited for.
     pub(crate) fn spare(&mut self, spared: Vec<Pid>) {
         self.tree.exclude(spared);
     }
 
-    /// Sends SIGKILL to all that is left. To be called again at [`again_at`](Self::again_at), and whenever a child has ended.
+    /// Sends SIGKILL to all remaining processes. Must be called again at [`again_at`](Self::again_at), and whenever a child has ended.
     pub(crate) fn kill(&mut self, now: Time) {
         if let Some(main) = &self.main {
             main.kill();
@@ -79,7 +79,7 @@ impl Orphans {
         self.killing.performed(clock::now(), has_seen_all);
     }
 
-    /// What is left, once all children that have ended were waited for.
+    /// The remaining processes, once all children that have ended were waited for.
     pub(crate) fn left(&mut self, now: Time) -> Left {
         if self.guard.is_none() && self.tree.is_gone() {
             return Left::Nothing;
@@ -91,7 +91,7 @@ impl Orphans {
         }
     }
 
-    /// Whether the guard has not died: then the processes are its children, and can't be waited for here.
+    /// Whether the guard has not died. Then the processes are its children, and this process can't wait for them.
     #[must_use]
     pub(crate) const fn have_guard(&self) -> bool {
         self.guard.is_some()
@@ -120,10 +120,10 @@ mod tests {
     use super::*;
     use crate::process::cgroup::stalled::StalledGroup;
 
-    /// The kernel's write for any control group blocks, which is also what keeps the guard from killing: the supervisor must not block,
+    /// The kernel's write for any control group blocks, and for the same reason the guard does not kill. The supervisor must not block,
     /// because it has leases to enforce.
     #[test]
-    fn a_control_group_that_the_kernel_has_no_time_for_is_not_waited_for() {
+    fn a_kill_does_not_wait_for_a_blocked_control_group() {
         let stalled = StalledGroup::new();
         let mut guard = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let pid = Pid::from_raw(i32::try_from(guard.id()).unwrap());
@@ -148,7 +148,7 @@ mod tests {
     fn a_guard_that_does_not_end_is_not_named_as_a_process_of_its_job() {
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 600 & echo $!; cat"]);
-        // The shell says there that its child was killed.
+        // The shell reports on stderr that its child was killed.
         command.stderr(Stdio::null());
         let mut guard = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut of_job = String::new();

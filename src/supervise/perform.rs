@@ -62,7 +62,7 @@ impl MainLoop {
             Action::Send { ref record } => {
                 self.perform_in_kafka(at, &action);
                 if let Body::Claim { .. } = record.body {
-                    // A standby has no guard; it is started while the claim is on its way.
+                    // A standby has no guard; it is started while the claim is in flight.
                     self.need_guard(at);
                 }
             }
@@ -71,7 +71,7 @@ impl MainLoop {
         }
     }
 
-    /// Logs a note; once, if it is about the process and not the role.
+    /// Logs a note; only once if it is about the process and not the role.
     fn note(&mut self, at: usize, note: Note) {
         self.publisher.iter_mut().for_each(|publisher| publisher.count(at, &note));
         let is_repeated = match &note {
@@ -104,7 +104,7 @@ impl MainLoop {
                 job.send_with(order, input);
                 commands.health_ordered(id, tail);
             }
-            // Without a free descriptor its output is lost, but its status is not.
+            // Without a free descriptor its output is lost, but its status is still reported.
             Err(_) => job.send(order),
         }
     }

@@ -1,4 +1,4 @@
-//! What the loop reports to the service manager: what the candidate does, and whether Kafka answers.
+//! The main loop's reports to the service manager: the candidate's state, and whether Kafka answers.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::report::notes;
 use crate::supervise::main_loop::MainLoop;
 
 impl MainLoop {
-    /// Reports what has changed, and what is due. Once a turn: a loop that does not turn gives no sign of life.
+    /// Reports changes, and sends the messages that are due. It is called once a turn, so that a loop that hangs sends no watchdog message.
     pub(super) fn report(&mut self) {
         if !self.service_status.notifier.has_receiver() {
             return;
@@ -49,9 +49,9 @@ impl MainLoop {
     }
 }
 
-/// How long a stop takes at most: with `--overlap` a lease, in which another may claim; the barrier, or the wait for a claim under
-/// way; a lease for what SIGKILL does not end at once; a lease for the release's delivery; what the hook has that runs at exit; and
-/// what leaving the group and the last line of the log take.
+/// The longest time of a stop. It includes: with `--overlap`, a lease in which another candidate may claim; the barrier, or the wait for a
+/// claim in flight; a lease for processes that SIGKILL does not end at once; a lease for the release's delivery; the time limit of the hook
+/// at exit; and the time for leaving the group and writing the last line of the log.
 fn longest_stop(config: &Config) -> Duration {
     let hook = if config.commands.on_standby.is_some() { hooks::LIMIT } else { Duration::ZERO };
     let lease = config.timings.lease();

@@ -20,20 +20,20 @@ use crate::supervise::facts_topic::FactsTopic;
 use crate::supervise::job::GuardedJob;
 use crate::supervise::orphans::Orphans;
 
-/// The state of this process in one election: the node that decides, and what it decides about.
+/// The state of this process in one election: the node that decides, and the objects that it decides about.
 pub(super) struct Role {
-    /// With several roles the partition is known once the topic is.
+    /// The election. With several roles its partition is known when the topic is.
     pub(super) election: ElectionId,
     pub(super) logger: Logger,
     pub(super) node: Node,
     is_one_of_many: bool,
-    /// The number of readings of its journal.
+    /// The number of readings of its journal so far.
     pub(super) readings: u32,
-    /// A batch that can't be decoded, while it blocks the reading.
+    /// A batch that can't be decoded, and for how long it has blocked the reading.
     pub(super) undecodable: Reminder,
     /// The job and its guard. With several roles only a role that is claimed or led has one.
     pub(super) job: Option<GuardedJob>,
-    /// Its guard, while it waits to be started.
+    /// Its guard's place in the order of starts, while the guard waits for it.
     pub(super) awaited_guard: Option<AwaitedGuard>,
     pub(super) commands: RunningCommands,
     /// The exit status of this role, once it has ended.
@@ -43,7 +43,7 @@ pub(super) struct Role {
 }
 
 impl Role {
-    /// Must be called within a runtime. `started` is when the process did.
+    /// Must be called within a runtime. `started` is when the process started.
     pub(super) fn new(
         config: &Config,
         election: ElectionId,
@@ -85,8 +85,8 @@ impl Role {
         self.node.leads().and_then(|_| wall_clock.look_at())
     }
 
-    /// With several roles, one that another candidate leads needs no guard here; a claim starts another. Returns whether it had one, or
-    /// waited for one.
+    /// With several roles, a role that another candidate leads needs no guard here; a claim starts another one. Returns whether the role
+    /// had a guard, or waited for one.
     pub(super) fn part_with_idle_guard(&mut self) -> bool {
         let is_led_elsewhere = || matches!(self.node.holding(), Holding::Held { .. } | Holding::Done);
         let has_idle = self.job.as_ref().is_some_and(GuardedJob::is_idle)

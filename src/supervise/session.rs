@@ -1,4 +1,4 @@
-//! The terminal of this process, and the shell behind it.
+//! The terminal of this process, and the shell that started it.
 
 use std::future;
 use std::io;
@@ -10,21 +10,21 @@ use crate::process::ready::Ready;
 use crate::process::signals;
 use crate::process::terminal::{self, Terminal};
 
-/// What the loop keeps of its session: the terminal, and the shell behind it.
+/// The main loop's state about its terminal and its shell.
 pub(super) struct Session {
     pub(super) terminal: Terminal,
-    /// There was a terminal at the start.
+    /// Whether there was a terminal at the start.
     pub(super) had_terminal: bool,
-    /// Its end, where the kernel signals that only to the job, which has the foreground.
+    /// The hang-up of the terminal, if the kernel signals it only to the job, which has the foreground.
     pub(super) hangup: Option<Ready>,
-    /// What is to be died of at the end: a signal, and whether all of the group is.
+    /// The signal of which the process must die at the end, and whether its whole group must.
     pub(super) dies_of: Option<(i32, bool)>,
-    /// The process is to be stopped, once the group is left.
+    /// Whether the process must be stopped after it has left the group.
     pub(super) suspending: bool,
 }
 
 impl Session {
-    /// That of this process, within a runtime.
+    /// The state of this process. Must be called within a runtime.
     pub(super) fn new(had_terminal: bool) -> Self {
         let is_signaled = terminal::may_be_handed_on() && !signals::ignored_at_start().contains(SIGHUP);
         Self {
@@ -36,7 +36,7 @@ impl Session {
         }
     }
 
-    /// Waits for the terminal's end; for ever, where that is not watched.
+    /// Waits for the terminal's hang-up. If that is not watched, waits for ever.
     pub(super) async fn hung_up(&self) {
         match &self.hangup {
             Some(hangup) => hangup.wait().await,
@@ -44,7 +44,8 @@ impl Session {
         }
     }
 
-    /// Dies of the terminal's signal, so that a script around it ends too. Process 1 survives it, and so does one under a debugger.
+    /// Dies of the terminal's signal, so that a script that called it ends too. Process 1 survives it, and so does a process under a
+    /// debugger.
     pub(super) fn die_of_signal(&self) {
         if let Some((signal, to_group)) = self.dies_of {
             let _ = terminal::die_of(signal, to_group);

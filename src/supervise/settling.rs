@@ -6,7 +6,7 @@ use neli_proto::time::Time;
 
 use crate::process::memory;
 
-/// After a role has read its journal, the process has joined its group within this time.
+/// Within this time after a role has read its journal, the process has joined its group.
 const SETTLES_WITHIN: Duration = Duration::from_secs(1);
 
 /// The progress of the start.
@@ -14,21 +14,21 @@ const SETTLES_WITHIN: Duration = Duration::from_secs(1);
 pub(super) enum Settling {
     /// No role stands by or leads yet.
     Starting,
-    /// A role does; the start is over at this time.
+    /// A role stands by or leads; the start is over at this time.
     Until(Time),
-    /// It is over.
+    /// The start is over.
     Settled,
 }
 
 impl Settling {
-    /// A role has read its journal.
+    /// Notes that a role has read its journal.
     pub(super) fn begin(&mut self, now: Time) {
         if *self == Self::Starting {
             *self = Self::Until(now + SETTLES_WITHIN);
         }
     }
 
-    /// When the start is over, unless it is already.
+    /// When the start is over; `None` if it is over already.
     pub(super) const fn poll_timeout(self) -> Option<Time> {
         match self {
             Self::Until(time) => Some(time),
@@ -36,7 +36,7 @@ impl Settling {
         }
     }
 
-    /// Releases what is not needed any more, once.
+    /// Releases the resources that only the start needed, once.
     pub(super) fn handle_timeout(&mut self, now: Time) {
         if self.poll_timeout().is_some_and(|time| now >= time) {
             *self = Self::Settled;

@@ -1,4 +1,4 @@
-//! The start up to the main loop: everything that must happen before any thread exists, because threads inherit priority, signal mask and
+//! The start up to the main loop. These steps must come before any thread exists, because threads inherit priority, signal mask and
 //! descriptors.
 
 use std::os::fd::RawFd;
@@ -29,18 +29,18 @@ use crate::supervise::job::{PROGRAM, PreparedJob};
 use crate::text::reason;
 use neli::program::random;
 
-/// What is created before any thread exists.
+/// The objects that are created before any thread exists.
 pub(super) struct Prepared {
     pub(super) config: Config,
     pub(super) access: Access,
-    /// For finding the embedded broker again, if it is used.
+    /// The finder for the embedded broker, if it is used and must be found again.
     pub(super) broker: Option<BrokerFinder>,
     pub(super) job_maker: JobMaker,
-    /// The guard of a single role, which starts before there are threads. With several roles, a role has a guard while it is claimed or
-    /// led.
+    /// The guard of a single role, which starts before there are threads. With several roles, a role has a guard only while it is claimed
+    /// or led.
     pub(super) job: Option<PreparedJob>,
     pub(super) signals: Signals,
-    /// `--listen`.
+    /// The bound address of `--listen`.
     pub(super) bound: Option<Bound>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct JobMaker {
     inherited: Vec<RawFd>,
     pub(super) priority: Priority,
     pub(super) cgroups: CgroupMaker,
-    /// The queue of releases that its guards deliver when this process has died.
+    /// The queue of releases that its guards deliver if this process dies.
     release_queue: ReleaseQueue,
 }
 
@@ -80,7 +80,7 @@ impl JobMaker {
 }
 
 impl Prepared {
-    /// `inherited`: the descriptors that this process inherited, which the job inherits too.
+    /// Prepares the process. `inherited` are the descriptors that this process inherited; the job inherits them too.
     pub(super) fn new(mut config: Config, inherited: Vec<RawFd>) -> Result<Self, StartupError> {
         limits::share_heaps();
         limits::validate(config.listen.as_ref().map_or(0, |_| http::OPEN_FILES)).map_err(StartupError::new)?;
@@ -92,9 +92,9 @@ impl Prepared {
             config.widen_kill_margin(quota.as_ref().map(|quota| (quota.file.as_path(), quota.period)))?;
         }
         let signals = Signals::take().map_err(cannot("signals can't be taken over"))?;
-        // Needed if the job and so this process is real-time. If no thread can be started, it is not watched.
+        // The watch is needed if the job, and so this process, is real-time. If no thread can be started, there is no watch.
         let _ = spin_watch::watch_this_thread();
-        // When the guard dies, this process becomes the parent of what it leaves, and kills it.
+        // When the guard dies, this process becomes the parent of the remaining processes, and kills them.
         prctl::set_child_subreaper(true).map_err(|errno| cannot("can't become a subreaper")(errno.into()))?;
         let bits = random::bytes().map_err(cannot("no randomness"))?;
         let member = MemberId::from_random(u128::from_le_bytes(bits));
@@ -125,7 +125,7 @@ fn bind(listen: &Listen) -> Result<Bound, StartupError> {
     Bound::bind(listen).map_err(|error| StartupError::new(format!("{}: {}", listen.shown, reason(&error))))
 }
 
-/// The connection parameters of Kafka; an embedded broker is found or started for that.
+/// The connection to Kafka; an embedded broker is found or started for it.
 fn reach_kafka(client: &Client) -> Result<(Access, Option<BrokerFinder>), StartupError> {
     match &client.brokers {
         Brokers::At(brokers) => Ok((Access::at(brokers, &client.properties), None)),
@@ -137,7 +137,7 @@ fn reach_kafka(client: &Client) -> Result<(Access, Option<BrokerFinder>), Startu
     }
 }
 
-/// What the guard passes to the process that releases for a dead supervisor.
+/// The guard's configuration for the process that releases the term if the supervisor dies.
 pub(super) fn release_config(config: &Config, access: &Access, election: &ElectionId) -> serde_json::Value {
     let settings = release::ReleaseConfig {
         client: Client { brokers: Brokers::At(access.bootstrap.clone()), properties: access.properties.clone() },

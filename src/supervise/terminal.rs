@@ -1,4 +1,4 @@
-//! The loop's part in signals and the terminal, for the supervisor and the candidate.
+//! The main loop's part in signals and the terminal, for the supervisor and the candidate.
 
 use std::mem;
 
@@ -19,7 +19,7 @@ impl MainLoop {
             if received.signal == SIGCHLD {
                 self.handle_children();
             } else if received.signal == SIGPIPE && received.sender == unistd::getpid().as_raw() {
-                // A pipe of this process is closed (the log's, for example); the write itself has failed as well.
+                // It is SIGPIPE: a pipe of this process is closed (the log's, for example), and the write itself has failed too.
             } else {
                 self.handle_signal(received);
                 self.perform();
@@ -27,7 +27,7 @@ impl MainLoop {
         }
     }
 
-    /// The same during the exit.
+    /// Handles signals during the exit.
     pub(super) fn handle_last_signals(&mut self, signals: &Signals) {
         while let Ok(Some(received)) = signals.read() {
             if received.signal == SIGCHLD {
@@ -38,7 +38,8 @@ impl MainLoop {
         }
     }
 
-    /// The kernel signals only the foreground group, which is the job's after `neli-run` has handed it over.
+    /// Handles the hang-up of the terminal. The kernel signals only the foreground group, which is the job's after `neli-run` has handed it
+    /// over.
     pub(super) fn handle_hangup(&mut self) {
         self.session.hangup = None;
         if self.session.terminal.was_handed_on() {
@@ -52,7 +53,7 @@ impl MainLoop {
         let event = match received.signal {
             SIGHUP if self.session.had_terminal && !terminal::is_there() => Event::TerminalGone,
             signal @ (SIGINT | SIGQUIT) if typed => Event::Typed { signal },
-            // The kernel sends these to the whole group: another process in it wants the terminal from the background.
+            // The kernel sends these to the whole group: another process in it uses the terminal from the background.
             SIGTTIN | SIGTTOU if typed => return,
             SIGTSTP => Event::SuspendSignal { continuable: terminal::is_continuable() },
             signal => return self.nodes.tell_all(&node::Event::Signal { signal }),
@@ -60,7 +61,7 @@ impl MainLoop {
         self.nodes.tell_all(&node::Event::Job(event));
     }
 
-    /// Handles the meaning of a guard's answer for the terminal.
+    /// Handles the effect of a guard's answer on the terminal.
     pub(super) fn note_terminal(&mut self, at: usize, answer: &Answer) {
         match *answer {
             Answer::Started { pid } | Answer::StartedUnseen { pid } => {
@@ -89,7 +90,8 @@ impl MainLoop {
 
     /// Stops the process and its whole group until SIGCONT.
     pub(super) fn suspend_if_due(&mut self) {
-        // The group would wait for a member that just stops for a whole session. The end of leaving wakes the loop again.
+        // It leaves the group first, because the group would wait for a whole session for a member that only stops. The end of leaving
+        // wakes the loop again.
         if self.nodes.session.is_leaving_group()
             || !mem::take(&mut self.session.suspending)
             || !self.nodes.roles.iter().all(Role::is_suspended)

@@ -1,7 +1,7 @@
-//! The window of the wall clock: the node learns it before it judges the recorded facts, and with a schedule while it leads.
+//! The window of the wall clock. The node needs it before it judges the recorded facts, and with a schedule while it leads.
 //!
-//! No kernel timer on the wall clock is used. The clock is read once a second, which costs less than the beat that a
-//! leader sends as often, and notices any change of the clock, however it is made.
+//! No kernel timer on the wall clock is used. The clock is read once a second, which costs less than the heartbeat that a leader sends as
+//! often, and notices every change of the clock.
 
 use std::time::Duration;
 
@@ -14,20 +14,20 @@ use crate::config::{Occasion, Once};
 /// The longest delay until a changed clock is noticed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The wall clock in terms of windows.
+/// The window of the wall clock, and when it is read.
 #[derive(Debug)]
 pub(super) struct WallClock {
     calendar: Calendar,
-    /// With a schedule: it is read while the node leads.
+    /// Whether it is read while the node leads, as with a schedule.
     is_followed: bool,
     /// The window that was last passed to the node.
     window_shown: Option<Window>,
-    /// When to read it again.
+    /// When to read the clock again.
     look_at: Time,
 }
 
 impl WallClock {
-    /// With the calendar of these windows; `None` without windows.
+    /// The wall clock with the calendar of these windows; `None` without windows.
     pub(super) fn of(once: &Once) -> Option<Self> {
         let is_followed = matches!(once.occasion, Occasion::Schedule(..));
         once.calendar().map(|calendar| Self::new(calendar.clone(), is_followed))
@@ -37,7 +37,7 @@ impl WallClock {
         Self { calendar, is_followed, window_shown: None, look_at: Time::ZERO }
     }
 
-    /// When to read it again, while the node leads.
+    /// When to read the clock again, while the node leads.
     pub(super) fn look_at(&self) -> Option<Time> {
         self.is_followed.then_some(self.look_at)
     }
@@ -47,7 +47,7 @@ impl WallClock {
         self.window_shown.as_ref().map(|window| window.span.until_ms)
     }
 
-    /// The present window, if it has to be passed on: if it has changed, or if `anyway`.
+    /// The present window, if the node must get it: if it has changed, or if `anyway`.
     pub(super) fn look(&mut self, now: Time, wall_ms: u64, anyway: bool) -> Option<Window> {
         let is_same =
             |window_shown: &Window| window_shown.span.from_ms <= wall_ms && wall_ms < window_shown.span.until_ms;

@@ -1,4 +1,4 @@
-//! `doctor` takes the same options as a candidate.
+//! The definition of `doctor`, which takes the same options as a candidate.
 
 use clap::{Arg, Command};
 
@@ -6,7 +6,7 @@ use super::{flag, json, long_about, timeout};
 use crate::cli::arguments;
 use crate::cli::options::{ELECTION, Opt, options};
 
-/// The subcommand. Of a candidate's options the help shows only those about the election.
+/// The subcommand. Its help shows only those of a candidate's options that concern the election.
 pub(super) fn command() -> Command {
     let about = "Report problems of this machine and of Kafka, and their fixes";
     Command::new("doctor")

@@ -1,9 +1,9 @@
-//! The embedded broker's process: librdkafka's mock cluster, and the socket at which candidates connect.
+//! The embedded broker's process: librdkafka's mock cluster, and the socket to which candidates connect.
 //!
-//! One process per [`BrokerDirectory`]: it holds the lock for as long as it lives, and the kernel releases it at any death. The
-//! marker is made before the first candidate connects, and removed only when no job can be running any more: the last
-//! candidate has been gone for the idle timeout (its guard kills the job within milliseconds of its death), or there is no topic in
-//! which anybody could have led; and the leases that a killed broker before this one may have left are over.
+//! There is one process for each [`BrokerDirectory`]: it holds the lock while it lives, and the kernel releases the lock when it dies. The
+//! marker is created before the first candidate connects. It is removed only when no job can be running any more. This is so if the last
+//! candidate has been disconnected for the idle timeout (its guard kills the job within milliseconds of its death), or if there is no topic
+//! in which a candidate could have led; and if the leases of a killed broker before this one are over.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -36,7 +36,7 @@ use crate::process::sealed_file;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause between two attempts to take the lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
-/// How long the question about the topics may take.
+/// The time limit of the question about the topics.
 const TOPICS_TIMEOUT: Duration = Duration::from_secs(2);
 /// A request is one short line; a client that sends more is disconnected.
 const MAX_REQUEST: usize = 4096;
@@ -44,7 +44,7 @@ const MAX_REQUEST: usize = 4096;
 /// A broker that runs and accepts connections.
 pub struct EmbeddedBroker {
     directory: BrokerDirectory,
-    /// Held until the end of the process.
+    /// The lock is held until the end of the process.
     _lock: Flock<File>,
     signals: SignalFd,
     listener: UnixListener,
@@ -53,9 +53,9 @@ pub struct EmbeddedBroker {
     clients: Vec<ClientConnection>,
     /// How long to wait for another candidate after the last one has disconnected.
     idle_timeout: Duration,
-    /// Since when no candidate is connected; `None` while one is.
+    /// When the last candidate disconnected; `None` while a candidate is connected.
     empty_since: Option<Time>,
-    /// A candidate has connected here.
+    /// Whether a candidate has connected here.
     was_joined: bool,
 }
 
@@ -86,26 +86,26 @@ struct ClientConnection {
     received: Vec<u8>,
 }
 
-/// How a broker is opened.
+/// The settings with which a broker is opened.
 #[derive(Debug)]
 pub struct BrokerSettings {
     /// The directory in which candidates find it.
     pub directory: BrokerDirectory,
-    /// How long it waits for another candidate after the last has gone.
+    /// How long it waits for another candidate after the last one has disconnected.
     pub idle_timeout: Duration,
-    /// After a broker was killed: how long the next one tells its candidates that its empty journal does not prove a vacancy.
+    /// If the previous broker was killed: how long this one tells its candidates that its empty journal does not prove a vacancy.
     pub distrust: Duration,
 }
 
-/// Reads from stdin how the broker is to be opened. Then detaches from the parent: a new session, `/` as working directory, `/dev/null`
-/// on stdin, and no descriptor above 2.
+/// Reads the settings of the broker from stdin. Then detaches from the parent: a new session, `/` as working directory, `/dev/null` on
+/// stdin, and no descriptor above 2.
 ///
 /// Must be called first, while there is one thread and no open file.
 ///
 /// # Errors
 ///
-/// A system call fails; or stdin does not contain what [`BrokerFinder`](neli::program::embedded::BrokerFinder) writes; or the directory
-/// is accessible to other users.
+/// A system call fails; or stdin does not contain what [`BrokerFinder`](neli::program::embedded::BrokerFinder) writes; or the directory is
+/// accessible to other users.
 pub fn detach() -> io::Result<BrokerSettings> {
     // It fails for the leader of a process group, which is detached already.
     let _ = unistd::setsid();
@@ -113,7 +113,7 @@ pub fn detach() -> io::Result<BrokerSettings> {
     let Start { directory, idle_timeout_ms, distrust_ms } = sealed_file::read(0)?;
     let null = File::open("/dev/null")?;
     unistd::dup2_stdin(&null)?;
-    // The file may have got stdin's number itself, since reading closed that; otherwise it is closed here.
+    // The opened file may have stdin's number itself, because reading has closed stdin. Otherwise it is closed here.
     let _ = null.into_raw_fd();
     descriptors::close_all_but(&[0, 1, 2])?;
     Ok(BrokerSettings {
@@ -202,8 +202,8 @@ impl EmbeddedBroker {
         self.empty_since.is_some_and(|since| clock::now().since(since) >= self.idle_timeout)
     }
 
-    /// Whether nobody can have led here, because there is no topic. A client that knows the address connects to no socket, and may lead
-    /// in a topic that another client has created.
+    /// Whether no candidate can have led here, because there is no topic. A client that knows the address need not connect to the socket,
+    /// and may lead in a topic that another client has created.
     fn is_unused(&self) -> bool {
         let mut config = ClientConfig::new();
         config.set("bootstrap.servers", &self.info.bootstrap).set("allow.auto.create.topics", "false");
@@ -266,7 +266,7 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 impl ClientConnection {
-    /// `None` if the client has disconnected.
+    /// The connection; `None` if the client has disconnected.
     fn accept(stream: UnixStream, info: &BrokerInfo) -> Option<Self> {
         stream.set_nonblocking(true).ok()?;
         let mut client = Self { stream, received: Vec::new() };

@@ -1,7 +1,6 @@
-//! The file that a broker leaves in its [`BrokerDirectory`] in case it is killed: it tells the next broker that jobs
-//! of its leaders may still run.
-//! The file exists from before the first candidate connects until the broker ends in order. It names the boot,
-//! because a reboot ends all jobs.
+//! The file that a killed broker leaves in its [`BrokerDirectory`]: it tells the next broker that jobs of its leaders may still run. The
+//! file exists from before the first candidate connects until the broker ends in order. It contains the boot id, because a reboot ends all
+//! jobs.
 
 use std::fs;
 use std::io;
@@ -17,7 +16,7 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// The marker's content, as JSON.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Marker {
-    /// The machine's boot in which it was written.
+    /// The boot id of the machine when the marker was written.
     boot_id: String,
     /// When the leases of all earlier brokers are over, if the last one ended in order; `None` while a broker lives
     /// and after it was killed.
@@ -51,7 +50,8 @@ pub(super) fn trusted_from(directory: &BrokerDirectory, now: Time, distrust: Dur
     Ok(judge(serde_json::from_slice(&text).ok(), &boot_id(), now, distrust))
 }
 
-/// `None` if the marker can't be parsed: its broker was killed while it wrote the file.
+/// The time from which an empty journal is vacant; `None` if the marker can't be parsed, because its broker was killed while it wrote the
+/// file.
 fn judge(marker: Option<Marker>, boot_id: &str, now: Time, distrust: Duration) -> Time {
     match marker {
         Some(marker) if marker.boot_id != boot_id => Time::ZERO,
@@ -60,7 +60,7 @@ fn judge(marker: Option<Marker>, boot_id: &str, now: Time, distrust: Duration) -
     }
 }
 
-/// Empty if the boot id can't be read: then all markers count as of this boot.
+/// The machine's boot id; empty if it can't be read: then each marker counts as one of this boot.
 fn boot_id() -> String {
     fs::read_to_string(BOOT_ID).unwrap_or_default().trim_end().to_owned()
 }
@@ -80,19 +80,19 @@ mod tests {
     }
 
     #[test]
-    fn the_leases_of_a_killed_broker_are_doubted_for_the_longest_lease() {
+    fn the_leases_of_a_killed_broker_may_be_valid_for_the_longest_lease() {
         assert_eq!(judge(Some(marker("now", None)), "now", at(100), DISTRUST), at(161));
         assert_eq!(judge(None, "now", at(100), DISTRUST), at(161));
     }
 
     #[test]
-    fn a_reboot_ends_all_doubt() {
+    fn after_a_reboot_no_earlier_lease_is_valid() {
         assert_eq!(judge(Some(marker("before", None)), "now", at(100), DISTRUST), Time::ZERO);
         assert_eq!(judge(Some(marker("before", Some(160))), "now", at(100), DISTRUST), Time::ZERO);
     }
 
     #[test]
-    fn a_broker_that_ended_in_order_hands_its_doubt_on_and_adds_none() {
+    fn a_broker_that_ended_in_order_passes_on_the_time_and_does_not_extend_it() {
         assert_eq!(judge(Some(marker("now", Some(120))), "now", at(100), DISTRUST), at(120));
         assert_eq!(judge(Some(marker("now", Some(90))), "now", at(100), DISTRUST), at(90));
         assert_eq!(judge(Some(marker("now", Some(900))), "now", at(100), DISTRUST), at(161));

@@ -1,5 +1,5 @@
-//! The groups that a shell offers for `--group`: those that `list` finds, if the line or the environment says how to reach Kafka and Kafka
-//! answers at once. No error is printed, since it would appear in the middle of the line that a person types.
+//! The groups that a shell offers for `--group`: those that `list` finds, if the line or the environment contains the access to Kafka and
+//! Kafka answers at once. No error is printed, since it would appear in the middle of the line that a user types.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -17,9 +17,9 @@ use crate::exit::ExitStatus;
 /// The longest wait after Tab was pressed.
 const WITHIN: Duration = Duration::from_millis(500);
 
-/// The options that say how to reach Kafka, and take a value.
+/// The options for the access to Kafka that take a value.
 const WITH_VALUE: [&str; 4] = ["brokers", "topic", "property", "properties"];
-/// The short options of those.
+/// The short forms of these options.
 const SHORT: [&str; 3] = ["-b", "-t", "-X"];
 
 /// Prints the groups, one a line. `words` is a command line without the program's name.
@@ -45,7 +45,7 @@ fn configuration(words: &[OsString], environment: Environment) -> Option<List> {
     Some(List { timeout: WITHIN, ..list })
 }
 
-/// The options that say how to reach Kafka, with their values.
+/// The options for the access to Kafka, with their values.
 fn options(words: &[OsString]) -> Vec<OsString> {
     let mut options = Vec::new();
     let mut words = words.iter().take_while(|word| *word != "--");
@@ -62,7 +62,7 @@ fn options(words: &[OsString]) -> Vec<OsString> {
     options
 }
 
-/// What a word of the line is.
+/// The kind of a word of the line.
 enum WordKind {
     /// An option that is complete.
     Alone,
@@ -89,7 +89,7 @@ fn kind(word: &OsStr) -> WordKind {
     }
 }
 
-/// No shell gives a special meaning to any character of it.
+/// Whether no shell gives a special meaning to any of its characters.
 fn is_plain(group: &str) -> bool {
     group.chars().all(|character| character.is_ascii_alphanumeric() || "._-/@%+,:".contains(character))
 }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn only_options_that_say_how_to_reach_kafka_are_taken_from_the_line() {
+    fn only_the_options_for_the_access_to_kafka_are_taken_from_the_line() {
         assert_eq!(options_of("status --brokers k:1 --json --group"), "--brokers k:1");
         assert_eq!(
             options_of("-b k:1 -Xa=b --topic=t --name n --properties f -g"),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_does_not_say_how_to_reach_kafka_offers_no_group() {
+    fn a_line_without_the_access_to_kafka_offers_no_group() {
         let configured = |line: &str, variables: &[(&str, &str)]| {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();

@@ -1,5 +1,5 @@
-//! The other candidates of the group by the journal: those whose settings differ from this one's, and those on
-//! another topic. Also the broker's clock, as far as timestamps show it.
+//! The group's other candidates according to the journal: those whose settings differ from this one's, and those on another topic. Also
+//! compares the broker's clock with this one's, as far as timestamps show it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -26,17 +26,17 @@ const SUFFIX: &str = ".neli";
 const OTHER_PARTITIONS: usize = 64;
 /// This many partitions are connected before the first is read.
 const AHEAD: usize = 8;
-/// In this time a live leader has sent two beats.
+/// A live leader sends two heartbeats within this time.
 const TWO_BEATS: Duration = Duration::from_millis(2_200);
-/// A larger difference of the clocks is reported.
+/// A larger difference of the clocks, in milliseconds, is reported.
 const CLOCKS_DIFFER: u64 = 1_000;
 
-/// What one partition contains about one group.
+/// The records of one group in one partition.
 #[derive(Default)]
 struct Group {
-    /// By roles.
+    /// The election of each role.
     elections: BTreeMap<String, Observer>,
-    /// The parts of a hello that are about the whole process.
+    /// The parts of hellos that concern the whole process.
     hellos: BTreeMap<MemberId, ProcessHello>,
 }
 
@@ -186,7 +186,7 @@ struct Clocks {
     own_ms: u64,
 }
 
-/// The broker's clock beside this machine's; `None` if no record is read as soon as it is written.
+/// The times of the broker's clock and this machine's; `None` if no record is read as soon as it is written.
 async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option<Clocks>, StartupError> {
     let until = clock::now() + timeout.min(TWO_BEATS);
     loop {

@@ -9,13 +9,14 @@ use neli_proto::clock_rate::{Look, Rate};
 
 use super::findings::Findings;
 
-/// Over this span an interruption of the measurement, some hundred nanoseconds, is negligible.
+/// The least time of the measurement: compared with it, an interruption of some hundred nanoseconds is negligible.
 const LEAST_SPAN: Duration = Duration::from_millis(50);
 
 /// The kernel's clock source.
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-/// Kernels without a better clock source count their own interrupts; a virtual machine loses some of them.
+/// Clock sources that count the kernel's own interrupts. A kernel uses them if it has none better, and a virtual machine loses some of the
+/// interrupts.
 const INTERRUPTS: [&str; 2] = ["jiffies", "refined-jiffies"];
 
 const CHECK: &str = "clock-rate";
@@ -68,7 +69,7 @@ const FIX: &str = "set the clock, and slew it slower: chronyc makestep, and maxs
 
 const AVAILABLE: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
-/// The difference of the rate.
+/// The difference of the rate in words.
 fn difference(ppm: i64) -> String {
     let parts = ppm.unsigned_abs();
     let tenths = (parts + 500) / 1_000;

@@ -1,4 +1,4 @@
-//! The findings, one line each, for people and for programs.
+//! The findings, one line each, for users and for programs.
 
 use neli_proto::observer::ReadAt;
 use serde::Serialize;
@@ -11,13 +11,13 @@ use crate::text::one_line;
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum CheckOutcome {
-    /// It is correct.
+    /// The checked item is correct.
     Ok,
-    /// It could not be checked.
+    /// The item could not be checked.
     Skipped,
-    /// It works, but may fail later.
+    /// The item works, but may fail later.
     Warn,
-    /// With this a candidate does not start or does not lead.
+    /// With this problem a candidate does not start or does not lead.
     Fail,
 }
 
@@ -35,22 +35,22 @@ struct Finding {
 pub(super) struct Findings(Vec<Finding>);
 
 impl Findings {
-    /// Adds: it is correct.
+    /// Adds the finding that the item is correct.
     pub(super) fn ok(&mut self, check: &'static str, text: impl AsRef<str>) {
         self.add(CheckOutcome::Ok, check, text.as_ref(), None);
     }
 
-    /// Adds: it could not be checked.
+    /// Adds the finding that the item could not be checked.
     pub(super) fn skipped(&mut self, check: &'static str, text: impl AsRef<str>) {
         self.add(CheckOutcome::Skipped, check, text.as_ref(), None);
     }
 
-    /// Adds: it works, but may fail later.
+    /// Adds the finding that the item works, but may fail later.
     pub(super) fn warn(&mut self, check: &'static str, text: impl AsRef<str>, fix: Option<String>) {
         self.add(CheckOutcome::Warn, check, text.as_ref(), fix);
     }
 
-    /// Adds: a candidate does not start or does not lead.
+    /// Adds the finding that a candidate does not start or does not lead.
     pub(super) fn fail(&mut self, check: &'static str, text: impl AsRef<str>, fix: Option<String>) {
         self.add(CheckOutcome::Fail, check, text.as_ref(), fix);
     }
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_a_finding_and_what_mends_it_below() {
+    fn each_finding_is_one_line_with_its_fix_below() {
         let text = findings().text(Style { is_coloured: false, columns: None });
         let expected = "ok    proc        all processes are shown\n\
                         FAIL  open-files  32 open files are too few\n                  fix: ulimit -n 1024\n\

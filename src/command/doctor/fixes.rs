@@ -2,7 +2,7 @@
 
 use neli::program::{Client, NewTopic};
 
-/// The user and the address for these commands.
+/// The user and the address that these commands need.
 pub(super) struct Fixes {
     bootstrap: String,
     /// The user as access rules name it.
@@ -23,7 +23,7 @@ pub(super) enum Resource<'a> {
 }
 
 impl Fixes {
-    /// For the user of this client.
+    /// The commands for the user of this client.
     pub(super) fn of(client: &Client, bootstrap: &str) -> Self {
         let protocol = client.properties.find("security.protocol").unwrap_or("plaintext").to_lowercase();
         let user = client.properties.find("sasl.username").filter(|_| protocol.starts_with("sasl"));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_right_is_granted_to_the_user_that_logs_in() {
+    fn a_right_is_granted_to_the_user_of_the_login() {
         let plain = fixes(&[]).allow(&["Read", "Write"], Resource::Topic("g.neli"));
         let expected = "kafka-acls.sh --bootstrap-server a:1 --add --allow-principal User:ANONYMOUS --operation Read --operation \
                         Write --topic g.neli";

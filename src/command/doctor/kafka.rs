@@ -1,4 +1,4 @@
-//! Checks whether Kafka can be reached, and what this user may do there.
+//! Checks whether Kafka can be reached, and which rights this user has there.
 
 use std::time::Duration;
 
@@ -136,11 +136,11 @@ impl Sessions {
 #[derive(Clone, Copy)]
 struct Lease<'a> {
     timings: &'a Timings,
-    /// The option as a user would write it.
+    /// The option as a user would type it.
     shown: &'a str,
 }
 
-/// Whether the lease is longer than a broker's death takes. No lease is, if the topic has a single replica.
+/// Checks whether the lease is longer than the time of a broker's death. If the topic has a single replica, no lease is long enough.
 fn outlive_broker(lease: Lease<'_>, sessions: &Sessions, replicas: usize, fixes: &Fixes, findings: &mut Findings) {
     let check = "broker-session";
     match (&sessions.not_answered, sessions.broker) {
@@ -199,7 +199,7 @@ fn is_foreign(members: usize, assignor: &str) -> bool {
     members > 0 && !["", ASSIGNOR].contains(&assignor)
 }
 
-/// Whether the brokers accept the group session that a candidate asks for.
+/// Checks whether the brokers accept the group session that a candidate asks for.
 fn group_session(own: Duration, sessions: &Sessions, findings: &mut Findings) {
     let ms = |duration: Duration| duration.as_millis();
     let refused =
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_no_death_of_a_broker_leaves_is_a_warning() {
+    fn a_lease_that_the_death_of_a_broker_would_end_is_a_warning() {
         let client = Client { brokers: Brokers::At("a:1".to_owned()), properties: Properties(Vec::new()) };
         let fixes = Fixes::of(&client, "a:1");
         let durations = |seconds: u64| Durations {

@@ -13,7 +13,7 @@ use crate::process::memory::Limit;
 use crate::process::{limits, memory, priority, procfs, quota, system};
 use crate::text::{reason, shown_duration};
 
-/// With less than this, candidate and guard (12 MB) leave almost nothing for a job.
+/// With less memory than this, candidate and guard (12 MB) leave almost none for a job.
 const LITTLE_MEMORY: u64 = 32 << 20;
 
 /// Checks the machine; returns whether a Kafka client can run here. Must be called while there is only one thread.
@@ -141,7 +141,7 @@ mod tests {
     use crate::command::doctor::findings::page_of;
 
     #[test]
-    fn a_missing_need_of_a_candidate_fails_with_its_fix() {
+    fn a_missing_requirement_of_a_candidate_fails_with_its_fix() {
         for check in ["threads", "address-space", "proc"] {
             let refused: Result<(), &str> = Err("too little of it");
             let text = page_of(|findings| needed(check, refused, "enough", Some("ulimit"), findings));

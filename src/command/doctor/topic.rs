@@ -1,4 +1,4 @@
-//! A topic: whether it exists or could be created, what this user may do with it, and whether it is suitable for elections.
+//! Checks a topic: whether it exists or could be created, which rights this user has to it, and whether it is suitable for elections.
 
 use neli::program::{
     Elections, Examination, FactsSettings, NewTopic, PartitionSeen, Rights, TopicExamination, TopicSeen,
@@ -13,7 +13,7 @@ use crate::config::Config;
 /// The largest record, including Kafka's own overhead.
 const LONGEST_RECORD: u64 = 4_096;
 
-/// Which topic.
+/// The topic that is checked.
 pub(super) struct Subject {
     pub(super) elections: Elections,
     pub(super) kind: TopicKind,
@@ -28,7 +28,7 @@ pub(super) enum TopicKind {
     Journal,
 }
 
-/// What a check of a topic uses.
+/// The input of a check of a topic.
 pub(super) struct Look<'a> {
     pub(super) examination: &'a Examination,
     pub(super) fixes: &'a Fixes,
@@ -37,7 +37,7 @@ pub(super) struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Checks a topic; returns how many replicas it has or would have.
+    /// Checks a topic; returns the number of replicas that it has or would have.
     pub(super) fn at(&self, subject: &Subject, findings: &mut Findings) -> usize {
         let name = &subject.elections.topic;
         let planned = self.planned(subject);
@@ -167,7 +167,7 @@ impl Look<'_> {
     }
 }
 
-/// Whether each partition in use has a leader; the topic has this number of partitions.
+/// Checks whether each partition in use has a leader. The topic has this number of partitions.
 fn leaders(name: &str, used: &[&PartitionSeen], partitions: usize, findings: &mut Findings) {
     match used.iter().find(|partition| !partition.is_led) {
         Some(PartitionSeen { number, .. }) => {
@@ -178,7 +178,7 @@ fn leaders(name: &str, used: &[&PartitionSeen], partitions: usize, findings: &mu
     }
 }
 
-/// Whether a topic that was deleted and created again can be told from the old one.
+/// Checks whether a topic that was deleted and created again can be distinguished from the old one.
 fn identity(name: &str, identity: Option<TopicIdentity>, findings: &mut Findings) {
     match identity {
         Some(TopicIdentity::Id(_)) => findings.ok("topic-id", format!("topic \"{name}\": it has an id")),
@@ -195,7 +195,7 @@ fn identity(name: &str, identity: Option<TopicIdentity>, findings: &mut Findings
     }
 }
 
-/// How many replicas each partition has, and how many of them are in sync.
+/// Checks how many replicas each partition has, and how many of them are in sync.
 fn replicas(name: &str, used: &[&PartitionSeen], least: u32, findings: &mut Findings) {
     let behind = used.iter().filter(|partition| partition.in_sync < partition.replicas);
     let Some(PartitionSeen { number, replicas, in_sync, .. }) = behind.min_by_key(|partition| partition.in_sync) else {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_without_an_id_is_warned_of_and_one_that_is_not_told_is_skipped() {
+    fn a_topic_without_an_id_is_a_warning_and_an_unknown_id_is_skipped() {
         let report = |seen: Option<TopicIdentity>| {
             let mut findings = Findings::default();
             identity("g.neli", seen, &mut findings);

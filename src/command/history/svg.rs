@@ -1,5 +1,5 @@
-//! `history --svg`: one row per candidate and one bar per term on a time axis; a file for a post-mortem that needs
-//! neither this tool nor the network.
+//! `history --svg`: one row per candidate and one bar per term on a time axis. A file for a post-mortem, which needs neither this tool nor
+//! the network.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,16 +9,16 @@ use super::{End, Row};
 use crate::command::wording::{counted, date, span};
 use crate::text::one_line;
 
-/// In the drawing's own units, which a viewer scales.
+/// The drawing's width in its own units, which a viewer scales.
 const WIDTH: u64 = 1_000;
 const LEFT: u64 = 160;
-/// Half the label of a time.
+/// Half the width of a time's label.
 const RIGHT: u64 = 75;
 const TOP: u64 = 60;
 const ROW: u64 = 26;
 /// The height of a row of the list below the axis.
 const LINE: u64 = 17;
-/// The distance at which no label covers the next one.
+/// The axis has at most this many steps, so that no label covers the next one.
 const TICKS: u64 = 4;
 /// The list below the axis has at most this many terms: the last ones.
 const LISTED: usize = 60;
@@ -84,7 +84,7 @@ fn head(height: u64, group: &str, what: &str) -> String {
     )
 }
 
-/// The drawing of a time in which there was no term; without `--since` that time has no beginning, and so no axis.
+/// The drawing of a time without a term. Without `--since` that time has no beginning, and so no axis.
 fn without_terms(group: &str, time_ms: Range<u64>) -> String {
     let Range { start: from_ms, end: now_ms } = time_ms;
     let axis = Axis { begin: from_ms, end: now_ms.max(from_ms + 1) };
@@ -98,7 +98,7 @@ fn without_terms(group: &str, time_ms: Range<u64>) -> String {
     svg + "</svg>\n"
 }
 
-/// Each term in words, the last one at the bottom: a printed page has no tooltips.
+/// The list of all terms in words, the last one at the bottom: a printed page has no tooltips.
 fn list(svg: &mut String, rows: &[Row<'_>], top: u64, now_ms: u64) {
     let left_out = rows.len().saturating_sub(LISTED);
     let mut lines = Vec::new();
@@ -216,7 +216,7 @@ fn shortened(name: &str) -> String {
     if name.chars().count() <= LONGEST { name } else { name.chars().take(LONGEST - 1).chain(['…']).collect() }
 }
 
-/// Escaped for XML. Other control characters were replaced before.
+/// The text, escaped for XML. Other control characters were replaced before.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -6,7 +6,7 @@ use neli_proto::record::Offset;
 
 use super::key_of_election;
 
-/// How far partition 0 was read, beside the election's partition.
+/// How far partition 0 was read, in addition to the election's partition.
 #[derive(Debug, Default)]
 pub(super) struct HellosElsewhere {
     /// The log's end when the reading began, once it is known.
@@ -18,7 +18,7 @@ impl HellosElsewhere {
     /// The partition of the hellos.
     pub(super) const PARTITION: i32 = 0;
 
-    /// The log's start and end; returns the offset to read from, the first time.
+    /// Handles the log's first and next offset; returns the offset to read from, the first time.
     pub(super) fn ends(&mut self, start: Offset, end: Offset) -> Option<Offset> {
         if self.end.is_some() {
             return None;
@@ -28,7 +28,7 @@ impl HellosElsewhere {
         Some(from)
     }
 
-    /// Everything below `next` has been read.
+    /// Notes that everything below `next` has been read.
     pub(super) fn caught_up(&mut self, next: Offset) {
         self.next = self.next.max(next);
     }

@@ -1,4 +1,4 @@
-//! The last records of a partition, of all elections.
+//! Reads the last records of a partition, of all elections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::exit::{ExitStatus, StartupError};
 /// Kafka does not answer in time.
 const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 
-/// Where a reading began.
+/// The start of a reading.
 #[derive(Clone, Copy)]
 pub(in crate::command) struct Begin {
     pub(in crate::command) from: Offset,
-    /// The meaning of an empty log from there on.
+    /// The meaning of an empty log from that offset on.
     pub(in crate::command) origin: Origin,
 }
 

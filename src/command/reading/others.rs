@@ -1,4 +1,4 @@
-//! What else a topic holds beside the records of one election: for a message about a mistyped group, or about a role that does not exist.
+//! The other elections in a topic: for a message about a mistyped group, or about a role that does not exist.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use neli_proto::process_hello::ProcessHello;
 
 use super::{ElectionKey, is_hello, key_of_election};
 
-/// What was read of other elections.
+/// The other elections whose records were read.
 #[derive(Clone, Debug, Default)]
 pub(in crate::command) struct Others {
     /// The groups of other elections in the partition.
@@ -18,8 +18,7 @@ pub(in crate::command) struct Others {
 }
 
 impl Others {
-    /// Keeps what a record says that is not the election's own. Returns whether it is the hello of a candidate that stands for the election's
-    /// role.
+    /// Handles a record that is not the election's own. Returns whether it is the hello of a candidate that stands for the election's role.
     pub(in crate::command) fn take_in(&mut self, election: &ElectionId, record: &ReadRecord) -> bool {
         if is_hello(&election.group, record) {
             let process = record.value.as_deref().and_then(ProcessHello::parse);
@@ -34,7 +33,7 @@ impl Others {
         false
     }
 
-    /// Keeps the mapping of a candidate of this group. Returns whether the election's role is one of its roles.
+    /// Keeps the mapping of a candidate of this group. Returns whether it contains the election's role.
     pub(in crate::command) fn stands_for(&mut self, election: &ElectionId, mapping: &Mapping) -> bool {
         if *mapping != Mapping::of_one_role() {
             self.mapping = Some(mapping.clone());
@@ -42,7 +41,7 @@ impl Others {
         mapping.number(&election.label()).is_some()
     }
 
-    /// The roles of the group's candidates, if the election's role is none of them.
+    /// The roles of the group's candidates, if they don't contain the election's role.
     pub(in crate::command) fn other_roles(&self, election: &ElectionId) -> Option<&Mapping> {
         self.mapping.as_ref().filter(|mapping| mapping.number(&election.label()).is_none())
     }

@@ -1,4 +1,4 @@
-//! The election that a command is about and its partition: `--role`, as the candidates' hellos map roles.
+//! Finds the election of a command and its partition. `--role` is looked up in the mapping of the candidates' hellos.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use super::{Input, Reading, Unread};
 use crate::exit::StartupError;
 use crate::text::one_line;
 
-/// At most this many records before the end of partition 0 are searched for a hello that knows the role.
+/// At most this many records before the end of partition 0 are searched for a hello whose mapping contains the role.
 const FARTHEST: Offset = 100_000;
-/// If no hello does, the next reading begins this many times further back.
+/// If no hello contains it, the next reading begins this many times further back.
 const FURTHER: Offset = 8;
 
-/// An election and the place of its records in the topic.
+/// An election, and its partition.
 #[derive(Clone, Debug)]
 pub(in crate::command) struct Place {
     pub(in crate::command) election: ElectionId,
@@ -40,7 +40,7 @@ impl Place {
             return Ok(Self { elections: Elections::from(election), election: election.clone() });
         };
         let deadline = clock::now() + timeout;
-        // Two roles, so that the hellos of all and the number of partitions are passed on.
+        // Two roles are requested, so that all hellos and the number of partitions are passed on.
         let elections = Elections { roles: 0..2, ..Elections::from(election) };
         let mut reading = Reading::start(access, &elections, 0)?;
         let mut span = FIRST_SPAN;
@@ -56,12 +56,12 @@ impl Place {
         Ok(Self::of(election, role, &found.mappings, partitions)?)
     }
 
-    /// The election of the role with this name or number, by the last hello that knows it.
+    /// The election of the role with this name or number, by the last hello whose mapping contains it.
     fn of(election: &ElectionId, role: &str, mappings: &[Mapping], partitions: i32) -> Result<Self, StartupError> {
         let known = mappings.iter().rev().find_map(|mapping| Some((mapping, mapping.find(role)?)));
         let (number, names) = match known {
             Some((mapping, number)) => (number, mapping.names().iter().map(ToString::to_string).collect()),
-            // No hello names the roles: a number is the partition.
+            // No hello names the roles, so the number is taken for the partition.
             None => match role.parse() {
                 Ok(number) if mappings.is_empty() => (number, Vec::new()),
                 _ => return Err(StartupError::new(unknown(election, role, mappings))),
@@ -77,7 +77,7 @@ impl Place {
     }
 }
 
-/// One line: there is no such role; these roles exist.
+/// One line: the role does not exist; these roles exist.
 fn unknown(election: &ElectionId, role: &str, mappings: &[Mapping]) -> String {
     let (group, role) = (one_line(&election.group), one_line(role));
     match mappings.last() {
@@ -89,11 +89,11 @@ fn unknown(election: &ElectionId, role: &str, mappings: &[Mapping]) -> String {
     }
 }
 
-/// What the hellos before the end of partition 0 say about roles.
+/// The mappings in the hellos before the end of partition 0.
 struct Hellos {
     /// Each mapping once, the newest last.
     mappings: Vec<Mapping>,
-    /// The whole retained log was read.
+    /// Whether the whole retained log was read.
     is_whole: bool,
 }
 
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_that_there_is_not_is_refused_with_those_that_there_are() {
+    fn an_unknown_role_is_refused_with_a_list_of_the_roles() {
         assert_eq!(place("x", &[Mapping::new("a,b", 3)]), Err("--role x: g has no such role; it has a, b".into()));
         assert_eq!(place("7", &[Mapping::new("5", 3)]), Err("--role 7: g has no such role; it has 0 to 4".into()));
         assert_eq!(place("1", &[Mapping::of_one_role()]), Err("--role 1: g has no such role; it has 0 alone".into()));

@@ -1,4 +1,4 @@
-//! One election, read up to the log's end.
+//! Reads one election up to the log's end.
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Write};
@@ -19,9 +19,9 @@ use crate::exit::StartupError;
 use crate::report::log::spoken;
 use crate::text::one_line;
 
-/// The limit for reading the claim of the current term separately: the claim only says since when there is a leader.
+/// The time limit for reading the claim of the current term separately. The claim only shows since when the leader leads.
 const CLAIM_WITHIN: Duration = Duration::from_millis(300);
-/// How long it may take to find out whether the brokers are on this machine, which saves longer waits.
+/// The time limit for finding out whether the brokers are on this machine, which avoids longer waits.
 const LOOK: Duration = Duration::from_millis(500);
 /// If the leader is still unknown, the next reading begins this many times further back.
 const FURTHER: Offset = 8;
@@ -32,18 +32,18 @@ const MOST_EVENTS: usize = 10;
 /// An election that was read.
 pub(in crate::command) struct Seen {
     pub(in crate::command) observer: Observer,
-    /// What was read of other elections.
+    /// The other elections whose records were read.
     pub(in crate::command) others: Others,
-    /// The last changes, oldest first.
+    /// The last changes; the oldest one comes first.
     pub(in crate::command) events: VecDeque<String>,
     /// Kafka does not answer, for this reason.
     pub(in crate::command) trouble: Option<String>,
     election: ElectionId,
-    /// The timestamps of the election's records are by the broker's clock.
+    /// Whether the timestamps of the election's records are by the broker's clock.
     is_brokers_time: bool,
     /// The offset where the reading began.
     from: Offset,
-    /// The log's start, and its end when the reading began.
+    /// The log's first offset, and its next offset when the reading began.
     start: Offset,
     end: Offset,
 }
@@ -62,10 +62,11 @@ impl From<StartupError> for Unread {
     }
 }
 
-/// Reads an election up to the log's end, from as far back as needed to know the leader; and listens for a moment if
-/// the timestamps can't be believed. The time limit is for the whole reading.
+/// Reads an election up to the log's end, from as far back as needed to know the leader. If the timestamps are not reliable, it reads for a
+/// moment longer. The time limit is for the whole reading.
 ///
 /// # Errors
+///
 /// See [`Unread`].
 pub(in crate::command) async fn observe(reading: &mut Reading, timeout: Duration) -> Result<Seen, Unread> {
     let (deadline, mut span) = (clock::now() + timeout, FIRST_SPAN);
@@ -95,7 +96,7 @@ pub(in crate::command) async fn observe(reading: &mut Reading, timeout: Duration
     Ok(seen)
 }
 
-/// At a terminal nobody waits without a word: the answer comes when the clocks' difference is known, or when no heartbeat has come.
+/// Explains the wait on a terminal: the answer comes when the clocks' difference is known, or when no heartbeat has come.
 fn say_doubt(observer: &Observer, doubt: Duration) {
     let Some(leader) = observer.leader().filter(|_| io::stderr().is_terminal()) else { return };
     let (name, within) = (one_line(leader.shown()), spoken(doubt));
@@ -105,13 +106,13 @@ fn say_doubt(observer: &Observer, doubt: Duration) {
         "of the future".to_owned()
     };
     let why = "since the broker's clock may differ from this machine's";
-    // A closed stderr is read by nobody.
+    // If stderr is closed, the text is lost.
     let _ = writeln!(io::stderr(), "neli-run: the last heartbeat of {name} is {age}; listening for {within}, {why}");
 }
 
 async fn read_to_end(reading: &mut Reading, span: Offset, deadline: Time, timeout: Duration) -> Result<Seen, Unread> {
     let mut seen: Option<Seen> = None;
-    // Hellos that were read before the start of the election's partition was known.
+    // Hellos that were read before the log's first offset of the election's partition was known.
     let mut early = Vec::new();
     let (mut caught_up, mut trouble) = (0, None);
     loop {
@@ -162,7 +163,7 @@ pub(in crate::command) struct SeenRun {
 }
 
 impl Seen {
-    /// For a reading that begins at `from`, in a log with these offsets.
+    /// An election whose reading begins at `from`, in a log with these offsets.
     fn new(election: ElectionId, journal: Journal, from: Offset, log: Range<Offset>) -> Self {
         Self {
             observer: Observer::new(journal),
@@ -177,7 +178,7 @@ impl Seen {
         }
     }
 
-    /// Whether the leader is silent according to timestamps of this machine's clock, which can't differ from itself.
+    /// Whether the leader is silent, if the timestamps are by this machine's clock, so that no difference of clocks matters.
     fn has_silent_leader_by_this_clock(&self, reading: &Reading, deadline: Time) -> bool {
         if !matches!(self.observer.leadership(read_at()), Leadership::Silent { .. }) {
             return false;
@@ -207,7 +208,7 @@ impl Seen {
         }
     }
 
-    /// Keeps a change, with its time by the broker's clock or by this machine's.
+    /// Keeps a change, with its time by the broker's clock, or else by this machine's.
     pub(in crate::command) fn note(&mut self, wall_ms: u64, sentence: &str) {
         if self.events.len() == MOST_EVENTS {
             self.events.pop_front();
@@ -256,7 +257,7 @@ impl Seen {
         (!self.observer.has_read_anything()).then(|| wording::no_record(election, &self.others))
     }
 
-    /// The present or last run according to the journal: when it changes, facts about it may have been recorded.
+    /// The present or last run according to the journal. When it changes, facts about it may have been recorded.
     pub(in crate::command) fn run(&self) -> SeenRun {
         let leader = self.observer.leader();
         let attempt = leader.and_then(|leader| leader.job?.attempt);
@@ -274,7 +275,7 @@ impl Seen {
         let Some(term) = leader.map(|leader| leader.term).filter(|term| (self.start..self.from).contains(term)) else {
             return Ok(());
         };
-        // Over a connection of its own: on the other one the long fetch for the next record would delay it.
+        // The claim is read over a connection of its own, because on the other one the long fetch for the next record would delay it.
         let mut aside = Reading::start(&reading.source.access, &reading.source.elections, reading.partition)?;
         let until = clock::now() + CLAIM_WITHIN;
         let mut is_asked_for = false;
@@ -285,7 +286,7 @@ impl Seen {
                     self.observer.learn_claim(term, record.written_ms);
                     return Ok(());
                 }
-                // The claim was just deleted, or the broker is slow: the start of the lead stays unknown.
+                // The claim was just deleted, or the broker is slow. Then the start of the lead stays unknown.
                 Input::Cut | Input::Record(_) | Input::Timeout => return Ok(()),
                 Input::CaughtUp(_)
                 | Input::Down(_)
@@ -320,7 +321,7 @@ mod tests {
 
     use super::*;
 
-    /// A leader with a lease of 1 s that was last heard two minutes ago, and behind that a stranger's record of a minute ago.
+    /// A leader with a lease of 1 s whose last heartbeat is two minutes old, and after it another election's record that is one minute old.
     #[test]
     fn a_record_behind_it_that_a_broker_stamped_proves_that_a_leader_is_silent() {
         let election = ElectionId { group: "g".into(), topic: "t".into(), partition: 0, role: 0, role_name: None };

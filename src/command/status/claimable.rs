@@ -1,4 +1,4 @@
-//! For a vacant role: since when or from when on it may be claimed, as far as the records show.
+//! For a vacant role: since when or from when on a candidate may claim, as far as the records show it.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use neli_proto::timings::LONGEST_LEASE;
 use crate::command::page::Page;
 use crate::command::wording::{span, time_of_day};
 
-/// By then a candidate that may claim has done so, whatever its `--elect` and its priority.
+/// After this time each candidate that may claim has claimed, with any value of `--elect` and `--priority`.
 const CLAIMED_WITHIN: Duration = Duration::from_secs(10);
 
 /// A hint for the case that no candidate claims: a refused append leaves no record in the journal.
@@ -20,7 +20,7 @@ const LOOK: &str = "no standby has claimed, and the journal does not say why; se
 /// The reason of candidates that wait although the journal is empty.
 const REMADE: &str = "the topic was made anew, or its records were deleted, while they stood by: the job of a leader in the old one may run on";
 
-/// A hint for a candidate that gave its term up because it was refused: another one may be refused for the same reason.
+/// A hint for a term that was given up because Kafka refused a record: other candidates may be refused for the same reason.
 const REFUSED: &str = "the log of the candidate that released it says what refused it; neli-run doctor looks at the topic, the rights and the machine";
 
 /// The state that is shown.
@@ -28,13 +28,13 @@ const REFUSED: &str = "the log of the candidate that released it says what refus
 pub(super) struct View<'a> {
     pub(super) observer: &'a Observer,
     pub(super) standbys: &'a [Standby<'a>],
-    /// `--max-roles`: the standbys have no room for it.
+    /// `--max-roles`: the standbys may not lead any more roles.
     pub(super) has_no_room: bool,
     pub(super) at: ReadAt,
 }
 
 impl View<'_> {
-    /// The rows about the claim.
+    /// The rows about the next claim.
     pub(super) fn rows(self, page: &mut Page) {
         let waits = self.standbys.iter().map(|standby| self.observer.waits(standby, self.at)).min();
         let (claimable, vacant_for) = match self.observer.leadership(self.at) {
@@ -60,7 +60,7 @@ impl View<'_> {
                 (claimable, age)
             }
             Leadership::Unknown => {
-                // A candidate that has just begun to read has not said for how long it waits.
+                // A candidate that has just begun to read does not know yet how long it waits.
                 let says = waits.filter(|left| !left.is_zero());
                 let by = moment(self.at, says.unwrap_or(silence(LONGEST_LEASE)));
                 let latest = if says.is_none() { " at the latest" } else { "" };
@@ -89,7 +89,7 @@ impl View<'_> {
     }
 }
 
-/// A future time, by the clock and from now, in whole seconds.
+/// A future time, by the clock and as a time span from now, in whole seconds.
 pub(super) fn moment(at: ReadAt, left: Duration) -> String {
     let seconds = Duration::from_secs(left.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX));
     format!("at {} (in {})", time_of_day(at.wall_ms.saturating_add(millis(left))), span(seconds))
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_released_term_is_claimed_when_those_that_stand_by_may() {
+    fn a_released_term_is_claimed_when_the_standbys_may() {
         assert_eq!(rows("stopped", None, 1), "\nclaimable  now, by a candidate that starts\n");
         assert_eq!(rows("stopped", Some("d2"), 1), "\nclaimable  now, by a candidate that stands by or starts\n");
         let only = "\nclaimable  now, by a candidate that starts; at 12:00:10Z (in 6s), by one that stands by\n";
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_refusal_the_page_says_where_its_reason_is() {
+    fn after_a_refusal_the_page_shows_where_to_find_the_reason() {
         let page = rows("refused", None, 1);
         assert!(
             page.contains(
@@ -149,7 +149,7 @@ mod tests {
         );
     }
 
-    /// The rows about an empty journal whose candidate says that it waits for so many milliseconds.
+    /// The rows about an empty journal whose candidate announces that it waits for this number of milliseconds.
     fn rows_of_an_empty_journal(waits_ms: u64) -> String {
         let mut observer = Observer::new(Journal::read_from(0, Origin::Beginning));
         let hello = format!(r#"{{"v":1,"kind":"hello","member":"d2","name":"d2","seq":1,"waits_ms":{waits_ms}}}"#);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_topic_that_was_made_anew_the_page_says_until_when_those_that_stand_by_wait() {
+    fn in_a_topic_that_was_created_again_the_page_shows_until_when_the_standbys_wait() {
         let page = rows_of_an_empty_journal(60_000);
         let claimable = "\nclaimable  now, by a candidate that starts; at 12:01:00Z (in 52s), by one that stands by\n";
         assert!(page.starts_with(claimable), "{page}");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_claims_though_they_might_the_page_says_where_to_look() {
+    fn if_no_standby_claims_in_time_the_page_shows_where_to_look() {
         assert!(rows("stopped", Some("d2"), 30).contains(
             "\nwhy        no standby has claimed, and the journal does \
             not say why; see the standbys' logs"

@@ -120,7 +120,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// For an election that could not be read.
+    /// The line about an election that could not be read.
     pub(super) fn unknown(election: &'a ElectionId, at: ReadAt, why: &str) -> Self {
         Self { why: Some(why.to_owned()), ..Self::blank(election, at) }
     }

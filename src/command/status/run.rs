@@ -14,13 +14,13 @@ use crate::command::wording::{date, span};
 use crate::exit::StartupError;
 use crate::report::log::{spoken, timestamp};
 
-/// The limit for Kafka's answers: the rest of the page does not need them.
+/// The time limit for Kafka's answers. It is short, because the rest of the page does not need them.
 const WITHIN: Duration = Duration::from_secs(1);
 
-/// The request whether there is such a topic; it runs while the journal is read.
+/// The question whether the topic of facts exists; it runs while the journal is read.
 pub(super) struct Question {
     access: Access,
-    /// The topic, as an election on it.
+    /// The topic of facts as an election.
     topic: ElectionId,
     /// The key of the election's records.
     key: String,
@@ -58,8 +58,8 @@ async fn read(access: &Access, topic: &ElectionId, election: &str) -> Result<Opt
     })
 }
 
-/// Whether a fact under `key` is one of this election's. A group with `/` in its name has none: what stands there is
-/// another group's.
+/// Whether a fact under `key` is one of this election's. A group with `/` in its name has no facts: a record with such a key belongs to
+/// another group.
 fn is_of(election: &str, key: &[u8]) -> bool {
     let windows = Place::ALL.map(|place| record_key(election, None, place));
     let has_facts = election.rsplit_once('/').is_some_and(|(group, _)| may_have_facts(group));
@@ -67,7 +67,7 @@ fn is_of(election: &str, key: &[u8]) -> bool {
     windows.iter().any(|own| own.as_bytes() == key) || rest.strip_prefix(b"/").is_some_and(|key| !key.contains(&b'/'))
 }
 
-/// The row about it: its label and its text.
+/// The row about a run: its label and its text.
 pub(in crate::command) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String) {
     let by = fact.name.as_deref().unwrap_or("somebody");
     let at = fact.at_ms.map_or_else(String::new, |at_ms| format!(" at {}", date(at_ms)));
@@ -91,7 +91,7 @@ pub(in crate::command) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String
     ("window", format!("{}: {how}; {next}", date(window.from_ms)))
 }
 
-/// The same as JSON.
+/// A run as JSON.
 #[derive(Serialize)]
 pub(super) struct RunLine<'a> {
     key: &'a str,

@@ -1,5 +1,4 @@
-//! The output of `watch` for each record: every record with the law's verdict, as JSON; or each change, as a
-//! sentence.
+//! The output of `watch` for each record: each record with the law's verdict as JSON, or each change as a sentence.
 
 use std::time::Duration;
 
@@ -23,14 +22,14 @@ pub(super) struct Account {
     partition: i32,
     shown: Shown,
     observer: Observer,
-    /// The reading has reached the end that the log had at the start.
+    /// Whether the reading has reached the end that the log had at the start.
     is_live: bool,
-    /// The leader's silence was reported.
+    /// Whether the leader's silence was reported.
     is_silent: bool,
     lines: Vec<String>,
 }
 
-/// What is shown.
+/// The selection of the records that are shown.
 pub(super) struct Shown {
     /// The first offset.
     pub(super) first: Offset,
@@ -58,7 +57,7 @@ struct Line {
     silent: Option<SilentLine>,
 }
 
-/// A silence: no record reports it.
+/// A line about a silence, which no record reports.
 #[derive(Serialize)]
 struct SilentLine {
     name: Box<str>,
@@ -68,7 +67,7 @@ struct SilentLine {
 }
 
 impl Account {
-    /// For a reading that has just begun.
+    /// An account for a reading that has just begun.
     pub(super) fn new(json: bool, partition: i32, shown: Shown, journal: Journal) -> Self {
         let observer = Observer::new(journal);
         Self { json, partition, shown, observer, is_live: false, is_silent: false, lines: Vec::new() }
@@ -79,17 +78,17 @@ impl Account {
         std::mem::take(&mut self.lines)
     }
 
-    /// The log ended at `end` when it was `asked`.
+    /// Handles an answer: the log ended at `end` when it was `asked`.
     pub(super) fn answered(&mut self, now: Time, asked: Time, end: Offset) {
         self.observer.answered(now, asked, end);
     }
 
-    /// The record at `offset` has another key.
+    /// Handles the record at `offset`, which has another key.
     pub(super) fn read_other(&mut self, now: Time, offset: Offset) {
         self.observer.read_other(now, offset);
     }
 
-    /// The record at `offset` is the election's, appended at `written_ms` after 1970 by the broker's clock.
+    /// Handles the election's record at `offset`, which was appended at `written_ms` after 1970 by the broker's clock.
     pub(super) fn read(&mut self, at: ReadAt, offset: Offset, value: Option<&[u8]>, written_ms: Option<u64>) {
         if offset < self.observer.journal().next() {
             return;
@@ -131,10 +130,10 @@ impl Account {
                 | Change::Yields => written_ms,
             };
             if let (Change::LateBeat { gap }, true) = (&change, self.json && is_shown) {
-                // A program that reads the heartbeat takes its leader for one that leads.
+                // Otherwise a program that reads the heartbeat would take its leader for one that leads.
                 self.late_beat(*gap, written_ms.unwrap_or(at.wall_ms));
             }
-            // The job is tracked before the first shown offset too: a state that was known then is no change.
+            // The job's state is tracked before the first shown offset too, so that a state that was known then is not shown as a change.
             if !self.json && is_shown {
                 let sentence = wording::change(&self.observer, change);
                 self.tell(wall_ms, &sentence);
@@ -142,7 +141,7 @@ impl Account {
         }
     }
 
-    /// A hello is at this position.
+    /// Handles a hello at this position.
     pub(super) fn hello(&mut self, at: ReadAt, position: Position, value: &[u8], written_ms: Option<u64>) {
         let Position { partition, offset } = position;
         let written_ms = written_ms.unwrap_or(at.wall_ms);
@@ -202,7 +201,7 @@ impl Account {
         });
     }
 
-    /// When the leader's silence is to be reported, unless a record comes before.
+    /// When the leader's silence must be reported, unless a record comes before.
     pub(super) fn poll_timeout(&self, at: ReadAt) -> Option<Time> {
         self.observer.silent_at(at).filter(|_| self.is_live && !self.is_silent)
     }
@@ -214,7 +213,7 @@ impl Account {
         }
     }
 
-    /// Reports the leader's silence, if there is one that was not reported.
+    /// Reports the leader's silence, unless it was reported before.
     pub(super) fn tell_silence(&mut self, at: ReadAt) {
         let current = self.observer.leadership(at);
         let Leadership::Silent { leader, age, .. } = current else { return };
@@ -231,7 +230,7 @@ impl Account {
         self.tell(Some(at.wall_ms), &sentence);
     }
 
-    /// The reading has reached the end: reports the present leader.
+    /// Handles the end of the log: reports the present leader.
     pub(super) fn caught_up(&mut self, at: ReadAt) {
         self.is_live = true;
         self.observer.caught_up();
@@ -270,7 +269,7 @@ const fn verdict_name(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The record's bytes as they were read, in one line: JSON has line ends only between its tokens.
+/// The record's original bytes in one line. Line ends can be removed, because JSON has them only between its tokens.
 fn as_read(value: &[u8]) -> Option<Box<RawValue>> {
     if value.len() > MAX_BYTES {
         return None;

@@ -1,4 +1,4 @@
-//! The example dashboard and alert rules use what is exported: metrics, their labels, and rates only of counters. And Grafana accepts the
+//! The example dashboard and alert rules use only exported metrics and their labels, and rates only of counters. Grafana accepts the
 //! dashboard.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ const ALERTS: &str = include_str!("../../../examples/monitoring/alerts.yaml");
 /// Labels that Prometheus adds.
 const OF_PROMETHEUS: [&str; 2] = ["instance", "job"];
 
-/// The words of an expression beside metrics, labels and variables.
+/// Words that may occur in an expression, besides metrics, labels and variables.
 const WORDS: [&str; 12] = [
     "and",
     "by",
@@ -88,8 +88,8 @@ fn tokens(expression: &str) -> Vec<Token<'_>> {
     found
 }
 
-/// The error in an expression that may use these variables; `None` if it uses only what is exported. `legend` and similar texts name
-/// labels of the result.
+/// The error in an expression that may use these variables; `None` if it uses only exported metrics. `legend` and similar texts name labels
+/// of the result.
 fn fault(expression: &str, legend: &str, variables: &BTreeSet<&str>) -> Option<String> {
     let exported = labels();
     let tokens = tokens(expression);
@@ -222,7 +222,7 @@ fn an_expression_that_asks_for_something_else_is_found() {
 
 /// Grafana's requirements for an imported dashboard.
 #[test]
-fn the_dashboard_is_one_that_grafana_takes() {
+fn grafana_accepts_the_dashboard() {
     let dashboard = dashboard();
     assert!(
         dashboard["schemaVersion"].as_u64().is_some_and(|version| version >= 36),

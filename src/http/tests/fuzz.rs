@@ -1,4 +1,4 @@
-//! Arbitrary input: the server answers or closes the connection, and continues to serve.
+//! With arbitrary input the server answers or closes the connection, and continues to serve.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -11,7 +11,7 @@ use super::super::{Bound, serve};
 use super::*;
 use crate::config::Listen;
 
-/// Far more than an answer takes, and than a request may take.
+/// Much more time than an answer takes, and than a request may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One server for all cases.
@@ -30,7 +30,7 @@ fn server() -> SocketAddr {
 fn answer(bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(server()).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    // The server may close before everything was sent.
+    // It fails if the server closes the connection before everything was sent.
     let _ = stream.write_all(bytes).and_then(|()| stream.shutdown(Shutdown::Write));
     let mut answer = Vec::new();
     if let Err(error) = stream.read_to_end(&mut answer) {
@@ -82,13 +82,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn bytes_at_random_stop_no_server(bytes in prop::collection::vec(any::<u8>(), 0..20_000)) {
+    fn random_bytes_do_not_stop_the_server(bytes in prop::collection::vec(any::<u8>(), 0..20_000)) {
         answer(&bytes);
         assert_serves();
     }
 
     #[test]
-    fn requests_at_random_stop_no_server(request in request()) {
+    fn random_requests_do_not_stop_the_server(request in request()) {
         // A client that follows the status would wait for ever here.
         prop_assume!(!request.windows(7).any(|part| part == b"/events"));
         let response = answer(&request);

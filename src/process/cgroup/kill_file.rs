@@ -15,7 +15,7 @@ const STACK: usize = 1 << 16;
 #[derive(Debug)]
 pub(super) struct KillFile {
     file: File,
-    /// The thread was asked to write, and has not begun.
+    /// Whether the thread was asked to write, and has not begun.
     is_requested: AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! Signals to processes by descriptors (pidfds).
+//! Sends signals to processes by descriptors (pidfds).
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -17,7 +17,7 @@ const TO_THE_GROUP: c_uint = 1 << 2;
 ///
 /// `ESRCH` if there is no such process; `ENOSYS` before Linux 5.3, `EPERM` if a sandbox hides the call.
 pub fn open_pidfd(pid: Pid) -> io::Result<OwnedFd> {
-    // SAFETY: takes two integers; the descriptor that it gives is new, so nothing else owns it.
+    // SAFETY: the call takes two integers; the descriptor that it returns is new, so no other code owns it.
     unsafe {
         let number = Errno::result(libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0))?;
         Ok(OwnedFd::from_raw_fd(RawFd::try_from(number).map_err(io::Error::other)?))
@@ -43,7 +43,7 @@ pub fn signal_pidfd_group(leader: BorrowedFd<'_>, signal: c_int) -> io::Result<(
 }
 
 fn send(process: BorrowedFd<'_>, signal: c_int, flags: c_uint) -> io::Result<()> {
-    // SAFETY: with a null siginfo the kernel makes up that of kill(2), and reads no memory of ours.
+    // SAFETY: with a null siginfo the kernel uses that of kill(2), and reads no memory of ours.
     let answer = unsafe {
         libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal, ptr::null::<libc::siginfo_t>(), flags)
     };

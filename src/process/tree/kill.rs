@@ -1,4 +1,4 @@
-//! Signals to a tree: each process is checked again before it gets one, because its pid may have been reused.
+//! Sends signals to a tree. Each process is checked again before it gets one, because its pid may have been reused.
 
 use std::collections::HashSet;
 use std::os::fd::AsFd;
@@ -17,15 +17,16 @@ use crate::process::system;
 /// How often a kill looks for new processes before it returns to the caller.
 const LOOKS: usize = 16;
 
-/// For how long a kill looks at most before the caller has its turn again. What it has found by then was sent SIGKILL.
+/// The longest time of a kill before the caller can continue. All processes that were found by then were sent SIGKILL.
 const LONGEST_LOOK: Duration = Duration::from_millis(50);
 
-/// The children of so many processes are listed in any case: where a job takes every processor, the time may be over before the first look.
+/// The children of at least this number of processes are listed: if a job uses every processor, the time may be over before the first
+/// check.
 const LEAST_LISTED: usize = 64;
 
 impl Tree {
-    /// Sends SIGKILL to what is left by the methods that [`Killing`](neli_proto::guard::Killing) names, in this order. Returns whether
-    /// all reads were complete.
+    /// Sends SIGKILL to the processes that are left, by the methods that [`Killing`](neli_proto::guard::Killing) names, in this order.
+    /// Returns whether all reads were complete.
     pub fn kill(&self, methods: &[KillMethod]) -> bool {
         let (mut has_seen_all, mut is_cgroup_left) = (true, false);
         for method in methods {
@@ -36,13 +37,13 @@ impl Tree {
             }
         }
         if is_cgroup_left {
-            // No thread could be started for it. The write may block, so it comes last.
+            // No thread could be started for the write. It may block, so it comes last.
             self.cgroup.iter().for_each(|cgroup| cgroup.kill());
         }
         has_seen_all
     }
 
-    /// Sends `signals`, in this order, to each living process, except for those of this process group. Returns those that got them.
+    /// Sends `signals`, in this order, to each living process, except for those of this process group. Returns the processes that got them.
     pub fn signal_all_but(&self, group: Option<Pid>, signals: &[i32]) -> Vec<Named> {
         let members = self.descendants();
         let parents = self.with_root(&members);
@@ -59,7 +60,7 @@ impl Tree {
         let members = self.descendants_by(Some(end));
         let parents = self.with_root(&members);
         for member in members {
-            // The root's children can be listed at any time.
+            // The root's children can be listed at any time, so they need no pidfd.
             let is_listed = self.own_children.is_some() && member.parent == self.root;
             if is_listed || self.learnt.contains(member.pid) {
                 continue;
@@ -81,7 +82,7 @@ impl Tree {
         self.learnt.kill(|pid| self.prioritize_main_thread(pid));
         if let Some(children) = &self.own_children {
             children.for_each(|child| {
-                // Nothing waits for it meanwhile, so its pid can't be reused.
+                // No other code waits for it meanwhile, so its pid can't be reused.
                 if !self.excluded.contains(&child) && system::signal(child, SIGKILL).is_ok() {
                     self.prioritize_main_thread(child);
                 }
@@ -89,7 +90,7 @@ impl Tree {
         }
     }
 
-    /// Sends SIGKILL to all processes in the control group, whatever user they have. Returns false if that is still to be done.
+    /// Sends SIGKILL to all processes in the control group, even if they have another user. Returns false if that is still to be done.
     ///
     /// The kernel blocks the writer while another process changes a control group; sending a signal never blocks.
     fn kill_cgroup(&self) -> bool {
@@ -101,12 +102,12 @@ impl Tree {
         true
     }
 
-    /// SIGKILL to each living process as soon as it is found, parents before their children, until a look finds none that was not sent it
-    /// or the time is over. Returns whether the looks saw everything: no read failed, and there was time for all.
+    /// Sends SIGKILL to each living process as soon as it is found, parents before their children, until a check finds only processes that
+    /// were sent it, or the time is over. Returns whether the checks saw everything: no read failed, and the time was sufficient.
     ///
-    /// A process that was sent SIGKILL starts no other, not even in the middle of a fork (which SIGSTOP would let
-    /// through): so what is new at the next look comes from a process that was not seen, and a forking tree can't
-    /// outrun it. The next call finds what escaped nevertheless.
+    /// A process that was sent SIGKILL starts no other, not even in the middle of a fork (which SIGSTOP would permit). So a new process at
+    /// the next check comes from a process that was not seen, and a forking tree can't be faster than the kill. The next call finds
+    /// processes that escaped nevertheless.
     fn kill_found(&self) -> bool {
         let end = clock::now() + LONGEST_LOOK;
         let mut killed = HashSet::new();
@@ -138,19 +139,19 @@ impl Tree {
         }
     }
 
-    /// The same for the first thread alone, whose id is the process's.
+    /// Lets the first thread, whose id is the process's, run at once.
     fn prioritize_main_thread(&self, pid: Pid) {
         if let Some(scheduling) = self.killed_scheduling {
             let _ = scheduling.set_for(pid);
         }
     }
 
-    /// Sends `signals` to a member, if it still is one. Its id may be another process's by now: so the process is
-    /// held by a pidfd first, and then checked again. (If the kernel has no pidfds, some microseconds remain.) A
-    /// child of this process keeps its id until it is waited for, which is not done meanwhile.
+    /// Sends `signals` to a member, if it still is one. Its id may belong to another process by now, so the process is first held by a
+    /// pidfd, and then checked again. (If the kernel has no pidfds, a risk of some microseconds remains.) A child of this process keeps its
+    /// id until it is waited for, which is not done meanwhile.
     ///
-    /// Returns whether it was sent them. It may end at any time, and may be another user's: the next look shows what
-    /// is left.
+    /// Returns whether the process got them. It may end at any time, and may belong to another user: the next check shows the remaining
+    /// processes.
     fn send(&self, member: &Process, signals: &[i32], parents: &HashSet<Pid>) -> bool {
         let pid = member.pid;
         if member.parent == Pid::this() {
@@ -167,7 +168,7 @@ impl Tree {
             })
     }
 
-    /// Whether its parent still makes it a member: a child of one of `parents`.
+    /// Whether it is still a member, according to its parent: a child of one of `parents`.
     fn is_still(&self, member: &Process, parents: &HashSet<Pid>, is_held: bool) -> bool {
         match self.procfs.process(member.pid) {
             Some(process) => parents.contains(&process.parent),
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_of_which_nothing_was_learnt_is_found_at_the_first_round() {
+    fn a_tree_without_learnt_processes_is_found_at_the_first_check() {
         let (mut root, below) = family();
         kill_once(&tree_of(&root));
         assert!(dies(&below), "it was sent SIGKILL");

@@ -31,7 +31,7 @@ impl OwnChildren {
     pub(super) fn for_each(&self, mut act: impl FnMut(Pid)) {
         let mut part = [0; 4096];
         let (mut offset, mut number) = (0, 0);
-        // A list that can't be read ends the loop: whether something is left is proved by waiting, not by this.
+        // A list that can't be read ends the loop. This does not prove that no process is left; only waiting proves that.
         while let Ok(length @ 1..) = self.0.read_at(&mut part, offset) {
             for byte in &part[..length] {
                 match byte {

@@ -1,4 +1,4 @@
-//! What is logged: one variant an event, with its level and its fields.
+//! The events of the log: one variant for each, with its level and its fields.
 
 use std::time::Duration;
 
@@ -8,31 +8,31 @@ use crate::report::log::line::{Due, LONGEST_FIELD};
 use crate::text::cut;
 use neli_proto::time::millis;
 
-/// Whose status `neli-run` exits with.
+/// The source of the exit status.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub enum From {
-    /// The job's.
+    /// The job.
     #[serde(rename = "job")]
     Job,
-    /// Its own.
+    /// `neli-run` itself.
     #[serde(rename = "neli-run")]
     NeliRun,
 }
 
-/// Something that happened. A term is the offset of the claim that won it; `why` is one of the protocol's reasons where it
-/// has one, else free text.
+/// An event of the log. A term is the offset of the claim that won it. `why` is one of the protocol's reasons if there is one, otherwise
+/// free text.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Event {
-    /// The group gives the partition, and with it precedence, to this candidate.
+    /// The group assigns the partition, and with it precedence, to this candidate.
     Assigned {
         /// The partition.
         partition: i32,
-        /// It leads already: that changes nothing.
+        /// It leads already, so that nothing changes.
         #[serde(skip)]
         leads: bool,
     },
-    /// Kafka does not answer; at once, then every 30 s.
+    /// Kafka does not answer. Logged at once, then every 30 s.
     BrokerDown {
         /// The client's message.
         #[serde(serialize_with = "shortened")]
@@ -49,10 +49,10 @@ pub enum Event {
     },
     /// A claim was sent.
     Claiming {
-        /// The offset up to which everything was judged.
+        /// The offset up to which all records were judged.
         after: i64,
     },
-    /// A detail for finding the cause of something else.
+    /// A detail that helps to find the cause of a problem.
     Debug {
         /// The message.
         #[serde(serialize_with = "shortened")]
@@ -109,7 +109,7 @@ pub enum Event {
         /// Time that was left of the lease.
         #[serde(rename = "left_ms", serialize_with = "milliseconds")]
         left: Duration,
-        /// Time after the lease's end for which something of the job was alive.
+        /// How long after the lease's end a process of the job was alive.
         #[serde(rename = "late_ms", skip_serializing_if = "Option::is_none", serialize_with = "milliseconds_if_any")]
         late: Option<Duration>,
     },
@@ -137,11 +137,11 @@ pub enum Event {
         /// Time for which it ran.
         #[serde(rename = "ran_ms", serialize_with = "milliseconds")]
         ran: Duration,
-        /// It was not asked to end.
+        /// Whether it ended without a stop signal.
         #[serde(skip)]
         by_itself: bool,
     },
-    /// All that was left of the job's tree got SIGKILL.
+    /// All processes that were left of the job's tree got SIGKILL.
     JobKilled {
         /// The term.
         term: i64,
@@ -165,12 +165,12 @@ pub enum Event {
         /// The term: the fencing token.
         term: i64,
     },
-    /// HTTP is served: `--listen`.
+    /// The server of `--listen` is ready.
     Listening {
         /// Its address, with the port.
         address: String,
     },
-    /// A message of librdkafka's.
+    /// A message of librdkafka.
     Librdkafka {
         /// The facility that it names.
         facility: String,
@@ -206,25 +206,25 @@ pub enum Event {
         /// Time for which it ran, if known.
         #[serde(rename = "ran_ms", skip_serializing_if = "Option::is_none", serialize_with = "milliseconds_if_any")]
         ran: Option<Duration>,
-        /// It has succeeded; otherwise it has failed, and no retry is left.
+        /// Whether it has succeeded; otherwise it has failed, and no retry is left.
         done: bool,
-        /// It is a window, and no key of `--once`.
+        /// Whether it is a window, and not a key of `--once`.
         #[serde(skip)]
         is_window: bool,
     },
-    /// `--overlap`: another's claim took effect, and both jobs run for a while.
+    /// `--overlap`: another candidate's claim took effect, and both jobs run for a while.
     Overlapped {
-        /// Our term.
+        /// This candidate's term.
         term: i64,
-        /// The other's term.
+        /// The other candidate's term.
         by_term: i64,
-        /// The other's name.
+        /// The other candidate's name.
         leader: String,
-        /// From now to SIGKILL, at most.
+        /// The longest time from now to SIGKILL.
         #[serde(rename = "within_ms", serialize_with = "milliseconds")]
         within: Duration,
     },
-    /// The term was released: nothing of the job is left.
+    /// The term was released, because no process of the job is left.
     Released {
         /// The term.
         term: i64,
@@ -255,7 +255,7 @@ pub enum Event {
     },
     /// The group took the partition away.
     Revoked {
-        /// The session expired or the coordinator is out of reach; otherwise the group assigned it to another member.
+        /// Whether the session expired or the coordinator can't be reached; otherwise the group assigned it to another member.
         lost: bool,
     },
     /// The lead was won, and its job waits: `--settle`.
@@ -277,7 +277,7 @@ pub enum Event {
         /// Why this candidate may not claim yet.
         #[serde(skip_serializing_if = "Option::is_none")]
         why: Option<String>,
-        /// When it claims, unless another candidate claims or is received before.
+        /// When it claims, unless a record of another candidate is read before.
         #[serde(rename = "claim_at", skip_serializing_if = "Option::is_none")]
         claim: Option<Due>,
     },
@@ -309,21 +309,21 @@ pub enum Event {
         /// From now to SIGKILL.
         #[serde(rename = "timeout_ms", serialize_with = "milliseconds")]
         timeout: Duration,
-        /// It comes then because the lease ends, and not because `--stop-timeout` is over.
+        /// Whether SIGKILL comes at that time because the lease ends, and not because `--stop-timeout` is over.
         #[serde(skip)]
         at_lease_end: bool,
     },
-    /// Another's claim took effect while we held a term.
+    /// Another candidate's claim took effect while this one held a term.
     Superseded {
-        /// Our term.
+        /// This candidate's term.
         term: i64,
-        /// The other's term, when known.
+        /// The other candidate's term, if known.
         #[serde(skip_serializing_if = "Option::is_none")]
         by_term: Option<i64>,
-        /// The other's name.
+        /// The other candidate's name.
         leader: String,
     },
-    /// The topic was missing, and this candidate made it. Later brokers do not change its number of replicas.
+    /// The topic was missing, and this candidate created it. Brokers that are added later do not change its number of replicas.
     TopicCreated {
         /// The journal's topic.
         topic: String,
@@ -332,7 +332,7 @@ pub enum Event {
         /// Number of brokers of the cluster that were up.
         brokers: usize,
     },
-    /// The health command has failed `--health-failures` times in a row, and another machine is to try.
+    /// The health command has failed `--health-failures` times in a row, so another machine must try.
     Unhealthy {
         /// The term.
         term: i64,
@@ -371,13 +371,13 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
-    /// `--overlap`: the leader is to stop, and its job runs on until another has claimed.
+    /// `--overlap`: the leader must stop, and its job continues until another candidate has claimed.
     Yielding {
         /// The term.
         term: i64,
         /// The reason.
         why: String,
-        /// The longest time for which the job runs on.
+        /// The longest time for which the job continues.
         #[serde(rename = "patience_ms", serialize_with = "milliseconds")]
         patience: Duration,
     },
@@ -387,7 +387,7 @@ fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::
     serializer.serialize_u64(millis(*duration))
 }
 
-/// Rounded up, so that a lateness is never shown as 0.
+/// Serializes a duration in milliseconds, rounded up, so that a lateness is never shown as 0.
 #[expect(clippy::ref_option, reason = "serde hands a field over by reference")]
 fn milliseconds_if_any<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
     duration.map(|duration| duration.as_nanos().div_ceil(1_000_000)).serialize(serializer)

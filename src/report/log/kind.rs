@@ -11,7 +11,7 @@ impl Event {
             Self::Debug { .. } | Self::Librdkafka { .. } => Level::Debug,
             Self::Error { .. } | Self::Fenced { .. } | Self::GuardLost { .. } | Self::Superseded { .. } => Level::Error,
             Self::BrokerDown { .. }
-            // Also shown with `-q`: the reason for a status that is not the job's.
+            // This is also shown with `-q`, because it contains the reason for a status that is not the job's.
             | Self::Exiting { status: 1.., from: From::NeliRun, .. }
             | Self::FenceWarning { .. }
             | Self::HookFailed { .. }

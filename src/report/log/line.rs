@@ -39,7 +39,7 @@ pub fn timestamp(wall_ms: u64) -> String {
     humantime::format_rfc3339_millis(wall_time(wall_ms)).to_string()
 }
 
-/// The same in whole seconds.
+/// The same time without milliseconds.
 #[must_use]
 pub fn to_the_second(wall_ms: u64) -> String {
     humantime::format_rfc3339_seconds(wall_time(wall_ms)).to_string()

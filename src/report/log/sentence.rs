@@ -10,7 +10,7 @@ use super::line::time_of_day;
 use crate::text::signal_name;
 
 impl Event {
-    /// The event's facts as a sentence.
+    /// The event as a sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
         match self {
@@ -142,7 +142,7 @@ fn superseded(term: i64, by_term: Option<i64>, leader: &str) -> String {
     )
 }
 
-/// The result for a key that needs no run.
+/// The sentence about a key that needs no run.
 fn once_skipped(event: &Event) -> String {
     let Event::OnceSkipped { key, newer, by, term, at, exit, ran, done, is_window } = event else {
         return String::new();
@@ -276,7 +276,7 @@ fn with_reason(reason: &str) -> String {
     if reason.is_empty() { String::new() } else { format!(": {reason}") }
 }
 
-/// A duration for people: `40ms`, `1.25s`, `2m 5s`.
+/// A duration for users: `40ms`, `1.25s`, `2m 5s`.
 #[must_use]
 pub fn spoken(duration: Duration) -> String {
     match duration.as_millis() {

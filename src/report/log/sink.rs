@@ -29,7 +29,7 @@ struct Identity {
 }
 
 impl Sink {
-    /// stderr, or the file of `--log-file`.
+    /// The destination: stderr, or the file of `--log-file`.
     ///
     /// # Errors
     ///
@@ -46,7 +46,7 @@ impl Sink {
         })
     }
 
-    /// stderr.
+    /// The destination stderr.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl Sink {
         if found.is_ok_and(|found| found == *identity) {
             return;
         }
-        // Until a new one can be opened, the old one still accepts lines.
+        // Until a new file can be opened, the old one still accepts lines.
         if let Ok(anew) = Self::append_to(path) {
             *self = anew;
         }

@@ -23,7 +23,7 @@ fn warning(message: &str) -> Event {
 }
 
 #[test]
-fn a_line_is_what_the_interface_says() {
+fn a_line_has_the_documented_form() {
     let event = Event::Leading { term: 42 };
     assert_eq!(
         line::line(LogFormat::Json, AT, &source(), &event),
@@ -62,7 +62,7 @@ fn the_fields_have_the_names_that_scripts_read() {
 }
 
 #[test]
-fn a_foreign_name_is_one_line_and_moves_no_cursor() {
+fn control_characters_of_another_candidates_name_are_escaped() {
     let event = Event::Standby { leader: Some("evil\n\u{1b}[2J".to_owned()), term: None, why: None, claim: None };
     let line = line::line(LogFormat::Text, AT, &source(), &event);
     assert!(line.ends_with("standing by: evil\\n\\u{1b}[2J leads\n"), "{line:?}");
@@ -77,9 +77,9 @@ fn a_line_enters_a_pipe_in_one_piece() {
     }
 }
 
-/// A foreign record may contain any text.
+/// A record of another candidate may contain any text.
 #[test]
-fn foreign_text_makes_no_line_longer() {
+fn text_from_other_candidates_makes_no_line_too_long() {
     let long = "\u{1}".repeat(5_000);
     let events = [
         Event::Resigned { term: 1, by: long.clone(), reason: long.clone() },
@@ -116,7 +116,7 @@ fn said(file: &std::path::Path) -> Vec<String> {
 
 /// Both ways of `logrotate`: the file is renamed, or copied and truncated.
 #[test]
-fn a_file_that_is_renamed_is_followed_and_one_that_is_cut_begins_anew() {
+fn a_renamed_file_is_replaced_by_a_new_one_and_a_truncated_one_is_continued() {
     let directory = tempfile::tempdir().unwrap();
     let (file, old) = (directory.path().join("log"), directory.path().join("log.1"));
     let logger = log_to(&file);
@@ -133,7 +133,7 @@ fn a_file_that_is_renamed_is_followed_and_one_that_is_cut_begins_anew() {
 }
 
 #[test]
-fn a_named_pipe_that_nobody_reads_is_named() {
+fn an_error_names_a_pipe_without_a_reader() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pipe");
     nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -143,7 +143,7 @@ fn a_named_pipe_that_nobody_reads_is_named() {
 }
 
 #[test]
-fn lines_come_out_in_their_order() {
+fn lines_are_written_in_order() {
     let (mut reader, writer) = pipe();
     let logger = Logger::start_on(writer.into(), form(LogFormat::Text)).unwrap();
     (0..100).for_each(|term| logger.event(&Event::Leading { term }));
@@ -159,7 +159,7 @@ fn lines_come_out_in_their_order() {
 fn a_full_pipe_stalls_nothing_and_the_lost_lines_are_counted() {
     let (mut reader, writer) = pipe();
     let logger = Logger::start_on(writer.into(), form(LogFormat::Json)).unwrap();
-    // More than a pipe (64 KiB) and the queue can hold.
+    // More lines than a pipe (64 KiB) and the queue can contain.
     let padding = "x".repeat(900);
     (0..2_000).for_each(|_| logger.event(&warning(&padding)));
     let mut bytes = vec![0; 64 * 1_024];
@@ -198,9 +198,9 @@ fn an_unread_pipe_delays_the_exit_by_a_tenth_of_a_second() {
     drop(reader);
 }
 
-/// Like the lines of librdkafka's threads with `-v` while the process ends.
+/// This happens with the lines of librdkafka's threads at `-v` while the process ends.
 #[test]
-fn a_line_that_comes_after_the_last_ones_holds_up_no_end() {
+fn a_line_after_the_end_does_not_delay_the_exit() {
     let (_reader, writer) = pipe();
     let logger = Logger::start_on(writer.into(), form(LogFormat::Text)).unwrap();
     logger.event(&warning("the last one"));
@@ -213,7 +213,7 @@ fn a_line_that_comes_after_the_last_ones_holds_up_no_end() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_reason_to_die() {
+fn a_closed_pipe_does_not_end_the_process() {
     let (reader, writer) = pipe();
     drop(reader);
     let logger = Logger::start_on(writer.into(), form(LogFormat::Text)).unwrap();

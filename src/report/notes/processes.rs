@@ -37,7 +37,8 @@ pub(super) fn of_stuck(pids: &[u32]) -> String {
     )
 }
 
-/// A guard that was killed, and has not ended a lease later. It is no process of the job; those of the job are named, if any is seen.
+/// The error about a guard that was killed, and has not ended a lease later. It is no process of the job; the job's processes are named if
+/// any can be seen.
 pub(super) fn of_stuck_guard(guard: i32, pids: &[u32]) -> String {
     let named: Vec<String> = pids.iter().map(ToString::to_string).collect();
     let of_job = match pids {

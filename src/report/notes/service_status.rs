@@ -37,7 +37,7 @@ pub(crate) fn of_status(status: &Status) -> String {
     }
 }
 
-/// The status for the service manager with several roles: `led` are the names of those that are led here.
+/// The status for the service manager with several roles. `led` are the names of those that this process leads.
 pub(crate) fn of_roles(led: &[String], count: usize) -> String {
     /// A larger number of roles is not listed.
     const NAMED: usize = 8;
@@ -45,7 +45,7 @@ pub(crate) fn of_roles(led: &[String], count: usize) -> String {
     format!("leading {} of {count} roles{names}", led.len())
 }
 
-/// The problem with Kafka, and since when it lasts by this wall clock. Appended to the node's state.
+/// The problem with Kafka, and since when it lasts by this wall clock. This text is appended to the node's state.
 pub(crate) fn of_trouble(lasted: Duration, trouble: &Trouble, wall_ms: u64) -> String {
     let lasted = millis(lasted);
     let since = timestamp(wall_ms.saturating_sub(lasted));
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_status_says_what_the_node_does() {
+    fn the_status_describes_the_node_s_state() {
         let job = |state, pid, attempt| JobReport { state, pid, attempt, since: Time::ZERO };
         let leading = |job, stopping| Position::Leading { term: 42, job, stopping };
         let leader = Some("db2:77".into());

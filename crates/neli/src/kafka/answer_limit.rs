@@ -1,7 +1,7 @@
-//! How long an answer is waited for: longer each time that there was none, and by how long others took.
+//! The time limit of a question to Kafka. It grows after each question without an answer, and follows the time that answers take.
 //!
-//! A slow link needs several round trips before the first answer (TCP, TLS, API versions, login, metadata). A limit that never
-//! grows would end each try before its first answer, for ever.
+//! A slow link needs several round trips before the first answer (TCP, TLS, API versions, login, metadata). If the limit never grew, each
+//! attempt would end before its first answer, for ever.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use neli_proto::time::Time;
 
 use crate::clock;
 
-/// No answer is waited for longer than this, unless the asker says less.
+/// The longest time limit, unless the caller sets a shorter one.
 const LONGEST: Duration = Duration::from_secs(16);
-/// After no answer the next is waited for this many times as long.
+/// The limit is multiplied by this after a question without an answer.
 const GROWTH: u32 = 4;
-/// An answer is waited for this many times as long as the last one took.
+/// The limit after an answer is the time that the answer took, multiplied by this.
 const ALLOWANCE: u32 = 4;
 
-/// The time limit of one asker's questions.
+/// The time limit of one caller's questions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct AnswerLimit {
     /// The limit of the first question.
@@ -26,17 +26,17 @@ pub(super) struct AnswerLimit {
     /// The limit of each question, at most.
     longest: Duration,
     limit: Option<Duration>,
-    /// When the first question was asked that has had no answer since.
+    /// When the first question since the last answer was asked.
     asking_since: Option<Time>,
 }
 
 impl AnswerLimit {
-    /// `first` for the first question, and at least `least` for each after an answer.
+    /// The first question has the limit `first`; each question after an answer has at least `least`.
     pub(super) const fn new(first: Duration, least: Duration) -> Self {
         Self { first, least, longest: LONGEST, limit: None, asking_since: None }
     }
 
-    /// The same with a longest limit, for answers that are of no use later.
+    /// The same with another longest limit, for answers that are useless after that time.
     pub(super) const fn at_most(self, longest: Duration) -> Self {
         Self { longest, ..self }
     }
@@ -52,13 +52,13 @@ impl AnswerLimit {
         self.limit.unwrap_or(self.first)
     }
 
-    /// There was no answer in time: the next one has four times as long.
+    /// There was no answer in time: the next question has four times the limit.
     pub(super) fn was_too_short(&mut self) {
         self.limit = Some((self.limit() * GROWTH).min(self.longest));
     }
 
-    /// There was an answer to a question that was asked at `asked`. Gives how long it took since the first question that had
-    /// none: what it takes to connect and to ask, on this link.
+    /// There was an answer to a question that was asked at `asked`. Returns the time since the first question without an answer: it
+    /// includes the time for connecting, so it shows what a question needs on this link.
     pub(super) fn answered(&mut self, asked: Time) -> Duration {
         let now = clock::now();
         let since = self.asking_since.take().unwrap_or(asked);
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_question_without_an_answer_has_more_time_up_to_a_bound() {
+    fn each_question_after_a_missing_answer_has_more_time_up_to_a_limit() {
         let mut answer_limit = AnswerLimit::new(Duration::from_secs(1), Duration::from_secs(2));
         let mut limits = Vec::new();
         for _ in 0..4 {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn an_asker_may_wait_less_than_the_longest() {
+    fn a_caller_may_set_a_shorter_longest_limit() {
         let mut answer_limit =
             AnswerLimit::new(Duration::from_secs(2), Duration::from_secs(2)).at_most(Duration::from_secs(5));
         let mut limits = Vec::new();
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_says_how_long_the_next_one_may_take() {
+    fn the_limit_follows_the_time_of_the_last_answer() {
         let mut answer_limit = AnswerLimit::new(Duration::from_secs(1), Duration::from_secs(2));
         answer_limit.ask();
         answer_limit.was_too_short();

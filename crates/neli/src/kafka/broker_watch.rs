@@ -9,12 +9,12 @@ use tokio::sync::mpsc::Sender;
 use crate::kafka::embedded::{BrokerFinder, Connection, START_INTERVAL};
 use crate::kafka::event::KafkaEvent;
 
-/// Holds `connection` in a thread of its own, and when the broker is gone finds or starts another and sends that to `events`
-/// ([`KafkaEvent::Moved`]), again and again.
+/// Keeps `connection` open in a thread of its own. Each time the broker ends, the thread finds or starts another one and sends it to
+/// `events` ([`KafkaEvent::Moved`]).
 ///
 /// # Errors
 ///
-/// The machine has no thread to spare.
+/// The thread can't be started.
 pub fn watch(finder: BrokerFinder, mut connection: Arc<Connection>, events: Sender<KafkaEvent>) -> io::Result<()> {
     let following = move || {
         while !events.is_closed() {

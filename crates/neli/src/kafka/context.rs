@@ -1,4 +1,4 @@
-//! The messages of librdkafka to our clients besides its answers: errors and log lines. This file never shows the value of a secret.
+//! librdkafka's errors and log lines, which it reports to our clients besides its answers. This file never shows the value of a secret.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -30,7 +30,8 @@ pub(super) fn explain(error: &KafkaError) -> String {
     }
 }
 
-/// The messages of librdkafka to one of our clients. It keeps the last text, because rust-rdkafka passes on only an error's code.
+/// Receives librdkafka's errors and log lines for one of our clients. It keeps the last text, because rust-rdkafka passes on only an
+/// error's code.
 #[derive(Clone)]
 pub(super) struct KafkaContext {
     log_callback: Option<LogCallback>,
@@ -44,7 +45,7 @@ pub(super) struct KafkaContext {
 struct LastErrors {
     last: Option<(RDKafkaErrorCode, String)>,
     trouble: Option<String>,
-    /// The probable reason why a broker closes connections before it has answered, if that was the last failure.
+    /// The probable reason why a broker closes connections before it answers, if that was the last failure.
     closed: Option<String>,
     /// The last log line about a token endpoint that issued no token.
     token: Option<String>,
@@ -153,7 +154,7 @@ mod tests {
     #[test]
     fn a_connection_closed_while_sending_is_one_that_is_closed_at_once() {
         let access = Access::at("a:1", &Properties::default());
-        let says = |line: &str| {
+        let trouble_after = |line: &str| {
             let context = KafkaContext::new(&access);
             context.log(RDKafkaLogLevel::Error, "FAIL", &format!("[thrd:a:1/bootstrap]: {line}"));
             let code = RDKafkaErrorCode::BrokerTransportFailure;
@@ -161,10 +162,10 @@ mod tests {
             context.error(KafkaError::Global(RDKafkaErrorCode::AllBrokersDown), "1/1 brokers are down");
             context.first_trouble().unwrap()
         };
-        let closed = says("a:1/bootstrap: Send failed: Broken pipe (after 0ms in state UP)");
+        let closed = trouble_after("a:1/bootstrap: Send failed: Broken pipe (after 0ms in state UP)");
         assert!(closed.contains("closes each connection at once") && closed.contains("expects a login"), "{closed}");
         let refused = "a:1/bootstrap: Connect to ipv4#10.0.0.1:1 failed: Connection refused";
-        assert_eq!(says(&format!("{refused} (after 0ms in state CONNECT)")), refused);
+        assert_eq!(trouble_after(&format!("{refused} (after 0ms in state CONNECT)")), refused);
     }
 
     #[test]

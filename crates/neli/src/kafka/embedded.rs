@@ -1,8 +1,9 @@
-//! The embedded broker, on the side of a candidate: librdkafka's own mock of Kafka, in a process that candidates of one user
-//! on one machine share. For trials: it keeps nothing, and anybody on this machine can reach its loopback port.
+//! The candidate's side of the embedded broker. The broker is librdkafka's mock of Kafka, in a process that the candidates of one user on
+//! one machine share. It is for trials: it stores nothing on disk, and every user of this machine can connect to its loopback port.
 //!
-//! Candidates meet it in one directory ([`BrokerDirectory`]). The first that finds none starts it; each holds a connection for
-//! as long as it lives, and ten seconds after the last has gone it ends. The process itself is neli-run's.
+//! Candidates find the broker by one directory ([`BrokerDirectory`]). The first candidate that finds no broker starts it. Each candidate
+//! keeps a connection open while it lives, and the broker ends ten seconds after the last connection was closed. The broker's process
+//! itself is part of neli-run.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -29,45 +30,48 @@ pub(crate) mod in_process;
 /// The id of the mock's only broker. The mock has no controller: librdkafka would wait for one until the question's time limit.
 pub(crate) const BROKER_ID: i32 = 1;
 
-/// How long the broker waits for another candidate after the last has gone.
+/// How long the broker waits for another candidate after the last one has disconnected.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The time after which no lease of a killed broker's journal can still run: the longest lease, and a second for the time between the
-/// last record that it took and its death.
+/// After this time no lease of a killed broker's journal can still be valid: the longest lease, and a second for the time between the last
+/// record that the broker appended and its death.
 pub const DISTRUST: Duration = Duration::from_millis(*LEASE_MS.end() + 1_000);
 
-/// The hidden form differs from the subcommand by its argument, `neli-run broker 0`: stdin is a `Start`, sealed.
+/// The hidden subcommand that runs the broker: `neli-run broker 0`, which differs from the public one by its argument. Its stdin is a
+/// sealed memfd with a `Start`.
 pub const MODE: &str = "broker";
 
 /// The time limit for finding or starting the broker.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The time between two attempts to connect.
 const CONNECT_INTERVAL: Duration = Duration::from_millis(5);
-/// A broker that was started and can't be reached after this time is started again: it may have given way to one that has ended since.
+/// A broker that was started and can't be reached after this time is started again: it may have ended in favour of another one that has
+/// ended since.
 pub(crate) const START_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How the embedded broker is found or started.
+/// Finds or starts the embedded broker.
 #[derive(Clone, Debug)]
 pub struct BrokerFinder {
     /// The directory.
     pub directory: BrokerDirectory,
-    /// The program that is executed to start it; `/proc/self/exe`.
+    /// The program that is executed as the broker: `/proc/self/exe`.
     pub program: PathBuf,
-    /// How long it waits for another candidate after the last has gone; [`IDLE_TIMEOUT`].
+    /// How long the broker waits for another candidate after the last one has disconnected: [`IDLE_TIMEOUT`].
     pub idle_timeout: Duration,
-    /// How long a broker that follows a killed one does not treat its empty journal as vacant; [`DISTRUST`].
+    /// How long a broker that follows a killed one does not treat its empty journal as vacant: [`DISTRUST`].
     pub distrust: Duration,
-    /// The processes that it started.
+    /// The processes that this finder started.
     pub started: StartedBrokers,
 }
 
-/// The brokers that this process has started and not waited for: children that are not part of a job. A clone is the same list.
+/// The brokers that this process has started and not yet waited for. They are child processes that are not part of a job. Clones share one
+/// list.
 #[derive(Clone, Debug, Default)]
 pub struct StartedBrokers(Arc<Mutex<Vec<Pid>>>);
 
 impl StartedBrokers {
-    /// The list, for a caller that kills unlisted processes or waits for listed ones: while it is locked none is
-    /// started.
+    /// Locks the list, for a caller that kills processes outside the list or waits for those in it. No broker is started while it is
+    /// locked.
     pub fn lock(&self) -> MutexGuard<'_, Vec<Pid>> {
         // A thread that panicked has still left a valid list of numbers.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -77,9 +81,10 @@ impl StartedBrokers {
 /// A broker that was found, or started.
 #[derive(Debug)]
 pub struct FoundBroker {
-    /// The connection; to be held while the broker is used.
+    /// The connection. The broker may end once it is closed.
     pub connection: Arc<Connection>,
-    /// The processes that were started for it, to be reaped: a process that lost against another candidate's broker ends at once.
+    /// The processes that were started for it, which the caller must reap. Another candidate's broker may have been faster; then the
+    /// process that was started here ends at once.
     pub started: Vec<Child>,
 }
 
@@ -88,22 +93,22 @@ pub struct FoundBroker {
 pub struct Start {
     /// The directory where candidates find it.
     pub directory: OsString,
-    /// How long it waits for another candidate after the last has gone, in milliseconds.
+    /// How long the broker waits for another candidate after the last one has disconnected, in milliseconds.
     pub idle_timeout_ms: u64,
-    /// How long it does not treat its empty journal as vacant if it follows a killed broker, in milliseconds.
+    /// If the broker follows a killed one: how long it does not treat its empty journal as vacant, in milliseconds.
     pub distrust_ms: u64,
 }
 
 /// The broker's first message to each candidate that connects.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct BrokerInfo {
-    /// Its address, in librdkafka's format.
+    /// The broker's address, in librdkafka's format.
     pub bootstrap: String,
-    /// From when on an empty journal is vacant.
+    /// The time from which an empty journal is vacant.
     pub trusted_from: Time,
 }
 
-/// The requests that a candidate may send.
+/// A candidate's request to the broker.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Request {
     /// The topic to create.
@@ -112,7 +117,7 @@ pub struct Request {
     pub partitions: i32,
 }
 
-/// The answers to them.
+/// The broker's answer to a request.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Reply {
     /// Why the request failed.
@@ -144,8 +149,8 @@ impl BrokerFinder {
         Connection::open(&self.directory).map(Arc::new)
     }
 
-    /// Finds the broker, or starts it. Blocks: some milliseconds when it is there, some tens when it is started, five
-    /// seconds at most.
+    /// Finds the broker, or starts it. Blocks for some milliseconds if the broker runs, for some tens of milliseconds if it must be
+    /// started, and for five seconds at most.
     ///
     /// # Errors
     ///
@@ -171,7 +176,7 @@ impl BrokerFinder {
         }
     }
 
-    /// The new process inherits no descriptors: it closes those that it inherits in spite of close-on-exec.
+    /// The new process closes the descriptors that it inherits in spite of close-on-exec.
     fn start(&self) -> io::Result<Child> {
         let ms = |span: Duration| span.as_millis().try_into().unwrap_or(u64::MAX);
         let start = Start {
@@ -184,7 +189,7 @@ impl BrokerFinder {
             .arg0("neli-run")
             .args([MODE, "0"])
             .env_clear()
-            // It distinguishes the brokers of several users in a list of processes.
+            // The variable distinguishes the brokers of several users in a list of processes.
             .envs(std::env::var_os("XDG_RUNTIME_DIR").map(|directory| ("XDG_RUNTIME_DIR", directory)))
             .current_dir("/")
             .stdin(sealed_memfd::write(&start)?)
@@ -196,7 +201,7 @@ impl BrokerFinder {
     }
 }
 
-/// A candidate's connection to the broker, which lives for as long as it has one.
+/// A candidate's connection to the broker. The broker runs while it has a connection.
 #[derive(Debug)]
 pub struct Connection {
     bootstrap: String,
@@ -221,29 +226,29 @@ impl Connection {
         Ok(Self { bootstrap: info.bootstrap, trusted_from: info.trusted_from, host })
     }
 
-    /// Access to a broker in this process, whose journal was never lost.
+    /// A connection to a broker in this process, whose journal was never lost.
     const fn to_thread(bootstrap: String, topics: in_process::Topics) -> Self {
         Self { bootstrap, trusted_from: Time::ZERO, host: Host::Thread(topics) }
     }
 
-    /// Its address: a loopback address and a port, in librdkafka's format.
+    /// The broker's address: a loopback address and a port, in librdkafka's format.
     #[must_use]
     pub fn bootstrap(&self) -> &str {
         &self.bootstrap
     }
 
-    /// From when on an empty journal is vacancy. Before, a job of a killed broker's leader may still run (docs/protocol.md,
-    /// Words: vacant); where the broker before ended in order, or there was none, it was so from the start.
+    /// The time from which an empty journal is vacant. Until then a job of a killed broker's leader may still run (docs/protocol.md, Words:
+    /// vacant). If the previous broker ended in order, or there was none, an empty journal is vacant from the start.
     #[must_use]
     pub const fn trusted_from(&self) -> Time {
         self.trusted_from
     }
 
-    /// Has the topic made; a topic that exists already is fine.
+    /// Creates the topic, unless it exists.
     ///
     /// # Errors
     ///
-    /// The broker is gone, or refuses.
+    /// The broker is gone, or refuses the request.
     pub fn create_topic(&self, topic: &str, partitions: i32) -> io::Result<()> {
         let directory = match &self.host {
             Host::Process { directory, .. } => directory,
@@ -282,7 +287,7 @@ fn connect(directory: &BrokerDirectory) -> io::Result<(UnixStream, BrokerInfo)> 
 
 fn read_line(stream: &UnixStream) -> io::Result<String> {
     let mut line = String::new();
-    // The broker sends nothing after an answer until it is asked, so a buffer loses nothing.
+    // The broker sends nothing after an answer until it gets another request, so the buffer contains no more than this line.
     BufReader::new(stream).read_line(&mut line)?;
     if line.ends_with('\n') { Ok(line) } else { Err(io::ErrorKind::ConnectionReset.into()) }
 }

@@ -1,4 +1,4 @@
-//! The meaning of librdkafka's error codes: of some two hundred, the few that change what we do.
+//! The meaning of librdkafka's error codes: there are some two hundred, and few of them change what neli does.
 
 use rdkafka::error::RDKafkaErrorCode;
 
@@ -23,9 +23,9 @@ pub(super) enum ErrorClass {
     TopicForbidden,
     /// A batch can't be decoded: codec, checksum, format or size.
     Undecodable,
-    /// librdkafka knows no leader of such a partition: it may have none for now, or be gone, which the metadata tell.
+    /// librdkafka does not know this partition's leader: the partition may have none for now, or may not exist. The metadata show which.
     UnknownPartition,
-    /// The broker knows no such topic or partition.
+    /// The broker does not know this topic or partition.
     UnknownTopic,
 }
 
@@ -33,7 +33,7 @@ impl From<RDKafkaErrorCode> for ErrorClass {
     fn from(code: RDKafkaErrorCode) -> Self {
         use RDKafkaErrorCode as Code;
         let is = |codes: &[Code]| codes.contains(&code);
-        // librdkafka gives up a broker, with what was asked of it, when it learns that it is another one or none.
+        // librdkafka drops a broker and the requests to it when it learns that the broker has another id or does not exist.
         let connection =
             [Code::BrokerTransportFailure, Code::DestroyBroker, Code::OperationTimedOut, Code::Resolve, Code::SSL];
         if is(&connection) {
@@ -78,9 +78,8 @@ pub(super) fn plain(code: RDKafkaErrorCode) -> String {
     words.trim_start_matches("Broker: ").trim_start_matches("Local: ").to_owned()
 }
 
-/// Why Kafka refuses to append a record, in Kafka's words and with what to do; `None` if it is no refusal (a failed
-/// connection, a moved leader, a missing topic, a missing right). `words` are librdkafka's text, or that of
-/// [`plain`].
+/// Kafka's reason for refusing to append a record, with advice. `None` if the error is not such a refusal: a failed connection, a moved
+/// leader, a missing topic, a missing right. `words` is librdkafka's text, or that of [`plain`].
 #[must_use]
 pub(super) fn of_refused_append(words: &str) -> Option<String> {
     use RDKafkaErrorCode as Code;
@@ -111,7 +110,7 @@ pub(super) fn of_refused_append(words: &str) -> Option<String> {
     Some(format!("{words}{advice}"))
 }
 
-/// The steps on the way to a broker; each needs the one before it.
+/// The steps of connecting to a broker; each one needs the previous one.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Layer {
     /// The connection.
@@ -122,7 +121,7 @@ pub enum Layer {
     Login,
 }
 
-/// The step on the way to a broker that fails with this error, by librdkafka's text or ours.
+/// The step that fails with this error; `trouble` is librdkafka's text or ours.
 #[must_use]
 pub(super) fn layer_of(trouble: &str) -> Layer {
     // `ssl://kafka:9093/bootstrap: Connection refused`
@@ -137,8 +136,8 @@ pub(super) fn layer_of(trouble: &str) -> Layer {
     }
 }
 
-/// What an error with a certificate means, in one line; `None` for any other error. librdkafka does not say why a
-/// certificate was not accepted.
+/// The meaning of an error with a certificate, in one line; `None` for any other error. librdkafka does not report why a certificate was
+/// not accepted.
 #[must_use]
 pub(super) fn of_certificate(trouble: &str) -> Option<String> {
     // `ssl://kafka:9093/bootstrap: SSL handshake failed: error:0A000086:SSL routines::certificate verify failed: ...`
@@ -157,13 +156,14 @@ pub(super) fn of_certificate(trouble: &str) -> Option<String> {
     if is_alert { message(ours, words) } else { None }
 }
 
-/// What it means that a broker closes a connection before it has answered a client that speaks plain text or knows no login; `None` for a
-/// line of librdkafka's log, or an error of its, about anything else. It is in an error only where it was noticed while sending.
+/// The probable meaning if a broker closes a connection before it has answered a client without TLS or without a login. `line` is a line of
+/// librdkafka's log or an error of librdkafka; it is an error only if the closing was noticed while sending. `None` if the line is about
+/// anything else.
 #[must_use]
 pub(super) fn of_closed_connection(line: &str) -> Option<String> {
-    /// A connection that is closed later than this after it was made has answered before.
+    /// A connection that is closed more than this number of milliseconds after it was made has answered before.
     const AT_ONCE_MS: u32 = 2_000;
-    /// Why a request can't be sent on a connection that the other side has closed.
+    /// librdkafka's reasons for a request that it can't send because the other side has closed the connection.
     const WHILE_SENDING: [&str; 3] = ["Broken pipe", "Connection reset by peer", "Disconnected"];
     // `[thrd:kafka:9093/bootstrap]: kafka:9093/bootstrap: Disconnected: connection reset by peer (after 1ms in state APIVERSION_QUERY)`
     let line = line.split_once("]: ").map_or(line, |(_, line)| line);
@@ -189,21 +189,20 @@ pub(super) fn of_closed_connection(line: &str) -> Option<String> {
     ))
 }
 
-/// Why there is no token to log in by, where a token endpoint is to give one (`sasl.oauthbearer.method=oidc`).
+/// Why there is no login token from a token endpoint (`sasl.oauthbearer.method=oidc`).
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct NoToken {
-    /// One line: the endpoint, its answer or why there is none, and what to check.
+    /// One line: the endpoint, its answer or why there was no answer, and what to check.
     pub why: String,
-    /// Whether the endpoint has refused the request; else it may give one when it is asked again.
+    /// Whether the endpoint has refused the request; otherwise another request may succeed.
     pub is_refusal: bool,
 }
 
-/// The longest answer of a token endpoint that is shown, in characters: it may be a page of HTML.
+/// The endpoint's answer is shown up to this length in characters, because it may be a page of HTML.
 const LONGEST_ANSWER: usize = 200;
 
-/// What librdkafka's text says about a token endpoint; `None` if it is about something else. `logged` is the line
-/// that it logged last about that: it has the endpoint's address and the status of its answer, which the error does
-/// not have.
+/// Why a token endpoint gave no token, according to librdkafka's error text; `None` if the text is about something else. `logged` is
+/// librdkafka's last log line about a token endpoint: it contains the endpoint's address and the answer's status, which the error lacks.
 #[must_use]
 pub(super) fn of_token(words: &str, logged: Option<&str>) -> Option<NoToken> {
     let reason = words.strip_prefix("Failed to acquire SASL OAUTHBEARER token: ")?;
@@ -214,7 +213,8 @@ pub(super) fn of_token(words: &str, logged: Option<&str>) -> Option<NoToken> {
     let status: Option<u16> = answer.rsplit_once(" (").and_then(|(_, tail)| tail.strip_suffix(')')?.parse().ok());
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     let answer = status.map_or_else(|| shown.clone(), |status| format!("status {status}, {shown}"));
-    // Those that librdkafka asks again for are no refusals, nor is what the endpoint itself has trouble with.
+    // librdkafka repeats the request after these three statuses, so they are not refusals. Neither are statuses of 500 and above, which
+    // mean a failure of the endpoint.
     let is_refusal = status.is_some_and(|status| (400..500).contains(&status) && ![408, 425, 429].contains(&status));
     let advice = if is_refusal {
         "sasl.oauthbearer.client.id, sasl.oauthbearer.client.secret, sasl.oauthbearer.scope and \
@@ -226,7 +226,7 @@ pub(super) fn of_token(words: &str, logged: Option<&str>) -> Option<NoToken> {
     Some(NoToken { why, is_refusal })
 }
 
-/// Whether librdkafka logs by this line that a token endpoint gave no token.
+/// Whether this is librdkafka's log line about a token endpoint that gave no token.
 #[must_use]
 pub(super) fn is_about_token(line: &str) -> bool {
     line.contains(FROM_ENDPOINT)
@@ -234,7 +234,7 @@ pub(super) fn is_about_token(line: &str) -> bool {
 
 const FROM_ENDPOINT: &str = " token from \"";
 
-/// A blank, and host and port of a URL; without the user's name and password, and without what a query may hold.
+/// A blank, and host and port of a URL. The user's name, the password and the query are left out, because they may be secrets.
 fn host(url: &str) -> String {
     let authority =
         url.split_once("://").map_or("", |(_, rest)| rest).split(['/', '?', '#']).next().unwrap_or_default();
@@ -242,7 +242,7 @@ fn host(url: &str) -> String {
     if host.is_empty() { String::new() } else { format!(" {host}") }
 }
 
-/// The line about a login that the broker refuses, in librdkafka's words.
+/// The line about a login that the broker refuses, with librdkafka's reason and advice.
 #[must_use]
 pub(super) fn of_refused_login(words: &str, asks_for_tokens: bool) -> String {
     let advice = if asks_for_tokens {
@@ -253,8 +253,8 @@ pub(super) fn of_refused_login(words: &str, asks_for_tokens: bool) -> String {
     format!("{words}; check {advice}")
 }
 
-/// Whether a login that failed may succeed when it is tried again: librdkafka gives the same code when the connection was
-/// lost in the middle of it.
+/// Whether a failed login may succeed at another attempt: librdkafka has one code for a refused login and for a connection that was lost
+/// during the login.
 #[must_use]
 pub(super) fn is_worth_another_login(words: &str) -> bool {
     words.contains("handshake failed: Local: ")
@@ -327,7 +327,7 @@ mod tests {
             logged("a:1/bootstrap: Disconnected (after 3ms in state UP, 1 identical error(s) suppressed)").unwrap();
         assert!(login.contains("expects a login; "), "{login}");
         assert_eq!((layer_of(&message), layer_of(&login)), (Layer::Tls, Layer::Login));
-        // It was closed while a request was being sent.
+        // The connection was closed while a request was being sent.
         for why in ["Broken pipe", "Connection reset by peer"] {
             let sending = format!("a:1/bootstrap: Send failed: {why} (after 0ms in state UP)");
             assert_eq!(logged(&sending).as_ref(), Some(&login), "{why}");
@@ -362,7 +362,7 @@ mod tests {
         for status in ["503", "429", "-1"] {
             assert!(!of_token(words, Some(&logged(status))).unwrap().is_refusal, "{status}");
         }
-        // Of another failure than this one.
+        // This log line is about another failure than this error.
         let unknown =
             of_token("Failed to acquire SASL OAUTHBEARER token: Response is not JSON", Some(&logged("401"))).unwrap();
         assert!(unknown.why.starts_with("no token from the token endpoint: Response is not JSON; "), "{unknown:?}");

@@ -10,8 +10,8 @@ use neli_proto::topic::{TopicFacts, TopicIdentity};
 
 use crate::kafka::embedded::FoundBroker;
 
-/// An event in Kafka, except those of the consumer group ([`GroupEvent`](crate::kafka::group::GroupEvent)). Sent by threads that wait
-/// while the channel is full, never by the caller's.
+/// An event in Kafka, except those of the consumer group ([`GroupEvent`](crate::kafka::group::GroupEvent)). The threads that send it wait
+/// while the channel is full; the caller's thread never sends one.
 #[derive(Debug)]
 pub enum KafkaEvent {
     /// Kafka refuses to append a record that was sent, or has not acknowledged it in time: one line, with Kafka's reason. librdkafka may
@@ -20,7 +20,8 @@ pub enum KafkaEvent {
         /// The line.
         error: String,
     },
-    /// A broker counts as dead after this time without a heartbeat; reported if the value could be read and there are other brokers.
+    /// The time without a heartbeat after which the controller takes a broker for dead. Reported if the value could be read and there are
+    /// other brokers.
     BrokerSession(Duration),
     /// The topic was missing, and this process created it.
     Created {
@@ -29,7 +30,7 @@ pub enum KafkaEvent {
         /// Brokers of the cluster that were up.
         brokers: usize,
     },
-    /// An explanation for the log: a question is asked again, and why.
+    /// An explanation for the log: why a question is repeated.
     Debug(String),
     /// A record that was sent is in the log.
     Delivered {
@@ -55,11 +56,11 @@ pub enum KafkaEvent {
         identity: TopicIdentity,
         /// The number of the topic's partitions; 0 if it is missing.
         count: i32,
-        /// The partitions that the refusal concerns.
+        /// The partitions that the answer concerns.
         partitions: Vec<i32>,
     },
-    /// The embedded broker has died, and another is running at another address, with an empty journal. Readers, producers and group
-    /// members start again there.
+    /// The embedded broker has died, and another one runs at another address with an empty journal. Readers, producers and group members
+    /// must start again with that one.
     Moved(FoundBroker),
     /// A record that was sent was not acknowledged in time, or never will be. It may still be in the log.
     NotDelivered {
@@ -97,7 +98,7 @@ pub enum KafkaEvent {
     Topic {
         /// The time just before the request.
         asked: Time,
-        /// The facts that R0 judges.
+        /// The facts about the topic that R0 judges.
         facts: TopicFacts,
     },
     /// A broker answers again.
@@ -125,7 +126,7 @@ pub enum FactsEvent {
     },
     /// The topic's facts for the key, up to the end that was asked for.
     Read(Box<Facts>),
-    /// The topic is being read, and the reading takes long.
+    /// The topic is being read, and the reading is not complete yet.
     Reading {
         /// How far the reading is.
         progress: String,
@@ -163,7 +164,7 @@ pub enum ReadingEvent {
     /// A record with any key, in the order of the log.
     Record(ReadRecord),
     /// A batch at or after `offset` can't be decoded (codec, checksum, size). It is not skipped: no later record is handed over. The
-    /// reading is tried again about twice a second, and reports each failure.
+    /// reading is retried about twice a second, and each failure is reported.
     Undecodable {
         /// The next offset that was to be handed over.
         offset: i64,

@@ -1,6 +1,6 @@
-//! Asks what a candidate would find in Kafka, without joining a group or writing a record.
+//! The questions of `doctor` to Kafka: what would a candidate find? They neither join a group nor write a record.
 //!
-//! Each question blocks, for the time limit at most.
+//! Each question blocks, at most for the time limit.
 
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -28,7 +28,7 @@ use crate::kafka::topic::{self, TopicError};
 /// Why a topic could not be created: one line.
 #[derive(Clone, Debug, Eq, thiserror::Error, PartialEq)]
 pub enum NotCreated {
-    /// A reason that may not exist later.
+    /// A reason that may disappear later.
     #[error("topic \"{topic}\": {reason}")]
     NotNow {
         /// The topic's name.
@@ -78,7 +78,7 @@ pub enum TopicExamination {
     Unanswered(String),
 }
 
-/// The facts about a topic.
+/// What this user can see of a topic.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TopicSeen {
     /// Its partitions.
@@ -116,7 +116,7 @@ pub enum NotAnswered {
 }
 
 impl Examination {
-    /// Connects to Kafka. With a topic, only that topic's metadata are asked for; otherwise all.
+    /// Connects to Kafka. With a topic, it asks for that topic's metadata only; otherwise for those of all topics.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl Examination {
         let (asked, topic) = (Arc::clone(&consumer), topic.map(str::to_owned));
         let question = thread::Builder::new().name("neli-asker".to_owned());
         let ask = move || {
-            // The receiver is gone if the reason was clear before the answer was due.
+            // The receiver is gone if the reason was clear before the answer came.
             let _ = answer.send(asked.fetch_metadata(topic.as_deref(), timeout).map(|metadata| brokers(&metadata)));
         };
         question
@@ -199,7 +199,7 @@ impl Examination {
         }))
     }
 
-    /// Whether this user could create the topic of these elections on this many brokers. It is not created.
+    /// Whether this user could create the topic of these elections on this many brokers. It only asks Kafka, and creates no topic.
     ///
     /// # Errors
     ///
@@ -223,7 +223,7 @@ impl Examination {
         describe_group(self.consumer.client(), group, self.timeout).map_err(not_answered)
     }
 
-    /// The settings of a broker with these names.
+    /// The values of a broker's settings with these names.
     ///
     /// # Errors
     ///
@@ -271,7 +271,7 @@ fn not_answered(code: RDKafkaErrorCode) -> NotAnswered {
     if is_forbidden { NotAnswered::Forbidden } else { NotAnswered::Other(plain(code)) }
 }
 
-/// Failures that a later attempt can't change.
+/// The reason if the error is final: a refused login or a certificate that is not accepted. `None` for all other errors.
 fn permanent(access: &Access, context: &KafkaContext, error: &KafkaError) -> Option<Unreachable> {
     let code = code_of(error);
     let words = context.error_text(code);

@@ -1,6 +1,6 @@
-//! Reads the topic of facts: one consumer for each reading, which joins no group and ends with the reading. A candidate reads the topic
-//! at its start, at each lead, and seldom otherwise, so keeping a connection would cost more than it saves. The facts that were read are
-//! kept, and the next reading continues there.
+//! Reads the topic of facts. Each reading has a consumer of its own, which joins no group and ends with the reading. A candidate reads the
+//! topic at its start, at each lead, and seldom otherwise, so an open connection would cost more than it saves. The facts that were read
+//! are kept, and the next reading continues where the last one stopped.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,11 +33,11 @@ mod topic_of_facts;
 
 /// The time limit of the first question.
 const FIRST_ANSWER: Duration = Duration::from_secs(1);
-/// The least time limit of any other question; librdkafka's `socket.timeout.ms` is as long.
+/// The least time limit of any other question. librdkafka's `socket.timeout.ms` has the same value.
 const ANSWER: Duration = Duration::from_secs(2);
 /// The time between two attempts.
 const RETRY: Duration = Duration::from_millis(200);
-/// How long a partition may have no leader that answers: this lasts a moment after its topic was created or its leader moved.
+/// A partition may have no leader that answers for this long: for a moment after its topic was created or its leader moved, that is normal.
 const LED_WITHIN: Duration = Duration::from_secs(2);
 /// A reading that delivers nothing for this long starts again.
 const NO_RECORD: Duration = Duration::from_secs(5);
@@ -47,7 +47,7 @@ const PROGRESS: Duration = Duration::from_millis(100);
 const SHORT: i64 = 100;
 /// librdkafka's property that limits the bytes of a partition in an answer.
 const ANSWER_BYTES: &str = "fetch.message.max.bytes";
-/// How soon the thread of a dropped reading notices it.
+/// The longest time after which the thread of a dropped reading notices the drop.
 const LINGER: Duration = Duration::from_millis(200);
 
 /// The source of the facts that are read.
@@ -72,23 +72,23 @@ pub struct WantedFacts {
     pub settings: FactsSettings,
     /// The Kafka keys of the records with the key's facts.
     pub keys: [(String, Place); 3],
-    /// Whether the settings by which the topic is judged are reported first.
+    /// Whether the settings by which the topic is judged must be reported first.
     pub judge: bool,
 }
 
-/// How long the topic of facts keeps its records if it is created here.
+/// How long the topic of facts keeps its records, if this process creates it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct FactsSettings {
-    /// `retention.ms`: each fact.
+    /// `retention.ms`: how long each fact is kept.
     pub retention: Duration,
-    /// `min.compaction.lag.ms`: also a fact that a later one replaces. The windows of an election share a Kafka key. If a record of an
-    /// earlier window's run reaches the log late, it replaces the record of the newest run's success, and only a reader that finds both
-    /// can tell which one counts. So both are kept for as long as the window lasts.
+    /// `min.compaction.lag.ms`: how long a fact is kept that a later one replaces. The windows of an election share a Kafka key. If a
+    /// record of an earlier window's run reaches the log late, it replaces the record of the newest run's success, and only a reader that
+    /// finds both records can tell which one counts. So both are kept for as long as the window lasts.
     pub compaction_lag: Duration,
 }
 
-/// A reading of the topic of facts up to its end at the start of the reading. It is over when it has reported [`FactsEvent::Read`].
-/// Dropping it never blocks; its events carry its number.
+/// A reading of the topic of facts up to the log's end at the start of the reading. The reading is over when it has reported
+/// [`FactsEvent::Read`]. Dropping it never blocks; its events carry its number.
 pub struct FactsReading {
     stopped: Arc<AtomicBool>,
     state: Arc<Mutex<ReadingState>>,
@@ -96,20 +96,21 @@ pub struct FactsReading {
 
 /// The data that a reading's thread and its owner share.
 struct ReadingState {
-    /// The number of the reading: a later one needs an end that is asked for after that.
+    /// The reading's number. If it changes while the thread reads, the thread must ask for the log's end once more.
     id: u32,
-    /// The thread has reached the end for this number, and ends.
+    /// The thread has reached the end for this number, and will end.
     is_over: bool,
     progress: Progress,
 }
 
 impl FactsReading {
-    /// Starts the reading with this number; its events go to `events`. It continues where `earlier`, of the same source, has stopped, and
-    /// in the same thread, so that an answer that is under way is not lost.
+    /// Starts the reading with this number; its events go to `events`. If `earlier`, a reading of the same source, still runs, it continues
+    /// with the new number in its own thread, so that an answer in flight is not lost. Otherwise a new thread continues where `earlier`
+    /// stopped.
     ///
     /// # Errors
     ///
-    /// The machine has no thread to spare.
+    /// The thread can't be started.
     pub(crate) fn start(
         source: FactsSource,
         id: u32,
@@ -146,11 +147,11 @@ fn lock(state: &Mutex<ReadingState>) -> MutexGuard<'_, ReadingState> {
 
 /// Why a reading did not reach its end.
 enum Failure {
-    /// No record was handed over for too long.
+    /// No record arrived for too long.
     NothingCame(String),
     /// The partition's leader is not ready, or has changed.
     Moving(String),
-    /// Kafka refuses for good.
+    /// Kafka refuses the request, and another attempt is useless.
     Refused(String),
     /// A failure after which another attempt may succeed.
     Transient(String),
@@ -198,7 +199,7 @@ impl Thread {
         }
     }
 
-    /// The facts that were read, unless a later end is wanted than the one that was asked for with this number.
+    /// The facts that were read. `None` if the reading was given a later number meanwhile: then a later end must be asked for.
     fn reached_end(&self, id: u32) -> Option<Facts> {
         let mut state = lock(&self.state);
         state.is_over = state.id == id;
@@ -237,7 +238,8 @@ impl Thread {
         }
     }
 
-    /// Asks where the topic begins and ends, and reads it up to there, beginning where an earlier reading of the same topic has stopped.
+    /// Asks for the first and the next offset of the topic's log, and reads up to there. Begins where an earlier reading of the same topic
+    /// has stopped.
     fn read(
         &mut self,
         consumer: &PartitionConsumer<KafkaContext>,
@@ -265,7 +267,7 @@ impl Thread {
         context.rebootstrap().answered();
         self.have_judged(consumer, limit)?;
         let was_known = lock(&self.state).progress.topic.is_some();
-        // The topic's id is asked for before any record is read that may be kept.
+        // The topic's id is asked for before the first record is read, because the facts of these records may be kept.
         let topic = if was_known || end - start > SHORT { self.topic_id(consumer, limit) } else { Ok(None) };
         let topic = match topic {
             Ok(topic) => topic,
@@ -342,7 +344,7 @@ impl Thread {
         Ok(())
     }
 
-    /// How much of the log was read, and how to shorten the reading.
+    /// The line about the reading's progress, and how to shorten the reading.
     fn progress(&self, read: i64, all: i64) -> String {
         format!(
             "topic \"{}\": {read} of {all} offsets were read in half a lease; the next lead continues there; a longer --lease gives more \

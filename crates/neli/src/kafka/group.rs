@@ -1,8 +1,7 @@
-//! The member of the consumer group: which of the elections' partitions the group assigns to it.
+//! The member of the consumer group: it learns which of the elections' partitions the group assigns to it.
 //!
-//! It never fetches: assigned partitions are paused, and no offset is asked for or committed. A revoke is
-//! acknowledged before anything else, so that a slow job never stalls the group's rebalance. Nothing here decides who
-//! leads.
+//! The member never fetches: assigned partitions are paused, and no offset is asked for or committed. A revocation is acknowledged before
+//! anything else, so that a slow job never delays the group's rebalance. This module decides nothing about the leader.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +26,7 @@ use crate::kafka::librdkafka;
 use crate::kafka::pace::Pace;
 use crate::text::ClientError;
 
-/// The longest time for leaving; after it the member ends, whatever the coordinator answers.
+/// The longest time for leaving. After it the member ends, even if the coordinator has not answered.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(500);
 /// After this time a member that unsubscribes has given up its partition and has sent its request to leave, also if it has no id yet.
 const UNSUBSCRIBED_WITHIN: Duration = Duration::from_millis(100);
@@ -46,7 +45,7 @@ pub struct GroupReport {
     pub event: GroupEvent,
 }
 
-/// An event of the group. Sent by threads that wait while the channel is full, never by the caller's.
+/// An event of the group. The threads that send it wait while the channel is full; the caller's thread never sends one.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum GroupEvent {
     /// The group has settled: these partitions are this member's, and the others in use are not.
@@ -54,15 +53,15 @@ pub enum GroupEvent {
         /// The partitions that are in use.
         partitions: BTreeSet<i32>,
     },
-    /// After [`Member::leave`]: the coordinator has removed this member, or half a second is over, or waiting has no purpose. Nothing
-    /// needs to wait for the member any more.
+    /// After [`Member::leave`]: the coordinator has removed this member, or 500 ms have passed, or waiting is useless. The caller need not
+    /// wait for the member any more.
     Left,
     /// The group's coordinator has given the member this id.
     Named {
         /// The id.
         id: String,
     },
-    /// The coordinator refuses for good: one line with the cause, its value and the right value.
+    /// The coordinator refuses the member, and another attempt is useless: one line with the cause, its value and the right value.
     Refused {
         /// The line.
         error: String,
@@ -74,30 +73,31 @@ pub enum GroupEvent {
         /// The partitions were lost, not revoked: the session has expired, or the coordinator can't be reached.
         lost: bool,
     },
-    /// The topic has partitions besides those in use, and the group assigns these to its members too. Reported once by each member,
+    /// The topic has partitions besides those in use, and the group also assigns these to its members. Each member reports this once,
     /// before it holds any of them.
     UnusedPartitions,
     /// A line for the log's debug level.
     Debug(String),
-    /// A warning; the member goes on.
+    /// A warning; the member continues.
     Warning(String),
 }
 
-/// A member of the group. Dropping it leaves the group; a process that ends before [`GroupEvent::Left`] may not have left, and
-/// its session then holds the partition until it expires.
+/// A member of the group. Dropping it leaves the group. If the process ends before [`GroupEvent::Left`], the member may not have left, and
+/// the group assigns the partition to another member only when the session expires.
 pub struct Member {
     consumer: Arc<BaseConsumer<GroupContext>>,
 }
 
 impl Member {
-    /// Joins the group on the elections' topic, which must exist: librdkafka looks for a missing one every five minutes. `in_use`: the
-    /// partitions that have a role.
+    /// Joins the group on the elections' topic, which must exist: librdkafka looks for a missing topic only every five minutes. `in_use`
+    /// are the partitions that have a role.
     ///
-    /// What the group does is reported to `reports`, with this `number`.
+    /// The group's events go to `reports`, with this `number`.
     ///
     /// # Errors
     ///
-    /// librdkafka's reason about a property, or about a certificate or login that it can't use; never a secret's value.
+    /// librdkafka's reason about a property, or about a certificate or login that it can't use; never a secret's value. Or a thread can't
+    /// be started.
     pub fn join(
         access: &Access,
         elections: &Elections,
@@ -134,17 +134,18 @@ impl Member {
         Ok(Self { consumer })
     }
 
-    /// Whether this process leads, whichever member holds the partition: a leader does not wait for a rebalance.
+    /// Sets whether this process leads; it may lead while another member holds the partition. A leader does not wait for a rebalance, so
+    /// its member is polled less often.
     pub fn set_leads(&self, leads: bool) {
         self.consumer.context().leads.store(leads, Ordering::Relaxed);
     }
 
     /// Leaves the group, so that the successor is known at once. Returns at once; [`GroupEvent::Left`] follows within 500 ms.
     ///
-    /// `alone`: no other candidate waits for it: none is known, or all of them go. The first join of an empty group is answered after the broker's
-    /// `group.initial.rebalance.delay.ms` (3 s), and a leave waits behind it, so that a member of which there has been no answer is
-    /// not waited for then. Where there are others, the join is answered within half a second, and the leave after it: a
-    /// process that ended before would hold up their next rebalance for a session (11 s, measured).
+    /// `alone`: no other candidate waits for this member, because none is known or all of them leave. The broker answers the first join of
+    /// an empty group after its `group.initial.rebalance.delay.ms` (3 s), and a leave waits behind the join. So a lone member whose join
+    /// was not answered is not waited for. If there are other members, the join is answered within 500 ms, and the leave after it. A
+    /// process that ended before would delay the others' next rebalance for a session (11 s, measured).
     pub fn leave(self, alone: bool) {
         self.consumer.context().alone.store(alone, Ordering::Relaxed);
         drop(self);
@@ -158,29 +159,29 @@ impl Drop for Member {
         let consumer = Arc::clone(&self.consumer);
         let leaving = thread::Builder::new().name("neli-leave".to_owned()).spawn(move || leave(&consumer));
         if leaving.is_err() {
-            // Not in this thread: the caller may be the thread that empties the channel.
+            // The report must not block here: the caller's thread may be the one that empties the channel.
             let _ = context.reports.try_send(GroupReport { member: context.number, event: GroupEvent::Left });
         }
     }
 }
 
-/// Serves the member, and wakes it: librdkafka sends a heartbeat that is due when something wakes its main thread, and nothing
-/// else does so more than twice a second at a member with nothing assigned (500 ms between two heartbeats at an interval
-/// of 100 ms, measured).
+/// Polls the member, and thereby wakes librdkafka's main thread, which sends a heartbeat that is due only when something wakes it. At a
+/// member without a partition nothing else does so more than twice a second (500 ms between two heartbeats at an interval of 100 ms,
+/// measured).
 fn poll(consumer: &Arc<BaseConsumer<GroupContext>>, pace: Pace) {
     let context = consumer.context();
     let mut name = None;
     while !context.is_over() {
-        // Until the group has settled a leader joins as fast as a standby, because the other candidates need its id.
+        // Until the group has answered, a leader's member is polled as often as a standby's, because the other candidates need its id.
         let leads = context.leads.load(Ordering::Relaxed) && context.is_answered.load(Ordering::Relaxed);
         let pause = pace.pause(!context.held().is_empty(), leads);
         if let Some(Err(error)) = consumer.poll(pause) {
             context.judge(&error);
         }
         context.context.rebootstrap().after_poll(consumer.client());
-        // The cheapest question that the main thread answers.
-        let said = librdkafka::member_id(consumer.client());
-        if let Some(id) = said.filter(|id| name.as_ref() != Some(id)) {
+        // librdkafka's main thread answers this question, and so wakes up. It is the cheapest such question.
+        let id = librdkafka::member_id(consumer.client());
+        if let Some(id) = id.filter(|id| name.as_ref() != Some(id)) {
             name = Some(id.clone());
             context.report_unless_leaving(GroupEvent::Named { id });
         }
@@ -190,11 +191,11 @@ fn poll(consumer: &Arc<BaseConsumer<GroupContext>>, pace: Pace) {
     }
 }
 
-/// Closing alone is not enough: librdkafka sends no `LeaveGroup` for a member without an assignment once it is
-/// closing, and the dead member then delays the next rebalance for a session timeout. So it unsubscribes first, which
-/// sends one. It does not close directly after that: a member that closes while its partition is being revoked
-/// forgets to leave (one run in four). librdkafka forgets the member's id when it sends the request (`rd_kafka_cgrp_leave`), a millisecond or two
-/// later. A member without an id shows nothing, so it is given time.
+/// Leaves the group: unsubscribes, waits, and closes. Closing alone is not enough: librdkafka sends no `LeaveGroup` for a member without an
+/// assignment once it is closing, and the dead member would then delay the next rebalance for a session timeout. Unsubscribing sends one. A
+/// member that closes while its partition is being revoked may not send it (one run in four to one in thirty). librdkafka clears the member's id
+/// when it sends the request (`rd_kafka_cgrp_leave`), a millisecond or two later, so closing begins only after that. A member that has no id
+/// yet shows no such change, and closes after [`UNSUBSCRIBED_WITHIN`].
 fn leave(consumer: &BaseConsumer<GroupContext>) {
     let begun = clock::now();
     let spent = || clock::now().since(begun);
@@ -202,20 +203,20 @@ fn leave(consumer: &BaseConsumer<GroupContext>) {
     let was_named = is_named();
     consumer.unsubscribe();
     let context = consumer.context();
-    let in_vain = context.alone.load(Ordering::Relaxed) && !context.is_answered.load(Ordering::Relaxed);
-    if in_vain {
+    let is_lone_and_unanswered = context.alone.load(Ordering::Relaxed) && !context.is_answered.load(Ordering::Relaxed);
+    if is_lone_and_unanswered {
         context.report(GroupEvent::Left);
     }
     while spent() < UNSUBSCRIBED_WITHIN && (!was_named || is_named()) {
-        // This also acknowledges the revocation of the partitions that were held.
+        // Polling also acknowledges the revocation of the partitions that were held.
         let _ = consumer.poll(POLL_WHILE_LEAVING);
     }
-    // Closing waits for the answers to the requests that were sent.
+    // Closing waits for the answers to the requests in flight.
     let closing = consumer.close_queue();
     while closing.is_ok() && !consumer.closed() && spent() < LEAVE_TIMEOUT {
         let _ = consumer.poll(POLL_WHILE_LEAVING);
     }
-    if !in_vain {
+    if !is_lone_and_unanswered {
         context.report(GroupEvent::Left);
     }
 }
@@ -228,32 +229,32 @@ struct GroupContext {
     in_use: BTreeSet<i32>,
     number: u32,
     reports: Sender<GroupReport>,
-    /// Those of them that are assigned to this member.
+    /// The partitions in use that are assigned to this member.
     held: Mutex<BTreeSet<i32>>,
     leaving: AtomicBool,
     refused: AtomicBool,
-    /// The member leaves, and no other candidate is known.
+    /// No other candidate waits for this member's leave.
     alone: AtomicBool,
     /// The group has answered a join.
     is_answered: AtomicBool,
-    /// The group has answered another join since the last check.
+    /// The group has answered a join since the last poll.
     has_joined: AtomicBool,
-    /// The question after a join is under way.
+    /// The question about the topic after a join is in flight.
     asks_for_topic: AtomicBool,
-    /// That there are partitions besides those in use has been reported.
+    /// [`GroupEvent::UnusedPartitions`] has been reported.
     unused_partitions: AtomicBool,
     /// This process leads.
     leads: AtomicBool,
 }
 
 impl GroupContext {
-    /// Whether the receiver of the reports is gone.
+    /// Whether the member leaves, or the receiver of the reports is gone.
     fn is_over(&self) -> bool {
         self.leaving.load(Ordering::Relaxed) || self.reports.is_closed()
     }
 
     fn report(&self, event: GroupEvent) {
-        // The receiver is gone: this process is about to end.
+        // An error means that the receiver is gone, because this process is about to end.
         let _ = self.reports.blocking_send(GroupReport { member: self.number, event });
     }
 
@@ -271,7 +272,7 @@ impl GroupContext {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The group subscribes to one topic, so that each of these partitions is one that it balances.
+    /// Reports partitions that have no role. All partitions are of this topic, because the group subscribes to no other.
     fn note_partitions(&self, mut partitions: impl Iterator<Item = i32>) {
         if partitions.any(|partition| !self.in_use.contains(&partition))
             && !self.unused_partitions.swap(true, Ordering::Relaxed)
@@ -280,7 +281,7 @@ impl GroupContext {
         }
     }
 
-    /// Reports the meaning of an error, unless the reader meets the error too and reports it.
+    /// Reports the meaning of an error, unless the reader gets the same error and reports it.
     fn judge(&self, error: &KafkaError) {
         let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
         let words = self.context.error_text(code);
@@ -294,13 +295,14 @@ impl GroupContext {
     }
 }
 
-/// The missing right, if these words say that a coordinator refused a request of librdkafka. The coordinator's location is asked for
-/// first; Kafka tells it to any user who may describe the group.
+/// The missing right, according to librdkafka's text about a coordinator's refusal. librdkafka first asks for the coordinator, and Kafka
+/// answers that to each user with DESCRIBE on the group.
 pub(super) fn right_asked_for(words: &str) -> &'static str {
     if words.starts_with("FindCoordinator") { "DESCRIBE" } else { "READ" }
 }
 
-/// Why the coordinator refuses for good, if it does. `right`: the missing right, if the reason is one.
+/// The line about a coordinator's refusal, if another attempt is useless; `None` for other errors. `right` is the right that is missing if
+/// the reason is a missing right.
 pub(super) fn refusal(code: RDKafkaErrorCode, right: &str, group: &str) -> Option<String> {
     let reason = if ErrorClass::from(code) == ErrorClass::GroupForbidden {
         format!("this user has no right to {right} it; allow READ on it (which implies DESCRIBE), or use --elect log")
@@ -332,10 +334,10 @@ impl ConsumerContext for GroupContext {
     /// Acknowledges the change first, and then reports it.
     fn rebalance(&self, consumer: &BaseConsumer<Self>, what: RDKafkaRespErr, partitions: &mut TopicPartitionList) {
         let assign = what == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
-        // Acknowledging forgets it.
+        // Acknowledging resets this.
         let lost = consumer.assignment_lost();
         let acknowledged = if assign {
-            // With an offset given, the coordinator is not asked for a committed one; nothing is read from the offset.
+            // Since an offset is given, librdkafka does not ask the coordinator for a committed one. Nothing is read from the offset.
             partitions.set_all_offsets(Offset::Offset(0)).and_then(|()| consumer.incremental_assign(partitions))
         } else {
             consumer.incremental_unassign(partitions)
@@ -356,7 +358,7 @@ impl ConsumerContext for GroupContext {
 impl GroupContext {
     fn assigned(&self, consumer: &BaseConsumer<Self>, partitions: &TopicPartitionList) {
         if partitions.count() > 0 {
-            // A failure only costs a fetch whose result is not used.
+            // If it fails, a fetch is sent whose result is not used.
             let _ = consumer.pause(partitions);
         }
         self.note_partitions(partitions.elements().iter().map(TopicPartitionListElem::partition));

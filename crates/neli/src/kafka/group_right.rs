@@ -1,9 +1,10 @@
-//! Whether this user may join the consumer group, asked of its coordinator before a member's join is answered.
+//! Asks the group's coordinator whether this user may join the consumer group, before a member's join is answered.
 //!
-//! The coordinator refuses a join only after the member has connected and found the coordinator. A lone candidate does not wait for that, and
-//! its job would have started by then. A description of the group contains the user's rights to it, even if the group does not exist.
+//! The coordinator refuses a join only after the member has connected and found the coordinator. A lone candidate does not wait for that,
+//! and would have started its job by then. The description of a group contains the user's rights to it, even if the group does not exist.
 //!
-//! The question has a client of its own, which ends with it: in librdkafka a question to a coordinator that can't be reached can't be taken back.
+//! The question has a client of its own, because librdkafka can't cancel a question to a coordinator that it can't reach: the question ends
+//! with its client.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -21,14 +22,14 @@ use crate::kafka::error_class::ErrorClass;
 use crate::kafka::group::refusal;
 use crate::kafka::librdkafka::{GroupDescription, Rights, describe_group, topic_identity};
 
-/// How long a client waits for its answer. The candidate does not wait that long.
+/// How long the client waits for its answer. The candidate waits for less.
 const ANSWER: Duration = Duration::from_secs(16);
-/// The limit of a question whose answer does not matter.
+/// The time limit of a question that only makes librdkafka connect.
 const REACHED_WITHIN: Duration = Duration::from_secs(2);
-/// Between two questions while the group has no coordinator.
+/// The time between two questions while the group has no coordinator.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// A question about the right to the group, asked by a thread of its own. Dropping it ends the thread once the present question is over.
+/// A question about the right to the group, asked by a thread of its own. Dropping it ends the thread after the question in flight.
 pub(super) struct GroupQuestion {
     answer: mpsc::Receiver<Answer>,
     is_dropped: Arc<AtomicBool>,
@@ -37,18 +38,18 @@ pub(super) struct GroupQuestion {
 /// The coordinator's answer.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Answer {
-    /// The user may join, or the coordinator does not say.
+    /// The user may join, or the coordinator does not report the user's rights.
     MayJoin,
-    /// It refuses for good: one line that names the right.
+    /// The user may not join: one line that names the missing right.
     Refused(String),
 }
 
 impl GroupQuestion {
-    /// Asks again and again until there is an answer.
+    /// Asks until there is an answer.
     ///
     /// # Errors
     ///
-    /// The machine has no thread to spare.
+    /// The thread can't be started.
     pub(super) fn ask(access: &Access, elections: &Elections) -> Result<Self, std::io::Error> {
         let (sender, answer) = mpsc::channel();
         let is_dropped = Arc::new(AtomicBool::new(false));
@@ -56,13 +57,13 @@ impl GroupQuestion {
         thread::Builder::new().name("neli-group-right".to_owned()).spawn(move || {
             while !is_over.load(Ordering::Relaxed) {
                 let context = KafkaContext::new(&access);
-                // The reader and the producer have the same configuration, and report what is wrong with it.
+                // The reader and the producer have the same configuration, and report its errors.
                 let Ok(client) = BaseConsumer::from_config_and_context(&access.reader(None), context) else { return };
                 let client: Arc<BaseConsumer<KafkaContext>> = Arc::new(client);
                 reach_broker(&client, &elections.topic);
                 let description = describe_group(client.client(), &elections.group, ANSWER);
                 if let Some(answer) = answer_of(&description, &elections.group) {
-                    // If the candidate does not wait any more, a forbidden join is still refused by the coordinator.
+                    // An error means that the candidate does not wait any more. If the join is forbidden, the coordinator refuses it later.
                     let _ = sender.send(answer);
                     return;
                 }
@@ -72,7 +73,7 @@ impl GroupQuestion {
         Ok(Self { answer, is_dropped })
     }
 
-    /// The answer, if it comes within this time.
+    /// Waits for the answer, at most for this time.
     pub(super) fn wait(self, time: Duration) -> Option<Answer> {
         self.answer.recv_timeout(time).ok()
     }
@@ -84,21 +85,22 @@ impl Drop for GroupQuestion {
     }
 }
 
-/// Asks the controller something beside the question: librdkafka then connects to it at once. Otherwise it closes its first connection when it has
-/// learnt which brokers there are, and takes another one only 11 ms later.
+/// Sends a question to the controller, so that librdkafka connects to it at once. Otherwise librdkafka closes its first connection when it
+/// has learnt which brokers exist, and opens another one only 11 ms later.
 fn reach_broker(client: &Arc<BaseConsumer<KafkaContext>>, topic: &str) {
     let (client, topic) = (Arc::clone(client), topic.to_owned());
-    // What comes of it does not matter. Without this thread the answer takes a little longer.
+    // The answer is not used. If there is no thread, the group's description only takes a little longer.
     let _ = thread::Builder::new().name("neli-reach".to_owned()).spawn(move || {
         let _ = topic_identity(client.client(), &topic, None, REACHED_WITHIN);
     });
 }
 
-/// The answer in a description of the group, or in its error; `None` if the question is to be asked again.
+/// The answer according to a description of the group, or to its error; `None` if the question must be repeated.
 fn answer_of(description: &Result<GroupDescription, RDKafkaErrorCode>, group: &str) -> Option<Answer> {
     use RDKafkaErrorCode::{CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator};
     let refused = match description {
-        // A broker that tells rights lists DESCRIBE here, since the user has just described the group. Without it, the broker tells none.
+        // A broker that reports rights includes DESCRIBE here, since the user has just described the group. A list without DESCRIBE means
+        // that the broker reports none.
         Ok(GroupDescription { rights: Some(Rights { describe: true, read: false, .. }), .. }) => {
             refusal(RDKafkaErrorCode::GroupAuthorizationFailed, "READ", group)
         }
@@ -133,9 +135,9 @@ mod tests {
         assert_eq!(answer_of(&Err(forbidden), "g"), refused("DESCRIBE"));
     }
 
-    /// Brokers before 2.3 do not tell rights, and others of other makes may tell none.
+    /// Brokers before 2.3 do not report rights, and other implementations of Kafka may report an empty list.
     #[test]
-    fn a_broker_that_tells_no_rights_refuses_nobody() {
+    fn a_broker_that_reports_no_rights_refuses_no_user() {
         assert_eq!(described(None), Some(Answer::MayJoin));
         assert_eq!(described(Some(Rights::default())), Some(Answer::MayJoin));
         assert_eq!(answer_of(&Err(RDKafkaErrorCode::UnsupportedFeature), "g"), Some(Answer::MayJoin));

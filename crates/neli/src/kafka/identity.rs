@@ -1,7 +1,8 @@
 //! Asks which topic exists under the election's name, in a thread of its own, on the producer's connections.
 //!
-//! The reader's connections are not used: there a question waits behind the fetch for the next record, half a second while nothing is
-//! written. The broker that leads a partition is asked, because it is the one that appends; if it does not answer, another is asked.
+//! The reader's connections are not used: a question there waits behind the fetch for the next record, for half a second while no record is
+//! written. The question goes to the broker that leads the partition, because that broker appends the records. If it does not answer,
+//! another broker is asked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -25,25 +26,25 @@ use crate::kafka::event::KafkaEvent;
 use crate::kafka::librdkafka::{Besides, TopicDescription, describe_topic};
 use crate::kafka::rebootstrap::Rebootstrap;
 
-/// How long one broker has for its answer at least: librdkafka takes a connection for dead after as long, unless the user sets it
-/// otherwise.
+/// The least time limit of a question to one broker. librdkafka takes a connection for dead after the same time (`socket.timeout.ms`),
+/// unless the user sets another.
 const ANSWER: Duration = Duration::from_secs(2);
 /// The time between two attempts while no broker answers.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Asks on request. Dropping it ends the thread once the present question is over.
+/// Asks on request. Dropping it ends the thread after the question in flight.
 pub(super) struct Identifier {
     orders: mpsc::Sender<Option<i32>>,
     stopped: Arc<AtomicBool>,
 }
 
 impl Identifier {
-    /// Starts the thread; each answer goes to `events`. No answer is waited for longer than half a `lease`: later ones confirm little, and on
-    /// a connection that has died without a word another question must be asked before the lease is over.
+    /// Starts the thread; each answer goes to `events`. A question's limit is at most half a `lease`, or 2 s if that is longer: a later
+    /// answer confirms little, and if a connection has died without an error, another question must be asked before the lease is over.
     ///
     /// # Errors
     ///
-    /// The machine has no thread to spare.
+    /// The thread can't be started.
     pub(super) fn start<C: ProducerContext + 'static>(
         producer: Arc<BaseProducer<C>>,
         rebootstrap: Arc<Rebootstrap>,
@@ -56,10 +57,10 @@ impl Identifier {
         let (elections, ended) = (elections.clone(), Arc::clone(&stopped));
         thread::Builder::new().name("neli-topic-id".to_owned()).spawn(move || {
             let is_over = || ended.load(Ordering::Relaxed) || events.is_closed();
-            // The time limit also holds for the next question: a slow link stays slow.
+            // The time limit is kept for the next request: a slow link stays slow.
             let mut answer_limit = AnswerLimit::new(ANSWER, ANSWER).at_most(ANSWER.max(lease / 2));
             while let Ok(mut partitions) = received.recv() {
-                // Two requests get one answer.
+                // Several requests get one answer.
                 while let Ok(later) = received.try_recv() {
                     partitions = later.or(partitions);
                 }
@@ -89,10 +90,10 @@ impl Identifier {
         Ok(Self { orders, stopped })
     }
 
-    /// Has it ask, again and again until there is an answer. Roles are in the partitions that they have in a topic of so many; where
-    /// that is not known, of as many as it has.
+    /// Asks until there is an answer. `partitions` is the number of partitions by which roles are assigned to partitions; `None` means the
+    /// number that the topic has now.
     pub(super) fn ask(&self, partitions: Option<i32>) {
-        // The thread has gone with the loop that it spoke to.
+        // An error means that the thread has ended, and then no code waits for the answer.
         let _ = self.orders.send(partitions);
     }
 }
@@ -103,26 +104,26 @@ impl Drop for Identifier {
     }
 }
 
-/// The partitions whose topic is still to be confirmed, and the brokers that did not answer that question.
+/// The partitions whose topic is still to be confirmed, and the brokers that did not answer.
 #[derive(Default)]
 struct Question {
-    /// The number of partitions in which the roles are placed.
+    /// The number of partitions by which roles are assigned to partitions.
     counted: Option<i32>,
-    /// Empty for all that are in use.
+    /// The partitions to be confirmed; if it is empty, all that are in use.
     partitions: BTreeSet<i32>,
-    silent: BTreeSet<i32>,
+    unanswering: BTreeSet<i32>,
 }
 
 /// The result of a question.
 struct Answered {
     events: Vec<KafkaEvent>,
-    /// Why the question is to be repeated for some partitions, if it is.
+    /// Why the question must be repeated for some partitions, if it must.
     missing: Option<RDKafkaErrorCode>,
 }
 
 impl Question {
-    /// Asks each broker that leads one of the partitions, and another in place of one that did not answer. Gives the answers; what is
-    /// left of the question is to be asked again.
+    /// Asks each broker that leads one of the partitions; if one of them has not answered before, another broker is asked instead. Returns
+    /// the answers. The partitions without an answer stay in the question.
     fn ask(
         &mut self,
         client: &Client<impl ClientContext>,
@@ -142,7 +143,7 @@ impl Question {
         let topic = metadata.topics().iter().find(|topic| topic.name() == elections.topic);
         let partitions = topic.map(MetadataTopic::partitions).unwrap_or_default();
         let count = i32::try_from(partitions.len()).unwrap_or(i32::MAX);
-        // Of a topic that is missing no partition is known: that it is missing is the answer for each that was in use.
+        // If the topic is missing, none of its partitions is listed. Then the answer "missing" counts for each partition that was in use.
         let mut wanted = mem::take(&mut self.partitions);
         if wanted.is_empty() {
             wanted = elections.partitions_in_use(self.counted.unwrap_or(count).max(1));
@@ -155,7 +156,8 @@ impl Question {
         let brokers: Vec<i32> = metadata.brokers().iter().map(MetadataBroker::id).collect();
         let (mut events, mut missing) = (Vec::new(), None);
         for (leader, partitions) in by_leader {
-            let broker = leader.into_iter().chain(brokers.iter().copied()).find(|broker| !self.silent.contains(broker));
+            let broker =
+                leader.into_iter().chain(brokers.iter().copied()).find(|broker| !self.unanswering.contains(broker));
             let (limit, asked) = (answer_limit.ask(), clock::now());
             let describe = |broker| describe_topic(client, &elections.topic, Some(broker), limit, Besides::Nothing);
             match broker.map(|broker| (broker, describe(broker))) {
@@ -166,13 +168,13 @@ impl Question {
                 Some((broker, Err(code))) => {
                     note_no_answer(answer_limit, asked);
                     missing = Some(code);
-                    self.silent.insert(broker);
+                    self.unanswering.insert(broker);
                     self.partitions.extend(partitions);
                 }
-                // No broker has answered, so each is asked again.
+                // None of the brokers has answered, so all of them are asked again.
                 None => {
                     missing.get_or_insert(RDKafkaErrorCode::AllBrokersDown);
-                    self.silent.clear();
+                    self.unanswering.clear();
                     self.partitions.extend(partitions);
                 }
             }
@@ -181,7 +183,7 @@ impl Question {
     }
 }
 
-/// There was no answer: the next one has more time, unless the question failed before its time was over.
+/// After a missing answer the next question has a longer limit, unless this one failed before its limit was over.
 fn note_no_answer(answer_limit: &mut AnswerLimit, asked: Time) {
     if clock::now().since(asked) >= answer_limit.limit() {
         answer_limit.was_too_short();

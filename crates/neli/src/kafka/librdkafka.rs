@@ -1,10 +1,9 @@
-//! The calls of librdkafka's C interface for which rust-rdkafka has none, behind functions that are safe to call.
+//! Safe functions for calls of librdkafka's C interface that rust-rdkafka lacks.
 //!
-//! They work on the handle of a client that exists already, whatever it is (consumer, producer, admin client), so that its
-//! connections are used. Each call blocks: it is for a thread of its own, never for the main loop.
+//! They work on the handle of any existing client (consumer, producer, admin client), so that its connections are used. Each call blocks,
+//! so it must be made in a thread of its own and never in the main loop.
 //!
-//! An administrative call has three parts, which `ask` joins: options with a time limit, a queue for its one answer, and the
-//! call itself.
+//! An administrative call has three parts, which `ask` joins: options with a time limit, a queue for its one answer, and the call itself.
 #![expect(unsafe_code, reason = "this module alone calls librdkafka's C interface")]
 
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -37,17 +36,17 @@ pub(crate) use main_queue::{MainQueue, Waker};
 mod describe;
 mod main_queue;
 
-/// librdkafka answers each administrative call within its time limit; an answer that is this much later is not waited for.
+/// librdkafka answers each administrative call within its time limit. This is how much longer the answer is waited for.
 const LATE: Duration = Duration::from_secs(1);
 
-/// What an administrative call is to do besides, or not to do.
+/// A variation of an administrative call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Besides {
-    /// Nothing.
+    /// No variation.
     Nothing,
-    /// Tell what this user may do to what is described.
+    /// The answer must also contain this user's rights to the described object.
     TellRights,
-    /// Changes nothing: only reports whether it would succeed.
+    /// Nothing is changed: the answer only shows whether the call would succeed.
     TryOnly,
 }
 
@@ -55,32 +54,32 @@ pub(crate) enum Besides {
 #[derive(Clone, Copy)]
 struct AdminCall {
     operation: RDKafkaAdminOp,
-    /// The broker that is asked, unless that is librdkafka's choice.
+    /// The broker that is asked; `None` leaves the choice to librdkafka.
     broker: Option<i32>,
     besides: Besides,
-    /// How long the answer is waited for.
+    /// The time limit for the answer.
     timeout: Duration,
 }
 
 impl AdminCall {
-    /// The time limit for librdkafka. To a group's coordinator a request must not time out: librdkafka aborts the process when it finds the
-    /// coordinator afterwards (its issue 4605). So it is given its longest limit there, and the client does not live that long.
+    /// The time limit for librdkafka. A request to a group's coordinator must not time out, because librdkafka aborts the process if it
+    /// finds the coordinator afterwards (its issue 4605). So that request gets an hour, librdkafka's longest limit, and the client must be
+    /// dropped before.
     fn limit(self) -> Duration {
         let asks_coordinator = self.operation == RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS;
         if asks_coordinator { Duration::from_secs(3600) } else { self.timeout }
     }
 }
 
-/// The values of these settings of a topic, as the broker with this id shows them (`DescribeConfigs`); a setting
-/// whose value is not shown has none. A user who may not see them gets none, without an error. Waits `timeout` for
-/// the answer.
+/// The values of these settings of a topic, as the broker with this id reports them (`DescribeConfigs`). A setting whose value the broker
+/// does not report has the value `None`. A user without the right to them gets an empty list, and no error. Waits `timeout` for the answer.
 ///
-/// Only the named settings are asked for: for all of them a broker takes several times as long, while other requests
-/// on this connection wait.
+/// Only the named settings are asked for: for all settings a broker takes several times as long, while other requests on this connection
+/// wait.
 ///
 /// # Errors
 ///
-/// librdkafka's code: no answer in time, or an answer without it.
+/// librdkafka's code: no answer in time, or an error in the answer.
 pub(crate) fn topic_settings(
     client: &Client<impl ClientContext>,
     topic: &str,
@@ -92,11 +91,11 @@ pub(crate) fn topic_settings(
     settings(client, &resource, names, broker, timeout)
 }
 
-/// Those of a broker's settings with these names, as it shows them itself (`DescribeConfigs`); else as [`topic_settings`].
+/// The values of a broker's settings with these names, as that broker reports them (`DescribeConfigs`); otherwise like [`topic_settings`].
 ///
 /// # Errors
 ///
-/// librdkafka's code: no answer in time, no right to it, or an answer without it.
+/// librdkafka's code: no answer in time, no right to the settings, or an error in the answer.
 pub(crate) fn broker_settings(
     client: &Client<impl ClientContext>,
     names: &[&str],
@@ -107,7 +106,7 @@ pub(crate) fn broker_settings(
     settings(client, &resource, names, broker, timeout)
 }
 
-/// What has settings.
+/// An object that has settings: a topic or a broker.
 struct Resource<'a> {
     kind: RDKafkaResourceType,
     name: &'a str,
@@ -133,7 +132,7 @@ fn settings(
     let call = AdminCall { operation, broker: Some(broker), besides: Besides::Nothing, timeout };
     let event = ask(client, call, |handle, options, queue| {
         let mut resources = [resource.as_ptr()];
-        // SAFETY: all are alive throughout the call, and librdkafka copies what it needs of them.
+        // SAFETY: all arguments are alive throughout the call, and librdkafka copies what it needs of them.
         unsafe { rd_kafka_DescribeConfigs(handle, resources.as_mut_ptr(), resources.len(), options, queue) };
     })?;
     // SAFETY: both functions are for an answer to this call.
@@ -145,19 +144,19 @@ fn settings(
     // SAFETY: the function is for a resource, and its entries belong to it.
     let entries = unsafe { parts(resource, rd_kafka_ConfigResource_configs) };
     let entry = |entry: &*const _| {
-        // SAFETY: the entry is alive, with strings that live as long as it does; a value that is not shown is a null pointer, which
-        // `text` knows.
+        // SAFETY: the entry is alive, and its strings live as long as it does. A value that the broker does not report is a null pointer,
+        // which `text` accepts.
         unsafe { (text(rd_kafka_ConfigEntry_name(*entry)), text(rd_kafka_ConfigEntry_value(*entry))) }
     };
     Ok(entries.iter().map(entry).filter_map(|(name, value)| Some((name?, value))).collect())
 }
 
-/// Makes a topic with this many partitions and replicas, and with these settings (`CreateTopics`, which the
-/// controller answers). Waits `timeout` for the answer.
+/// Creates a topic with this many partitions and replicas, and with these settings (`CreateTopics`; the controller answers). Waits
+/// `timeout` for the answer.
 ///
 /// # Errors
 ///
-/// librdkafka's code: no answer in time, or why the topic is not made; `TopicAlreadyExists` if it exists.
+/// librdkafka's code: no answer in time, or why the topic was not created; `TopicAlreadyExists` if it exists.
 pub(crate) fn create_topic(
     client: &Client<impl ClientContext>,
     topic: &NewTopic<'_>,
@@ -166,7 +165,7 @@ pub(crate) fn create_topic(
     create(client, topic, Besides::Nothing, timeout)
 }
 
-/// Whether the topic could be made, which it is not; else as [`create_topic`].
+/// Whether the topic could be created. It is not created; otherwise like [`create_topic`].
 ///
 /// # Errors
 ///
@@ -179,14 +178,14 @@ pub(crate) fn try_to_create_topic(
     create(client, topic, Besides::TryOnly, timeout)
 }
 
-/// A topic that is to be made.
+/// A topic to be created.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NewTopic<'a> {
     /// Its name.
     pub name: &'a str,
-    /// How many partitions it has.
+    /// The number of its partitions.
     pub partitions: i32,
-    /// How many replicas each of them has.
+    /// The number of replicas of each partition.
     pub replicas: i32,
     /// Its settings.
     pub settings: Vec<(&'static str, String)>,
@@ -200,7 +199,7 @@ fn create(
 ) -> Result<(), RDKafkaErrorCode> {
     let terminated = |text: &str| CString::new(text).map_err(|_| RDKafkaErrorCode::InvalidTopic);
     let name = terminated(name)?;
-    // SAFETY: the name ends in a zero byte, and librdkafka copies it; no text about an error is asked for.
+    // SAFETY: the name ends in a zero byte, and librdkafka copies it; no buffer for an error text is given.
     let wanted = unsafe { rd_kafka_NewTopic_new(name.as_ptr(), *partitions, *replicas, ptr::null_mut(), 0) };
     let wanted = Owned::new(wanted, rd_kafka_NewTopic_destroy).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
     for (key, value) in settings {
@@ -212,7 +211,7 @@ fn create(
     let call = AdminCall { operation, broker: None, besides, timeout };
     let event = ask(client, call, |handle, options, queue| {
         let mut topics = [wanted.as_ptr()];
-        // SAFETY: all are alive throughout the call, and librdkafka copies what it needs of them.
+        // SAFETY: all arguments are alive throughout the call, and librdkafka copies what it needs of them.
         unsafe { rd_kafka_CreateTopics(handle, topics.as_mut_ptr(), topics.len(), options, queue) };
     })?;
     // SAFETY: both functions are for an answer to this call.
@@ -222,33 +221,33 @@ fn create(
     succeeded(unsafe { rd_kafka_topic_result_error(result) })
 }
 
-/// The first part of an answer: each of our calls asks for one thing.
+/// The first part of an answer. Each of our calls asks for one object, so there is no other part.
 ///
 /// # Errors
 ///
-/// The answer is none to this kind of call, or has no part.
+/// The answer is of another kind of call, or has no part.
 ///
 /// # Safety
 ///
-/// `result_of` gives an event's result, which belongs to the event, and `parts_of` is as [`parts`] needs it for that result.
+/// `result_of` returns an event's result, which belongs to the event; `parts_of` fulfils the condition of [`parts`] for that result.
 unsafe fn first_part<R, T>(
     event: &Owned<RDKafkaEvent>,
     result_of: unsafe extern "C" fn(*mut RDKafkaEvent) -> *const R,
     parts_of: unsafe extern "C" fn(*const R, *mut usize) -> *mut *const T,
 ) -> Result<&T, RDKafkaErrorCode> {
-    // SAFETY: the event is alive; of another kind of event this is null.
+    // SAFETY: the event is alive; for an event of another kind this is null.
     let result = unsafe { result_of(event.as_ptr()).as_ref() }.ok_or(RDKafkaErrorCode::Fail)?;
     // SAFETY: as the caller promises.
     let first = unsafe { parts(result, parts_of) }.first().ok_or(RDKafkaErrorCode::Fail)?;
-    // SAFETY: the part belongs to the result, and that to the event.
+    // SAFETY: the part belongs to the result, and the result to the event.
     unsafe { first.as_ref() }.ok_or(RDKafkaErrorCode::Fail)
 }
 
-/// The parts of something of librdkafka's.
+/// The parts of an object of librdkafka.
 ///
 /// # Safety
 ///
-/// `parts_of` gives an array of as many pointers as it counts, or null; array and parts live as long as `whole`.
+/// `parts_of` returns null, or an array with as many pointers as the count that it writes. The array and the parts live as long as `whole`.
 unsafe fn parts<W, T>(whole: &W, parts_of: unsafe extern "C" fn(*const W, *mut usize) -> *mut *const T) -> &[*const T] {
     let mut count = 0;
     // SAFETY: both pointers are valid.
@@ -260,16 +259,16 @@ unsafe fn parts<W, T>(whole: &W, parts_of: unsafe extern "C" fn(*const W, *mut u
     unsafe { slice::from_raw_parts(parts, count) }
 }
 
-/// Turns a code of librdkafka's into the error that it may be.
+/// Turns a code of librdkafka into an error, unless the code means success.
 fn succeeded(code: RDKafkaRespErr) -> Result<(), RDKafkaErrorCode> {
     if code.is_error() { Err(code.into()) } else { Ok(()) }
 }
 
-/// A copy of a string of librdkafka's; none of a null pointer.
+/// A copy of a string of librdkafka; `None` for a null pointer.
 ///
 /// # Safety
 ///
-/// A pointer that is not null points to a string that ends in a zero byte and lives until this returns.
+/// A pointer that is not null points to a string that ends in a zero byte and lives until this function returns.
 unsafe fn text(pointer: *const c_char) -> Option<String> {
     if pointer.is_null() {
         return None;
@@ -278,21 +277,21 @@ unsafe fn text(pointer: *const c_char) -> Option<String> {
     Some(unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned())
 }
 
-/// The id that the group's coordinator gave to this consumer; none while it is not a member, and for other clients.
+/// The id that the group's coordinator gave to this consumer; `None` while it is not a member, and for other clients.
 #[must_use]
 pub(crate) fn member_id(client: &Client<impl ClientContext>) -> Option<String> {
     let handle = client.native_ptr();
     // SAFETY: the handle is alive as long as the client is; the string belongs to us.
     let id = NonNull::new(unsafe { rd_kafka_memberid(handle) })?;
-    // SAFETY: librdkafka ends it with a zero byte, and no other code holds it.
+    // SAFETY: librdkafka ends the string with a zero byte, and no other code holds it.
     let text = unsafe { CStr::from_ptr(id.as_ptr()) }.to_string_lossy().into_owned();
-    // SAFETY: it was allocated by librdkafka and is not used below.
+    // SAFETY: the string was allocated by librdkafka and is not used below.
     unsafe { rd_kafka_mem_free(handle, id.as_ptr().cast()) };
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Adds these brokers, written as in `bootstrap.servers`, to those that the client knows. Nothing happens for those that it knows already, but
-/// that librdkafka keeps a copy of the list. Returns at once.
+/// Adds these brokers, in the format of `bootstrap.servers`, to those that the client knows. For brokers that the client knows already,
+/// librdkafka only stores a copy of the list. Returns at once.
 pub(crate) fn add_brokers(client: &Client<impl ClientContext>, brokers: &str) {
     let Ok(brokers) = CString::new(brokers) else { return };
     // SAFETY: the handle is alive as long as the client is; librdkafka copies the string, which ends in a zero byte.
@@ -301,12 +300,12 @@ pub(crate) fn add_brokers(client: &Client<impl ClientContext>, brokers: &str) {
 
 /// Makes an administrative call on the client's handle, and waits for its answer.
 ///
-/// `call` is handed the handle, the options and the queue for the answer, all alive until this function returns. It makes
-/// exactly one call of the operation that `admin_call` names.
+/// `call` gets the handle, the options and the queue for the answer, which are alive until this function returns. It makes exactly one call
+/// of the operation that `admin_call` names.
 ///
 /// # Errors
 ///
-/// librdkafka's code, when there is no answer in time or the answer as a whole is an error.
+/// librdkafka's code, if there is no answer in time or the answer as a whole is an error.
 fn ask(
     client: &Client<impl ClientContext>,
     admin_call: AdminCall,
@@ -331,7 +330,7 @@ fn options(handle: *mut RDKafka, call: AdminCall) -> Result<Owned<RDKafkaAdminOp
     // SAFETY: the handle is that of a client which the caller holds.
     let options = unsafe { rd_kafka_AdminOptions_new(handle, operation) };
     let options = Owned::new(options, rd_kafka_AdminOptions_destroy)?;
-    // SAFETY: the options are alive; no text about an error is asked for.
+    // SAFETY: the options are alive; no buffer for an error text is given.
     succeeded(unsafe {
         rd_kafka_AdminOptions_set_request_timeout(options.as_ptr(), milliseconds(call.limit()), ptr::null_mut(), 0)
     })?;
@@ -342,7 +341,7 @@ fn options(handle: *mut RDKafka, call: AdminCall) -> Result<Owned<RDKafkaAdminOp
     match besides {
         Besides::Nothing => {}
         Besides::TellRights => {
-            // SAFETY: as above; an error is ours to destroy, and there is none where the pointer is null.
+            // SAFETY: as above; the error belongs to us, and a null pointer means that there is none.
             let error = unsafe { rd_kafka_AdminOptions_set_include_authorized_operations(options.as_ptr(), 1) };
             if let Ok(error) = Owned::new(error, rd_kafka_error_destroy) {
                 // SAFETY: the error is alive.
@@ -350,7 +349,7 @@ fn options(handle: *mut RDKafka, call: AdminCall) -> Result<Owned<RDKafkaAdminOp
             }
         }
         Besides::TryOnly => {
-            // SAFETY: as above; no text about an error is asked for.
+            // SAFETY: as above; no buffer for an error text is given.
             succeeded(unsafe { rd_kafka_AdminOptions_set_validate_only(options.as_ptr(), 1, ptr::null_mut(), 0) })?;
         }
     }
@@ -361,14 +360,14 @@ fn milliseconds(span: Duration) -> c_int {
     c_int::try_from(span.as_millis()).unwrap_or(c_int::MAX)
 }
 
-/// Something of librdkafka's that belongs to us, and is destroyed with this.
+/// An object of librdkafka that belongs to us. Dropping this value destroys it.
 pub(super) struct Owned<T> {
     pointer: NonNull<T>,
     destroy: unsafe extern "C" fn(*mut T),
 }
 
 impl<T> Owned<T> {
-    /// Takes over what `pointer` points to, which only `destroy` may destroy. A null pointer means that librdkafka refused.
+    /// Takes ownership of the object at `pointer`, which only `destroy` may destroy. A null pointer means that librdkafka refused.
     pub(super) fn new(pointer: *mut T, destroy: unsafe extern "C" fn(*mut T)) -> Result<Self, RDKafkaErrorCode> {
         NonNull::new(pointer).map(|pointer| Self { pointer, destroy }).ok_or(RDKafkaErrorCode::Fail)
     }
@@ -380,7 +379,7 @@ impl<T> Owned<T> {
 
 impl<T> Drop for Owned<T> {
     fn drop(&mut self) {
-        // SAFETY: it belongs to this value alone, is destroyed once, and by the function that is meant for it.
+        // SAFETY: the object belongs to this value alone, and is destroyed once, by the function that is meant for it.
         unsafe { (self.destroy)(self.pointer.as_ptr()) };
     }
 }

@@ -1,7 +1,7 @@
-//! Where the logs of several partitions begin and end: one question for all of them.
+//! Asks for the first and the next offset of several partitions' logs with one question.
 //!
-//! The broker answers a connection's requests in turn, and may hold a fetch for half a second. Asked for one partition after the other,
-//! the logs of a hundred would take most of a minute.
+//! The broker answers a connection's requests in turn, and may delay a fetch for half a second. With one question for each partition, a
+//! hundred partitions would take most of a minute.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
@@ -11,10 +11,10 @@ use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList, TopicPartitionListElem};
 
-/// Where a log begins and ends, or why there is no answer.
+/// The first and the next offset of a log, or why they are unknown.
 pub(super) type Answer = Result<(i64, i64), RDKafkaErrorCode>;
 
-/// Asks for each of these partitions, and waits `limit` for each question's answer.
+/// Asks for these partitions; waits `limit` for the answer to each question.
 pub(super) fn ask(
     consumer: &BaseConsumer<impl ConsumerContext>,
     topic: &str,
@@ -27,10 +27,10 @@ pub(super) fn ask(
             let answer = consumer.fetch_watermarks(topic, *partition, limit).map_err(|error| code_of(&error));
             BTreeMap::from([(*partition, answer)])
         }
-        // librdkafka gives no answer at all where one of the partitions has none.
+        // librdkafka gives no answer at all if one of the partitions has none.
         _ => ask_together(consumer, topic, partitions, limit).unwrap_or_else(|_| ask_each(partitions)),
     };
-    // It says the same of a partition that has no leader for now and of one that is gone.
+    // librdkafka gives this error both for a partition that has no leader for now and for one that does not exist.
     let is_unknown = |answer: &Answer| *answer == Err(RDKafkaErrorCode::UnknownPartition);
     let unknown: BTreeSet<i32> =
         answers.iter().filter(|(_, answer)| is_unknown(answer)).map(|(partition, _)| *partition).collect();
@@ -40,7 +40,7 @@ pub(super) fn ask(
     answers
 }
 
-/// The same by one question for each leader, so that one that is gone keeps nothing from the others' partitions.
+/// Asks with one question for each leader, so that a leader that is down does not prevent the answers for other leaders' partitions.
 fn ask_each_leader(
     consumer: &BaseConsumer<impl ConsumerContext>,
     topic: &str,
@@ -67,7 +67,7 @@ fn ask_each_leader(
     answers
 }
 
-/// Which broker leads each partition of the topic; one below 0 is none.
+/// The broker that leads each partition of the topic; a number below 0 means that there is none.
 fn leaders(
     consumer: &BaseConsumer<impl ConsumerContext>,
     topic: &str,
@@ -89,7 +89,7 @@ fn ask_together(
     limit: Duration,
 ) -> Result<BTreeMap<i32, Answer>, RDKafkaErrorCode> {
     let ask_for = |which| offsets(consumer, topic, partitions, which, limit);
-    // Both at the same time, so that both wait behind the same fetch.
+    // Both questions are asked at the same time, so that both wait behind the same fetch.
     let (starts, ends) = thread::scope(|scope| {
         let starts = thread::Builder::new()
             .name("neli-starts".to_owned())
@@ -118,7 +118,7 @@ fn offsets(
     for partition in partitions {
         wanted.add_partition_offset(topic, *partition, which).map_err(|error| code_of(&error))?;
     }
-    // In the protocol the first and the next offset are those at two special times.
+    // In Kafka's protocol the first and the next offset are the offsets for two special times.
     let answered = consumer.offsets_for_times(wanted, limit).map_err(|error| code_of(&error))?;
     let offset = |element: &TopicPartitionListElem<'_>| {
         element.error().map_err(|error| code_of(&error))?;
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_that_is_not_there_keeps_no_answer_from_the_others() {
+    fn a_partition_that_does_not_exist_prevents_no_answer_for_the_others() {
         let (_cluster, consumer) = setup();
         let unknown = Err(RDKafkaErrorCode::UnknownTopicOrPartition);
         assert_eq!(ask_for(&consumer, &[1, 2, 7], LONG), [(1, Ok((0, 1))), (2, Ok((0, 2))), (7, unknown)]);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_without_a_leader_keeps_no_answer_from_the_others() {
+    fn a_partition_without_a_leader_prevents_no_answer_for_the_others() {
         let (cluster, consumer) = setup();
         cluster.partition_leader("topic", 1, None).unwrap();
         let moving = Err(RDKafkaErrorCode::LeaderNotAvailable);

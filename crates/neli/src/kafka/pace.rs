@@ -1,16 +1,15 @@
-//! How often a member of the group is woken.
+//! How often a member of the group is polled.
 
 use std::time::Duration;
 
 use crate::kafka::access::MemberTimings;
 
-/// How long a member is left to librdkafka before it is woken, which sends the heartbeat that is due.
+/// The longest time between two polls of a member. Polling wakes librdkafka's main thread, which then sends the heartbeat that is due.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Pace {
-    /// A heartbeat's answer reports a rebalance, for which a successor waits.
+    /// For a member that waits for a partition: a heartbeat's answer reports a rebalance, and a successor waits for that.
     pub(super) waiting: Duration,
-    /// A member that holds the partition, or whose process leads, only has to keep its session: with half the
-    /// processor time.
+    /// For a member that holds the partition, or whose process leads. It only has to keep its session, and takes half the processor time.
     pub(super) leading_or_holding: Duration,
 }
 
@@ -20,8 +19,8 @@ impl Pace {
         Self { waiting, leading_or_holding: Duration::from_millis(500).min(member.session_timeout / 3).max(waiting) }
     }
 
-    /// The pace of a member by whether it holds a partition and whether its process leads. A leader that was never
-    /// assigned a partition leads all the same, and a rebalance changes nothing for it.
+    /// The time between two polls, by whether the member holds a partition and whether its process leads. A process may lead without an
+    /// assigned partition; a rebalance changes nothing for it.
     pub(super) const fn pause(self, holds: bool, leads: bool) -> Duration {
         if holds || leads { self.leading_or_holding } else { self.waiting }
     }

@@ -1,7 +1,7 @@
 //! Reads partitions of one topic without a consumer group.
 //!
-//! rust-rdkafka reads a partition by `assign` alone, for which librdkafka must be given a group: it then looks for that group's
-//! coordinator, and keeps a thread and a connection for it. `rd_kafka_consume_start_queue` needs neither.
+//! rust-rdkafka reads a partition by `assign` only, and librdkafka needs a group for that: it looks for the group's coordinator, and keeps
+//! a thread and a connection for it. `rd_kafka_consume_start_queue` needs no group.
 #![expect(unsafe_code, reason = "rust-rdkafka has no call for it")]
 
 use std::collections::BTreeSet;
@@ -22,30 +22,30 @@ use crate::kafka::librdkafka::Owned;
 
 /// A consumer of partitions of one topic.
 pub(super) struct PartitionConsumer<C: ConsumerContext> {
-    /// The partitions that are read from now.
+    /// The partitions that are being read.
     reading: Mutex<BTreeSet<i32>>,
-    // Before the client, without which it can't be destroyed.
+    // Declared before the client, because it must be destroyed before the client.
     topic: Owned<RDKafkaTopic>,
     consumer: BaseConsumer<C>,
 }
 
 // SAFETY: librdkafka's topics may be used from any thread, and from several at a time.
 unsafe impl<C: ConsumerContext> Send for PartitionConsumer<C> {}
-// SAFETY: as above; starting and stopping, which must not overlap, are done under the lock.
+// SAFETY: as above; starting and stopping must not overlap, and are done under the lock.
 unsafe impl<C: ConsumerContext> Sync for PartitionConsumer<C> {}
 
 impl<C: ConsumerContext> PartitionConsumer<C> {
-    /// A consumer with this configuration, which need not name a group. It reads nothing yet.
+    /// A consumer with this configuration, which need not contain a group. It reads nothing yet.
     ///
     /// # Errors
     ///
-    /// librdkafka does not take the configuration, or the topic's name.
+    /// librdkafka does not accept the configuration, or the topic's name.
     pub(super) fn new(config: &ClientConfig, context: C, topic: &str) -> Result<Self, KafkaError> {
         let consumer = BaseConsumer::from_config_and_context(config, context)?;
         let invalid = || KafkaError::ClientCreation(format!("topic \"{topic}\": librdkafka does not take this name"));
         let name = CString::new(topic).map_err(|_| invalid())?;
-        // SAFETY: the handle is alive as long as the consumer is; the name ends in a zero byte, and librdkafka copies it. Without
-        // settings of its own the topic has those of the client's configuration.
+        // SAFETY: the handle is alive as long as the consumer is; the name ends in a zero byte, and librdkafka copies it. A null pointer
+        // for the topic's settings means those of the client's configuration.
         let handle = unsafe { rd_kafka_topic_new(consumer.client().native_ptr(), name.as_ptr(), ptr::null_mut()) };
         let topic = Owned::new(handle, rd_kafka_topic_destroy).map_err(|_| invalid())?;
         Ok(Self { reading: Mutex::default(), topic, consumer })
@@ -56,7 +56,7 @@ impl<C: ConsumerContext> PartitionConsumer<C> {
         &self.consumer
     }
 
-    /// Reads this partition from this offset on, and from nowhere else.
+    /// Reads this partition from this offset on. If it was being read already, that reading ends.
     ///
     /// # Errors
     ///
@@ -70,14 +70,14 @@ impl<C: ConsumerContext> PartitionConsumer<C> {
         // SAFETY: topic and queue are alive; librdkafka keeps its own reference to the queue.
         let started = unsafe { rd_kafka_consume_start_queue(self.topic.as_ptr(), partition, offset, queue.as_ptr()) };
         if started != 0 {
-            // SAFETY: it takes no argument, and returns the error of this thread's last call.
+            // SAFETY: the function takes no argument, and returns the error of this thread's last call.
             return Err(unsafe { rd_kafka_last_error() }.into());
         }
         reading.insert(partition);
         Ok(())
     }
 
-    /// Reads nothing more. What was fetched and not polled is not handed out any more. Gives the partitions that were read from.
+    /// Stops reading. Records that were fetched and not polled are dropped. Returns the partitions that were being read.
     pub(super) fn stop(&self) -> BTreeSet<i32> {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let were_read = reading.clone();
@@ -89,7 +89,7 @@ impl<C: ConsumerContext> PartitionConsumer<C> {
 
     fn stop_one(&self, reading: &mut BTreeSet<i32>, partition: i32) {
         if reading.remove(&partition) {
-            // SAFETY: the topic is alive, and its partition is read from. It fails only when it is not.
+            // SAFETY: the topic is alive, and its partition is being read. The call fails only if it is not.
             unsafe { rd_kafka_consume_stop(self.topic.as_ptr(), partition) };
         }
     }
@@ -150,9 +150,9 @@ mod tests {
         }
     }
 
-    /// What was fetched from the old offset is not handed out after the new one.
+    /// Records that were fetched from the old offset are not delivered after the new one was set.
     #[test]
-    fn reading_from_elsewhere_forgets_what_was_fetched() {
+    fn reading_from_another_offset_drops_the_records_that_were_fetched() {
         let (_cluster, consumer) = consumer(5, None);
         consumer.read_from(0, 0).unwrap();
         assert_eq!(next(&consumer), 0);

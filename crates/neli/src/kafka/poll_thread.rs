@@ -1,4 +1,4 @@
-//! The thread that waits inside librdkafka, so that each record is delivered the instant it arrives.
+//! The thread that waits inside librdkafka, so that each record is delivered as soon as it arrives.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use crate::kafka::reading::Reading;
 use crate::kafka::source::Source;
 use crate::kafka::topic::{may_not_describe, may_not_read};
 
-/// Between two tries to read what can't be decoded.
+/// The time between two attempts to read a batch that can't be decoded.
 const DECODE_RETRY: Duration = Duration::from_millis(500);
-/// How soon a dropped reader's threads notice it. Nobody waits for that.
+/// The longest time after which a dropped reader's threads notice the drop. The caller does not wait for that.
 const LINGER: Duration = Duration::from_millis(500);
 
 /// Waits inside librdkafka.
@@ -34,12 +34,12 @@ pub(super) struct PollThread {
 
 impl PollThread {
     pub(super) fn run(self) {
-        // What can't be decoded, and when that is tried again.
+        // The partitions that can't be decoded, and the time of the next attempt.
         let mut retry: Option<(Time, BTreeSet<i32>)> = None;
         while !self.reading.is_over() {
             let timeout = retry.as_ref().map_or(LINGER, |(at, _)| at.since(clock::now()).min(LINGER));
             match self.consumer.consumer().poll(timeout) {
-                // Nothing is read between two tries, so a record that arrives here was in flight.
+                // Nothing is read between two attempts, so a record that arrives now was in flight. It is skipped, since it is read again.
                 Some(Ok(_)) if retry.is_some() => {}
                 Some(Ok(message)) => self.hand_over(&message),
                 Some(Err(error)) => {
@@ -76,7 +76,7 @@ impl PollThread {
         self.reading.send_own(partition, ReadingEvent::Record(record));
     }
 
-    /// A record with an election's key is its own only on the partition of its role.
+    /// A record with an election's key belongs to the election only if it is in the partition of its role.
     fn key_of(&self, partition: i32, key: Option<&[u8]>) -> Key {
         let is_here =
             |role| self.reading.partitions().is_some_and(|count| Elections::partition_of(role, count) == partition);
@@ -91,8 +91,8 @@ impl PollThread {
         }
     }
 
-    /// Classifies the error. If a batch can't be decoded, nothing more is read, and the last record read is returned.
-    /// librdkafka does not tell the partition: readings of others go on half a second later.
+    /// Handles an error. If a batch can't be decoded, reading stops and the partitions that were read are returned. librdkafka does not
+    /// report which partition it is, so the others continue half a second later.
     fn undecodable(&self, error: &KafkaError) -> Option<BTreeSet<i32>> {
         if let KafkaError::PartitionEOF(partition) = error {
             self.caught_up(*partition);
@@ -101,10 +101,10 @@ impl PollThread {
         let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
         let words = self.reading.context.error_text(code);
         match code.into() {
-            // One connection of several, perhaps; and a topic that may be gone.
+            // Perhaps only one connection of several has failed; or the topic may be gone.
             ErrorClass::Connection | ErrorClass::UnknownPartition | ErrorClass::UnknownTopic => self.reading.ask_soon(),
             ErrorClass::GroupForbidden => {
-                // The reader itself has no use for the group.
+                // The reader itself does not use the group, so the error counts only if this process joins it.
                 let Source { joins_group, elections, .. } = &self.reading.source;
                 let error = refusal(code, right_asked_for(&words), &elections.group);
                 if let Some(error) = error.filter(|_| *joins_group) {
@@ -131,7 +131,7 @@ impl PollThread {
                 self.reading.refuse(if is_fetch { may_not_read(topic) } else { may_not_describe(topic) });
             }
             ErrorClass::Undecodable => {
-                // What follows the batch must not be handed over before it.
+                // Records after the batch must not be handed over before it.
                 let stopped = self.consumer.stop();
                 for partition in &stopped {
                     let offset = self.reading.next(*partition).unwrap_or_default();
@@ -144,7 +144,8 @@ impl PollThread {
         None
     }
 
-    /// An offset is out of range: where one partition is read, of that; else where the logs begin shows of which.
+    /// Handles an offset that is out of range. If one partition is read, it is that one. Otherwise the first offsets of the logs show which
+    /// one it is.
     fn cut(&self) {
         let partitions = self.reading.to_be_read().unwrap_or_default();
         match partitions.first().filter(|_| partitions.len() == 1) {
@@ -158,7 +159,7 @@ impl PollThread {
         let (answered, asks_for_tokens) = (access.answered.load(Ordering::Relaxed), access.asks_for_tokens());
         if let Some(NoToken { why, is_refusal }) = self.reading.context.no_token(words) {
             if answered {
-                // It is asked for long before the last one expires, and that one counts until then.
+                // The new token is asked for long before the last one expires, and the last one is used until then.
                 let message =
                     format!("{why}; the last token counts until it expires, and a new one is asked for every 10 s");
                 self.reading.send(KafkaEvent::Warning(message));
@@ -168,8 +169,8 @@ impl PollThread {
                 self.reading.down(why);
             }
         } else if is_worth_another_login(words) || answered {
-            // A token that has expired since is replaced when the token endpoint gives one again. And one of several brokers may have the
-            // users that it had before, or none yet: others answer, or nobody does until the lease is over.
+            // A token that has expired is replaced as soon as the token endpoint gives a new one. One of several brokers may have outdated
+            // users, or none yet: then other brokers answer, or the lease ends without an answer.
             self.reading.ask_soon();
         } else {
             self.reading.refuse(of_refused_login(words, asks_for_tokens));
@@ -179,7 +180,8 @@ impl PollThread {
     fn caught_up(&self, partition: i32) {
         let words = self.reading.context.error_text(RDKafkaErrorCode::PartitionEOF);
         let handed_over = self.reading.next(partition).unwrap_or_default();
-        // rust-rdkafka leaves out the offset of the end; librdkafka's message contains it. A marker has no record.
+        // rust-rdkafka leaves out the end's offset, but librdkafka's message contains it. It may be higher than the offset after the last
+        // record, because a transaction's marker has no record.
         let next = end_offset(&words).map_or(handed_over, |end| end.max(handed_over));
         self.reading.handing_over_below(partition, next);
         self.reading.up();

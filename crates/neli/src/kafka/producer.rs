@@ -35,18 +35,18 @@ const ANSWER: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// The time between two questions while there is no answer.
 const RETRY: Duration = Duration::from_millis(200);
-/// The time that the group's coordinator has for its answer beyond twice the time of the topic's settings.
+/// The coordinator must answer within twice the time that the topic's settings took, and this.
 const COORDINATOR_ALLOWANCE: Duration = Duration::from_secs(1);
-/// The time limit of the question which right is missing.
+/// The time limit of the question about the missing right.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Writes the records of a topic's elections, and reports the outcome of each.
 ///
-/// Dropping it gives up the records still in flight, in a thread of its own.
+/// Dropping it gives up the records that are still in flight, in a thread of its own.
 pub struct Producer {
     inner: Arc<BaseProducer<Deliveries>>,
     elections: Elections,
-    /// Asks for the topic's id; none for the embedded broker.
+    /// Asks for the topic's id; none with the embedded broker.
     identifier: Option<Identifier>,
     // Declared after the client: that thread drops the last reference to it.
     polling: Polling,
@@ -67,14 +67,15 @@ impl Drop for Polling {
 }
 
 impl Producer {
-    /// A producer that gives a record up `timeout` after it was sent. It connects in the background, also to each partition's leader, so
+    /// A producer that gives up a record `timeout` after it was sent. It connects in the background, also to each partition's leader, so
     /// that the first record finds an open connection.
     ///
     /// The outcome of each record is reported to `events`.
     ///
     /// # Errors
     ///
-    /// librdkafka's reason about a property, or about a certificate or login that it can't use; never a secret's value.
+    /// librdkafka's reason about a property, or about a certificate or login that it can't use; never a secret's value. Or a thread can't
+    /// be started.
     pub fn start(
         access: &Access,
         elections: &Elections,
@@ -122,9 +123,8 @@ impl Producer {
         thread::Builder::new()
             .name("neli-producer".to_owned())
             .spawn(move || {
-                // Each delivery is handled the moment it arrives. The thread does not wait in `poll`, in which
-                // librdkafka waits whole milliseconds and spins for the rest of the last one: half of an idle
-                // candidate's processor time.
+                // Each delivery is handled as soon as it arrives. The thread does not wait in `poll`: librdkafka waits whole milliseconds
+                // there and spins for the rest of the last one, which takes half of an idle candidate's processor time.
                 while !ended.load(Ordering::Relaxed) {
                     polled.poll(Duration::ZERO);
                     if polled.context().forbidden.swap(false, Ordering::Relaxed) {
@@ -140,18 +140,19 @@ impl Producer {
         Ok(Self { inner, elections: elections.clone(), identifier: None, polling })
     }
 
-    /// Asks for what R0 judges, in a thread of its own, until there is an answer: [`KafkaEvent::Topic`]. On the producer's connections: on the
-    /// reader's an answer waits behind the fetch that waits for the next record. `joins_group`: whether this user may join the group is asked
-    /// beside it, by a client of its own for `access`, and is part of the answer, unless the coordinator does not say so in time.
+    /// Asks for the facts that R0 judges, in a thread of its own, until there is an answer: [`KafkaEvent::Topic`]. The question uses the
+    /// producer's connections: on the reader's, it would wait behind the fetch for the next record. If `joins_group`, a client of its own
+    /// for `access` also asks the coordinator whether this user may join the group. If the user may not, the answer is
+    /// [`KafkaEvent::Refused`]; if the coordinator does not answer in time, a warning is reported.
     ///
     /// # Errors
     ///
-    /// The machine has no thread to spare.
+    /// The thread can't be started.
     pub fn judge(&self, access: &Access, joins_group: bool) -> Result<(), std::io::Error> {
         let (producer, elections, stopped) =
             (Arc::clone(&self.inner), self.elections.clone(), Arc::clone(&self.polling.stopped));
         let question = joins_group.then(|| GroupQuestion::ask(access, &elections));
-        // Without this thread, the refusal of the member's join comes later and gives the same reason.
+        // Without this question, the coordinator refuses the member's join later, for the same reason.
         let mut question = question.and_then(Result::ok);
         thread::Builder::new().name("neli-topic".to_owned()).spawn(move || {
             let context = producer.context();
@@ -161,7 +162,8 @@ impl Producer {
                 let asked = clock::now();
                 match topic::facts(producer.client(), &elections, &mut answer_limit) {
                     Ok(facts) => {
-                        // With one replica no lease helps when its broker dies. The leader is not asked: it has the claim to answer.
+                        // With one replica the broker's session timeout is irrelevant, because no other broker takes over the partition. The
+                        // partition's leader is not asked, because it must answer the claim.
                         let broker = facts.layout.besides_leader().next().filter(|_| facts.layout.replicas.len() > 1);
                         let took = clock::now().since(asked);
                         if let Some(question) = question.take()
@@ -170,7 +172,7 @@ impl Producer {
                             return context.send(KafkaEvent::Refused { error: refusal });
                         }
                         context.send(KafkaEvent::Topic { asked, facts });
-                        // The answer is not waited for, and the question is not repeated.
+                        // No other code waits for this answer, and the question is not repeated.
                         if let Some(broker) = broker
                             && let Some(session) = topic::broker_session(producer.client(), broker, ANSWER)
                         {
@@ -179,7 +181,7 @@ impl Producer {
                         return;
                     }
                     Err(TopicError::Refused(error)) => return context.send(KafkaEvent::Refused { error }),
-                    // The reader creates the topic, or reports why not.
+                    // The reader creates the topic, or reports why it can't.
                     Err(TopicError::Transient(code)) if ErrorClass::from(code) == ErrorClass::UnknownTopic => {
                         let is_new = clock::now().since(*missing_since.get_or_insert_with(clock::now));
                         thread::park_timeout(if is_new < RETRY { LOOK_AGAIN } else { RETRY });
@@ -202,13 +204,13 @@ impl Producer {
         Ok(())
     }
 
-    /// Hands a record of this election over, and returns at once: what becomes of it is reported with its role and `seq`; without `seq` only
-    /// that it was delivered, as of a hello ([`KafkaEvent::HelloDelivered`]). A record without a payload is a tombstone: compaction deletes
-    /// what stands under its key.
+    /// Queues a record of this election, and returns at once. Its outcome is reported with its role and `seq`. Without `seq` only its
+    /// delivery is reported, as for a hello ([`KafkaEvent::HelloDelivered`]). A record without a payload is a tombstone: compaction deletes
+    /// the records with its key.
     ///
     /// # Errors
     ///
-    /// The queue is full (1,000 records) or the record too large; nothing more is reported of `seq` then.
+    /// The queue is full (1,000 records) or the record is too large; then no event follows for `seq`.
     pub fn send(
         &self,
         election: &ElectionId,
@@ -222,12 +224,12 @@ impl Producer {
         self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
     }
 
-    /// Hands over a hello of a process with many roles, for partition 0, and returns at once: only that it was delivered is reported
+    /// Queues a hello of a process with many roles for partition 0, and returns at once. Only its delivery is reported
     /// ([`KafkaEvent::HelloDelivered`]).
     ///
     /// # Errors
     ///
-    /// The queue is full (1,000 records) or the hello too large.
+    /// The queue is full (1,000 records) or the hello is too large.
     pub fn say_hello(&self, payload: &[u8]) -> Result<(), ClientError> {
         let (topic, key) = (&self.elections.topic, self.elections.hello_key());
         let record = BaseRecord::with_opaque_to(topic, Box::new(Sent::Hello)).partition(0).key(&key).payload(payload);
@@ -238,14 +240,15 @@ impl Producer {
     ///
     /// # Errors
     ///
-    /// The queue is full (1,000 records) or the fact too large; nothing more is reported of `id` then.
+    /// The queue is full (1,000 records) or the fact is too large; then no event follows for `id`.
     pub fn append_fact(&self, id: u32, topic: &str, key: &str, payload: &[u8]) -> Result<(), ClientError> {
         let record = BaseRecord::with_opaque_to(topic, Box::new(Sent::Fact(id))).partition(0).key(key).payload(payload);
         self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
     }
 
-    /// Asks which topic stands under the topic's name, until there is an answer: [`KafkaEvent::Identified`]. Roles are in the partitions
-    /// that they have in a topic of so many.
+    /// Asks which topic exists under the topic's name, until there is an answer: [`KafkaEvent::Identified`]. `partitions` is the number of
+    /// partitions by which roles are assigned to partitions; `None` means the number that the topic has now. With the embedded broker
+    /// nothing is asked.
     pub fn identify(&self, partitions: Option<i32>) {
         if let Some(identifier) = &self.identifier {
             identifier.ask(partitions);
@@ -253,8 +256,8 @@ impl Producer {
     }
 }
 
-/// Waits for what the group's coordinator says, but not much longer than the `took` that the topic's settings took: an election does not
-/// depend on the coordinator, which may be away.
+/// Waits for the coordinator's answer, but not much longer than the time `took` of the topic's settings: an election does not depend on the
+/// coordinator, which may be down.
 fn await_group(context: &Deliveries, group: &str, question: GroupQuestion, took: Duration) -> Result<(), String> {
     let limit = took * 2 + COORDINATOR_ALLOWANCE;
     match question.wait(limit) {
@@ -270,11 +273,11 @@ fn await_group(context: &Deliveries, group: &str, question: GroupQuestion, took:
     Ok(())
 }
 
-/// Connects to a broker at once, and then to each partition's leader. The answers do not matter.
+/// Connects to a broker at once, and then to each partition's leader. The answers are not used.
 ///
-/// librdkafka closes the first connection when it has learnt which brokers there are, and takes another one for questions to any broker
-/// only 11 ms later (`rd_kafka_connect_any`). To a broker that a question is for it connects without that wait. The first one is for
-/// `broker`; where none is named, for what librdkafka takes for the controller, which is any broker that lives.
+/// librdkafka closes the first connection when it has learnt which brokers exist. For questions to any broker it opens another one only 11
+/// ms later (`rd_kafka_connect_any`); for a question to a certain broker it connects at once. So the first question is for `broker`, or, if
+/// that is `None`, for the broker that librdkafka takes for the controller, which is any broker that is up.
 fn warm(
     producer: &Arc<BaseProducer<Deliveries>>,
     stopped: &Arc<AtomicBool>,
@@ -284,12 +287,13 @@ fn warm(
     let (producer, stopped, of) = (Arc::clone(producer), Arc::clone(stopped), elections.clone());
     let ask = move || {
         let _ = topic_identity(producer.client(), &of.topic, broker, WARMING);
-        // Not where the leader ends: that question would wait in librdkafka's queue, and end a slow login when it is over.
+        // The logs' bounds are not asked for: that question would wait in librdkafka's queue, and when its time is over, librdkafka would
+        // close a connection whose login is slow.
         let found = loop {
             match topic::look(producer.client(), &of, WARMING) {
                 Ok(Presence::There(found)) if found.is_whole || broker.is_none() => break found,
-                // Nobody judges the embedded broker's topic, and librdkafka itself looks for a missing one ever more seldom: the claim would
-                // wait up to a second.
+                // R0 does not judge the embedded broker's topic. librdkafka itself looks for a missing topic less and less often, so a
+                // claim would wait up to a second.
                 Ok(_) if broker.is_some() => {
                     if producer.context().events.is_closed() || stopped.load(Ordering::Relaxed) {
                         return;
@@ -304,11 +308,12 @@ fn warm(
             let _ = topic_identity(producer.client(), &of.topic, Some(leader), WARMING);
         }
     };
-    // Without this thread the first record takes a little longer.
+    // Without this thread the first record only takes a little longer.
     let _ = thread::Builder::new().name("neli-warm".to_owned()).spawn(ask);
 }
 
-/// The missing right, if a record was refused because of one: librdkafka has the same code for all rights to a topic.
+/// The line about a record that was refused because of a missing right. librdkafka has one code for all rights to a topic, so the topic is
+/// looked at to find out which right is missing.
 fn why_forbidden(producer: &BaseProducer<Deliveries>, elections: &Elections) -> String {
     match topic::look(producer.client(), elections, LOOK) {
         Err(TopicError::Refused(error)) => error,

@@ -1,8 +1,8 @@
 //! Reads the journals of a topic's elections: one consumer for all partitions, which joins no group.
 //!
-//! There are two threads. The *poll thread* waits inside librdkafka and delivers each record the instant it arrives.
-//! The *asker* makes the calls that block: whether the topic exists, and where each partition's log ends (every 20 s,
-//! and twice a second while there is no answer).
+//! There are two threads. The *poll thread* waits inside librdkafka and delivers each record as soon as it arrives. The *asker* makes the
+//! blocking calls: whether the topic exists, and where each partition's log begins and ends (every 20 s, and more often while there is no
+//! answer).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -41,28 +41,28 @@ mod leaderless;
 const ASK_INTERVAL: Duration = Duration::from_secs(20);
 /// The time limit of the first question, after which the missing answer is reported.
 const FIRST_ANSWER: Duration = Duration::from_secs(1);
-/// The least time limit of any other question; librdkafka's `socket.timeout.ms` is as long.
+/// The least time limit of any other question. librdkafka's `socket.timeout.ms` has the same value.
 const ANSWER: Duration = Duration::from_secs(2);
 /// The time between two questions while there is no valid answer.
 const RETRY: Duration = Duration::from_millis(200);
-/// If a log's end is reported below a record that was read, the log counts as cut when the report is repeated after this time.
+/// A log counts as cut if its end is reported below a record that was read, and is reported so again after this time.
 const SHRUNK_FOR: Duration = Duration::from_secs(1);
-/// A topic that is still unknown after this is gone; until then a broker that has just started may not know it yet.
+/// A topic counts as gone if it is still unknown after this time. Before, a broker that has just started may not know it yet.
 const GONE_AFTER: Duration = Duration::from_secs(5);
 
-/// One reading of the journals in a topic's partitions. Dropping it never blocks; events that it sent before carry its number.
+/// One reading of the journals in a topic's partitions. Dropping it never blocks. Events that it sent before carry its number.
 pub struct Reader {
     orders: mpsc::Sender<Order>,
     stopped: Arc<AtomicBool>,
 }
 
 impl Reader {
-    /// Starts the reading with this number: makes sure that the topic exists, asks where the log of each partition begins and ends, sends
-    /// that to `events`, and waits for [`Reader::read_from`].
+    /// Starts the reading with this number: makes sure that the topic exists, asks for the first and the next offset of each partition's
+    /// log, sends them to `events`, and waits for [`Reader::read_from`].
     ///
     /// # Errors
     ///
-    /// The machine has no thread to spare.
+    /// The thread can't be started.
     pub fn start(source: Source, reading: u32, events: Sender<KafkaEvent>) -> Result<Self, std::io::Error> {
         let (orders, received) = mpsc::channel();
         let stopped = Arc::new(AtomicBool::new(false));
@@ -71,14 +71,14 @@ impl Reader {
         Ok(Self { orders, stopped })
     }
 
-    /// Asks for the log's end soon, not only when that is due.
+    /// Asks for the logs' ends soon, not only when that is due.
     pub fn look_for_end(&self) {
         let _ = self.orders.send(Order::Ask);
     }
 
-    /// Reads a partition from this offset on. Called once for each partition, and again after [`ReadingEvent::Cut`].
+    /// Reads a partition from this offset on. Must be called once for each partition, and again after [`ReadingEvent::Cut`].
     pub fn read_from(&self, partition: i32, offset: i64) {
-        // The receiver of a refused reading may be gone.
+        // An error means that the reading was refused and its thread has ended.
         let _ = self.orders.send(Order::ReadFrom { partition, offset });
     }
 }
@@ -96,16 +96,16 @@ struct Asker {
     consumer: Arc<PartitionConsumer<KafkaContext>>,
     /// The time limit of the next question.
     answer_limit: AnswerLimit,
-    /// The last question had no answer, so the partitions' leaders are connected to before the next one.
+    /// The last question had no answer, so the next one first makes librdkafka connect to the partitions' leaders.
     reaches_leaders_first: bool,
-    /// The brokers that lead the partitions, if they have been looked up for that.
+    /// The brokers that lead the partitions, if they were looked up for that.
     leaders: Option<BTreeSet<i32>>,
     /// The partitions that have no leader.
     leaderless: Leaderless,
     /// Whether this reading has seen the topic.
     found: bool,
-    /// The partitions to read, with their offsets, once the number of the topic's partitions is known: the owner of a record depends on
-    /// it.
+    /// The partitions to read, with their offsets. They are kept here until the number of the topic's partitions is known, because it
+    /// determines which election a record belongs to.
     to_be_begun: Vec<(i32, i64)>,
     /// When the end of a partition was first reported below a record that was read.
     shrunk_since: BTreeMap<i32, Time>,
@@ -161,7 +161,7 @@ impl Asker {
                     self.begin();
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    // Questions that were requested meanwhile are answered by this one.
+                    // This question also answers the requests that came meanwhile.
                     self.reading.is_asked_for.store(false, Ordering::Relaxed);
                     let answer_limit = self.ask();
                     ask_at = clock::now() + answer_limit;
@@ -181,7 +181,7 @@ impl Asker {
         }
     }
 
-    /// Asks once where the log of each partition begins and ends, and returns how long to wait before the next time.
+    /// Asks for the first and the next offset of each partition's log, and returns the time until the next question.
     fn ask(&mut self) -> Duration {
         let Some(partitions) = self.reading.to_be_read() else {
             self.find_topic();
@@ -196,7 +196,7 @@ impl Asker {
         self.ask_for(&partitions, limit)
     }
 
-    /// The same for these partitions.
+    /// Asks for these partitions.
     fn ask_for(&mut self, partitions: &BTreeSet<i32>, limit: Duration) -> Duration {
         let nexts: BTreeMap<i32, Option<i64>> =
             partitions.iter().map(|partition| (*partition, self.reading.next(*partition))).collect();
@@ -223,7 +223,7 @@ impl Asker {
         next_time
     }
 
-    /// Handles the answer about a partition's bounds; `next` was the next offset to be read when the question was asked.
+    /// Handles the bounds of a partition's log. `next` was the next offset to be read when the question was asked.
     fn answered(&mut self, partition: i32, next: Option<i64>, asked: Time, log: Range<i64>) -> Duration {
         let Range { start, end } = log;
         self.unknown_since = None;
@@ -234,11 +234,11 @@ impl Asker {
         self.answer_limit.answered(asked);
         self.reading.context.rebootstrap().answered();
         if next.is_some_and(|next| next < start) {
-            // librdkafka does not tell for which partition an offset is out of range.
+            // If an offset is out of range, librdkafka does not report which partition it is; the bounds show it.
             self.reading.send_own(partition, ReadingEvent::Cut);
             return ASK_INTERVAL;
         }
-        // Some brokers report an earlier end for a moment after another took over the partition.
+        // Some brokers report an earlier end for a moment after another broker took over the partition.
         let is_cut = next.is_some_and(|next| end < next);
         if !is_cut {
             self.shrunk_since.remove(&partition);
@@ -280,8 +280,9 @@ impl Asker {
         RETRY
     }
 
-    /// Waits until the partitions' leaders are connected. A question that waits in librdkafka's queue for a connection takes that
-    /// connection down again in the middle of its login, when it is over after `socket.timeout.ms`; this one does not wait there.
+    /// Waits until the partitions' leaders are connected. If a question waits in librdkafka's queue for a connection and its time
+    /// (`socket.timeout.ms`) ends, librdkafka closes that connection, even in the middle of its login. The questions here do not wait in
+    /// that queue.
     fn reach_leaders(&mut self, limit: Duration) -> Result<(), RDKafkaErrorCode> {
         let (client, elections) = (self.consumer.consumer().client(), &self.reading.source.elections);
         let known = self.leaders.take();
@@ -293,7 +294,7 @@ impl Asker {
                     let is_read = |partition| only.is_none_or(|only| only.contains(&partition));
                     let layouts = found.layouts.iter().filter(|(partition, _)| is_read(**partition));
                     let leaders: BTreeSet<i32> = layouts.map(|(_, layout)| layout.leader).collect();
-                    // If this fails, they may no longer be leaders; before the next attempt the leaders are looked up again.
+                    // If this fails, they may no longer be leaders: they are looked up again before the next attempt.
                     self.leaders = Some(leaders.clone());
                     leaders
                 }
@@ -313,9 +314,10 @@ impl Asker {
         Ok(())
     }
 
-    /// librdkafka closes the first connection when it has learnt which brokers there are, and takes another one only 11 ms later, unless a
-    /// question names its broker, or is for the controller. The embedded one's id is known from the start. Otherwise the question is asked
-    /// beside the first one that matters, which then finds a connection: what comes of it does not matter.
+    /// Makes librdkafka connect to a broker at once. librdkafka closes the first connection when it has learnt which brokers exist, and
+    /// opens another one only 11 ms later, unless a question is for a certain broker or for the controller. The embedded broker's id is
+    /// known from the start. With other brokers this question is asked in parallel to the first real one, which then finds an open
+    /// connection. The answer is not used.
     fn reach_broker(&self) {
         let Source { access, elections, .. } = &self.reading.source;
         let (consumer, topic) = (Arc::clone(&self.consumer), elections.topic.clone());
@@ -327,7 +329,7 @@ impl Asker {
         if access.embedded.is_some() {
             ask(Some(embedded::BROKER_ID));
         } else {
-            // Without this thread the first answer takes a little longer.
+            // Without this thread the first answer only takes a little longer.
             let _ = thread::Builder::new().name("neli-reach".to_owned()).spawn(move || ask(None));
         }
     }
@@ -341,7 +343,7 @@ impl Asker {
             }
             self.answer_limit.was_too_short();
             self.reading.context.rebootstrap().unanswered(self.consumer.consumer().client());
-            // The embedded broker does not support that question, and is always close.
+            // The embedded broker does not support the question that connects, and is always near.
             self.reaches_leaders_first = self.reading.source.access.embedded.is_none();
         }
         let (why, next) = (self.reading.no_answer(code), self.answer_limit.limit().as_millis());

@@ -21,7 +21,7 @@ enum Contact {
     Up,
 }
 
-/// A message to the asker.
+/// An order to the asker.
 pub(super) enum Order {
     /// Something changed: ask now.
     Ask,
@@ -39,16 +39,16 @@ pub(super) struct Reading {
     stopped: Arc<AtomicBool>,
     /// The number of the topic's partitions, once it is known.
     partitions: OnceLock<i32>,
-    /// For each partition that is read, the offset after the last record handed over.
+    /// For each partition that is read, the offset after the last record that was handed over.
     next: Mutex<BTreeMap<i32, i64>>,
     contact: Mutex<Contact>,
     refused: AtomicBool,
-    /// Whether the asker has an order to ask that it has not started on.
+    /// Whether the asker has an order to ask that it has not begun to execute.
     pub(super) is_asked_for: AtomicBool,
 }
 
 impl Reading {
-    /// `stopped` is set once the receiver is gone; `orders` leads to the asker.
+    /// `stopped` is set when the receiver is gone; `orders` are received by the asker.
     pub(super) fn new(
         source: Source,
         number: u32,
@@ -87,8 +87,8 @@ impl Reading {
         self.send(KafkaEvent::Reading { reading: self.number, partition, event });
     }
 
-    /// Handles the topic's number of partitions. A reading of several roles can't continue with fewer, because each role would be in
-    /// another partition. With more it continues; another question finds out whether it is the same topic.
+    /// Handles the topic's number of partitions. With fewer than before, a reading of several roles can't continue, because each role would
+    /// move to another partition. With more it continues; another question finds out whether it is the same topic.
     pub(super) fn found(&self, partitions: i32) {
         if self.source.elections.roles.end == 1 {
             return;
@@ -118,12 +118,12 @@ impl Reading {
         Some(only.clone().unwrap_or_else(|| elections.partitions_in_use(partitions)))
     }
 
-    /// The offset after the last one of a partition that was handed over; none before it is read.
+    /// The offset after the last record of a partition that was handed over; `None` before the partition is read.
     pub(super) fn next(&self, partition: i32) -> Option<i64> {
         self.nexts().get(&partition).copied()
     }
 
-    /// Every record of a partition below `next` is being handed over.
+    /// Notes that every record of a partition below `next` is being handed over.
     pub(super) fn handing_over_below(&self, partition: i32, next: i64) {
         self.nexts().insert(partition, next);
     }
@@ -137,7 +137,7 @@ impl Reading {
         self.stopped.load(Ordering::Relaxed) || self.events.is_closed()
     }
 
-    /// A broker has answered. The first answer is reported as well: the reading that this one replaces may have reported that there is none.
+    /// A broker has answered. The first answer is reported too, because a previous reading may have reported that no broker answers.
     pub(super) fn up(&self) {
         self.source.access.answered.store(true, Ordering::Relaxed);
         if self.change_contact(Contact::Up).is_some() {
@@ -146,7 +146,7 @@ impl Reading {
         }
     }
 
-    /// No broker answers, for this reason. A refused reading waits for no broker.
+    /// No broker answers, for this reason. A refused reading reports nothing, because it does not wait for a broker.
     pub(super) fn down(&self, error: String) {
         if self.refused.load(Ordering::Relaxed) {
             return;
@@ -156,7 +156,7 @@ impl Reading {
         }
     }
 
-    /// The previous contact, if it changes.
+    /// Changes the contact, and returns the previous one; `None` if it is the same.
     fn change_contact(&self, to: Contact) -> Option<Contact> {
         let mut contact = self.contact.lock().unwrap_or_else(PoisonError::into_inner);
         (*contact != to).then(|| std::mem::replace(&mut *contact, to))
@@ -169,7 +169,7 @@ impl Reading {
         let trouble = if has_answered { self.context.trouble() } else { self.context.first_trouble() };
         trouble.unwrap_or_else(|| {
             if self.source.access.asks_for_tokens() && !has_answered {
-                // librdkafka connects to no broker before that, and asks an endpoint that has trouble again for 50 s.
+                // librdkafka connects to no broker before it has a token, and retries a failing endpoint for 50 s without a report.
                 format!("{bootstrap}: no answer; no broker is asked before the token endpoint has given a token")
             } else if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
                 format!("{bootstrap}: no answer")
@@ -179,15 +179,15 @@ impl Reading {
         })
     }
 
-    /// Kafka refuses for good, which is reported once.
+    /// Reports that Kafka refuses, and another attempt is useless. It is reported once.
     pub(super) fn refuse(&self, error: String) {
         if !self.refused.swap(true, Ordering::Relaxed) {
             self.send(KafkaEvent::Refused { error });
         }
     }
 
-    /// Why no broker will ever answer, when none has: a certificate that is not accepted. Later it is a trouble that is waited
-    /// for: some of the brokers have another.
+    /// If no broker has answered yet: the line about a certificate that is not accepted, since then no broker will ever answer. Later the
+    /// same error is temporary, because some of the brokers may have another certificate.
     pub(super) fn permanent_failure(&self) -> Option<String> {
         if self.source.access.answered.load(Ordering::Relaxed) {
             return None;

@@ -1,4 +1,4 @@
-//! Whether Kafka runs on this machine, and so uses this machine's wall clock.
+//! Finds out whether Kafka runs on this machine, and so uses the same wall clock.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::Duration;
@@ -10,8 +10,8 @@ use crate::kafka::access::Access;
 use crate::kafka::context::KafkaContext;
 use crate::names;
 
-/// Whether every broker of the cluster with this topic has an address of this machine. A broker whose host name would have to be looked up counts as
-/// one on another machine. So does the cluster if it does not answer within `timeout`: a false "no" only costs the caller time.
+/// Whether every broker of the cluster with this topic has an address of this machine. A broker counts as one on another machine if its
+/// host name would have to be looked up. So does a cluster that does not answer within `timeout`: a wrong "no" only costs the caller time.
 #[must_use]
 pub fn runs_on_this_machine(access: &Access, topic: &str, timeout: Duration) -> bool {
     if access.embedded.is_some() {
@@ -26,7 +26,7 @@ pub fn runs_on_this_machine(access: &Access, topic: &str, timeout: Duration) -> 
     !metadata.brokers().is_empty() && metadata.brokers().iter().all(|broker| is_here(broker.host(), host.as_deref()))
 }
 
-/// Whether a broker's host is this machine, which is called `own`.
+/// Whether a broker's host is this machine, whose host name is `own`.
 fn is_here(host: &str, own: Option<&str>) -> bool {
     let address = host.trim_start_matches('[').trim_end_matches(']');
     match address.parse() {
@@ -35,7 +35,7 @@ fn is_here(host: &str, own: Option<&str>) -> bool {
     }
 }
 
-/// Whether an address is one of this machine's: the kernel would send from that same address. No packet is sent.
+/// Whether an address is one of this machine's: then the kernel would use the same address as the source. No packet is sent.
 fn is_own(address: IpAddr) -> bool {
     if address.is_loopback() {
         return true;
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_and_the_machine_s_own_name_are_here() {
+    fn loopback_and_the_machine_s_own_name_are_this_machine() {
         let here = ["127.0.0.1", "127.0.0.2", "::1", "[::1]", "localhost", "db1"];
         assert!(here.iter().all(|host| is_here(host, Some("db1"))));
         // 192.0.2.0/24 and 2001:db8::/32 are for documentation.

@@ -1,38 +1,37 @@
-//! What a reader is told: what is read, and from where.
+//! The input of a reader: what to read, and from which cluster.
 
 use std::collections::BTreeSet;
 
 use crate::election::Elections;
 use crate::kafka::access::Access;
 
-/// What is read, and from where.
+/// What to read, and from which cluster.
 #[derive(Clone)]
 pub struct Source {
-    /// How Kafka is reached.
+    /// The access to Kafka.
     pub access: Access,
-    /// Whose records.
+    /// The elections whose records are read.
     pub elections: Elections,
-    /// How many partitions the topic has, where an earlier reading has found that: records are told apart by it.
+    /// The topic's number of partitions, if an earlier reading has found it: it determines which election a record belongs to.
     pub partitions: Option<i32>,
-    /// The partitions that are read, unless all are that have a role.
+    /// The partitions to read; `None` means all that have a role.
     pub only: Option<BTreeSet<i32>>,
-    /// What becomes of a missing topic.
+    /// What to do if the topic is missing.
     pub if_missing: IfMissing,
-    /// Whether the elections' group will be joined: then a missing right to it is reported before anything is
-    /// claimed.
+    /// Whether this process will join the elections' group. Then a missing right to the group is reported before a claim is written.
     pub joins_group: bool,
-    /// Whether an observer reads: records of other elections are delivered whole, and the refusal of a missing topic
-    /// names those that exist.
+    /// Whether an observer reads. Then records of other elections are delivered with key and value, and the refusal of a missing topic
+    /// names the topics that exist.
     pub is_looked_at: bool,
 }
 
-/// What becomes of a topic that is missing.
+/// What to do if a topic is missing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum IfMissing {
-    /// It is waited for, and reported as a trouble meanwhile.
+    /// Waits for it. Meanwhile the missing topic is reported as the reason why Kafka is down.
     Await,
-    /// It is made.
+    /// Creates it.
     Create,
-    /// It is a refusal.
+    /// Refuses.
     Refuse,
 }

@@ -1,4 +1,4 @@
-//! The election's topic: whether it exists, making it if it does not, and what R0 judges.
+//! The election's topic: finds it, creates it if it is missing, and reads the facts that R0 judges.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,10 +18,10 @@ pub use existence::{TopicExistence, has_topic, topics};
 
 mod existence;
 
-/// How much longer than two round trips an answer about the settings may take.
+/// The time limit for the settings is twice the time of the first answer, and this.
 const SETTINGS_ALLOWANCE: Duration = Duration::from_secs(1);
 
-/// What R0 judges.
+/// The settings that R0 judges.
 const SETTINGS: [&str; 6] =
     [CLEANUP_POLICY, RETENTION_MS, RETENTION_BYTES, TIMESTAMP_TYPE, UNCLEAN_LEADER_ELECTION, MIN_INSYNC_REPLICAS];
 const CLEANUP_POLICY: &str = "cleanup.policy";
@@ -31,58 +31,59 @@ const TIMESTAMP_TYPE: &str = "message.timestamp.type";
 const UNCLEAN_LEADER_ELECTION: &str = "unclean.leader.election.enable";
 const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas";
 
-/// This many other brokers are asked about the settings before the partition's leader.
+/// This many other brokers are asked about the settings before the partition's leader is.
 const BESIDES_LEADER: usize = 2;
 
-/// What the name of a journal's topic ends in, unless it was named otherwise.
+/// The end of the default name of a journal's topic.
 pub(super) const SUFFIX: &str = ".neli";
 
-/// The most partitions that a topic is made with. More roles share them: a partition costs a broker memory, files and a recovery at
-/// its start, and each candidate reads all of them anyway.
+/// The largest number of partitions of a topic that is created here. With more roles, several roles share a partition: a partition costs a
+/// broker memory, files and a recovery at its start, and each candidate reads all partitions anyway.
 const MOST_PARTITIONS: i32 = 100;
 
-/// What a look at the topic found.
+/// Whether the topic exists.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Presence {
-    /// It is there, and so is a leader of a partition in use.
+    /// It exists, and a partition in use has a leader.
     There(Found),
-    /// It is known, but no partition in use has a leader: it is being made, or the brokers that may lead are down.
+    /// It exists, but no partition in use has a leader: it is being created, or the brokers that could lead are down.
     Coming,
-    /// There is no such topic; this many brokers could hold it.
+    /// It does not exist; this many brokers could store it.
     Missing {
-        /// Brokers of the cluster.
+        /// The number of brokers of the cluster.
         brokers: usize,
     },
 }
 
-/// The topic, as it was found.
+/// The topic's partitions, as they were found.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Found {
-    /// How many partitions it has.
+    /// The number of its partitions.
     pub(super) partitions: i32,
-    /// Where each partition in use lies that has a leader; never empty.
+    /// The layout of each partition in use that has a leader; never empty.
     pub(super) layouts: BTreeMap<i32, Layout>,
     /// Whether each partition in use has a leader.
     pub(super) is_whole: bool,
 }
 
 impl Found {
-    /// Where the first partition in use lies that has a leader. All partitions of a topic have as many replicas, but for what was moved by hand.
+    /// The layout of the first partition in use that has a leader. All partitions of a topic have the same number of replicas, unless an
+    /// operator has moved some.
     fn into_first(self) -> Option<Layout> {
         self.layouts.into_values().next()
     }
 }
 
-/// A question about the topic that got no answer that helps.
+/// Why a question about the topic has no usable answer.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum TopicError {
-    /// Kafka refuses for good: one line that names the thing, the value, and what would be right.
+    /// Kafka refuses, and another attempt is useless: one line with the name, the value, and what would be right.
     Refused(String),
-    /// Worth asking again.
+    /// Another attempt may succeed.
     Transient(RDKafkaErrorCode),
 }
 
-/// Looks for the topic, and waits `timeout` for an answer. The topic is never made by it.
+/// Looks for the topic, and waits `timeout` for an answer. It never creates the topic.
 ///
 /// # Errors
 ///
@@ -136,7 +137,7 @@ pub(super) fn names(client: &Client<impl ClientContext>, timeout: Duration) -> R
     Ok(names)
 }
 
-/// The line about a missing topic for an operator, who may have mistyped its name.
+/// The line about a missing topic for an operator, who may have mistyped the name.
 pub(super) fn missing(client: &Client<impl ClientContext>, elections: &Elections, timeout: Duration) -> String {
     const SHOWN: usize = 10;
     let names = names(client, timeout).unwrap_or_default();
@@ -154,15 +155,15 @@ fn partitions_of_new(elections: &Elections) -> i32 {
     i32::try_from(elections.roles.end).unwrap_or(MOST_PARTITIONS).min(MOST_PARTITIONS)
 }
 
-/// The topic as it is made: with the settings that R0 asks for, one partition per role up to [`MOST_PARTITIONS`], as many replicas as make
-/// sense on `brokers` brokers.
+/// The topic to be created: with the settings that R0 requires, one partition for each role up to [`MOST_PARTITIONS`], and up to three
+/// replicas, as `brokers` allows.
 pub(super) fn wanted(elections: &Elections, brokers: usize) -> NewTopic<'_> {
     let replicas = brokers.clamp(1, 3);
     let mut settings = vec![
         (CLEANUP_POLICY, "delete".to_owned()),
         (TIMESTAMP_TYPE, "LogAppendTime".to_owned()),
         (RETENTION_BYTES, "-1".to_owned()),
-        // A night can be looked at in the morning; a beat a second is 20 MB a day.
+        // The record of a night can be read in the morning. At a heartbeat each second this is 20 MB a day.
         (RETENTION_MS, "86400000".to_owned()),
         ("segment.ms", "3600000".to_owned()),
         (UNCLEAN_LEADER_ELECTION, "false".to_owned()),
@@ -174,8 +175,8 @@ pub(super) fn wanted(elections: &Elections, brokers: usize) -> NewTopic<'_> {
     NewTopic { name: &elections.topic, partitions, replicas, settings }
 }
 
-/// Makes the topic as [`wanted`]. Waits `timeout` for an answer. Returns the number of replicas; none if it was not
-/// decided here: another candidate made it meanwhile, which is fine, or the broker is the embedded one.
+/// Creates the topic as [`wanted`] describes it. Waits `timeout` for an answer. Returns the number of replicas; `None` if another candidate
+/// created the topic meanwhile, or if the broker is the embedded one.
 ///
 /// # Errors
 ///
@@ -201,8 +202,8 @@ pub(super) fn create(
     }
 }
 
-/// Asks for what R0 judges; waits `answer_limit` for the partition's leader, and then twice as long as that took and
-/// a second for the settings. That they can't be read, or that there is no answer, is a result too.
+/// Asks for the facts that R0 judges. Waits `answer_limit` for the topic's layout, and then for the settings twice as long as that took,
+/// and a second. Unreadable settings are a result too, and no error.
 ///
 /// # Errors
 ///
@@ -218,26 +219,26 @@ pub(super) fn facts(
     let Presence::There(found) = look(client, elections, limit)? else { return Err(missing) };
     let layout = found.into_first().ok_or(missing)?;
     let limit = answer_limit.answered(asked) * 2 + SETTINGS_ALLOWANCE;
-    // Any broker can answer. The leader is asked last: it answers the requests of a connection one after another, and
-    // a claim may be waiting for its replicas there. A broker that has just died stays listed for seconds, so another
-    // is asked after it.
+    // Any broker can answer. The leader is asked last: it answers the requests of a connection one after another, and a claim may be
+    // waiting there for its replicas. A broker that has just died is listed for some seconds more, so a second broker is asked before the
+    // leader.
     let ask = |broker| topic_settings(client, &elections.topic, &SETTINGS, broker, limit);
     let besides = layout.besides_leader().take(BESIDES_LEADER).find_map(|broker| ask(broker).ok());
     let settings = match besides.map_or_else(|| ask(layout.leader), Ok) {
-        // Forbidden, they come without an error and without an entry.
+        // If this user lacks the right to them, the answer has no error and no entry.
         Ok(settings) => read(&settings).ok_or_else(|| "it is not shown to this user".to_owned()),
         Err(RDKafkaErrorCode::OperationTimedOut) => Err(format!("no answer within {} ms", limit.as_millis())),
         Err(code) if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) => {
             return Err(TopicError::Transient(code));
         }
-        // A broker that knows no such question is as silent as one that may not answer it.
+        // A broker that does not support the question is treated like one that refuses the answer.
         Err(code) => Err(plain(code)),
     };
     Ok(TopicFacts { layout, settings: settings.map_err(SettingsUnread) })
 }
 
-/// The time without a heartbeat after which the controller takes a broker for dead (`broker.session.timeout.ms`), by
-/// this broker's settings; none if it does not answer within `timeout`, or does not tell this user.
+/// The time without a heartbeat after which the controller takes a broker for dead (`broker.session.timeout.ms`), according to this
+/// broker's settings; `None` if it does not answer within `timeout`, or does not show the value to this user.
 pub(super) fn broker_session(client: &Client<impl ClientContext>, broker: i32, timeout: Duration) -> Option<Duration> {
     const SESSION: &str = "broker.session.timeout.ms";
     let settings = broker_settings(client, &[SESSION], broker, timeout).ok()?;
@@ -245,7 +246,7 @@ pub(super) fn broker_session(client: &Client<impl ClientContext>, broker: i32, t
     value?.parse().ok().map(Duration::from_millis)
 }
 
-/// The line about a topic that this user may not even see; it does not reveal whether the topic exists.
+/// The line about a topic for which this user lacks even DESCRIBE; Kafka does not reveal whether it exists.
 #[must_use]
 pub(super) fn may_not_describe(topic: &str) -> String {
     format!(
@@ -265,7 +266,7 @@ pub(super) fn may_not_write(topic: &str) -> String {
     format!("topic \"{topic}\": this user has no right to WRITE to it; allow WRITE on it")
 }
 
-/// What the broker shows of the settings, each by itself; nothing at all when it shows none of the topic's.
+/// Parses the settings, each independently of the others; `None` if the broker shows none of them.
 fn read(settings: &[(String, Option<String>)]) -> Option<TopicSettings> {
     if settings.is_empty() {
         return None;
@@ -304,7 +305,7 @@ pub(super) fn not_created(code: RDKafkaErrorCode, elections: &Elections) -> Topi
     }
 }
 
-/// What an error about the topic means.
+/// The meaning of an error about the topic.
 fn trouble(code: RDKafkaErrorCode, elections: &Elections) -> TopicError {
     let name = &elections.topic;
     if code == RDKafkaErrorCode::InvalidTopic {
@@ -323,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_read_each_by_itself() {
+    fn each_setting_is_parsed_independently() {
         let shown = |name: &str, value: Option<&str>| (name.to_owned(), value.map(str::to_owned));
         assert_eq!(read(&[]), None);
         let settings = [

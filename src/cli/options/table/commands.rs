@@ -1,4 +1,4 @@
-//! Commands beside the job.
+//! Options for commands that run beside the job.
 
 use crate::cli::options::{Default, Opt, Section, Takes};
 

@@ -1,4 +1,4 @@
-//! Which election, and which candidate claims first.
+//! Options for the election, and for the order of the candidates' claims.
 
 use crate::cli::options::{Default, Opt, Section, Takes};
 
@@ -29,7 +29,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::None,
         section: Section::Election,
         help: "Stand in N elections, or in one for each name",
-        more: "One job runs for each role that this candidate leads; NELI_ROLE tells it which. Give every \
+        more: "One job runs for each role that this candidate leads; NELI_ROLE contains the role. Give every \
                candidate the same roles. --restart is always by default. Not with --wait, --overlap, --once, \
                --window or --schedule. See ROLES in the manual.",
     },
@@ -50,7 +50,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::Computed("no limit"),
         section: Section::Election,
         help: "Lead at most N roles in this process",
-        more: "If all candidates together may lead fewer roles than there are, the rest has no leader.",
+        more: "If all candidates together may lead fewer roles than --roles defines, some roles have no leader.",
     },
     Opt {
         long: "elect",

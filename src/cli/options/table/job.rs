@@ -1,4 +1,4 @@
-//! The job.
+//! Options for the job.
 
 use crate::cli::options::{Default, Opt, Section, Takes};
 
@@ -54,7 +54,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         help: "Run the job again when it ends, and keep the lead",
         more: "no: release the lead, and exit with the job's status. on-failure: run the job again after a signal \
                or a status other than 0; after 0, release the lead and exit with 0. always: run the job again \
-               (the default with --roles). A run that was told to stop is the last one.",
+               (the default with --roles). After a stop signal the job does not run again.",
     },
     Opt {
         long: "restart-delay",
@@ -86,7 +86,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         help: "Have the job succeed once for this key, on all machines",
         more: "If the key is done, neli-run exits with --done-status. If the key runs elsewhere, neli-run stands \
                by, and runs the job from the beginning if that run is stopped or dies, or if it fails and \
-               --retries are left. NELI_ONCE tells the job the key. 1 to 200 bytes, without control characters. \
+               --retries are left. NELI_ONCE contains the key. 1 to 200 bytes, without control characters. \
                Not with --roles or --restart. See ONCE in the manual.",
     },
     Opt {
@@ -97,7 +97,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         section: Section::Job,
         help: "Have the job succeed once per window, on all machines",
         more: "For crontabs. 1d is a day from midnight UTC, 1d/2h a day from 02:00, 7d \
-               a week from Monday. NELI_WINDOW_START and NELI_WINDOW_END tell the job the window. Whole seconds, \
+               a week from Monday. NELI_WINDOW_START and NELI_WINDOW_END contain the window. Whole seconds, \
                1s to 365d; from a day on, whole days. Not with --once, --schedule, --roles or --restart. See \
                WINDOWS in the manual.",
     },
@@ -120,7 +120,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         help: "Run the job at these times, and keep the lead in between",
         more: "A cron expression such as '30 2 * * *' (with seconds if it has six fields; also @daily, L, W and \
                #), or 'every 15m', 'every 1d/2h'. A time that comes during a run is skipped. NELI_WINDOW_START \
-               tells the job the time, NELI_WINDOW_END the next. Not with --once, --window, --roles or --restart. \
+               contains the time, NELI_WINDOW_END the next one. Not with --once, --window, --roles or --restart. \
                See SCHEDULES in the manual.",
     },
     Opt {
@@ -159,7 +159,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Value("90d"),
         section: Section::Job,
-        help: "Time for which a key is known",
+        help: "Time for which the record of a key is kept",
         more: "neli-run sets it as retention.ms when it makes the topic <topic>.once, and warns of a topic that \
                keeps less. 1h to 3650d, and more than the longest window. Only with --once, --window or \
                --schedule.",

@@ -1,4 +1,4 @@
-//! The connection to Kafka.
+//! Options for the connection to Kafka.
 
 use crate::cli::options::{Default, Opt, Section, Takes};
 
@@ -10,7 +10,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::None,
         section: Section::Kafka,
         help: "Kafka's bootstrap servers",
-        more: "An IPv6 address stands in brackets: [::1]:9092. Either this option or --embedded is required.",
+        more: "Write an IPv6 address in brackets: [::1]:9092. Either this option or --embedded is required.",
     },
     Opt {
         long: "embedded",
@@ -20,7 +20,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         section: Section::Kafka,
         help: "Try neli-run on this machine, without Kafka",
         more: "The first candidate starts a small broker, which ends after the last candidate. The broker keeps \
-               the journal in memory, and no other machine reaches it.",
+               the journal in memory, and other machines can't reach it.",
     },
     Opt {
         long: "topic",
@@ -38,7 +38,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::None,
         section: Section::Kafka,
         help: "Exit with 125 if the topic is missing",
-        more: "neli-run also exits with 125 when somebody deletes the topic and makes it again.",
+        more: "neli-run also exits with 125 if the topic is deleted and created again.",
     },
     Opt {
         long: "property",

@@ -1,4 +1,4 @@
-//! The log.
+//! Options for the log.
 
 use crate::cli::options::{Default, Opt, Section, Takes};
 

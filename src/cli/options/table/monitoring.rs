@@ -1,4 +1,4 @@
-//! Interfaces for monitoring.
+//! Options for monitoring.
 
 use crate::cli::options::{Default, Opt, Section, Takes};
 

@@ -1,4 +1,4 @@
-//! The durations of the protocol.
+//! Options for the durations of the protocol.
 
 use crate::cli::options::{Default, Opt, Section, Takes};
 

@@ -102,7 +102,7 @@ fn a_release_tells_what_became_of_its_key() {
 }
 
 #[test]
-fn changes_are_reported_for_people() {
+fn changes_are_reported_as_sentences() {
     let mut account = account(false, 0);
     read(&mut account, 0, CLAIM);
     read(&mut account, 1, &beat("running", 7));
@@ -133,13 +133,13 @@ fn earlier_records_are_known_and_not_shown() {
     assert_eq!(account.take_lines(), ["2026-01-31T12:00:00.123Z as of now: web leads, term 0: the job runs, pid 7"]);
 }
 
-/// After this many milliseconds.
+/// The time after this many milliseconds.
 fn later(ms: u64) -> ReadAt {
     ReadAt { now: NOW + Duration::from_millis(ms), wall_ms: AT.wall_ms + ms }
 }
 
 #[test]
-fn a_leader_that_is_silent_for_longer_than_its_lease_leads_no_more() {
+fn a_leader_that_is_silent_for_longer_than_its_lease_no_longer_leads() {
     let mut account = account(false, 2);
     read(&mut account, 0, CLAIM);
     read(&mut account, 1, &beat("running", 7));
@@ -157,9 +157,9 @@ fn a_leader_that_is_silent_for_longer_than_its_lease_leads_no_more() {
     assert_eq!(account.poll_timeout(later(7_123)), Some(later(7_123 + 5_060).now));
 }
 
-/// No record reports a silence: without a line of its own, scripts and readers would believe that the leader still leads.
+/// No record reports a silence. Without a line about it, scripts and readers would believe that the leader still leads.
 #[test]
-fn a_silence_has_a_line_in_json_too_and_where_it_is_long_over() {
+fn a_silence_has_a_line_in_json_too_even_if_it_ended_long_ago() {
     let records = |account: &mut Account| {
         account.read(later(60_000), 0, Some(CLAIM.as_bytes()), Some(AT.wall_ms));
         account.read(later(60_000), 1, Some(beat("running", 7).as_bytes()), Some(AT.wall_ms + 30_000));

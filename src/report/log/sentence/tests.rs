@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_duration_is_written_as_people_write_it() {
+fn a_duration_is_readable() {
     let said = [0, 40, 999, 1_000, 1_250, 8_000, 59_999, 125_400].map(|ms| spoken(Duration::from_millis(ms)));
     assert_eq!(said, ["0ms", "40ms", "999ms", "1s", "1.25s", "8s", "59.999s", "2m 5s"]);
 }
@@ -13,7 +13,7 @@ fn stopping(why: &str, timeout: Duration, at_lease_end: bool) -> Event {
 }
 
 #[test]
-fn a_sentence_says_what_happened_then_why_then_the_numbers() {
+fn a_sentence_contains_the_event_then_the_reason_then_the_numbers() {
     let seconds = Duration::from_secs;
     let sentences = [
         Event::Standby { leader: Some("db2:77".to_owned()), term: Some(42), why: None, claim: None },
@@ -82,7 +82,7 @@ fn a_sentence_says_what_happened_then_why_then_the_numbers() {
 }
 
 #[test]
-fn a_sentence_says_what_has_come_of_a_run_and_of_kafka() {
+fn sentences_about_the_outcome_of_a_run_and_about_kafka() {
     let seconds = Duration::from_secs;
     let sentences = [
         Event::JobExited { term: 42, status: 137, signal: Some(9), ran: seconds(3_725), by_itself: true },

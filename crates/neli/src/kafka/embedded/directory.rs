@@ -1,4 +1,4 @@
-//! The one directory of a user on a machine where candidates meet the embedded broker.
+//! The directory by which the candidates of a user on a machine find the embedded broker.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
@@ -8,32 +8,32 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::geteuid;
 
-/// A socket's path can't be longer, in bytes (`sockaddr_un`, less the zero at its end).
+/// The longest path of a socket, in bytes (`sockaddr_un` without the zero at its end).
 const MAX_SOCKET_PATH: usize = 107;
 
-/// A directory of this user's, closed to all others.
+/// A directory of this user that no other user can enter.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct BrokerDirectory {
     path: PathBuf,
 }
 
 impl BrokerDirectory {
-    /// The directory of this process's user: `$XDG_RUNTIME_DIR/neli-run`, else `/run/user/<uid>/neli-run`, else
-    /// `/tmp/neli-run-<uid>`; made if it is missing.
+    /// The directory of this process's user: `$XDG_RUNTIME_DIR/neli-run`, else `/run/user/<uid>/neli-run`, else `/tmp/neli-run-<uid>`. It
+    /// is created if it is missing.
     ///
     /// # Errors
     ///
-    /// It can't be made, or another user could enter it.
+    /// It can't be created, or another user could enter it.
     pub fn of_user() -> io::Result<Self> {
         let variable = std::env::var_os("XDG_RUNTIME_DIR");
         Self::at(&choose(variable.as_deref(), geteuid().as_raw(), Path::is_dir))
     }
 
-    /// This directory; made if it is missing.
+    /// This directory. It is created if it is missing.
     ///
     /// # Errors
     ///
-    /// It can't be made, another user could enter it, or its name is too long for a socket in it.
+    /// It can't be created, another user could enter it, or its path is too long for a socket in it.
     pub fn at(path: &Path) -> io::Result<Self> {
         let directory = Self { path: path.to_owned() };
         let shown = path.display();
@@ -46,7 +46,7 @@ impl BrokerDirectory {
             }
             Ok(()) | Err(_) => {}
         }
-        // Not through a link, whose owner could change it.
+        // Links are not followed, because a link's owner could change it.
         let found = fs::symlink_metadata(path)?;
         if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o077 != 0 {
             return Err(io::Error::other(format!("{shown}: not a directory of this user's alone (mode 0700)")));
@@ -54,26 +54,26 @@ impl BrokerDirectory {
         Ok(directory)
     }
 
-    /// The directory.
+    /// The directory's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where candidates knock.
+    /// The broker's socket, to which candidates connect.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.path.join("broker.sock")
     }
 
-    /// Locked by the broker for as long as it lives.
+    /// The lock file, which the broker locks while it lives.
     #[must_use]
     pub fn lock(&self) -> PathBuf {
         self.path.join("broker.lock")
     }
 
-    /// There from before the first candidate is let in until the broker ends in order: a broker that finds it knows
-    /// that the one before died, and that its own empty journal is not vacancy yet.
+    /// A file that exists from before the broker accepts its first candidate until it ends in order. A broker that finds it knows that the
+    /// previous one was killed, and that its own empty journal is not vacant yet.
     #[must_use]
     pub fn marker(&self) -> PathBuf {
         self.path.join("broker.open")

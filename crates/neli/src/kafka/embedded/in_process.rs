@@ -1,4 +1,4 @@
-//! An embedded broker in this process: for the tests and examples of programs that use the library.
+//! An embedded broker in this process, for the tests and examples of programs that use the library.
 
 use std::io;
 use std::sync::Arc;
@@ -12,10 +12,11 @@ use crate::error::Error;
 use crate::kafka::embedded::Connection;
 use crate::text::reason;
 
-/// A small broker in this process, for tests and trials: librdkafka's mock of Kafka, on a port of the loopback interface. It keeps
-/// nothing, and lives until the last clone of this, and the last candidate and follower that use it, are dropped.
+/// A small broker in this process, for tests and trials: librdkafka's mock of Kafka, on a port of the loopback interface. It stores nothing
+/// on disk. It lives until the last clone of this value, and the last candidate and follower that use it, are dropped.
 ///
-/// Candidates of several processes meet on a real Kafka; `neli-run --embedded` has a broker of its own, in a process of its own.
+/// Only candidates of this process can use it; candidates of several processes need a real Kafka. `neli-run --embedded` has a broker of its
+/// own, in a separate process.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -33,25 +34,25 @@ impl EmbeddedBroker {
     /// Starts a broker.
     ///
     /// # Errors
-    ///
+    /// The machine has no free thread, port or descriptor.
     /// The machine has no thread, port or descriptor to spare.
     pub fn start() -> Result<Self, Error> {
         let cannot = |error: &str| Error::System(format!("the embedded broker can't be started: {error}"));
-        let (say, said) = mpsc::channel();
+        let (bootstrap_sender, bootstrap) = mpsc::channel();
         let (topics, asked) = mpsc::channel();
         let thread = thread::Builder::new().name("neli-broker".to_owned());
-        thread.spawn(move || host(&say, &asked)).map_err(|error| cannot(&reason(&error)))?;
-        let bootstrap = said.recv().map_err(|_| cannot("its thread has ended"))?;
+        thread.spawn(move || host(&bootstrap_sender, &asked)).map_err(|error| cannot(&reason(&error)))?;
+        let bootstrap = bootstrap.recv().map_err(|_| cannot("its thread has ended"))?;
         let bootstrap = bootstrap.map_err(|error| cannot(&error.to_string()))?;
         Ok(Self { connection: Arc::new(Connection::to_thread(bootstrap, Topics(topics))) })
     }
 }
 
-/// The way to the broker's thread, by which topics are made.
+/// Sends requests to the broker's thread, which creates topics.
 #[derive(Debug)]
 pub(super) struct Topics(Sender<Request>);
 
-/// A topic to be made.
+/// A topic to be created.
 struct Request {
     topic: String,
     partitions: i32,
@@ -67,13 +68,13 @@ impl Topics {
     }
 }
 
-/// Keeps the broker running as long as there is a handle that may ask for topics.
-fn host(say: &Sender<Result<String, KafkaError>>, asked: &Receiver<Request>) {
+/// Runs the broker while there is a handle that may ask for topics.
+fn host(bootstrap: &Sender<Result<String, KafkaError>>, asked: &Receiver<Request>) {
     let cluster = match MockCluster::new(1) {
         Ok(cluster) => cluster,
-        Err(error) => return drop(say.send(Err(error))),
+        Err(error) => return drop(bootstrap.send(Err(error))),
     };
-    let _ = say.send(Ok(cluster.bootstrap_servers()));
+    let _ = bootstrap.send(Ok(cluster.bootstrap_servers()));
     while let Ok(Request { topic, partitions, answer }) = asked.recv() {
         let _ = answer.send(match cluster.create_topic(&topic, partitions, 1) {
             Ok(()) | Err(KafkaError::MockCluster(RDKafkaErrorCode::TopicAlreadyExists)) => Ok(()),

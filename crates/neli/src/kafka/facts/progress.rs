@@ -1,17 +1,17 @@
-//! How far the topic of facts was read. The next reading continues there, so that a large topic is read once.
+//! How far the topic of facts was read. The next reading continues there, so that a large topic is read only once.
 
 use neli_proto::fact::Facts;
 use neli_proto::topic::TopicId;
 
-/// After an answer that did not arrive completely, the next one may be this many times smaller.
+/// After an answer that did not arrive completely, the next one's limit is this many times smaller.
 const SHRINKS: u32 = 8;
 /// The smallest limit for an answer, in bytes.
 const SMALLEST_ANSWER: u32 = 4096;
 
-/// How far the topic was read, and what was found up to there.
+/// How far the topic was read, and the facts that were found.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Progress {
-    /// The topic that was read; if it is unknown, the next reading begins at the start.
+    /// The topic that was read; if it is unknown, the next reading begins at the log's start.
     pub(super) topic: Option<TopicId>,
     /// The next offset to read.
     pub(super) next: i64,
@@ -31,14 +31,14 @@ impl Progress {
         self.next = self.next.max(start);
     }
 
-    /// Asks for smaller answers, since no record has arrived for long: on a slow link librdkafka closes the connection before a large answer is
-    /// complete, each time. `configured` is the configured limit in bytes.
+    /// Asks for smaller answers, since no record has arrived for long: on a slow link librdkafka closes the connection each time before a
+    /// large answer is complete. `configured` is the configured limit in bytes.
     pub(super) fn nothing_came(&mut self, configured: u32) {
         let smaller = self.answer_bytes.unwrap_or(configured) / SHRINKS;
         self.answer_bytes = Some(smaller.max(SMALLEST_ANSWER).min(configured));
     }
 
-    /// The facts, at the end of the topic. Later answers are small, so the configured limit applies again.
+    /// Returns the facts at the end of the topic. Later answers are small, so the configured limit applies again.
     pub(super) fn reached_end(&mut self) -> Facts {
         self.answer_bytes = None;
         self.facts.clone()
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_topic_is_read_on_and_what_was_deleted_meanwhile_is_passed_over() {
+    fn the_reading_of_the_same_topic_continues_after_records_that_were_deleted() {
         for (start, end, next) in [(0, 100, 50), (0, 50, 50), (70, 100, 70)] {
             let mut progress = half_read(ONE);
             progress.continue_in(ONE, start, end);
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn another_topic_of_the_name_is_read_from_its_start_and_so_is_one_that_can_not_be_told_from_another() {
+    fn another_or_an_unidentified_topic_of_the_same_name_is_read_from_its_start() {
         for (before, now, end) in
             [(ONE, OTHER, 100), (ONE, None, 100), (None, None, 100), (None, ONE, 100), (ONE, ONE, 49)]
         {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_get_smaller_while_nothing_comes_and_have_their_size_again_at_the_end() {
+    fn answers_get_smaller_while_no_record_arrives_and_the_limit_is_reset_at_the_end() {
         let mut progress = half_read(ONE);
         let mut asked = Vec::new();
         for _ in 0..3 {

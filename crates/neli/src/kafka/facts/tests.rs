@@ -21,9 +21,9 @@ fn source(cluster: &MockCluster<'_, DefaultProducerContext>) -> FactsSource {
     }
 }
 
-/// A topic that has just been made is led a moment after it is shown.
+/// A topic that was just created is visible a moment before its partition has a leader.
 #[test]
-fn a_leader_that_is_not_ready_for_a_moment_is_no_failure() {
+fn a_leader_that_is_not_ready_for_a_moment_is_not_an_error() {
     let cluster = MockCluster::new(1).unwrap();
     cluster.create_topic("facts", 1, 1).unwrap();
     let not_ready = [RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION; 5];
@@ -35,9 +35,9 @@ fn a_leader_that_is_not_ready_for_a_moment_is_no_failure() {
     assert!(matches!(first, KafkaEvent::Facts { id: 7, event: FactsEvent::Read(_) }), "{first:?}");
 }
 
-/// The end of the log is asked for again, and what is read is reported with the later number.
+/// The log's end is asked for again, and the facts are reported with the later number.
 #[test]
-fn a_reading_that_goes_on_is_continued_under_a_later_number() {
+fn a_reading_that_still_runs_continues_with_a_later_number() {
     let cluster = MockCluster::new(1).unwrap();
     cluster.create_topic("facts", 1, 1).unwrap();
     let (events, mut received) = mpsc::channel(8);

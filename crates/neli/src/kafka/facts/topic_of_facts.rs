@@ -1,4 +1,4 @@
-//! The topic of facts itself: whether it exists, making it if it does not, which topic it is, and what it is judged by.
+//! The topic of facts itself: finds it, creates it if it is missing, identifies it, and reads the settings by which it is judged.
 
 use std::thread;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use crate::kafka::librdkafka::{NewTopic, create_topic, topic_identity};
 use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::topic::{self, Presence};
 
-/// The pause between two looks at a topic that is being made.
+/// The time between two checks of a topic that is being created.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// `segment.ms`.
 const SEGMENT: Duration = Duration::from_secs(60 * 60);
 
-/// The settings with which the topic of facts is made. Each lead reads the whole topic, so it must stay short. With Kafka's own settings compaction
-/// leaves out the segment that is being written, for up to a week (`segment.ms`), and waits until half of the log can be cleaned.
+/// The topic of facts to be created. Each lead reads the whole topic, so it must stay short. With Kafka's own settings, compaction leaves
+/// out the active segment for up to a week (`segment.ms`), and waits until half of the log can be compacted.
 pub(in crate::kafka) fn topic_wanted(topic: &str, kept: FactsSettings, replicas: usize) -> NewTopic<'_> {
     let mut settings = vec![
         ("cleanup.policy", "compact,delete".to_owned()),
@@ -58,7 +58,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Waits until the topic exists, making it if that is allowed.
+    /// Waits until the topic exists. Creates it if that is allowed.
     pub(super) fn find_topic(
         &self,
         consumer: &PartitionConsumer<KafkaContext>,
@@ -81,7 +81,7 @@ impl Thread {
                 let why = format!("topic \"{topic}\": it does not exist; create it, or drop --no-create-topic");
                 return Err(Failure::Refused(why));
             }
-            // As many replicas as the journal has.
+            // The topic gets as many replicas as the journal has.
             let journal = topic::look(client, &self.source.elections, limit.ask());
             let replicas = match journal.map_err(|error| self.of_topic_error(error))? {
                 Presence::There(found) => found.layouts.values().next().map_or(1, |layout| layout.replicas.len()),
@@ -94,7 +94,8 @@ impl Thread {
         Err(Failure::Transient("it was given up".to_owned()))
     }
 
-    /// Returns whether this process made the topic, and not another one meanwhile. With the embedded broker that is not reported.
+    /// Returns whether this process created the topic; false if another one did so meanwhile, or with the embedded broker, where it is not
+    /// reported.
     fn create(
         &self,
         consumer: &PartitionConsumer<KafkaContext>,
@@ -113,7 +114,7 @@ impl Thread {
         }
     }
 
-    /// The topic with the facts, as that of one election.
+    /// The topic of facts, in the form of one election's topic.
     fn place(&self) -> Elections {
         Elections { topic: self.source.wanted.topic.clone(), roles: 0..1, ..self.source.elections.clone() }
     }

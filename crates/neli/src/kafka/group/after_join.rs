@@ -1,5 +1,5 @@
-//! The question about the topic that a member asks after each join, by a thread of its own: the thread that polls the member answers the group
-//! meanwhile.
+//! The question about the topic that a member asks after each join. A thread of its own asks it, because the thread that polls the member
+//! must answer the group meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,16 +13,16 @@ use super::{GroupContext, GroupEvent};
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::explain;
 
-/// How long the first answer may take, and any other at least.
+/// The time limit of the first question, and the least limit of any other.
 const ANSWER: Duration = Duration::from_millis(500);
-/// Between two questions while there is no answer.
+/// The time between two questions while there is no answer.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Asks for the topic's metadata until there is an answer, unless the question before is still under way.
+/// Asks for the topic's metadata until there is an answer, unless the previous question is still in flight.
 ///
-/// librdkafka joins a group once a second at most: a successor that has joined just before would wait for the rest of it, and the vacancy with it
-/// (450 ms of a handover, measured). Any answer about a topic's metadata sets that clock back (`rd_kafka_parse_Metadata`). The answer also shows
-/// whether the topic has partitions that no role uses.
+/// librdkafka joins a group at most once a second. A successor that joined just before a vacancy would wait for the rest of that second
+/// (450 ms of a handover, measured). Any answer about a topic's metadata resets that clock (`rd_kafka_parse_Metadata`). The answer also
+/// shows whether the topic has partitions that no role uses.
 pub(super) fn ask_for_topic(consumer: &Arc<BaseConsumer<GroupContext>>) {
     let context = consumer.context();
     if context.asks_for_topic.swap(true, Ordering::Relaxed) {
@@ -34,7 +34,7 @@ pub(super) fn ask_for_topic(consumer: &Arc<BaseConsumer<GroupContext>>) {
         asked.context().asks_for_topic.store(false, Ordering::Relaxed);
     });
     if asking.is_err() {
-        // Without an answer the next join is a little later.
+        // Without this question the next join only comes a little later.
         context.asks_for_topic.store(false, Ordering::Relaxed);
     }
 }

@@ -38,20 +38,20 @@ pub struct Rights {
 pub struct GroupDescription {
     /// This user's rights to it; none if the broker does not report them.
     pub rights: Option<Rights>,
-    /// How many members it has.
+    /// The number of its members.
     pub members: usize,
-    /// How they share out partitions; empty where it has none.
+    /// The name of its partition assignor; empty if it has none.
     pub assignor: String,
 }
 
 /// A topic, as one broker describes it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct TopicDescription {
-    /// Which topic stands under the name.
+    /// The topic that exists under the name.
     pub identity: TopicIdentity,
-    /// How many partitions it has; 0 where it is missing.
+    /// The number of its partitions; 0 if it is missing.
     pub partitions: i32,
-    /// What this user may do to it; none where it is missing, or the broker does not say.
+    /// This user's rights to it; none if it is missing, or the broker does not report them.
     pub rights: Option<Rights>,
 }
 
@@ -59,15 +59,14 @@ impl TopicDescription {
     const MISSING: Self = Self { identity: TopicIdentity::Missing, partitions: 0, rights: None };
 }
 
-/// The id of the topic with this name now (`DescribeTopics`), as the broker with this id answers. Waits `timeout` for
-/// the answer.
+/// The id of the topic that has this name now (`DescribeTopics`), as the broker with this id answers. Waits `timeout` for the answer.
 ///
-/// The caller names a broker: otherwise librdkafka asks what it takes for the controller, which on today's clusters
-/// is any broker, perhaps one that has just died.
+/// The caller should name a broker: otherwise librdkafka asks the broker that it takes for the controller. With `KRaft` that is
+/// any broker, perhaps one that has just died.
 ///
 /// # Errors
 ///
-/// librdkafka's code: no answer in time, or an answer without it.
+/// librdkafka's code: no answer in time, or an error in the answer.
 pub fn topic_identity(
     client: &Client<impl ClientContext>,
     topic: &str,
@@ -77,7 +76,7 @@ pub fn topic_identity(
     describe_topic(client, topic, broker, timeout, Besides::Nothing).map(|description| description.identity)
 }
 
-/// The same, and what else is told of the topic.
+/// The topic's description, of which [`topic_identity`] returns a part.
 ///
 /// # Errors
 ///
@@ -91,13 +90,13 @@ pub(crate) fn describe_topic(
 ) -> Result<TopicDescription, RDKafkaErrorCode> {
     let name = CString::new(topic).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
     let mut names = [name.as_ptr()];
-    // SAFETY: `names` holds as many strings as its length, which end in a zero byte; librdkafka copies them.
+    // SAFETY: `names` contains as many strings as its length, and they end in a zero byte; librdkafka copies them.
     let topics = unsafe { rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len()) };
     let topics = Owned::new(topics, rd_kafka_TopicCollection_destroy)?;
     let operation = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS;
     let call = AdminCall { operation, broker, besides, timeout };
     let event = ask(client, call, |handle, options, queue| {
-        // SAFETY: all four are alive throughout the call, and librdkafka copies what it needs of them.
+        // SAFETY: all four arguments are alive throughout the call, and librdkafka copies what it needs of them.
         unsafe { rd_kafka_DescribeTopics(handle, topics.as_ptr(), options, queue) };
     })?;
     // SAFETY: both functions are for an answer to this call.
@@ -115,24 +114,24 @@ pub(crate) fn describe_topic(
         let is_missing = ErrorClass::from(code) == ErrorClass::UnknownTopic;
         return if is_missing { Ok(TopicDescription::MISSING) } else { Err(code) };
     }
-    // SAFETY: the function is for a topic's description, to which the operations belong.
+    // SAFETY: the function is for a topic's description, which owns the operations.
     let rights = unsafe { rights(description, rd_kafka_TopicDescription_authorized_operations) };
-    // SAFETY: the function is for a topic's description, to which the partitions belong.
+    // SAFETY: the function is for a topic's description, which owns the partitions.
     let partitions = unsafe { parts(description, rd_kafka_TopicDescription_partitions) }.len();
     // SAFETY: the id is part of the description.
     let (high, low) = unsafe { (rd_kafka_Uuid_most_significant_bits(id), rd_kafka_Uuid_least_significant_bits(id)) };
-    // A broker before 2.8 has no ids; librdkafka shows the zero one then.
+    // A broker before 2.8 has no ids; librdkafka reports zero then.
     let identity =
         if (high, low) == (0, 0) { TopicIdentity::Unnamed } else { TopicIdentity::Id(TopicId { high, low }) };
     Ok(TopicDescription { identity, partitions: i32::try_from(partitions).unwrap_or(i32::MAX), rights })
 }
 
-/// A consumer group, which need not be there, as its coordinator describes it (`DescribeConsumerGroups`). Waits `timeout` for the answer;
-/// after a question without an answer the client must be dropped within an hour.
+/// A consumer group, as its coordinator describes it (`DescribeConsumerGroups`); the group need not exist. Waits `timeout` for the answer.
+/// If there was none, the client must be dropped within an hour.
 ///
 /// # Errors
 ///
-/// librdkafka's code: no answer in time, no right to it, or an answer without it.
+/// librdkafka's code: no answer in time, no right to it, or an error in the answer.
 pub(crate) fn describe_group(
     client: &Client<impl ClientContext>,
     group: &str,
@@ -143,10 +142,11 @@ pub(crate) fn describe_group(
     let call = AdminCall { operation, broker: None, besides: Besides::TellRights, timeout };
     let event = ask(client, call, |handle, options, queue| {
         let mut names = [name.as_ptr()];
-        // SAFETY: all are alive throughout the call, and librdkafka copies what it needs of them.
+        // SAFETY: all arguments are alive throughout the call, and librdkafka copies what it needs of them.
         unsafe { rd_kafka_DescribeConsumerGroups(handle, names.as_mut_ptr(), names.len(), options, queue) };
     })?;
-    // SAFETY: both functions are for an answer to this call; the description is alive, and all that is taken from it is part of it.
+    // SAFETY: both functions are for an answer to this call; the description is alive, and the values that are taken from it are parts of
+    // it.
     unsafe {
         let groups = rd_kafka_DescribeConsumerGroups_result_groups;
         let description = first_part(&event, rd_kafka_event_DescribeConsumerGroups_result, groups)?;
@@ -159,11 +159,12 @@ pub(crate) fn describe_group(
     }
 }
 
-/// What a user may do to what is described.
+/// This user's rights to the described object.
 ///
 /// # Safety
 ///
-/// `operations_of` gives an array of as many operations as it counts, or null; the array lives as long as the description.
+/// `operations_of` returns null, or an array with as many operations as the count that it writes. The array lives as long as the
+/// description.
 unsafe fn rights<T>(
     description: &T,
     operations_of: unsafe extern "C" fn(*const T, *mut usize) -> *const rd_kafka_AclOperation_t,
@@ -173,7 +174,7 @@ unsafe fn rights<T>(
         RD_KAFKA_ACL_OPERATION_WRITE,
     };
     let mut count = 0;
-    // SAFETY: both pointers are valid, and the array is as the caller promises.
+    // SAFETY: both pointers are valid, and the caller promises the rest about the array.
     let operations = unsafe {
         let operations = operations_of(description, &raw mut count);
         if operations.is_null() {

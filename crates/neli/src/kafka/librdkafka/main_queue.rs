@@ -1,4 +1,4 @@
-//! Waits for what comes into a client's main queue, without rust-rdkafka's `poll`.
+//! Waits for events in a client's main queue, without rust-rdkafka's `poll`.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -16,7 +16,7 @@ use rdkafka::types::RDKafkaQueue;
 
 use super::Owned;
 
-/// What waits in a client's main queue. To be dropped before the client is.
+/// A client's main queue. It must be dropped before the client.
 pub(crate) struct MainQueue {
     queue: Owned<RDKafkaQueue>,
     wakeup: Arc<EventFd>,
@@ -25,51 +25,56 @@ pub(crate) struct MainQueue {
 // SAFETY: librdkafka's queues may be used from any thread.
 unsafe impl Send for MainQueue {}
 
-/// Ends a wait for what comes into a client's main queue.
+/// Ends a wait for an event in a client's main queue.
 pub(crate) struct Waker(Arc<EventFd>);
 
 impl MainQueue {
-    /// That of this client. There may be one of it.
+    /// The main queue of this client. A client may have one value of this type at a time.
     ///
     /// # Errors
     ///
-    /// No descriptor to spare.
+    /// There is no free file descriptor.
     pub(crate) fn of(client: &Client<impl ClientContext>) -> io::Result<Self> {
         let wakeup = EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?;
         // SAFETY: the handle is alive as long as the client is.
         let queue = unsafe { rd_kafka_queue_get_main(client.native_ptr()) };
         let queue = Owned::new(queue, rd_kafka_queue_destroy).map_err(io::Error::other)?;
-        let ring = 1_u64.to_ne_bytes();
-        // SAFETY: the queue is alive, librdkafka copies the bytes, and writes them no more when the descriptor is closed (see `drop`).
+        let wakeup_bytes = 1_u64.to_ne_bytes();
+        // SAFETY: the queue is alive, librdkafka copies the bytes, and does not write them after the descriptor was closed (see `drop`).
         unsafe {
-            rd_kafka_queue_io_event_enable(queue.as_ptr(), wakeup.as_raw_fd(), ring.as_ptr().cast(), ring.len());
+            rd_kafka_queue_io_event_enable(
+                queue.as_ptr(),
+                wakeup.as_raw_fd(),
+                wakeup_bytes.as_ptr().cast(),
+                wakeup_bytes.len(),
+            );
         }
         Ok(Self { queue, wakeup: Arc::new(wakeup) })
     }
 
-    /// Waits until there is something in the queue, for `limit` at most if there is one; it may return too early.
+    /// Waits until there is an event in the queue, at most for `limit` if it is given. It may return too early.
     pub(crate) fn wait(&self, limit: Option<Duration>) {
         // SAFETY: the queue is alive.
         let is_empty = unsafe { rd_kafka_queue_length(self.queue.as_ptr()) } == 0;
-        // librdkafka rings when something comes into an empty queue, and again only after that was polled.
-        if is_empty && limit.is_none_or(|limit| self.rings_within(limit)) {
+        // librdkafka writes to the descriptor when an event comes into an empty queue, and again only after the queue was polled.
+        if is_empty && limit.is_none_or(|limit| self.is_written_within(limit)) {
             let _ = self.wakeup.read();
         }
     }
 
-    fn rings_within(&self, limit: Duration) -> bool {
+    fn is_written_within(&self, limit: Duration) -> bool {
         let timeout = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
         poll(&mut [PollFd::new(self.wakeup.as_fd(), PollFlags::POLLIN)], timeout).is_ok_and(|ready| ready > 0)
     }
 
-    /// What ends a wait.
+    /// A handle that ends a wait.
     pub(crate) fn waker(&self) -> Waker {
         Waker(Arc::clone(&self.wakeup))
     }
 }
 
 impl Waker {
-    /// Ends a wait, or the next one.
+    /// Ends the present wait, or the next one.
     pub(crate) fn wake(&self) {
         // It fails only if the counter of unseen wake-ups overflows.
         let _ = self.0.write(1);
@@ -78,7 +83,7 @@ impl Waker {
 
 impl Drop for MainQueue {
     fn drop(&mut self) {
-        // SAFETY: the queue is alive; once this has returned librdkafka writes nothing to the descriptor, which is closed after it.
+        // SAFETY: the queue is alive; after this call librdkafka writes nothing to the descriptor, which is closed later.
         unsafe { rd_kafka_queue_io_event_enable(self.queue.as_ptr(), -1, ptr::null(), 0) };
     }
 }

@@ -16,7 +16,7 @@ fn client(bootstrap: &str) -> BaseProducer {
 }
 
 #[test]
-fn a_topic_has_one_identity_for_as_long_as_it_is_there() {
+fn a_topic_has_one_identity_while_it_exists() {
     let cluster = MockCluster::new(1).unwrap();
     cluster.create_topic("here", 1, 1).unwrap();
     let client = client(&cluster.bootstrap_servers());
@@ -27,7 +27,7 @@ fn a_topic_has_one_identity_for_as_long_as_it_is_there() {
     assert_eq!(identity("elsewhere"), Ok(TopicIdentity::Missing));
 }
 
-/// The embedded broker is such a mock: a question to its controller is never answered.
+/// The embedded broker is a mock too: a question to its controller is never answered.
 #[test]
 fn a_mock_is_asked_by_its_brokers_id() {
     let cluster = MockCluster::new(1).unwrap();
@@ -51,24 +51,24 @@ fn without_a_group_there_is_no_member_id() {
     assert_eq!(member_id(client("127.0.0.1:9").client()), None);
 }
 
-/// librdkafka aborts the process when it finds the coordinator after a question to it has timed out (its issue 4605): it is given a longer time
-/// limit than ours.
+/// librdkafka aborts the process if it finds the coordinator after a question to it has timed out (its issue 4605). So librdkafka gets a
+/// longer time limit than ours.
 #[test]
-fn a_coordinator_that_is_found_after_the_question_was_given_up() {
+fn a_coordinator_that_is_found_after_the_time_limit_does_not_abort_the_process() {
     let cluster = MockCluster::new(1).unwrap();
-    let [left, stays] = [(); 2].map(|()| client(&cluster.bootstrap_servers()));
+    let [dropped, kept] = [(); 2].map(|()| client(&cluster.bootstrap_servers()));
     let ask = |of: &BaseProducer, limit| describe_group(of.client(), "group", limit);
-    for client in [&left, &stays] {
+    for client in [&dropped, &kept] {
         client.client().fetch_metadata(None, LONG).unwrap();
     }
     cluster.broker_round_trip_time(embedded::BROKER_ID, Duration::from_millis(1500)).unwrap();
-    for client in [&left, &stays] {
+    for client in [&dropped, &kept] {
         assert_eq!(ask(client, Duration::from_millis(10)), Err(RDKafkaErrorCode::OperationTimedOut));
     }
-    // The question that was given up ends with its client.
-    drop(left);
+    // The question without an answer ends with its client.
+    drop(dropped);
     for _ in 0..2 {
         // The mock can't describe a group.
-        assert_eq!(ask(&stays, LONG), Err(RDKafkaErrorCode::UnsupportedFeature));
+        assert_eq!(ask(&kept, LONG), Err(RDKafkaErrorCode::UnsupportedFeature));
     }
 }

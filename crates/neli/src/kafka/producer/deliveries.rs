@@ -1,4 +1,4 @@
-//! What becomes of each record that was handed over: deliveries in, [`KafkaEvent`] out.
+//! The outcome of each record that was queued: translates librdkafka's delivery reports to [`KafkaEvent`]s.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use crate::kafka::event::{FactsEvent, KafkaEvent};
 use crate::kafka::rebootstrap::Rebootstrap;
 use crate::kafka::topic;
 
-/// What was handed over.
+/// A record that was queued.
 pub(super) enum Sent {
     /// A fact, by its number.
     Fact(u32),
@@ -28,22 +28,22 @@ pub(super) enum Sent {
     Record { role: u32, seq: u64 },
 }
 
-/// The producer's context: deliveries in, [`KafkaEvent`] out.
+/// The producer's context: it translates librdkafka's delivery reports to [`KafkaEvent`]s.
 pub(super) struct Deliveries {
     context: KafkaContext,
     pub(super) events: Sender<KafkaEvent>,
-    /// A record was refused for lack of a right.
+    /// A record was refused because this user lacks a right.
     pub(super) forbidden: AtomicBool,
     /// A record was refused, and none has been appended since.
     refused: AtomicBool,
-    /// When a record is given up.
+    /// How long after its sending a record is given up.
     timeout: Duration,
-    /// Whether librdkafka's debug lines are asked for.
+    /// Whether the user asks for librdkafka's debug lines.
     wants_debug: bool,
 }
 
 impl Deliveries {
-    /// Those of a producer that gives a record up `timeout` after it was sent.
+    /// The context of a producer that gives up a record `timeout` after it was sent.
     pub(super) fn reported_to(events: Sender<KafkaEvent>, access: &Access, timeout: Duration) -> Self {
         Self {
             context: KafkaContext::new(access),
@@ -56,7 +56,7 @@ impl Deliveries {
     }
 
     pub(super) fn send(&self, event: KafkaEvent) {
-        // An error means that the receiver is gone: we are about to be dropped.
+        // An error means that the receiver is gone and this producer is about to be dropped.
         let _ = self.events.blocking_send(event);
     }
 
@@ -74,7 +74,7 @@ impl Deliveries {
         self.send(KafkaEvent::Facts { id, event });
     }
 
-    /// Gives the producer its brokers again.
+    /// The object that gives the producer its brokers again.
     pub(super) fn rebootstrap(&self) -> Arc<Rebootstrap> {
         Arc::clone(self.context.rebootstrap())
     }
@@ -87,7 +87,8 @@ impl Deliveries {
 
 impl ClientContext for Deliveries {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, line: &str) {
-        // What librdkafka tries again is in no delivery until it is given up, and then without the reason.
+        // librdkafka reports no delivery of a record that it retries until it gives up, and that report lacks the reason. So the reason is
+        // taken from the log.
         if let Some(error) = refused_append(line) {
             self.refused(error);
         }
@@ -97,7 +98,7 @@ impl ClientContext for Deliveries {
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        // The reader meets the same brokers and reports it.
+        // The reader is connected to the same brokers, and reports the error.
         self.context.error(error, reason);
     }
 }
@@ -147,15 +148,16 @@ impl ProducerContext for Deliveries {
     }
 }
 
-/// The reason in librdkafka's debug line about an append that was refused; `None` for any other line. With `debug=msg` it is
-/// `TOPIC [0]: MessageSet with 1 message(s) (MsgId 0, BaseSeq -1) encountered error: Broker: WORDS (actions Retry,..)`.
+/// The reason in librdkafka's debug line about an append that was refused; `None` for any other line. The line, which the property
+/// `debug=msg` enables, is `TOPIC [0]: MessageSet with 1 message(s) (MsgId 0, BaseSeq -1) encountered error: Broker: WORDS (actions
+/// Retry,..)`.
 fn refused_append(line: &str) -> Option<String> {
     let (_, message) = line.split_once(") encountered error: ")?;
     let (words, _) = message.split_once(" (actions ")?;
     of_refused_append(words)
 }
 
-/// Why a record was not appended, or not taken.
+/// Why a record was not appended, or not queued.
 pub(super) fn reason(error: &KafkaError) -> String {
     match error.rdkafka_error_code() {
         Some(RDKafkaErrorCode::MessageTimedOut) => "no acknowledgement in time".to_owned(),

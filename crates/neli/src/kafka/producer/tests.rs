@@ -30,8 +30,8 @@ fn send(producer: &Producer, seq: u64) {
     producer.send(&elections().election(0, 1), Some(seq), "g", Some(b"{}")).unwrap();
 }
 
-/// librdkafka reports the records in flight from the thread that drops the last reference to it, and a report may block: in a thread
-/// of an async runtime that is a panic.
+/// librdkafka reports the records in flight from the thread that drops the last reference to it, and a report may block. In a thread of
+/// an async runtime, blocking is a panic.
 #[tokio::test]
 async fn it_can_be_dropped_in_a_runtime_with_records_in_flight() {
     let cluster = cluster();

@@ -1,4 +1,4 @@
-//! Waits until the topic is there.
+//! Waits until the topic exists.
 
 use std::sync::Arc;
 use std::thread;
@@ -12,13 +12,13 @@ use crate::kafka::event::KafkaEvent;
 use crate::kafka::source::{IfMissing, Source};
 use crate::kafka::topic::{self, Presence, TopicError};
 
-/// A broker may not know a topic for this long after it was made.
+/// A broker may not know a topic for this long after it was created.
 const NEW_WITHIN: Duration = Duration::from_millis(500);
-/// Between two looks at a topic that was just made, or is about to be.
+/// The time between two checks of a topic that was just created, or is about to be.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 impl Asker {
-    /// Waits until the topic exists, making it if that is allowed, or until this reading is over.
+    /// Waits until the topic exists, or until this reading is over. Creates the topic if that is allowed.
     pub(super) fn find_topic(&mut self) {
         let reading = Arc::clone(&self.reading);
         let Source { access, elections, if_missing, .. } = &reading.source;

@@ -1,4 +1,4 @@
-//! Partitions that have no leader for long are reported: what stands there waits until a broker leads it again.
+//! Reports partitions that have had no leader for long: the elections in these partitions wait until a broker leads them again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,21 +10,21 @@ use super::Asker;
 use crate::kafka::error_class::ErrorClass;
 use crate::kafka::event::KafkaEvent;
 
-/// A partition whose leader changes has none for less than this.
+/// While a partition's leader changes, the partition has no leader for less than this.
 const CHANGE_TAKES: Duration = Duration::from_secs(1);
 
 /// The partitions that have no leader.
 #[derive(Default)]
 pub(super) struct Leaderless {
-    /// Each with the question since which it has none.
+    /// Each partition, with the time of the first question that found no leader.
     since: BTreeMap<i32, Time>,
-    /// Those that were warned of.
+    /// The partitions that a warning was sent about.
     warned_of: BTreeSet<i32>,
 }
 
 impl Asker {
-    /// These partitions were asked for; those that had no answer are given with the reason. Where none had one, nobody answers; where only
-    /// some had none, that is a warning, once.
+    /// Handles the answers to a question for the partitions `asked_for`. `unanswered` are the partitions without an answer, with the
+    /// reason. If all of them lack a leader, Kafka counts as down. If only some lack one, a warning is sent once.
     pub(super) fn report_leaderless(
         &mut self,
         asked_for: &BTreeSet<i32>,

@@ -31,7 +31,7 @@ fn cluster() -> Cluster {
     cluster
 }
 
-/// A reader of so many roles.
+/// A reader for this many roles.
 fn start(cluster: &Cluster, roles: u32, partitions: Option<i32>) -> (Reader, Receiver<KafkaEvent>) {
     start_with(Access::at(&cluster.bootstrap_servers(), &Properties::default()), roles, partitions)
 }
@@ -54,7 +54,7 @@ fn source(access: Access, roles: u32, partitions: Option<i32>) -> Source {
     }
 }
 
-/// The first event that `wanted` makes something of.
+/// The first value that `wanted` returns for an event.
 fn await_event<T>(events: &mut Receiver<KafkaEvent>, mut wanted: impl FnMut(KafkaEvent) -> Option<T>) -> T {
     loop {
         if let Some(found) = wanted(events.blocking_recv().unwrap()) {
@@ -68,7 +68,8 @@ fn key(event: KafkaEvent) -> Option<Key> {
     Some(record.key)
 }
 
-/// The router has a reading that replaces a stuck one read at once: the election's own records are to be told from others' by then.
+/// When the router replaces a reading that does not progress, it starts the new one at once. By then the election's own records must be
+/// distinguishable from others.
 #[test]
 fn the_first_record_is_the_elections_own_although_another_partition_has_no_leader() {
     let cluster = cluster();
@@ -125,7 +126,7 @@ fn partitions_that_all_have_no_leader_are_reported() {
         let message = await_event(&mut events, down);
         let expected = if roles == 1 { "partition 0 has no leader; " } else { "no partition has a leader; " };
         assert!(message.starts_with(&format!("topic \"t\": {expected}")), "{message}");
-        // One each 5 ms for half a second, in case that the topic is new; then few.
+        // One question each 5 ms for half a second, in case the topic is new; then fewer.
         let asked = questions.load(Ordering::Relaxed);
         assert!((1..150).contains(&asked), "{asked} questions");
     }
@@ -133,7 +134,7 @@ fn partitions_that_all_have_no_leader_are_reported() {
 
 /// The roles of a process are on several partitions.
 #[test]
-fn a_partition_without_a_leader_holds_up_no_role_on_another() {
+fn a_partition_without_a_leader_does_not_delay_the_roles_on_another() {
     let cluster = cluster();
     cluster.partition_leader("t", 1, None).unwrap();
     let (_reader, mut events) = start(&cluster, 2, None);

@@ -1,4 +1,4 @@
-//! Which topics there are, as far as a user may see.
+//! Finds out which topics exist, as far as this user may see them.
 
 use std::time::Duration;
 
@@ -24,18 +24,18 @@ pub fn topics(access: &Access, timeout: Duration) -> Result<Vec<(String, i32)>, 
     })
 }
 
-/// What a broker says of a topic's existence.
+/// A broker's answer about a topic's existence.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum TopicExistence {
-    /// It is there.
+    /// It exists.
     Exists,
-    /// This user may not see whether it is there: one line that says so.
+    /// This user may not see whether it exists: one line that explains it.
     Forbidden(String),
-    /// There is none.
+    /// It does not exist.
     Missing,
 }
 
-/// Whether there is such a topic. Waits `timeout` for an answer.
+/// Whether this topic exists. Waits `timeout` for an answer.
 ///
 /// # Errors
 ///
@@ -52,10 +52,10 @@ pub fn has_topic(access: &Access, topic: &str, timeout: Duration) -> Result<Topi
     Ok(found.into_iter().next().unwrap_or(TopicExistence::Missing))
 }
 
-/// A poll that does not wait at all does not get the events.
+/// The time limit of a poll for events; a poll with a limit of zero returns none.
 const A_MOMENT: Duration = Duration::from_millis(1);
 
-/// What is to be told of this topic, or of each, in order.
+/// The results of `of` for this topic, or for each topic, in order.
 fn described<T: Ord>(
     access: &Access,
     topic: Option<&str>,
@@ -67,7 +67,7 @@ fn described<T: Ord>(
         BaseConsumer::from_config_and_context(&access.reader(None), context.clone())
             .map_err(|error| ClientError(explain(&error)))?;
     let metadata = consumer.fetch_metadata(topic, timeout).map_err(|error| {
-        // What went wrong with the connection is in its events.
+        // The reason for a failed connection is in the client's events.
         while consumer.poll(A_MOMENT).is_some() {}
         let plain = || plain(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail));
         ClientError(context.first_trouble().unwrap_or_else(|| format!("{}: {}", access.bootstrap, plain())))
