@@ -210,7 +210,7 @@ fn count_hellos(found: &mut [Found]) {
             let observer = elections
                 .entry(Name { group: group.clone(), role: label })
                 .or_insert_with(|| Observer::new(Journal::read_from(begin.from, begin.origin)));
-            observer.process_hello_received(at, process.clone(), written_ms);
+            observer.process_hello_received(at, process.clone().about(number), written_ms);
         }
     }
 }

@@ -4,6 +4,7 @@ use neli::program::{Report, clock, names};
 use neli_proto::many_roles::{ManyRoles, Settings};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::MemberId;
+use neli_proto::role_set::RoleSet;
 use neli_proto::time::{Time, millis};
 use neli_proto::topic::{self, Risk};
 
@@ -27,6 +28,7 @@ pub(super) fn of(config: &Config, member: &MemberId) -> Option<ManyRoles> {
         max_roles: roles.most,
         joined: None,
         waits_ms: None,
+        left: RoleSet::new(),
         leaves: false,
     };
     Some(ManyRoles::new(Settings {

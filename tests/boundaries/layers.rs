@@ -31,7 +31,7 @@ pub(crate) const LAYERED: [Layered; 9] = [
 pub(crate) type Layers = [(&'static str, &'static [&'static str])];
 
 /// The modules of `neli-proto`.
-const PROTOCOL: [(&str, &[&str]); 35] = [
+const PROTOCOL: [(&str, &[&str]); 36] = [
     ("command", &[]),
     ("random", &[]),
     ("record", &[]),
@@ -52,14 +52,15 @@ const PROTOCOL: [(&str, &[&str]); 35] = [
     ("health", &["command", "time"]),
     ("hooks", &["command", "record", "time"]),
     ("guard", &["command", "time", "window"]),
-    ("process_hello", &["mapping", "record"]),
+    ("role_set", &[]),
+    ("process_hello", &["mapping", "record", "role_set"]),
     ("journal", &["record", "time", "timings"]),
     ("listener", &["journal", "record", "time", "timings"]),
     ("clock_rate", &["listener"]),
     ("late_beat", &["listener", "record", "time"]),
     ("status", &["late_beat", "listener", "record", "time"]),
     ("precedence", &["listener", "record", "time", "timings"]),
-    ("spread", &["precedence", "record", "time", "timings"]),
+    ("spread", &["precedence", "record", "role_set", "time", "timings"]),
     ("introduction", &["mapping", "precedence", "process_hello", "record", "time"]),
     (
         "observer",
@@ -139,6 +140,7 @@ const PROTOCOL: [(&str, &[&str]); 35] = [
             "precedence",
             "process_hello",
             "record",
+            "role_set",
             "spread",
             "time",
             "timings",

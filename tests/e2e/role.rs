@@ -112,6 +112,9 @@ fn a_role_is_resigned_and_ended_by_itself() {
         assert_eq!(candidate.await_event("ended").text("role"), "report");
     }
     wait::until_true("its release", || of_role("report")["state"] == "released");
+    let standbys = |role| of_role(role)["standbys"].as_array().map(Vec::len);
+    wait::until_true("hellos that say who has left it", || standbys("report") == Some(0));
+    assert_eq!(standbys("bill"), Some(1));
     assert_eq!((of_role("ingest")["state"].as_str(), of_role("bill")["state"].as_str()), (Some("led"), Some("led")));
     close(&election, candidates, &ROLES.map(str::to_owned));
 }

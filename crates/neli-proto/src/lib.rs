@@ -36,6 +36,7 @@ pub mod random;
 pub mod record;
 pub mod reminder;
 pub mod restart;
+pub mod role_set;
 pub mod schedule;
 pub mod spread;
 mod status;

@@ -14,6 +14,7 @@ use crate::node::{Event, Node};
 use crate::precedence::Standing;
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, Hello, MemberId, Offset, Record, Why};
+use crate::role_set::RoleSet;
 use crate::spread::{self, By, Holding, Spread};
 use crate::time::{Time, millis};
 use crate::timings::Patience;
@@ -68,6 +69,22 @@ pub enum Action {
     },
 }
 
+/// A hello of another process or candidate.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct OthersHello {
+    hello: Hello,
+    left: RoleSet,
+}
+
+impl OthersHello {
+    /// The event for the node of a role.
+    #[must_use]
+    pub fn event(&self, role: usize) -> Event {
+        let leaves = self.hello.leaves || self.left.contains(role);
+        Event::Election(candidate::Event::HelloReceived(Hello { leaves, ..self.hello.clone() }))
+    }
+}
+
 /// A release that was read.
 struct ReadRelease {
     term: Offset,
@@ -97,6 +114,8 @@ pub struct ManyRoles {
     known: Option<Known>,
     /// Until when the last of the undecided roles may claim nothing.
     undecided_until: Option<Time>,
+    /// The roles for which this process no longer stands.
+    left: RoleSet,
     actions: VecDeque<Action>,
 }
 
@@ -118,7 +137,14 @@ impl ManyRoles {
     /// The state of a process that has read nothing yet.
     #[must_use]
     pub const fn new(settings: Settings) -> Self {
-        Self { settings, is_fit: false, known: None, undecided_until: None, actions: VecDeque::new() }
+        Self {
+            settings,
+            is_fit: false,
+            known: None,
+            undecided_until: None,
+            left: RoleSet::new(),
+            actions: VecDeque::new(),
+        }
     }
 
     /// The next action. The caller asks until there is none, since a node's reaction to one event may change what
@@ -218,30 +244,30 @@ impl ManyRoles {
         self.known.iter_mut().for_each(|known| known.spread.stand(now, role, standing));
     }
 
-    /// A hello was read in partition 0. Returns the event for each node.
-    pub fn received(&mut self, now: Time, offset: Offset, value: &[u8]) -> Option<Event> {
+    /// A hello was read in partition 0. Returns what each node must know.
+    pub fn received(&mut self, now: Time, offset: Offset, value: &[u8]) -> Option<OthersHello> {
         let (known, hello) = self.known.as_mut().zip(ProcessHello::parse(value))?;
         if known.has_read(offset) {
             return None;
         }
         let whose = known.introduction.received(now, offset, &hello);
         let (takes_roles, shares_role) = (hello.takes_roles(), known.introduction.shares_role(&hello));
-        let ProcessHello { member, name, roles, max_roles, leaves, .. } = hello;
+        let ProcessHello { member, name, roles, max_roles, left, leaves, .. } = hello;
         // A candidate without `--roles` stands in one election at most, which may be none of these; one with other
         // roles stands in none of these. Neither is given a role.
         let max_roles = if roles.is_some() && shares_role { max_roles } else { Some(0) };
         match whose {
             Whose::Own => return None,
-            _ if leaves => {
-                known.spread.left(now, &member);
-                return None;
-            }
+            _ if leaves => known.spread.left(now, &member),
             _ if !takes_roles => {}
             Whose::Another => known.spread.received(now, &member, max_roles),
             Whose::AnotherBefore => known.spread.may_be_there(now, &member, max_roles),
         }
-        let received = Hello { member, group_member: None, name, priority: 0, overlaps: false, leaves: false };
-        Some(Event::Election(candidate::Event::HelloReceived(received)))
+        if !leaves {
+            known.spread.has_left(now, &member, &left);
+        }
+        let hello = Hello { member, group_member: None, name, priority: 0, overlaps: false, leaves };
+        Some(OthersHello { hello, left })
     }
 
     /// Who holds a role now. To be called after each input of that role's node; most calls change nothing.
@@ -249,6 +275,10 @@ impl ManyRoles {
         if let Some(known) = &mut self.known {
             if known.spread.holding(role).is_some_and(|before| holding.is_lost_from(before)) {
                 known.introduction.lead_ended(now);
+            }
+            if holding == Holding::Done && !self.left.contains(role) {
+                self.left.insert(role);
+                known.introduction.says_hello_soon(now);
             }
             known.spread.observe(now, role, holding);
         }
@@ -268,7 +298,7 @@ impl ManyRoles {
             // The node may already have claimed the role that became vacant.
             known.spread.observe(now, role, Holding::Vacant { successor });
             known.spread.released(now, role, &by, &why);
-            if by == self.settings.hello.member && !Why::parse(&why).is_some_and(spread::goes_for_good) {
+            if by == self.settings.hello.member && !Why::parse(&why).is_some_and(Why::goes_for_good) {
                 known.introduction.lead_ended(now);
             }
         }
@@ -306,7 +336,7 @@ impl ManyRoles {
 
     fn hello(&self, now: Time, joined: Option<Offset>) -> ProcessHello {
         let waits = self.undecided_until.map(|until| until.since(now)).filter(|left| !left.is_zero());
-        ProcessHello { joined, waits_ms: waits.map(millis), ..self.settings.hello.clone() }
+        ProcessHello { joined, waits_ms: waits.map(millis), left: self.left.clone(), ..self.settings.hello.clone() }
     }
 
     /// The hello tells the longest time, since it is one for all roles. It is only displayed, and only for a role

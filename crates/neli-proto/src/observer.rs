@@ -12,7 +12,7 @@ use crate::late_beat::LateBeat;
 use crate::listener::silence;
 use crate::precedence::HELLO_HOLDS;
 use crate::process_hello::ProcessHello;
-use crate::record::{Body, MemberId, Offset, Record, What};
+use crate::record::{Body, MemberId, Offset, Record, What, Why};
 use crate::time::{Time, millis};
 use lost::Lost;
 use side_by_side::SideBySide;
@@ -54,7 +54,7 @@ pub struct Observer {
     candidates: BTreeMap<MemberId, KnownCandidate>,
     /// How many runs of each candidate failed in a row, from its releases.
     failed_runs: BTreeMap<MemberId, u32>,
-    /// Leaders whose silence ended in another's claim.
+    /// Leaders whose silence ended in another's claim, and candidates that have gone for good.
     lost: Lost,
 }
 
@@ -243,8 +243,12 @@ impl Observer {
             }
             Body::Release { exit, why, .. } => {
                 let Some(member) = &record.member else { return };
-                // A candidate that stays says hello again. A process with many roles says in a hello that it leaves.
-                if self.candidates.get(member).is_some_and(|candidate| !candidate.has_many_roles) {
+                // A candidate that stays says hello again. A process with many roles may stay without another hello.
+                let goes = why.as_deref().and_then(Why::parse).is_some_and(Why::goes_for_good);
+                if goes {
+                    self.lost.insert_gone(member, received);
+                }
+                if goes || self.candidates.get(member).is_some_and(|candidate| !candidate.has_many_roles) {
                     self.candidates.remove(member);
                 }
                 match (why.as_deref(), exit) {

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::mapping::Mapping;
 use crate::record::{MAX_BYTES, MemberId, Offset};
+use crate::role_set::RoleSet;
 
 /// The content of such a hello. A candidate of one role reads it as an ordinary hello.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -47,6 +48,10 @@ pub struct ProcessHello {
     /// leads, in milliseconds; none where they tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_ms: Option<u64>,
+    /// The roles for which the writer no longer stands: they were ended, or their job ended by itself and is not run
+    /// again.
+    #[serde(skip_serializing_if = "RoleSet::is_empty")]
+    pub left: RoleSet,
     /// The writer leaves: it leads nothing any more, and will lead nothing.
     #[serde(skip_serializing_if = "is_false")]
     pub leaves: bool,
@@ -78,6 +83,7 @@ impl ProcessHello {
             max_roles: number("max_roles"),
             joined: fields.get("joined").and_then(Value::as_i64),
             waits_ms: fields.get("waits_ms").and_then(Value::as_u64),
+            left: fields.get("left").and_then(Value::as_str).map(RoleSet::parse).unwrap_or_default(),
             leaves: fields.get("leaves").and_then(Value::as_bool).unwrap_or_default(),
         })
     }
@@ -100,6 +106,13 @@ impl ProcessHello {
     #[must_use]
     pub(crate) const fn takes_roles(&self) -> bool {
         !self.leaves && (self.joined.is_some() || self.roles.is_none())
+    }
+
+    /// What the hello says about one role: a process that has left the role leaves as far as that role is concerned.
+    #[must_use]
+    pub fn about(self, role: u32) -> Self {
+        let leaves = self.leaves || usize::try_from(role).is_ok_and(|role| self.left.contains(role));
+        Self { leaves, ..self }
     }
 
     /// The writer's mapping of roles to partitions.
@@ -135,13 +148,21 @@ mod tests {
             max_roles: None,
             joined: None,
             waits_ms: None,
+            left: RoleSet::new(),
             leaves: false,
         }
     }
 
     #[test]
     fn it_is_read_as_it_was_written() {
-        let full = ProcessHello { max_roles: Some(3), joined: Some(41), waits_ms: Some(7), leaves: true, ..hello() };
+        let full = ProcessHello {
+            max_roles: Some(3),
+            joined: Some(41),
+            waits_ms: Some(7),
+            left: RoleSet::parse("1"),
+            leaves: true,
+            ..hello()
+        };
         for hello in [hello(), full] {
             assert_eq!(ProcessHello::parse(&hello.to_bytes()), Some(hello));
         }

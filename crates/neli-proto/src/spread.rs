@@ -13,17 +13,17 @@ use core::time::Duration;
 
 use crate::precedence::{HELLO_HOLDS, HELLO_INTERVAL, Standing};
 use crate::record::{MemberId, Why};
+use crate::role_set::RoleSet;
 use crate::time::Time;
 use members::{Member, Members};
-use withheld::Withheld;
-
-pub(crate) use members::goes_for_good;
+use role::{LastDelay, Role};
 
 pub use crate::timings::PATIENCE;
 
 mod hand_over;
 mod members;
 mod plan;
+mod role;
 mod share;
 mod withheld;
 
@@ -152,39 +152,6 @@ pub struct Spread {
     actions: VecDeque<Action>,
 }
 
-/// What is known of one role.
-#[derive(Clone, Debug)]
-struct Role {
-    holding: Holding,
-    /// Since when `holding` has had this value.
-    since: Time,
-    /// The last leader, where it ended without a release.
-    unreleased: Option<MemberId>,
-    /// The last leader other than this process.
-    last_other: Option<MemberId>,
-    /// The candidate that should claim the role when it becomes vacant.
-    successor: Option<MemberId>,
-    /// A candidate that gave the role up: it claims the role only if no other candidate does for a long time.
-    given_up_by: Option<MemberId>,
-    /// The value of the process's counter `taken` when this process took the role.
-    taken: u64,
-    standing: Standing,
-    standing_since: Time,
-    /// The role is vacant because the group revoked its partition and is giving it to another member.
-    is_handed_on: bool,
-    /// Whether the role is withheld from the member that the group has chosen.
-    withheld: Withheld,
-    /// The claim delay that was last given out.
-    last_delay: LastDelay,
-}
-
-/// The claim delay of a role that was last given out.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum LastDelay {
-    Nothing,
-    Extra(Option<Duration>),
-}
-
 /// A role that is being handed over.
 #[derive(Clone, Debug)]
 struct HandedOver {
@@ -197,27 +164,13 @@ impl Spread {
     #[must_use]
     pub fn new(now: Time, settings: Settings) -> Self {
         let Settings { member, roles, by, is_on, max_roles } = settings;
-        let role = Role {
-            holding: Holding::Unknown,
-            since: now,
-            unreleased: None,
-            last_other: None,
-            successor: None,
-            given_up_by: None,
-            taken: 0,
-            standing: Standing::Unknown,
-            standing_since: now,
-            is_handed_on: false,
-            withheld: Withheld::not(now),
-            last_delay: LastDelay::Nothing,
-        };
         Self {
             members: Members::of_one(Member::new(member.clone(), None, max_roles)),
             member,
             by,
             is_on,
             max_roles,
-            roles: alloc::vec![role; roles],
+            roles: alloc::vec![Role::new(now); roles],
             candidates: Vec::new(),
             pending: None,
             not_before: now,
@@ -270,6 +223,14 @@ impl Spread {
         }
     }
 
+    /// Another candidate's hello says that it no longer stands for these roles. It never does again.
+    pub fn has_left(&mut self, now: Time, member: &MemberId, roles: &RoleSet) {
+        if *member != self.member && !roles.is_empty() {
+            self.members.known(member).left.extend(roles);
+            self.changed(now);
+        }
+    }
+
     /// A hello of another candidate was read that is older than this process's reading. If the candidate is alive, it
     /// repeats the hello within the interval.
     pub fn may_be_there(&mut self, now: Time, member: &MemberId, max_roles: Option<u32>) {
@@ -281,9 +242,9 @@ impl Spread {
     }
 
     /// A release took effect in a role, of this process or of another.
-    pub fn released(&mut self, now: Time, role: usize, member: &MemberId, why: &str) {
+    pub fn released(&mut self, now: Time, number: usize, member: &MemberId, why: &str) {
         let (is_own, why) = (*member == self.member, Why::parse(why));
-        if let Some(role) = self.roles.get_mut(role) {
+        if let Some(role) = self.roles.get_mut(number) {
             role.is_handed_on = why == Some(Why::Revoked);
             role.given_up_by = why.is_some_and(Why::lets_another_lead).then(|| member.clone());
             if !is_own {
@@ -291,7 +252,11 @@ impl Spread {
             }
         }
         if !is_own {
-            self.members.known(member).released(now, why);
+            let member = self.members.known(member);
+            member.released(now, why);
+            if why == Some(Why::Ended) {
+                member.left.insert(number);
+            }
         }
         self.changed(now);
     }
@@ -350,61 +315,5 @@ impl Spread {
     fn changed(&mut self, now: Time) {
         self.now = now;
         self.is_planned = false;
-    }
-}
-
-impl Role {
-    /// Records who holds the role now. Returns the previous leader if it was replaced without a release.
-    fn becomes(&mut self, now: Time, holding: Holding) -> Option<MemberId> {
-        let mut silent = None;
-        if !matches!(holding, Holding::Vacant { .. }) {
-            (self.is_handed_on, self.given_up_by) = (false, None);
-        }
-        match &holding {
-            Holding::Held { by } => {
-                silent = self.unreleased.replace(by.clone()).filter(|before| before != by);
-                self.last_other = Some(by.clone());
-            }
-            Holding::Leading => silent = self.unreleased.take(),
-            Holding::Vacant { successor } => {
-                self.unreleased = None;
-                if successor.is_some() {
-                    self.successor.clone_from(successor);
-                }
-            }
-            // A claim over another's term is possible only after that leader was silent for its lease.
-            Holding::Claiming => silent.clone_from(&self.unreleased),
-            Holding::Done | Holding::Ending | Holding::Unknown => {}
-        }
-        self.holding = holding;
-        self.since = now;
-        silent
-    }
-
-    /// The leader by the journal, if it is not this process.
-    const fn leader(&self) -> Option<&MemberId> {
-        match &self.holding {
-            Holding::Held { by } => Some(by),
-            Holding::Claiming
-            | Holding::Done
-            | Holding::Ending
-            | Holding::Leading
-            | Holding::Unknown
-            | Holding::Vacant { .. } => None,
-        }
-    }
-
-    /// Whether a candidate is expected to lead the role shortly, if it is vacant.
-    fn counts(&self, now: Time) -> bool {
-        match self.holding {
-            Holding::Done => false,
-            Holding::Vacant { .. } => now.since(self.since) < VACANCY_COUNTS,
-            Holding::Claiming | Holding::Ending | Holding::Held { .. } | Holding::Leading | Holding::Unknown => true,
-        }
-    }
-
-    /// When the role stops counting in the shares, if its holder does not change.
-    fn stops_counting_at(&self) -> Option<Time> {
-        matches!(self.holding, Holding::Vacant { .. }).then(|| self.since + VACANCY_COUNTS)
     }
 }

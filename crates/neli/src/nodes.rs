@@ -146,9 +146,9 @@ impl<R: HasNode> Nodes<R> {
 
     /// A hello was read in partition 0.
     pub fn handle_hello(&mut self, now: Time, offset: i64, value: &[u8]) {
-        if let Some(event) = self.many.as_mut().and_then(|many| many.received(now, offset, value)) {
+        if let Some(hello) = self.many.as_mut().and_then(|many| many.received(now, offset, value)) {
             for at in 0..self.roles.len() {
-                self.call(now, at, |node| node.handle(now, event.clone()));
+                self.call(now, at, |node| node.handle(now, hello.event(at)));
             }
         }
         self.follow_many();

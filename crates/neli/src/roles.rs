@@ -6,6 +6,7 @@ use std::task::Poll;
 use neli_proto::many_roles;
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::Body;
+use neli_proto::role_set::RoleSet;
 use tokio::task::unconstrained;
 
 use crate::builder::Builder;
@@ -116,6 +117,7 @@ impl RolesBuilder {
             max_roles: self.max_roles,
             joined: None,
             waits_ms: None,
+            left: RoleSet::new(),
             leaves: false,
         };
         let (roles, elector) = (self.roles.count as usize, node.timings.elector());

@@ -245,7 +245,7 @@ impl Seen {
         let Some(process) = ProcessHello::parse(value) else { return };
         if self.others.stands_for(&self.election, &process.mapping()) {
             if process.roles.is_some() {
-                self.observer.process_hello_received(at, process, record.written_ms);
+                self.observer.process_hello_received(at, process.about(self.election.role), record.written_ms);
             } else if let Some(hello) = Record::parse(value) {
                 self.observer.record_received(at, hello, record.written_ms);
             }

@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use super::*;
+use crate::role_set::RoleSet;
 
 mod walks;
 
@@ -22,6 +23,7 @@ fn hello(member: &str, typed: &str, partitions: u32) -> ProcessHello {
         max_roles: None,
         joined: None,
         waits_ms: None,
+        left: RoleSet::new(),
         leaves: false,
     }
 }

@@ -1,5 +1,5 @@
-//! Leaders whose terms ended by silence. Most of them are dead, so hellos that they sent before do not count as
-//! standbys.
+//! Leaders whose terms ended by silence, and candidates that released a term because they go. Most of the first are
+//! dead, so hellos that they sent before do not count as standbys; no hello of the others counts.
 
 use alloc::collections::BTreeMap;
 use core::time::Duration;
@@ -10,30 +10,42 @@ use crate::precedence::HELLO_HOLDS;
 use crate::record::MemberId;
 use crate::time::millis;
 
-/// The last record and the lease of each such leader, kept for as long as an earlier hello could count.
+/// Such leaders and candidates, kept for as long as an earlier hello could count.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lost(BTreeMap<MemberId, (Receipt, Duration)>);
+pub(super) struct Lost {
+    /// The last record and the lease of each leader that fell silent.
+    silent: BTreeMap<MemberId, (Receipt, Duration)>,
+    /// The release of each candidate that has gone.
+    gone: BTreeMap<MemberId, Receipt>,
+}
 
 impl Lost {
     /// No such leader.
     pub(super) const fn new() -> Self {
-        Self(BTreeMap::new())
+        Self { silent: BTreeMap::new(), gone: BTreeMap::new() }
     }
 
     /// This leader's term ended without a release.
     pub(super) fn insert(&mut self, leader: &Leader, claim: Receipt) {
-        self.0.retain(|_, (last_record, lease)| !is_later(claim, *last_record, *lease + HELLO_HOLDS));
-        self.0.extend(leader.member.clone().map(|member| (member, (leader.last_record, leader.lease))));
+        self.silent.retain(|_, (last_record, lease)| !is_later(claim, *last_record, *lease + HELLO_HOLDS));
+        self.silent.extend(leader.member.clone().map(|member| (member, (leader.last_record, leader.lease))));
     }
 
-    /// Whether a hello proves nothing about the time after the leader's lease: the leader may have died since. A
-    /// later hello shows that the member is alive.
+    /// This candidate released a term because its process goes, or has died.
+    pub(super) fn insert_gone(&mut self, member: &MemberId, release: Receipt) {
+        self.gone.retain(|_, gone| !is_later(release, *gone, HELLO_HOLDS));
+        self.gone.insert(member.clone(), release);
+    }
+
+    /// Whether a hello proves nothing: its writer has gone, or the hello is from before the end of the lease of a
+    /// leader that may have died since. A later hello shows that such a leader is alive.
     pub(super) fn is_dead(&mut self, member: &MemberId, hello: Receipt) -> bool {
-        let is_dead = self.0.get(member).is_some_and(|(last_record, lease)| !is_later(hello, *last_record, *lease));
+        let is_dead =
+            self.silent.get(member).is_some_and(|(last_record, lease)| !is_later(hello, *last_record, *lease));
         if !is_dead {
-            self.0.remove(member);
+            self.silent.remove(member);
         }
-        is_dead
+        is_dead || self.gone.contains_key(member)
     }
 }
 
@@ -109,6 +121,19 @@ mod tests {
             lost.insert(&leader_of(&claimed_by(&["a"]), at(80_011)), at(80_011));
             assert!(!lost.is_dead(&second, at(20)), "hellos of that time count no more");
         }
+    }
+
+    #[test]
+    fn no_hello_of_one_that_goes_counts_again() {
+        let (stopped, other) = (MemberId::from("a"), MemberId::from("b"));
+        let at = |ms| receipt(ms, true);
+        let mut lost = Lost::new();
+        lost.insert_gone(&stopped, at(10));
+        assert!(lost.is_dead(&stopped, at(5)) && lost.is_dead(&stopped, at(60_000)) && !lost.is_dead(&other, at(5)));
+        lost.insert_gone(&other, at(75_010));
+        assert!(lost.is_dead(&stopped, at(75_010)));
+        lost.insert_gone(&other, at(75_011));
+        assert!(!lost.is_dead(&stopped, at(75_011)), "it says no hello any more");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::record::JobState;
 
 mod history;
 mod late_beats;
+mod many_roles;
 
 /// When the reading begins; the broker's clock and this machine's agree.
 const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };
@@ -233,23 +234,6 @@ fn a_leader_whose_silence_was_claimed_over_stands_by_only_once_it_says_hello_aga
     assert_eq!(names(&observer, 20_000), ["d1"]);
 }
 
-/// The hello of a process with several roles stands in another partition, and may be read after later records.
-#[test]
-fn an_old_hello_that_is_read_late_makes_no_standby_of_a_dead_leader() {
-    let said = |observer: &mut Observer, ms| {
-        let line = r#"{"v":1,"kind":"hello","member":"p","name":"p","roles":"3","partitions":2}"#;
-        let hello = ProcessHello::parse(line.as_bytes()).expect("a hello");
-        observer.process_hello_received(later(30_000), hello, Some(AT.wall_ms + ms));
-    };
-    let mut observer = observer();
-    read_late(&mut observer, 0, later(30_000), 0, &claim("p", -1));
-    read_late(&mut observer, 1, later(30_000), 5_200, &claim("q", 0));
-    said(&mut observer, 100);
-    assert_eq!(observer.standbys(later(30_000)).len(), 0);
-    said(&mut observer, 25_000);
-    assert_eq!(observer.standbys(later(30_000)).len(), 1);
-}
-
 /// `--overlap`: the leader is alive until it reports that no process of its job is left.
 #[test]
 fn a_leader_that_another_overlaps_is_there() {
@@ -260,26 +244,6 @@ fn a_leader_that_another_overlaps_is_there() {
     read(&mut observer, 2, 1_000, &marked(beat("a", 1, "running"), "\"overlap_ms\":900,\"yields\":true"));
     read(&mut observer, 3, 1_100, &marked(claim("b", 2), "\"overlap_ms\":900,\"over\":1"));
     assert_eq!(observer.standbys(later(1_100)).len(), 1);
-}
-
-/// The process sends one hello for all of its roles, and keeps the others if one is released.
-#[test]
-fn a_process_with_many_roles_stands_by_until_it_leaves() {
-    let mut observer = observer();
-    let said = |observer: &mut Observer, ms, leaves| {
-        let leaves = if leaves { r#","leaves":true"# } else { "" };
-        let line = format!(r#"{{"v":1,"kind":"hello","member":"p","name":"p","roles":"3","partitions":2{leaves}}}"#);
-        let hello = ProcessHello::parse(line.as_bytes()).expect("a hello");
-        observer.process_hello_received(later(ms), hello, Some(AT.wall_ms + ms));
-    };
-    said(&mut observer, 0, false);
-    assert_eq!((observer.standbys(AT).len(), observer.journal().next()), (1, 0), "it stands in another partition");
-    read(&mut observer, 0, 10, &claim("p", -1));
-    assert_eq!((observer.standbys(later(10)).len(), observer.leaders_hello().is_some()), (0, true));
-    read(&mut observer, 1, 20, &release("p", 0, "spread", "null"));
-    assert_eq!(observer.standbys(later(20)).len(), 1);
-    said(&mut observer, 30, true);
-    assert_eq!(observer.standbys(later(30)).len(), 0);
 }
 
 #[test]

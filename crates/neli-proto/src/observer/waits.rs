@@ -69,6 +69,6 @@ mod tests {
         assert_eq!(waits("resigned", "0", 4_000), [6_000, 0]);
         assert_eq!(waits("resigned", "0", 10_000), [0, 0]);
         assert_eq!(waits("failed", "1", 200), [300, 0]);
-        assert_eq!(waits("stopped", "0", 200), [0, 0]);
+        assert_eq!(waits("exited", "0", 200), [0, 0]);
     }
 }

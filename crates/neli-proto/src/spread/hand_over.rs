@@ -74,7 +74,9 @@ impl Spread {
             return None;
         }
         let to = &candidates.ids[receiver];
-        let led = self.roles.iter().enumerate().filter(|(_, role)| role.holding == Holding::Leading);
+        let led = self.roles.iter().enumerate().filter(|(number, role)| {
+            role.holding == Holding::Leading && candidates.loads.stands_for(receiver, *number)
+        });
         // The role taken last has done the least work. A role that came from the receiver is not sent back while
         // there is another.
         let last = led.max_by_key(|(_, role)| (role.last_other.as_ref() != Some(to), role.taken));
@@ -82,15 +84,18 @@ impl Spread {
     }
 
     /// A role that this process holds although the group has assigned its partition to another member. A member with
-    /// a limit (`max_roles`) may have left the role to others on purpose.
+    /// a limit (`max_roles`) may have left the role to others on purpose. The group also assigns a role to a member
+    /// that no longer stands for it, and does not say to which member.
     fn assigned_elsewhere(&self, candidates: &Candidates) -> Option<usize> {
         if self.members.all().iter().any(|member| member.max_roles.is_some()) {
             return None;
         }
         let are_settled = self.now >= self.changed_otherwise_at + SHARES_ARE_SETTLED;
         let are_fair = !are_settled || candidates.loads.is_fair_to_others(candidates.own);
-        self.roles.iter().position(|role| {
+        let stand_all = |role: usize| (0..candidates.ids.len()).all(|index| candidates.loads.stands_for(index, role));
+        self.roles.iter().enumerate().position(|(number, role)| {
             role.holding == Holding::Leading
+                && stand_all(number)
                 && role.standing == Standing::Elsewhere
                 && self.now >= role.standing_since + ASSIGNMENT_IS_KNOWN
                 && role.withheld.is_over(self.now, are_fair)

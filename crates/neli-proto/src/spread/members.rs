@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use crate::precedence::HELLO_HOLDS;
 use crate::record::{MemberId, Why};
+use crate::role_set::RoleSet;
 use crate::time::Time;
 
 /// A candidate that did not take a role handed to it, or could not run it, is given none for this long; doubled each
@@ -27,6 +28,8 @@ pub(super) struct Member {
     failures: u32,
     /// Until when it is given no role.
     barred_until: Option<Time>,
+    /// The roles for which it no longer stands.
+    pub(super) left: RoleSet,
 }
 
 /// Whether a candidate has gone, and whether it can come back under the same member id.
@@ -43,7 +46,8 @@ enum Absence {
 
 impl Member {
     pub(super) const fn new(id: MemberId, received: Option<Time>, max_roles: Option<u32>) -> Self {
-        Self { id, received, absence: Absence::None, max_roles, failures: 0, barred_until: None }
+        let left = RoleSet::new();
+        Self { id, received, absence: Absence::None, max_roles, failures: 0, barred_until: None, left }
     }
 
     /// Whether it takes part while it holds `held` roles. A leader is alive even if its hellos are missing.
@@ -87,7 +91,7 @@ impl Member {
     /// It released a role.
     pub(super) fn released(&mut self, now: Time, why: Option<Why>) {
         match why {
-            Some(why) if goes_for_good(why) => self.absence = Absence::ForGood,
+            Some(why) if why.goes_for_good() => self.absence = Absence::ForGood,
             Some(Why::Suspended) => self.went_silent(),
             Some(Why::RestartLimit | Why::Unhealthy) => self.failed(now),
             Some(_) | None => {}
@@ -111,11 +115,6 @@ impl Member {
         let goes = self.received.filter(|_| self.absence == Absence::None).map(|at| at + HELLO_HOLDS);
         [goes, self.barred_until].into_iter().flatten().filter(|at| *at > now).min()
     }
-}
-
-/// Whether a release for this reason means that its writer has gone or is about to go.
-pub(crate) const fn goes_for_good(why: Why) -> bool {
-    matches!(why, Why::Ended | Why::Refused | Why::Stopped | Why::SupervisorDied)
 }
 
 /// All known candidates, in the order of their ids.

@@ -4,6 +4,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::members::Member;
 use super::share::Loads;
 use super::{ASSIGNMENT_TAKES, Action, By, DELAY_PER_ROLE, Holding, LastDelay, PATIENCE, ROLES_COUNTED, Role, Spread};
 use crate::precedence::Standing;
@@ -38,6 +39,10 @@ impl Candidates {
         let fewest = held.iter().min().copied().unwrap_or_default();
         DELAY_PER_ROLE * held[self.own].saturating_sub(fewest).min(ROLES_COUNTED)
     }
+}
+
+fn count(roles: impl Iterator) -> u32 {
+    u32::try_from(roles.count()).unwrap_or(u32::MAX)
 }
 
 impl Spread {
@@ -88,13 +93,22 @@ impl Spread {
             }
             candidates.ids.push(member.id.clone());
             candidates.loads.held.push(held);
-            candidates.loads.most.push(member.most(now, held));
+            candidates.loads.most.push(member.most(now, held).min(self.stood_for(member, now).max(held)));
+            candidates.loads.left.push(member.left.clone());
         }
-        let counted = self.roles.iter().filter(|role| role.counts(now)).count();
-        candidates.total = u32::try_from(counted).unwrap_or(u32::MAX);
+        candidates.total = count(self.roles.iter().filter(|role| role.counts(now)));
         candidates.leaders =
             self.roles.iter().map(|role| role.leader().and_then(|leader| candidates.index(leader))).collect();
         candidates
+    }
+
+    /// How many of the roles that count a candidate has not left.
+    fn stood_for(&self, member: &Member, now: Time) -> u32 {
+        if member.left.is_empty() {
+            return u32::MAX;
+        }
+        let roles = self.roles.iter().enumerate();
+        count(roles.filter(|(number, role)| role.counts(now) && !member.left.contains(*number)))
     }
 
     /// How many roles each known candidate holds, in the order of their ids. Every leader is known.
@@ -134,7 +148,7 @@ impl Spread {
             let named = role.successor.as_ref().filter(|successor| role.given_up_by.as_ref() != Some(successor));
             let successor = named
                 .and_then(|successor| candidates.index(successor))
-                .filter(|&successor| candidates.loads.has_room(successor));
+                .filter(|&successor| candidates.loads.has_room_for(successor, number));
             // A candidate that several leaders named at once takes no more than its fair share.
             let is_named = matches!(role.holding, Holding::Vacant { successor: Some(_) });
             match successor.filter(|&successor| !is_named || candidates.loads.held[successor] < most) {

@@ -5,7 +5,8 @@ use neli_proto::node::{Action as NodeAction, Event, Node};
 use neli_proto::precedence::{HELLO_AFTER_LEAD, Standing};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
-use neli_proto::record::Record;
+use neli_proto::record::{Hello, Record};
+use neli_proto::role_set::RoleSet;
 use neli_proto::spread::{ASSIGNMENT_TAKES, Holding};
 use neli_proto::time::Time;
 use neli_proto::timings::{Elector, Patience};
@@ -29,6 +30,7 @@ pub(super) fn hello(member: &str, typed: &str, partitions: Option<u32>) -> Proce
         max_roles: None,
         joined: None,
         waits_ms: None,
+        left: RoleSet::new(),
         leaves: false,
     }
 }
@@ -171,11 +173,32 @@ fn said_hello_just_now() -> (ManyRoles, Time) {
     (many, due)
 }
 
+/// Whether the event is the hello of a candidate that leaves.
+fn says_that_it_leaves(event: &Event) -> bool {
+    matches!(event, Event::Election(candidate::Event::HelloReceived(Hello { leaves: true, .. })))
+}
+
+/// The others must not give it such a role.
+#[test]
+fn the_hello_names_the_roles_for_which_the_process_no_longer_stands() {
+    let (mut many, now) = said_hello_just_now();
+    many.observe(now, 1, Holding::Done);
+    many.observe(now, 2, Holding::Done);
+    let soon = now + HELLO_AFTER_LEAD;
+    assert_eq!(said_at(&mut many, soon).map(|hello| hello.left.text()), Some("1-2".into()));
+    many.observe(soon, 1, Holding::Done);
+    assert_eq!(said_at(&mut many, soon + HELLO_AFTER_LEAD), None, "it was said");
+
+    let other = ProcessHello { joined: Some(20), left: RoleSet::parse("1"), ..hello("other", "4", Some(4)) };
+    let told = many.received(soon, 20, &other.to_bytes()).unwrap();
+    assert_eq!([0, 1, 2].map(|role| says_that_it_leaves(&told.event(role))), [false, true, false]);
+}
+
 /// The others take a leader that was silent for gone, and must learn that it stands by.
 #[test]
 fn after_a_lead_that_was_lost_the_hello_is_said_again_soon() {
     let by_other = Holding::Held { by: "other".into() };
-    for (after, is_lost) in [(by_other, true), (Holding::Unknown, true), (Holding::Done, false)] {
+    for (after, is_lost) in [(by_other, true), (Holding::Unknown, true), (Holding::Claiming, false)] {
         for before in [Holding::Leading, Holding::Ending, Holding::Claiming] {
             let is_lost = is_lost && before != Holding::Claiming;
             let (mut many, now) = said_hello_just_now();
@@ -219,8 +242,8 @@ fn roles_are_handed_to_those_that_take_some() {
         let (mut many, now) = standing(Elector::Log);
         (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
         for (offset, hello) in (20..).zip(hellos) {
-            let is_known = many.received(now, offset, &hello.to_bytes()).is_some();
-            assert_eq!(is_known, !hello.leaves, "the nodes learn of whoever stands by: {hello:?}");
+            let told = many.received(now, offset, &hello.to_bytes()).map(|told| told.event(0));
+            assert_eq!(told.as_ref().map(says_that_it_leaves), Some(hello.leaves), "{hello:?}");
         }
         let actions = let_time_pass(&mut many, now);
         let to_other = |action: &Action| {

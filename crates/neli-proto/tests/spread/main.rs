@@ -6,6 +6,7 @@
 mod bars;
 mod changes;
 mod group;
+mod left_roles;
 mod process;
 mod rules;
 mod turns;

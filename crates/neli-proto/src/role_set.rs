@@ -1,0 +1,151 @@
+//! A set of roles, as a hello states those for which its writer no longer stands.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write as _;
+
+use serde::{Serialize, Serializer};
+
+/// The longest text of a set, in bytes. It is one field of a record of 1,024 bytes at most; a set that would take more is stated in part.
+const LONGEST_TEXT: usize = 300;
+
+/// A set of roles by their numbers.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub struct RoleSet {
+    /// The first and the last role of each run of roles without a gap, in their order, with a gap between two of them.
+    runs: Vec<(u32, u32)>,
+}
+
+impl RoleSet {
+    /// The set without a role.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { runs: Vec::new() }
+    }
+
+    /// Whether no role is in it.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Whether a role is in it.
+    #[must_use]
+    pub fn contains(&self, role: usize) -> bool {
+        u32::try_from(role).is_ok_and(|role| self.runs.iter().any(|(first, last)| (*first..=*last).contains(&role)))
+    }
+
+    /// Adds a role.
+    pub fn insert(&mut self, role: usize) {
+        if let Ok(role) = u32::try_from(role) {
+            self.insert_run(role, role);
+        }
+    }
+
+    /// Adds all roles of another set.
+    pub fn extend(&mut self, others: &Self) {
+        for (first, last) in &others.runs {
+            self.insert_run(*first, *last);
+        }
+    }
+
+    fn insert_run(&mut self, first: u32, last: u32) {
+        let (mut first, mut last) = (first, last);
+        self.runs.retain(|(low, high)| {
+            let is_apart = first > high.saturating_add(1) || *low > last.saturating_add(1);
+            if !is_apart {
+                (first, last) = (first.min(*low), last.max(*high));
+            }
+            is_apart
+        });
+        let at = self.runs.partition_point(|(low, _)| *low < first);
+        self.runs.insert(at, (first, last));
+    }
+
+    /// The set of a text such as `0,4-7`. Parts that are none are left out.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let mut roles = Self::new();
+        for part in text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            if let (Ok(first), Ok(last)) = (first.parse(), last.parse())
+                && first <= last
+            {
+                roles.insert_run(first, last);
+            }
+        }
+        roles
+    }
+
+    /// The text: numbers and ranges of numbers, such as `0,4-7`. Too many are left out at the end.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for (first, last) in &self.runs {
+            let whole = text.len();
+            let comma = if text.is_empty() { "" } else { "," };
+            // Writing to a `String` can't fail.
+            let _ = if first == last { write!(text, "{comma}{first}") } else { write!(text, "{comma}{first}-{last}") };
+            if text.len() > LONGEST_TEXT {
+                text.truncate(whole);
+                break;
+            }
+        }
+        text
+    }
+}
+
+impl Serialize for RoleSet {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeSet;
+
+    use super::*;
+    use crate::random::Random;
+
+    #[test]
+    fn it_is_read_as_it_was_written() {
+        for text in ["", "0", "0,4-7", "1-2,4,6-4294967295"] {
+            assert_eq!(RoleSet::parse(text).text(), text);
+        }
+        for (text, meant) in [("3,1,2", "1-3"), ("7-4,x,1-,-2,5", "5"), ("4-9,0-6", "0-9"), ("4294967296", "")] {
+            assert_eq!(RoleSet::parse(text).text(), meant, "{text}");
+        }
+    }
+
+    #[test]
+    fn it_has_the_roles_that_were_added() {
+        let mut random = Random::from_seed(7);
+        let mut below =
+            |bound: u64| usize::try_from(random.up_to(core::time::Duration::from_nanos(bound)).as_nanos()).unwrap();
+        for _ in 0..500 {
+            let (mut roles, mut expected) = (RoleSet::new(), BTreeSet::new());
+            assert!(roles.is_empty());
+            for _ in 0..=below(12) {
+                let (first, length) = (below(16), below(4));
+                let mut run = RoleSet::new();
+                (first..=first + length).for_each(|role| run.insert(role));
+                roles.extend(&run);
+                expected.extend(first..=first + length);
+            }
+            let all: BTreeSet<usize> = (0..24).filter(|role| roles.contains(*role)).collect();
+            assert_eq!((all, roles.is_empty()), (expected, false));
+            assert_eq!(RoleSet::parse(&roles.text()), roles, "one text for one set");
+        }
+    }
+
+    #[test]
+    fn a_set_that_is_too_long_is_stated_in_part() {
+        let mut roles = RoleSet::new();
+        (0..1_000).for_each(|number| roles.insert(2 * number));
+        let text = roles.text();
+        let stated = RoleSet::parse(&text);
+        assert!((LONGEST_TEXT - 5..=LONGEST_TEXT).contains(&text.len()), "{text}");
+        assert!(stated.contains(0) && (0..2_000).all(|role| roles.contains(role) || !stated.contains(role)), "{text}");
+    }
+}
