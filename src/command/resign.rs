@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use neli::program::{ElectionId, clock};
 use neli_proto::journal::View;
-use neli_proto::observer::{Leader, Leadership, Receipt};
+use neli_proto::mapping::Mapping;
+use neli_proto::observer::{Leader, Leadership, NoRoom, Receipt};
 use neli_proto::record::{Body, Offset, What};
 use neli_proto::time::{Time, millis};
 use serde::Serialize;
 
 use crate::command::reading::{self, Input, Reading, Seen, Unread, read_at};
 use crate::command::request::{Appended, SeenElection, answered, append, operator, record, see};
-use crate::command::wording::{leadership, span};
+use crate::command::wording::{leadership, nobody_has_room, span};
 use crate::config::Resign;
 use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::{spoken, timestamp};
@@ -139,6 +140,14 @@ async fn hand_over(resign: &Resign) -> Result<Handover, StartupError> {
     };
     if seen.observer.standbys(at).is_empty() && !force {
         let sentence = format!("{} leads, and nobody stands by; --force asks it to stand down anyway", from.name);
+        return Ok(Handover::none(election, ResignOutcome::NobodyStandsBy, Some(from), sentence));
+    }
+    let (standbys, leader) = (seen.observer.standbys(at), seen.observer.leaders_hello());
+    let roles = seen.others.mapping.as_ref().map_or(1, Mapping::count);
+    let no_room = leader.and_then(|leader| NoRoom::for_successor(&standbys, leader, roles));
+    if let Some(no_room) = no_room.filter(|_| !force) {
+        let why = nobody_has_room(&no_room, roles);
+        let sentence = format!("{} leads, and {why}; --force asks it to stand down anyway", from.name);
         return Ok(Handover::none(election, ResignOutcome::NobodyStandsBy, Some(from), sentence));
     }
     let body =

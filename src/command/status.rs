@@ -13,7 +13,7 @@ use neli_proto::time::Time;
 use crate::command::page::{Page, Style, Tone, wrapped};
 use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, observe, read_at};
 use crate::command::screen::{self, Screen};
-use crate::command::wording::{counted, date, groups, job_state, leadership, named, no_role, span};
+use crate::command::wording::{counted, date, groups, job_state, leadership, named, no_role, nobody_has_room, span};
 use crate::command::{status::json::Line, stdout};
 use crate::config::{Look, StatusOf};
 use crate::exit::{ExitStatus, StartupError};
@@ -201,14 +201,9 @@ impl<'a> Snapshot<'a> {
         {
             return format!("no leader: there is {}", no_role(self.election, roles));
         }
-        let Some(NoRoom { candidates, most, max_roles }) = &self.no_room else { return sentence };
+        let Some(no_room) = &self.no_room else { return sentence };
         let roles = self.seen.others.mapping.as_ref().map_or(1, Mapping::count);
-        let limits: Vec<String> = max_roles.iter().map(u32::to_string).collect();
-        let candidates = if *candidates == 1 { "one candidate".to_owned() } else { format!("{candidates} candidates") };
-        let limits = limits.join(", ");
-        format!(
-            "{sentence}; nobody has room for it: {candidates} may lead {most} of {roles} roles (--max-roles {limits})"
-        )
+        format!("{sentence}; {}", nobody_has_room(no_room, roles))
     }
 
     fn json(&self) -> String {

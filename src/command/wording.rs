@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use neli::program::ElectionId;
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::{Change, Job, Leader, Leadership, Observer, OverlappedJob, Release, Silence};
+use neli_proto::observer::{Change, Job, Leader, Leadership, NoRoom, Observer, OverlappedJob, Release, Silence};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{JobState, What};
 
@@ -201,6 +201,14 @@ pub(super) fn job(job: Job) -> String {
         JobState::Starting => format!("the job is being started{again}"),
         JobState::Stopping => format!("the job has been asked to stop{pid}"),
     }
+}
+
+/// Why no standby can lead a role of so many.
+pub(super) fn nobody_has_room(no_room: &NoRoom, roles: u32) -> String {
+    let NoRoom { candidates, most, max_roles } = no_room;
+    let limits: Vec<String> = max_roles.iter().map(u32::to_string).collect();
+    let candidates = if *candidates == 1 { "one candidate".to_owned() } else { format!("{candidates} candidates") };
+    format!("nobody has room for it: {candidates} may lead {most} of {roles} roles (--max-roles {})", limits.join(", "))
 }
 
 /// A job's state, by its name in beats.

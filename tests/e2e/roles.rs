@@ -164,6 +164,16 @@ with_both_electors! {
         close(&election, candidates, &roles);
     }
 
+    /// A role is not handed to a candidate that no longer stands for it: nobody would lead it for two leases.
+    fn roles_whose_jobs_end_are_handed_to_none_that_has_left_them(elector) {
+        let election = election(elector);
+        let worker = || election.candidate().option("--roles", "3").option("--restart", "no").lease("50s");
+        let mut candidates = [(); 2].map(|()| worker().job(["sleep", "2"]).start());
+        for candidate in &mut candidates {
+            assert_eq!(candidate.status(), 0);
+        }
+    }
+
     /// One of a killed supervisor's guards releases the terms of all of them, so that no role waits for the lease's end.
     fn the_roles_of_a_killed_supervisor_are_released(elector) {
         let election = election(elector);

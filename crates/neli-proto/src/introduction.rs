@@ -21,6 +21,10 @@ const ANSWERS: Duration = Duration::from_millis(500);
 /// A first hello that was not read back is sent again after this time.
 const SAID_AGAIN: Duration = Duration::from_secs(2);
 
+/// A process that no longer stands for a role says so after this time, once for all roles that it leaves meanwhile. The
+/// others claim such a role after [`PATIENCE`](crate::timings::PATIENCE) at the earliest.
+const HELLO_AFTER_LEAVING: Duration = Duration::from_millis(100);
+
 /// At most this many other lists of roles are reported.
 const MOST_REPORTED: usize = 16;
 
@@ -216,6 +220,11 @@ impl Introduction {
     /// it for gone, so it says hello again.
     pub(crate) fn lead_ended(&mut self, now: Time) {
         self.says_hello_soon(now);
+    }
+
+    /// This process no longer stands for a role. The others must know before they claim the role, and hand it on.
+    pub(crate) fn role_left(&mut self, now: Time) {
+        self.next_hello = self.next_hello.map(|due| due.min(now + HELLO_AFTER_LEAVING));
     }
 
     /// What the hello contains has changed.

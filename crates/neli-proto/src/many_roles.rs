@@ -278,7 +278,7 @@ impl ManyRoles {
             }
             if holding == Holding::Done && !self.left.contains(role) {
                 self.left.insert(role);
-                known.introduction.says_hello_soon(now);
+                known.introduction.role_left(now);
             }
             known.spread.observe(now, role, holding);
         }

@@ -226,7 +226,7 @@ impl Spread {
     /// Another candidate's hello says that it no longer stands for these roles. It never does again.
     pub fn has_left(&mut self, now: Time, member: &MemberId, roles: &RoleSet) {
         if *member != self.member && !roles.is_empty() {
-            self.members.known(member).left.extend(roles);
+            self.members.known(member).has_left(roles);
             self.changed(now);
         }
     }
@@ -252,11 +252,7 @@ impl Spread {
             }
         }
         if !is_own {
-            let member = self.members.known(member);
-            member.released(now, why);
-            if why == Some(Why::Ended) {
-                member.left.insert(number);
-            }
+            self.members.known(member).released(now, number, why);
         }
         self.changed(now);
     }
@@ -264,7 +260,7 @@ impl Spread {
     /// Another candidate's last hello says that it leaves for good.
     pub fn left(&mut self, now: Time, member: &MemberId) {
         if *member != self.member {
-            self.members.known(member).released(now, Some(Why::Stopped));
+            self.members.known(member).goes();
             self.changed(now);
         }
     }

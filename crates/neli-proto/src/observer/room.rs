@@ -3,7 +3,7 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use super::Standby;
+use super::{KnownCandidate, Standby};
 
 /// All candidates together may lead fewer roles than there are.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -22,7 +22,19 @@ impl NoRoom {
     /// standby of this one.
     #[must_use]
     pub fn of(standbys: &[Standby<'_>], roles: u32) -> Option<Self> {
-        let limits: Option<Vec<u32>> = standbys.iter().map(|standby| standby.candidate.max_roles).collect();
+        Self::of_limits(standbys.iter().map(|standby| standby.candidate.max_roles), roles)
+    }
+
+    /// For a role with a leader: the limits of all candidates, if they may lead no more than `roles` roles together.
+    /// While all of these are led, no standby may lead this one too.
+    #[must_use]
+    pub fn for_successor(standbys: &[Standby<'_>], leader: &KnownCandidate, roles: u32) -> Option<Self> {
+        let candidates = standbys.iter().map(|standby| standby.candidate).chain([leader]);
+        Self::of_limits(candidates.map(|candidate| candidate.max_roles), roles.saturating_add(1))
+    }
+
+    fn of_limits(limits: impl Iterator<Item = Option<u32>>, roles: u32) -> Option<Self> {
+        let limits: Option<Vec<u32>> = limits.collect();
         let limits = limits.filter(|limits| !limits.is_empty())?;
         let most = limits.iter().fold(0, |most: u32, limit| most.saturating_add(*limit));
         let is_full = most < roles;
@@ -34,13 +46,12 @@ impl NoRoom {
 mod tests {
     use core::time::Duration;
 
-    use super::super::{KnownCandidate, Receipt};
+    use super::super::Receipt;
     use super::*;
     use crate::time::Time;
 
-    fn room(limits: &[Option<u32>], roles: u32) -> Option<(usize, u32, Vec<u32>)> {
-        let received = Receipt { read: Time::from_nanos(1), written_ms: None, is_live: true };
-        let candidate = |max_roles: &Option<u32>| KnownCandidate {
+    fn candidate(max_roles: Option<u32>) -> KnownCandidate {
+        KnownCandidate {
             member: "ab".into(),
             name: None,
             host: None,
@@ -49,12 +60,26 @@ mod tests {
             elector: None,
             priority: 0,
             has_many_roles: true,
-            max_roles: *max_roles,
+            max_roles,
             overlaps: false,
             undecided_for: Duration::ZERO,
-            received,
-        };
-        let candidates: Vec<KnownCandidate> = limits.iter().map(candidate).collect();
+            received: Receipt { read: Time::from_nanos(1), written_ms: None, is_live: true },
+        }
+    }
+
+    #[test]
+    fn a_successor_has_room_unless_all_limits_together_are_used_up() {
+        for (leader, other, is_full) in
+            [(Some(1), Some(1), true), (Some(2), Some(1), false), (None, Some(1), false), (Some(1), None, false)]
+        {
+            let (leader, other) = (candidate(leader), candidate(other));
+            let standbys = [Standby { candidate: &other, age: Duration::ZERO, failed_runs: 0 }];
+            assert_eq!(NoRoom::for_successor(&standbys, &leader, 2).is_some(), is_full, "{leader:?}, {other:?}");
+        }
+    }
+
+    fn room(limits: &[Option<u32>], roles: u32) -> Option<(usize, u32, Vec<u32>)> {
+        let candidates: Vec<KnownCandidate> = limits.iter().copied().map(candidate).collect();
         let standby = |candidate| Standby { candidate, age: Duration::ZERO, failed_runs: 0 };
         let standbys: Vec<Standby<'_>> = candidates.iter().map(standby).collect();
         let full = NoRoom::of(&standbys, roles)?;

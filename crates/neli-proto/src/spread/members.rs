@@ -28,8 +28,10 @@ pub(super) struct Member {
     failures: u32,
     /// Until when it is given no role.
     barred_until: Option<Time>,
-    /// The roles for which it no longer stands.
-    pub(super) left: RoleSet,
+    /// The roles for which it no longer stands, by its hellos and by releases of ended roles.
+    left: RoleSet,
+    /// The roles whose job has ended by itself. Its next hello says whether it stands for them again.
+    released_since_hello: RoleSet,
 }
 
 /// Whether a candidate has gone, and whether it can come back under the same member id.
@@ -46,8 +48,16 @@ enum Absence {
 
 impl Member {
     pub(super) const fn new(id: MemberId, received: Option<Time>, max_roles: Option<u32>) -> Self {
-        let left = RoleSet::new();
-        Self { id, received, absence: Absence::None, max_roles, failures: 0, barred_until: None, left }
+        Self {
+            id,
+            received,
+            absence: Absence::None,
+            max_roles,
+            failures: 0,
+            barred_until: None,
+            left: RoleSet::new(),
+            released_since_hello: RoleSet::new(),
+        }
     }
 
     /// Whether it takes part while it holds `held` roles. A leader is alive even if its hellos are missing.
@@ -71,6 +81,7 @@ impl Member {
     pub(super) fn received(&mut self, now: Time, max_roles: Option<u32>) {
         self.received = Some(now);
         self.max_roles = max_roles;
+        self.released_since_hello = RoleSet::new();
         if self.absence == Absence::UntilHello {
             self.absence = Absence::None;
         }
@@ -88,10 +99,29 @@ impl Member {
         }
     }
 
+    /// It no longer stands for these roles.
+    pub(super) fn has_left(&mut self, roles: &RoleSet) {
+        self.left.extend(roles);
+    }
+
+    /// The roles that it is not given, as far as known.
+    pub(super) fn left(&self) -> RoleSet {
+        let mut left = self.left.clone();
+        left.extend(&self.released_since_hello);
+        left
+    }
+
+    /// Its process goes.
+    pub(super) const fn goes(&mut self) {
+        self.absence = Absence::ForGood;
+    }
+
     /// It released a role.
-    pub(super) fn released(&mut self, now: Time, why: Option<Why>) {
+    pub(super) fn released(&mut self, now: Time, role: usize, why: Option<Why>) {
         match why {
-            Some(why) if why.goes_for_good() => self.absence = Absence::ForGood,
+            Some(why) if why.goes_for_good() => self.goes(),
+            Some(Why::Ended) => self.left.insert(role),
+            Some(Why::Exited) => self.released_since_hello.insert(role),
             Some(Why::Suspended) => self.went_silent(),
             Some(Why::RestartLimit | Why::Unhealthy) => self.failed(now),
             Some(_) | None => {}

@@ -4,11 +4,11 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::members::Member;
 use super::share::Loads;
 use super::{ASSIGNMENT_TAKES, Action, By, DELAY_PER_ROLE, Holding, LastDelay, PATIENCE, ROLES_COUNTED, Role, Spread};
 use crate::precedence::Standing;
 use crate::record::MemberId;
+use crate::role_set::RoleSet;
 use crate::time::Time;
 
 /// The living candidates in the order of their ids, and what each holds.
@@ -93,8 +93,9 @@ impl Spread {
             }
             candidates.ids.push(member.id.clone());
             candidates.loads.held.push(held);
-            candidates.loads.most.push(member.most(now, held).min(self.stood_for(member, now).max(held)));
-            candidates.loads.left.push(member.left.clone());
+            let left = member.left();
+            candidates.loads.most.push(member.most(now, held).min(self.not_in(&left, now).max(held)));
+            candidates.loads.left.push(left);
         }
         candidates.total = count(self.roles.iter().filter(|role| role.counts(now)));
         candidates.leaders =
@@ -102,13 +103,12 @@ impl Spread {
         candidates
     }
 
-    /// How many of the roles that count a candidate has not left.
-    fn stood_for(&self, member: &Member, now: Time) -> u32 {
-        if member.left.is_empty() {
+    /// How many of the roles that count are not among these.
+    fn not_in(&self, left: &RoleSet, now: Time) -> u32 {
+        if left.is_empty() {
             return u32::MAX;
         }
-        let roles = self.roles.iter().enumerate();
-        count(roles.filter(|(number, role)| role.counts(now) && !member.left.contains(*number)))
+        count(self.roles.iter().enumerate().filter(|(number, role)| role.counts(now) && !left.contains(*number)))
     }
 
     /// How many roles each known candidate holds, in the order of their ids. Every leader is known.

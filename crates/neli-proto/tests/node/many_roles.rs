@@ -9,7 +9,7 @@ use neli_proto::record::{Hello, Record};
 use neli_proto::role_set::RoleSet;
 use neli_proto::spread::{ASSIGNMENT_TAKES, Holding};
 use neli_proto::time::Time;
-use neli_proto::timings::{Elector, Patience};
+use neli_proto::timings::{Elector, PATIENCE, Patience};
 
 use super::*;
 use crate::records::hello as hello_of_one;
@@ -184,7 +184,8 @@ fn the_hello_names_the_roles_for_which_the_process_no_longer_stands() {
     let (mut many, now) = said_hello_just_now();
     many.observe(now, 1, Holding::Done);
     many.observe(now, 2, Holding::Done);
-    let soon = now + HELLO_AFTER_LEAD;
+    // Before the others claim the role.
+    let soon = now + PATIENCE / 2;
     assert_eq!(said_at(&mut many, soon).map(|hello| hello.left.text()), Some("1-2".into()));
     many.observe(soon, 1, Holding::Done);
     assert_eq!(said_at(&mut many, soon + HELLO_AFTER_LEAD), None, "it was said");

@@ -166,6 +166,7 @@ fn a_role_that_was_given_up_is_withheld_from_the_groups_choice() {
         spread.stand(START, 0, Standing::Elsewhere);
         spread.observe(START, 0, held_by("m2"));
         spread.released(START, 0, &"m2".into(), why);
+        spread.received(START, &"m2".into(), None);
         spread.observe(START, 0, Holding::Vacant { successor: None });
         spread.observe(START, 0, Holding::Leading);
         let expected: &[_] = if kept { &[] } else { &[(0, None)] };
