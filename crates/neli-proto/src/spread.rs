@@ -14,8 +14,8 @@ use core::time::Duration;
 use crate::precedence::{HELLO_HOLDS, HELLO_INTERVAL, Standing};
 use crate::record::{MemberId, Why};
 use crate::time::Time;
-use members::{Member, Members};
-use withheld::Withheld;
+use members::{Member, Members, has_left};
+use role::{LastDelay, Role};
 
 pub(crate) use members::goes_for_good;
 
@@ -24,6 +24,7 @@ pub use crate::timings::PATIENCE;
 mod hand_over;
 mod members;
 mod plan;
+mod role;
 mod share;
 mod withheld;
 
@@ -147,39 +148,6 @@ pub struct Spread {
     actions: VecDeque<Action>,
 }
 
-/// What is known of one role.
-#[derive(Clone, Debug)]
-struct Role {
-    holding: Holding,
-    /// Since when `holding` has had this value.
-    since: Time,
-    /// The last leader, where it ended without a release.
-    unreleased: Option<MemberId>,
-    /// The last leader other than this process.
-    last_other: Option<MemberId>,
-    /// The candidate that should claim the role when it becomes vacant.
-    successor: Option<MemberId>,
-    /// A candidate that gave the role up: it claims the role only if no other candidate does for a long time.
-    given_up_by: Option<MemberId>,
-    /// The value of the process's counter `taken` when this process took the role.
-    taken: u64,
-    standing: Standing,
-    standing_since: Time,
-    /// The role is vacant because the group revoked its partition and is giving it to another member.
-    is_handed_on: bool,
-    /// Whether the role is withheld from the member that the group has chosen.
-    withheld: Withheld,
-    /// The claim delay that was last given out.
-    last_delay: LastDelay,
-}
-
-/// The claim delay of a role that was last given out.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum LastDelay {
-    Nothing,
-    Extra(Option<Duration>),
-}
-
 /// A role that is being handed over.
 #[derive(Clone, Debug)]
 struct HandedOver {
@@ -192,20 +160,7 @@ impl Spread {
     #[must_use]
     pub fn new(now: Time, settings: Settings) -> Self {
         let Settings { member, roles, by, is_on, max_roles } = settings;
-        let role = Role {
-            holding: Holding::Unknown,
-            since: now,
-            unreleased: None,
-            last_other: None,
-            successor: None,
-            given_up_by: None,
-            taken: 0,
-            standing: Standing::Unknown,
-            standing_since: now,
-            is_handed_on: false,
-            withheld: Withheld::not(now),
-            last_delay: LastDelay::Nothing,
-        };
+        let role = Role::new(now);
         Self {
             members: Members::of_one(Member::new(member.clone(), None, max_roles)),
             member,
@@ -284,6 +239,10 @@ impl Spread {
             if !is_own {
                 role.withheld.released(now, why);
             }
+            // Another role is still for it.
+            if why.is_some_and(has_left) && !role.left_by.contains(member) {
+                role.left_by.push(member.clone());
+            }
         }
         if !is_own {
             self.members.known(member).released(now, why);
@@ -339,61 +298,5 @@ impl Spread {
     fn changed(&mut self, now: Time) {
         self.now = now;
         self.is_planned = false;
-    }
-}
-
-impl Role {
-    /// Records who holds the role now. Returns the previous leader if it was replaced without a release.
-    fn becomes(&mut self, now: Time, holding: Holding) -> Option<MemberId> {
-        let mut silent = None;
-        if !matches!(holding, Holding::Vacant { .. }) {
-            (self.is_handed_on, self.given_up_by) = (false, None);
-        }
-        match &holding {
-            Holding::Held { by } => {
-                silent = self.unreleased.replace(by.clone()).filter(|before| before != by);
-                self.last_other = Some(by.clone());
-            }
-            Holding::Leading => silent = self.unreleased.take(),
-            Holding::Vacant { successor } => {
-                self.unreleased = None;
-                if successor.is_some() {
-                    self.successor.clone_from(successor);
-                }
-            }
-            // A claim over another's term is possible only after that leader was silent for its lease.
-            Holding::Claiming => silent.clone_from(&self.unreleased),
-            Holding::Done | Holding::Ending | Holding::Unknown => {}
-        }
-        self.holding = holding;
-        self.since = now;
-        silent
-    }
-
-    /// The leader by the journal, if it is not this process.
-    const fn leader(&self) -> Option<&MemberId> {
-        match &self.holding {
-            Holding::Held { by } => Some(by),
-            Holding::Claiming
-            | Holding::Done
-            | Holding::Ending
-            | Holding::Leading
-            | Holding::Unknown
-            | Holding::Vacant { .. } => None,
-        }
-    }
-
-    /// Whether a candidate is expected to lead the role shortly, if it is vacant.
-    fn counts(&self, now: Time) -> bool {
-        match self.holding {
-            Holding::Done => false,
-            Holding::Vacant { .. } => now.since(self.since) < VACANCY_COUNTS,
-            Holding::Claiming | Holding::Ending | Holding::Held { .. } | Holding::Leading | Holding::Unknown => true,
-        }
-    }
-
-    /// When the role stops counting in the shares, if its holder does not change.
-    fn stops_counting_at(&self) -> Option<Time> {
-        matches!(self.holding, Holding::Vacant { .. }).then(|| self.since + VACANCY_COUNTS)
     }
 }

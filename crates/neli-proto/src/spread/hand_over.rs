@@ -75,6 +75,7 @@ impl Spread {
         }
         let to = &candidates.ids[receiver];
         let led = self.roles.iter().enumerate().filter(|(_, role)| role.holding == Holding::Leading);
+        let led = led.filter(|(_, role)| !role.left_by.contains(to));
         // The role taken last has done the least work. A role that came from the receiver is not sent back while
         // there is another.
         let last = led.max_by_key(|(_, role)| (role.last_other.as_ref() != Some(to), role.taken));
@@ -82,7 +83,8 @@ impl Spread {
     }
 
     /// A role that this process holds although the group has assigned its partition to another member. A member with
-    /// a limit (`max_roles`) may have left the role to others on purpose.
+    /// a limit (`max_roles`) may have left the role to others on purpose. A member that does not stand for the role any
+    /// more may be the one that has its partition.
     fn assigned_elsewhere(&self, candidates: &Candidates) -> Option<usize> {
         if self.members.all().iter().any(|member| member.max_roles.is_some()) {
             return None;
@@ -94,6 +96,7 @@ impl Spread {
                 && role.standing == Standing::Elsewhere
                 && self.now >= role.standing_since + ASSIGNMENT_IS_KNOWN
                 && role.withheld.is_over(self.now, are_fair)
+                && candidates.that_left(role).is_empty()
         })
     }
 

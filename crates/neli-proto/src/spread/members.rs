@@ -118,6 +118,11 @@ pub(crate) const fn goes_for_good(why: Why) -> bool {
     matches!(why, Why::Ended | Why::Refused | Why::Stopped | Why::SupervisorDied)
 }
 
+/// Whether a release for this reason means that its writer does not stand for that role any more, but may for others.
+pub(super) const fn has_left(why: Why) -> bool {
+    matches!(why, Why::Exited | Why::RestartLimit | Why::Skipped)
+}
+
 /// All known candidates, in the order of their ids.
 #[derive(Clone, Debug)]
 pub(super) struct Members(Vec<Member>);

@@ -28,6 +28,11 @@ impl Candidates {
         self.ids.binary_search(id).ok()
     }
 
+    /// Those that do not stand for this role any more.
+    pub(super) fn that_left(&self, role: &Role) -> Vec<usize> {
+        role.left_by.iter().filter_map(|id| self.index(id)).collect()
+    }
+
     pub(super) fn shares(&self) -> Vec<u32> {
         self.loads.fair_shares(self.total)
     }
@@ -76,6 +81,11 @@ impl Spread {
     /// The living candidates, and what each holds.
     fn count_candidates(&mut self, now: Time) -> Candidates {
         let held = self.count_held(now);
+        let is_left = |role: &&Role| role.holding == Holding::Done || !role.left_by.is_empty();
+        let left: Vec<&Role> = self.roles.iter().filter(is_left).collect();
+        let left_with =
+            |of: &dyn Fn(&Role) -> bool| u32::try_from(left.iter().filter(|role| of(role)).count()).unwrap_or(u32::MAX);
+        let roles = u32::try_from(self.roles.len()).unwrap_or(u32::MAX);
         let mut candidates =
             Candidates { ids: Vec::new(), own: 0, loads: Loads::default(), total: 0, leaders: Vec::new() };
         for (member, &held) in self.members.all().iter().zip(&held) {
@@ -87,11 +97,20 @@ impl Spread {
                 candidates.own = candidates.ids.len();
             }
             candidates.ids.push(member.id.clone());
+            // Which of the others lead the roles that this process has left is not known here: each of them may.
+            let (held, stands_for) = if is_own {
+                (held, roles - left_with(&|role| role.holding == Holding::Done))
+            } else {
+                let held = held.saturating_add(left_with(&|role| role.may_be_held(&member.id)));
+                (held, roles - left_with(&|role| role.left_by.contains(&member.id)))
+            };
             candidates.loads.held.push(held);
-            candidates.loads.most.push(member.most(now, held));
+            candidates.loads.most.push(member.most(now, held).min(stands_for.max(held)));
         }
+        let others = || candidates.ids.iter().filter(|id| **id != self.member);
+        let elsewhere = left_with(&|role| others().any(|id| role.may_be_held(id)));
         let counted = self.roles.iter().filter(|role| role.counts(now)).count();
-        candidates.total = u32::try_from(counted).unwrap_or(u32::MAX);
+        candidates.total = u32::try_from(counted).unwrap_or(u32::MAX).saturating_add(elsewhere);
         candidates.leaders =
             self.roles.iter().map(|role| role.leader().and_then(|leader| candidates.index(leader))).collect();
         candidates
@@ -101,6 +120,8 @@ impl Spread {
     fn count_held(&mut self, now: Time) -> Vec<u32> {
         let (own, roles) = (&self.member, &self.roles);
         self.members.forget_gone(now, |id| id == own || roles.iter().any(|role| role.leader() == Some(id)));
+        let members = &self.members;
+        self.roles.iter_mut().for_each(|role| role.left_by.retain(|id| members.index(id).is_some()));
         for leader in self.roles.iter().filter_map(Role::leader) {
             self.members.known(leader);
         }
@@ -134,7 +155,8 @@ impl Spread {
             let named = role.successor.as_ref().filter(|successor| role.given_up_by.as_ref() != Some(successor));
             let successor = named
                 .and_then(|successor| candidates.index(successor))
-                .filter(|&successor| candidates.loads.has_room(successor));
+                .filter(|&successor| candidates.loads.has_room(successor))
+                .filter(|successor| !candidates.that_left(role).contains(successor));
             // A candidate that several leaders named at once takes no more than its fair share.
             let is_named = matches!(role.holding, Holding::Vacant { successor: Some(_) });
             match successor.filter(|&successor| !is_named || candidates.loads.held[successor] < most) {
@@ -145,7 +167,8 @@ impl Spread {
         let shares = candidates.shares();
         for number in without_successor {
             let given_up_by = self.roles[number].given_up_by.as_ref().and_then(|member| candidates.index(member));
-            let successor = candidates.loads.successor(number, &shares, given_up_by);
+            let left_by = candidates.that_left(&self.roles[number]);
+            let successor = candidates.loads.successor(number, &shares, &left_by, given_up_by);
             if let Some(successor) = successor {
                 candidates.loads.held[successor] += 1;
             }
@@ -163,7 +186,7 @@ impl Spread {
                 let shares = loads.fair_shares(candidates.total);
                 (loads, shares)
             });
-            let successor = loads.successor(number, shares, None);
+            let successor = loads.successor(number, shares, &candidates.that_left(role), None);
             if let Some(successor) = successor {
                 loads.held[successor] += 1;
             }

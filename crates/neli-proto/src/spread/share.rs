@@ -49,15 +49,21 @@ impl Loads {
 
     /// The candidate that should have `role`. Among those below their share the role's number decides, so that the
     /// order in which roles become vacant does not matter; otherwise the candidate that holds the fewest. The
-    /// candidate that gave the role up is chosen only if no other can have it. None if nobody has room.
-    pub(super) fn successor(&self, role: usize, shares: &[u32], given_up_by: Option<usize>) -> Option<usize> {
+    /// candidate that gave the role up is chosen only if no other can have it. None if nobody that stands for it
+    /// (`left_by` do not) has room.
+    pub(super) fn successor(
+        &self,
+        role: usize,
+        shares: &[u32],
+        left_by: &[usize],
+        given_up_by: Option<usize>,
+    ) -> Option<usize> {
         let count = self.held.len();
-        let in_turn = (0..count).map(|step| (role + step) % count).filter(|&index| self.has_room(index));
+        let can_have = |index: &usize| self.has_room(*index) && !left_by.contains(index);
+        let in_turn = (0..count).map(|step| (role + step) % count).filter(can_have);
         let others = in_turn.filter(|&index| Some(index) != given_up_by);
         let below_share = others.clone().find(|&index| self.held[index] < shares[index]);
-        below_share
-            .or_else(|| others.min_by_key(|&index| self.held[index]))
-            .or_else(|| given_up_by.filter(|&index| self.has_room(index)))
+        below_share.or_else(|| others.min_by_key(|&index| self.held[index])).or_else(|| given_up_by.filter(can_have))
     }
 
     /// Whether a candidate has room for one more role.
@@ -124,19 +130,21 @@ mod tests {
         assert_eq!(limited(&[0, 0], &[1, 2]).fair_shares(9), [1, 2], "what nobody may take stays vacant");
         assert_eq!(limited(&[3, 0], &[1, u32::MAX]).fair_shares(3), [1, 2]);
         assert_eq!(limited(&[0, 0, 0], &[2, 9, 9]).fair_shares(7), [2, 3, 2], "one more is for those that may take it");
-        assert_eq!(limited(&[1, 2], &[1, 2]).successor(5, &[1, 2], None), None);
+        assert_eq!(limited(&[1, 2], &[1, 2]).successor(5, &[1, 2], &[], None), None);
     }
 
     #[test]
     fn a_vacant_role_goes_by_its_number_to_one_below_its_share() {
         let three = loads(&[0, 0, 0]);
         let shares = three.fair_shares(6);
-        let successors: Vec<_> = (0..6).map(|role| three.successor(role, &shares, None).unwrap()).collect();
+        let successors: Vec<_> = (0..6).map(|role| three.successor(role, &shares, &[], None).unwrap()).collect();
         assert_eq!(successors, [0, 1, 2, 0, 1, 2]);
-        assert_eq!(loads(&[2, 1, 2]).successor(0, &[2, 2, 2], None), Some(1));
-        assert_eq!(loads(&[3, 2, 2]).successor(0, &[2, 2, 2], None), Some(1), "nobody is below its share");
-        assert_eq!(loads(&[2, 1, 2]).successor(0, &[2, 2, 2], Some(1)), Some(0), "it gave the role up");
-        assert_eq!(loads(&[1]).successor(0, &[2], Some(0)), Some(0), "there is nobody else");
+        assert_eq!(loads(&[2, 1, 2]).successor(0, &[2, 2, 2], &[], None), Some(1));
+        assert_eq!(loads(&[3, 2, 2]).successor(0, &[2, 2, 2], &[], None), Some(1), "nobody is below its share");
+        assert_eq!(loads(&[2, 1, 2]).successor(0, &[2, 2, 2], &[], Some(1)), Some(0), "it gave the role up");
+        assert_eq!(loads(&[1]).successor(0, &[2], &[], Some(0)), Some(0), "there is nobody else");
+        assert_eq!(loads(&[2, 1, 2]).successor(0, &[2, 2, 2], &[1], None), Some(0), "it does not stand for the role");
+        assert_eq!(loads(&[1]).successor(0, &[2], &[0], Some(0)), None);
     }
 
     #[test]

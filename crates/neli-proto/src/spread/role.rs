@@ -1,0 +1,126 @@
+//! What is known of one role.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::withheld::Withheld;
+use super::{Holding, VACANCY_COUNTS};
+use crate::precedence::Standing;
+use crate::record::MemberId;
+use crate::time::Time;
+
+/// What is known of one role.
+#[derive(Clone, Debug)]
+pub(super) struct Role {
+    pub(super) holding: Holding,
+    /// Since when `holding` has had this value.
+    pub(super) since: Time,
+    /// The last leader, where it ended without a release.
+    pub(super) unreleased: Option<MemberId>,
+    /// The last leader other than this process.
+    pub(super) last_other: Option<MemberId>,
+    /// The candidate that should claim the role when it becomes vacant.
+    pub(super) successor: Option<MemberId>,
+    /// A candidate that gave the role up: it claims the role only if no other candidate does for a long time.
+    pub(super) given_up_by: Option<MemberId>,
+    /// The candidates that do not stand for the role any more: their jobs for it have ended, or failed too often.
+    pub(super) left_by: Vec<MemberId>,
+    /// The value of the process's counter `taken` when this process took the role.
+    pub(super) taken: u64,
+    pub(super) standing: Standing,
+    pub(super) standing_since: Time,
+    /// The role is vacant because the group revoked its partition and is giving it to another member.
+    pub(super) is_handed_on: bool,
+    /// Whether the role is withheld from the member that the group has chosen.
+    pub(super) withheld: Withheld,
+    /// The claim delay that was last given out.
+    pub(super) last_delay: LastDelay,
+}
+
+/// The claim delay of a role that was last given out.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum LastDelay {
+    Nothing,
+    Extra(Option<Duration>),
+}
+
+impl Role {
+    /// A role of which nothing is known yet.
+    pub(super) const fn new(now: Time) -> Self {
+        Self {
+            holding: Holding::Unknown,
+            since: now,
+            unreleased: None,
+            last_other: None,
+            successor: None,
+            given_up_by: None,
+            left_by: Vec::new(),
+            taken: 0,
+            standing: Standing::Unknown,
+            standing_since: now,
+            is_handed_on: false,
+            withheld: Withheld::not(now),
+            last_delay: LastDelay::Nothing,
+        }
+    }
+
+    /// Records who holds the role now. Returns the previous leader if it was replaced without a release.
+    pub(super) fn becomes(&mut self, now: Time, holding: Holding) -> Option<MemberId> {
+        let mut silent = None;
+        if !matches!(holding, Holding::Vacant { .. }) {
+            (self.is_handed_on, self.given_up_by) = (false, None);
+        }
+        match &holding {
+            Holding::Held { by } => {
+                silent = self.unreleased.replace(by.clone()).filter(|before| before != by);
+                self.last_other = Some(by.clone());
+            }
+            Holding::Leading => silent = self.unreleased.take(),
+            Holding::Vacant { successor } => {
+                self.unreleased = None;
+                if successor.is_some() {
+                    self.successor.clone_from(successor);
+                }
+            }
+            // A claim over another's term is possible only after that leader was silent for its lease.
+            Holding::Claiming => silent.clone_from(&self.unreleased),
+            Holding::Done | Holding::Ending | Holding::Unknown => {}
+        }
+        self.holding = holding;
+        self.since = now;
+        silent
+    }
+
+    /// The leader by the journal, if it is not this process.
+    pub(super) const fn leader(&self) -> Option<&MemberId> {
+        match &self.holding {
+            Holding::Held { by } => Some(by),
+            Holding::Claiming
+            | Holding::Done
+            | Holding::Ending
+            | Holding::Leading
+            | Holding::Unknown
+            | Holding::Vacant { .. } => None,
+        }
+    }
+
+    /// Whether a candidate is expected to lead the role shortly, if it is vacant. A role that this process has left is
+    /// counted by `may_be_held`.
+    pub(super) fn counts(&self, now: Time) -> bool {
+        match self.holding {
+            Holding::Vacant { .. } => now.since(self.since) < VACANCY_COUNTS,
+            Holding::Done => false,
+            Holding::Claiming | Holding::Ending | Holding::Held { .. } | Holding::Leading | Holding::Unknown => true,
+        }
+    }
+
+    /// Whether this process has left the role, and this other candidate, if it is there, may lead it.
+    pub(super) fn may_be_held(&self, other: &MemberId) -> bool {
+        self.holding == Holding::Done && !self.left_by.contains(other)
+    }
+
+    /// When the role stops counting in the shares, if its holder does not change.
+    pub(super) fn stops_counting_at(&self) -> Option<Time> {
+        matches!(self.holding, Holding::Vacant { .. }).then(|| self.since + VACANCY_COUNTS)
+    }
+}
