@@ -239,9 +239,8 @@ impl Spread {
             if !is_own {
                 role.withheld.released(now, why);
             }
-            // Another role is still for it.
-            if why.is_some_and(has_left) && !role.left_by.contains(member) {
-                role.left_by.push(member.clone());
+            if why.is_some_and(has_left) {
+                role.was_left(member);
             }
         }
         if !is_own {

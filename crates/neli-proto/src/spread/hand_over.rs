@@ -66,20 +66,31 @@ impl Spread {
 
     /// A role that this process holds beyond its share, and the candidate that should have it.
     fn beyond_share(&self, candidates: &Candidates) -> Option<HandedOver> {
-        let shares = candidates.shares();
-        let receiver = candidates.loads.receiver(candidates.own, &shares)?;
-        let most = shares.iter().max().copied().unwrap_or_default();
-        let is_clear = candidates.loads.held[candidates.own] > most;
-        if !is_clear && self.now < self.changed_at + COUNTS_ARE_KNOWN {
-            return None;
+        let mut loads = candidates.loads.clone();
+        loop {
+            let shares = loads.fair_shares(candidates.total);
+            let receiver = loads.receiver(candidates.own, &shares)?;
+            let most = shares.iter().max().copied().unwrap_or_default();
+            let is_clear = loads.held[candidates.own] > most;
+            if !is_clear && self.now < self.changed_at + COUNTS_ARE_KNOWN {
+                return None;
+            }
+            let to = &candidates.ids[receiver];
+            if let Some(role) = self.last_taken_for(to) {
+                return Some(HandedOver { role, to: Some(to.clone()) });
+            }
+            // It stands for none of them. Its share is for others.
+            loads.most[receiver] = loads.held[receiver];
         }
-        let to = &candidates.ids[receiver];
+    }
+
+    /// The role to hand over to this candidate, of those for which it stands: the role taken last has done the least
+    /// work. A role that came from the candidate is not sent back while there is another.
+    fn last_taken_for(&self, to: &MemberId) -> Option<usize> {
         let led = self.roles.iter().enumerate().filter(|(_, role)| role.holding == Holding::Leading);
         let led = led.filter(|(_, role)| !role.left_by.contains(to));
-        // The role taken last has done the least work. A role that came from the receiver is not sent back while
-        // there is another.
         let last = led.max_by_key(|(_, role)| (role.last_other.as_ref() != Some(to), role.taken));
-        last.map(|(role, _)| HandedOver { role, to: Some(to.clone()) })
+        last.map(|(role, _)| role)
     }
 
     /// A role that this process holds although the group has assigned its partition to another member. A member with

@@ -81,11 +81,9 @@ impl Spread {
     /// The living candidates, and what each holds.
     fn count_candidates(&mut self, now: Time) -> Candidates {
         let held = self.count_held(now);
-        let is_left = |role: &&Role| role.holding == Holding::Done || !role.left_by.is_empty();
-        let left: Vec<&Role> = self.roles.iter().filter(is_left).collect();
-        let left_with =
-            |of: &dyn Fn(&Role) -> bool| u32::try_from(left.iter().filter(|role| of(role)).count()).unwrap_or(u32::MAX);
-        let roles = u32::try_from(self.roles.len()).unwrap_or(u32::MAX);
+        let left: Vec<&Role> = self.roles.iter().filter(|role| role.holding == Holding::Done).collect();
+        let left_for =
+            |by: &dyn Fn(&Role) -> bool| u32::try_from(left.iter().filter(|role| by(role)).count()).unwrap_or(u32::MAX);
         let mut candidates =
             Candidates { ids: Vec::new(), own: 0, loads: Loads::default(), total: 0, leaders: Vec::new() };
         for (member, &held) in self.members.all().iter().zip(&held) {
@@ -98,17 +96,13 @@ impl Spread {
             }
             candidates.ids.push(member.id.clone());
             // Which of the others lead the roles that this process has left is not known here: each of them may.
-            let (held, stands_for) = if is_own {
-                (held, roles - left_with(&|role| role.holding == Holding::Done))
-            } else {
-                let held = held.saturating_add(left_with(&|role| role.may_be_held(&member.id)));
-                (held, roles - left_with(&|role| role.left_by.contains(&member.id)))
-            };
+            let elsewhere = if is_own { 0 } else { left_for(&|role| role.may_be_held(&member.id)) };
+            let held = held.saturating_add(elsewhere);
             candidates.loads.held.push(held);
-            candidates.loads.most.push(member.most(now, held).min(stands_for.max(held)));
+            candidates.loads.most.push(member.most(now, held));
         }
         let others = || candidates.ids.iter().filter(|id| **id != self.member);
-        let elsewhere = left_with(&|role| others().any(|id| role.may_be_held(id)));
+        let elsewhere = left_for(&|role| others().any(|id| role.may_be_held(id)));
         let counted = self.roles.iter().filter(|role| role.counts(now)).count();
         candidates.total = u32::try_from(counted).unwrap_or(u32::MAX).saturating_add(elsewhere);
         candidates.leaders =
@@ -120,8 +114,6 @@ impl Spread {
     fn count_held(&mut self, now: Time) -> Vec<u32> {
         let (own, roles) = (&self.member, &self.roles);
         self.members.forget_gone(now, |id| id == own || roles.iter().any(|role| role.leader() == Some(id)));
-        let members = &self.members;
-        self.roles.iter_mut().for_each(|role| role.left_by.retain(|id| members.index(id).is_some()));
         for leader in self.roles.iter().filter_map(Role::leader) {
             self.members.known(leader);
         }

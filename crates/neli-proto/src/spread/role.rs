@@ -9,6 +9,9 @@ use crate::precedence::Standing;
 use crate::record::MemberId;
 use crate::time::Time;
 
+/// More candidates than are likely to be there.
+const MOST_THAT_LEFT: usize = 100;
+
 /// What is known of one role.
 #[derive(Clone, Debug)]
 pub(super) struct Role {
@@ -23,7 +26,8 @@ pub(super) struct Role {
     pub(super) successor: Option<MemberId>,
     /// A candidate that gave the role up: it claims the role only if no other candidate does for a long time.
     pub(super) given_up_by: Option<MemberId>,
-    /// The candidates that do not stand for the role any more: their jobs for it have ended, or failed too often.
+    /// The candidates that do not stand for the role any more: their jobs for it have ended, or failed too often. The
+    /// last ones; the others have gone long ago.
     pub(super) left_by: Vec<MemberId>,
     /// The value of the process's counter `taken` when this process took the role.
     pub(super) taken: u64,
@@ -62,6 +66,15 @@ impl Role {
             withheld: Withheld::not(now),
             last_delay: LastDelay::Nothing,
         }
+    }
+
+    /// This candidate does not stand for the role any more.
+    pub(super) fn was_left(&mut self, by: &MemberId) {
+        self.left_by.retain(|known| known != by);
+        if self.left_by.len() == MOST_THAT_LEFT {
+            self.left_by.remove(0);
+        }
+        self.left_by.push(by.clone());
     }
 
     /// Records who holds the role now. Returns the previous leader if it was replaced without a release.

@@ -42,13 +42,17 @@ pub(crate) fn handed_over(spread: &mut Spread, from: Time, span: Duration) -> Ve
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The other candidate led these of four roles until its jobs ended with `--restart no`; this process leads all of them again.
+/// The other candidate led these of four roles until its jobs ended with `--restart no`. A third one led them after it and has gone, and
+/// this process leads all of them again.
 fn after_ends_elsewhere(settings: Settings, ended: &[usize], why: &str) -> Spread {
     let mut spread = leads_all(settings);
     for role in ended {
         spread.observe(START, *role, held_by("m2"));
         spread.observe(START, *role, Holding::Vacant { successor: None });
         spread.released(START, *role, &"m2".into(), why);
+        spread.observe(START, *role, held_by("m3"));
+        spread.observe(START, *role, Holding::Vacant { successor: None });
+        spread.released(START, *role, &"m3".into(), "stopped");
         spread.observe(START, *role, Holding::Leading);
     }
     spread
@@ -75,10 +79,25 @@ fn a_role_is_not_handed_to_a_candidate_that_has_left_it() {
     assert_eq!(handed_over(&mut spread, START + MINUTE, MINUTE), []);
 }
 
+/// A candidate that can be given none of the roles that this process leads keeps no other from its share.
+#[test]
+fn a_role_is_handed_to_the_next_where_the_first_has_left_it() {
+    for left in [&[0, 1, 2, 3][..], &[0, 1, 2]] {
+        let mut spread = after_ends_elsewhere(settings(4), left, "exited");
+        if left.len() == 3 {
+            spread.observe(START, 3, held_by("m4"));
+        }
+        spread.received(START, &"m2".into(), None);
+        spread.received(START, &"m4".into(), None);
+        let handed = handed_over(&mut spread, START, MINUTE);
+        assert_eq!(handed, [(left.len() - 1, Some("m4".into()))], "{left:?}");
+    }
+}
+
 /// Nor is it waited for.
 #[test]
 fn a_candidate_that_has_left_a_role_is_not_its_successor() {
-    for has_left in [true, false] {
+    for (has_left, is_named) in [(true, false), (true, true), (false, false)] {
         let mut spread = Spread::new(START, settings(2));
         spread.received(START, &"m2".into(), None);
         spread.observe(START, 0, Holding::Leading);
@@ -86,7 +105,7 @@ fn a_candidate_that_has_left_a_role_is_not_its_successor() {
             spread.released(START, 1, &"m2".into(), "exited");
         }
         spread.observe(START, 1, held_by("m3"));
-        spread.observe(START, 1, Holding::Vacant { successor: None });
+        spread.observe(START, 1, Holding::Vacant { successor: is_named.then(|| "m2".into()) });
         spread.released(START, 1, &"m3".into(), "stopped");
         let delays = actions(&mut spread);
         let at_once = Action::Delay { role: 1, extra: Some(Duration::ZERO) };
