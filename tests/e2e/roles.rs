@@ -174,6 +174,35 @@ with_both_electors! {
         }
     }
 
+    /// A process that stands by for many roles has no more threads, connections and descriptors than one that stands by for two.
+    fn a_role_that_is_led_elsewhere_costs_no_thread_and_no_connection(elector) {
+        let [of_two, of_many] = [2, 40].map(|roles| {
+            let election = election(elector);
+            let start = || {
+                let candidate = election.candidate().option("--roles", roles.to_string()).option("--spread", "no");
+                candidate.job(["sleep", "1000"]).start()
+            };
+            let leader = start();
+            wait::until_true("a lead of each role", || led(&leader).len() == roles);
+            let standby = start();
+            wait::until_true("a standby for each role", || standby.count("standby") >= roles);
+            (election, leader, standby)
+        });
+        let needed = |standby: &Running| {
+            let process = standby.process();
+            (process.threads(), process.connections(), process.descriptors().len())
+        };
+        // At the start there are some more for a moment.
+        wait::until_true("as few for many roles as for two", || {
+            let (two, many) = (needed(&of_two.2), needed(&of_many.2));
+            two == many && two.1 <= 5
+        });
+        for (election, leader, standby) in [of_two, of_many] {
+            assert_eq!(standby.count("leading"), 0, "{standby:?}");
+            election.close([standby, leader]);
+        }
+    }
+
     /// One of a killed supervisor's guards releases the terms of all of them, so that no role waits for the lease's end.
     fn the_roles_of_a_killed_supervisor_are_released(elector) {
         let election = election(elector);

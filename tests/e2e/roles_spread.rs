@@ -1,6 +1,7 @@
 //! Many roles on few candidates: every candidate leads a fair share, and a configuration in which two would lead one role is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::time::Duration;
 
 use harness::candidate::{Elector, Event, Running};
@@ -260,4 +261,28 @@ with_both_electors! {
         }
         election.close(all);
     }
+}
+
+/// With `--restart no` a candidate does not stand for a role any more when its job for it has ended. Only roles for which it still stands are
+/// handed to it: any other would have no leader for two leases.
+#[test]
+fn a_candidate_is_given_only_roles_for_which_it_stands() {
+    let election = election(Elector::Log);
+    let go = election.directory().join("go");
+    let job = format!("[ $NELI_NAME = short ] || exec sleep 1000; until [ -e {} ]; do sleep 0.01; done", go.display());
+    let start = |name: &str| {
+        let candidate = election.candidate().option("--roles", "4").option("--restart", "no").option("--name", name);
+        candidate.job(["sh", "-c", &job]).start()
+    };
+    let long = start("long");
+    wait::until_true("a lead of each role", || led(&long).len() == 4);
+    let mut short = start("short");
+    wait::until_true("a fair share", || [&long, &short].map(|candidate| led(candidate).len()) == [2, 2]);
+    fs::write(&go, "").expect("ours");
+    assert_eq!(short.status(), 0, "it stands for no role any more: {short:?}");
+    let of_each: BTreeSet<String> = short.events("leading").iter().map(role_of).collect();
+    assert_eq!((short.count("leading"), of_each), (4, numbers(4).into_iter().collect()), "each of them once");
+    wait::until_true("a lead of each role again", || led(&long).len() == 4);
+    assert_eq!([&long, &short].map(handed_over), [4, 0]);
+    election.close([long]);
 }

@@ -15,7 +15,7 @@ use crate::precedence::{HELLO_HOLDS, HELLO_INTERVAL, Standing};
 use crate::record::{MemberId, Why};
 use crate::role_set::RoleSet;
 use crate::time::Time;
-use members::{Member, Members};
+use members::{Member, Members, has_left};
 use role::{LastDelay, Role};
 
 pub use crate::timings::PATIENCE;
@@ -164,13 +164,14 @@ impl Spread {
     #[must_use]
     pub fn new(now: Time, settings: Settings) -> Self {
         let Settings { member, roles, by, is_on, max_roles } = settings;
+        let role = Role::new(now);
         Self {
             members: Members::of_one(Member::new(member.clone(), None, max_roles)),
             member,
             by,
             is_on,
             max_roles,
-            roles: alloc::vec![Role::new(now); roles],
+            roles: alloc::vec![role; roles],
             candidates: Vec::new(),
             pending: None,
             not_before: now,
@@ -224,9 +225,10 @@ impl Spread {
     }
 
     /// Another candidate's hello says that it no longer stands for these roles. It never does again.
-    pub fn has_left(&mut self, now: Time, member: &MemberId, roles: &RoleSet) {
-        if *member != self.member && !roles.is_empty() {
-            self.members.known(member).has_left(roles);
+    pub fn has_left(&mut self, now: Time, member: &MemberId, left: &RoleSet) {
+        if *member != self.member && !left.is_empty() {
+            let roles = self.roles.iter_mut().enumerate().filter(|(number, _)| left.contains(*number));
+            roles.for_each(|(_, role)| role.was_left(member));
             self.changed(now);
         }
     }
@@ -242,17 +244,20 @@ impl Spread {
     }
 
     /// A release took effect in a role, of this process or of another.
-    pub fn released(&mut self, now: Time, number: usize, member: &MemberId, why: &str) {
+    pub fn released(&mut self, now: Time, role: usize, member: &MemberId, why: &str) {
         let (is_own, why) = (*member == self.member, Why::parse(why));
-        if let Some(role) = self.roles.get_mut(number) {
+        if let Some(role) = self.roles.get_mut(role) {
             role.is_handed_on = why == Some(Why::Revoked);
             role.given_up_by = why.is_some_and(Why::lets_another_lead).then(|| member.clone());
             if !is_own {
                 role.withheld.released(now, why);
             }
+            if why.is_some_and(has_left) {
+                role.was_left(member);
+            }
         }
         if !is_own {
-            self.members.known(member).released(now, number, why);
+            self.members.known(member).released(now, why);
         }
         self.changed(now);
     }
@@ -260,7 +265,7 @@ impl Spread {
     /// Another candidate's last hello says that it leaves for good.
     pub fn left(&mut self, now: Time, member: &MemberId) {
         if *member != self.member {
-            self.members.known(member).goes();
+            self.members.known(member).released(now, Some(Why::Stopped));
             self.changed(now);
         }
     }

@@ -66,39 +66,48 @@ impl Spread {
 
     /// A role that this process holds beyond its share, and the candidate that should have it.
     fn beyond_share(&self, candidates: &Candidates) -> Option<HandedOver> {
-        let shares = candidates.shares();
-        let receiver = candidates.loads.receiver(candidates.own, &shares)?;
-        let most = shares.iter().max().copied().unwrap_or_default();
-        let is_clear = candidates.loads.held[candidates.own] > most;
-        if !is_clear && self.now < self.changed_at + COUNTS_ARE_KNOWN {
-            return None;
+        let mut loads = candidates.loads.clone();
+        loop {
+            let shares = loads.fair_shares(candidates.total);
+            let receiver = loads.receiver(candidates.own, &shares)?;
+            let most = shares.iter().max().copied().unwrap_or_default();
+            let is_clear = loads.held[candidates.own] > most;
+            if !is_clear && self.now < self.changed_at + COUNTS_ARE_KNOWN {
+                return None;
+            }
+            let to = &candidates.ids[receiver];
+            if let Some(role) = self.last_taken_for(to) {
+                return Some(HandedOver { role, to: Some(to.clone()) });
+            }
+            // It stands for none of them. Its share is for others.
+            loads.most[receiver] = loads.held[receiver];
         }
-        let to = &candidates.ids[receiver];
-        let led = self.roles.iter().enumerate().filter(|(number, role)| {
-            role.holding == Holding::Leading && candidates.loads.stands_for(receiver, *number)
-        });
-        // The role taken last has done the least work. A role that came from the receiver is not sent back while
-        // there is another.
+    }
+
+    /// The role to hand over to this candidate, of those for which it stands: the role taken last has done the least
+    /// work. A role that came from the candidate is not sent back while there is another.
+    fn last_taken_for(&self, to: &MemberId) -> Option<usize> {
+        let led = self.roles.iter().enumerate().filter(|(_, role)| role.holding == Holding::Leading);
+        let led = led.filter(|(_, role)| !role.left_by.contains(to));
         let last = led.max_by_key(|(_, role)| (role.last_other.as_ref() != Some(to), role.taken));
-        last.map(|(role, _)| HandedOver { role, to: Some(to.clone()) })
+        last.map(|(role, _)| role)
     }
 
     /// A role that this process holds although the group has assigned its partition to another member. A member with
-    /// a limit (`max_roles`) may have left the role to others on purpose. The group also assigns a role to a member
-    /// that no longer stands for it, and does not say to which member.
+    /// a limit (`max_roles`) may have left the role to others on purpose. A member that does not stand for the role any
+    /// more may be the one that has its partition.
     fn assigned_elsewhere(&self, candidates: &Candidates) -> Option<usize> {
         if self.members.all().iter().any(|member| member.max_roles.is_some()) {
             return None;
         }
         let are_settled = self.now >= self.changed_otherwise_at + SHARES_ARE_SETTLED;
         let are_fair = !are_settled || candidates.loads.is_fair_to_others(candidates.own);
-        let stand_all = |role: usize| (0..candidates.ids.len()).all(|index| candidates.loads.stands_for(index, role));
-        self.roles.iter().enumerate().position(|(number, role)| {
+        self.roles.iter().position(|role| {
             role.holding == Holding::Leading
-                && stand_all(number)
                 && role.standing == Standing::Elsewhere
                 && self.now >= role.standing_since + ASSIGNMENT_IS_KNOWN
                 && role.withheld.is_over(self.now, are_fair)
+                && candidates.that_left(role).is_empty()
         })
     }
 

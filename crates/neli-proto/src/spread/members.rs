@@ -5,7 +5,6 @@ use core::time::Duration;
 
 use crate::precedence::HELLO_HOLDS;
 use crate::record::{MemberId, Why};
-use crate::role_set::RoleSet;
 use crate::time::Time;
 
 /// A candidate that did not take a role handed to it, or could not run it, is given none for this long; doubled each
@@ -28,10 +27,6 @@ pub(super) struct Member {
     failures: u32,
     /// Until when it is given no role.
     barred_until: Option<Time>,
-    /// The roles for which it no longer stands, by its hellos and by releases of ended roles.
-    left: RoleSet,
-    /// The roles whose job has ended by itself. Its next hello says whether it stands for them again.
-    released_since_hello: RoleSet,
 }
 
 /// Whether a candidate has gone, and whether it can come back under the same member id.
@@ -48,16 +43,7 @@ enum Absence {
 
 impl Member {
     pub(super) const fn new(id: MemberId, received: Option<Time>, max_roles: Option<u32>) -> Self {
-        Self {
-            id,
-            received,
-            absence: Absence::None,
-            max_roles,
-            failures: 0,
-            barred_until: None,
-            left: RoleSet::new(),
-            released_since_hello: RoleSet::new(),
-        }
+        Self { id, received, absence: Absence::None, max_roles, failures: 0, barred_until: None }
     }
 
     /// Whether it takes part while it holds `held` roles. A leader is alive even if its hellos are missing.
@@ -81,7 +67,6 @@ impl Member {
     pub(super) fn received(&mut self, now: Time, max_roles: Option<u32>) {
         self.received = Some(now);
         self.max_roles = max_roles;
-        self.released_since_hello = RoleSet::new();
         if self.absence == Absence::UntilHello {
             self.absence = Absence::None;
         }
@@ -99,29 +84,10 @@ impl Member {
         }
     }
 
-    /// It no longer stands for these roles.
-    pub(super) fn has_left(&mut self, roles: &RoleSet) {
-        self.left.extend(roles);
-    }
-
-    /// The roles that it is not given, as far as known.
-    pub(super) fn left(&self) -> RoleSet {
-        let mut left = self.left.clone();
-        left.extend(&self.released_since_hello);
-        left
-    }
-
-    /// Its process goes.
-    pub(super) const fn goes(&mut self) {
-        self.absence = Absence::ForGood;
-    }
-
     /// It released a role.
-    pub(super) fn released(&mut self, now: Time, role: usize, why: Option<Why>) {
+    pub(super) fn released(&mut self, now: Time, why: Option<Why>) {
         match why {
-            Some(why) if why.goes_for_good() => self.goes(),
-            Some(Why::Ended) => self.left.insert(role),
-            Some(Why::Exited) => self.released_since_hello.insert(role),
+            Some(why) if why.goes_for_good() => self.absence = Absence::ForGood,
             Some(Why::Suspended) => self.went_silent(),
             Some(Why::RestartLimit | Why::Unhealthy) => self.failed(now),
             Some(_) | None => {}
@@ -145,6 +111,11 @@ impl Member {
         let goes = self.received.filter(|_| self.absence == Absence::None).map(|at| at + HELLO_HOLDS);
         [goes, self.barred_until].into_iter().flatten().filter(|at| *at > now).min()
     }
+}
+
+/// Whether a release for this reason means that its writer does not stand for that role any more, but may for others.
+pub(super) const fn has_left(why: Why) -> bool {
+    matches!(why, Why::Ended | Why::Exited | Why::RestartLimit | Why::Skipped)
 }
 
 /// All known candidates, in the order of their ids.

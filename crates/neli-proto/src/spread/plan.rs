@@ -8,7 +8,6 @@ use super::share::Loads;
 use super::{ASSIGNMENT_TAKES, Action, By, DELAY_PER_ROLE, Holding, LastDelay, PATIENCE, ROLES_COUNTED, Role, Spread};
 use crate::precedence::Standing;
 use crate::record::MemberId;
-use crate::role_set::RoleSet;
 use crate::time::Time;
 
 /// The living candidates in the order of their ids, and what each holds.
@@ -29,6 +28,11 @@ impl Candidates {
         self.ids.binary_search(id).ok()
     }
 
+    /// Those that do not stand for this role any more.
+    pub(super) fn that_left(&self, role: &Role) -> Vec<usize> {
+        role.left_by.iter().filter_map(|id| self.index(id)).collect()
+    }
+
     pub(super) fn shares(&self) -> Vec<u32> {
         self.loads.fair_shares(self.total)
     }
@@ -39,10 +43,6 @@ impl Candidates {
         let fewest = held.iter().min().copied().unwrap_or_default();
         DELAY_PER_ROLE * held[self.own].saturating_sub(fewest).min(ROLES_COUNTED)
     }
-}
-
-fn count(roles: impl Iterator) -> u32 {
-    u32::try_from(roles.count()).unwrap_or(u32::MAX)
 }
 
 impl Spread {
@@ -81,6 +81,9 @@ impl Spread {
     /// The living candidates, and what each holds.
     fn count_candidates(&mut self, now: Time) -> Candidates {
         let held = self.count_held(now);
+        let left: Vec<&Role> = self.roles.iter().filter(|role| role.holding == Holding::Done).collect();
+        let left_for =
+            |by: &dyn Fn(&Role) -> bool| u32::try_from(left.iter().filter(|role| by(role)).count()).unwrap_or(u32::MAX);
         let mut candidates =
             Candidates { ids: Vec::new(), own: 0, loads: Loads::default(), total: 0, leaders: Vec::new() };
         for (member, &held) in self.members.all().iter().zip(&held) {
@@ -92,23 +95,19 @@ impl Spread {
                 candidates.own = candidates.ids.len();
             }
             candidates.ids.push(member.id.clone());
+            // Which of the others lead the roles that this process has left is not known here: each of them may.
+            let elsewhere = if is_own { 0 } else { left_for(&|role| role.may_be_held(&member.id)) };
+            let held = held.saturating_add(elsewhere);
             candidates.loads.held.push(held);
-            let left = member.left();
-            candidates.loads.most.push(member.most(now, held).min(self.not_in(&left, now).max(held)));
-            candidates.loads.left.push(left);
+            candidates.loads.most.push(member.most(now, held));
         }
-        candidates.total = count(self.roles.iter().filter(|role| role.counts(now)));
+        let others = || candidates.ids.iter().filter(|id| **id != self.member);
+        let elsewhere = left_for(&|role| others().any(|id| role.may_be_held(id)));
+        let counted = self.roles.iter().filter(|role| role.counts(now)).count();
+        candidates.total = u32::try_from(counted).unwrap_or(u32::MAX).saturating_add(elsewhere);
         candidates.leaders =
             self.roles.iter().map(|role| role.leader().and_then(|leader| candidates.index(leader))).collect();
         candidates
-    }
-
-    /// How many of the roles that count are not among these.
-    fn not_in(&self, left: &RoleSet, now: Time) -> u32 {
-        if left.is_empty() {
-            return u32::MAX;
-        }
-        count(self.roles.iter().enumerate().filter(|(number, role)| role.counts(now) && !left.contains(*number)))
     }
 
     /// How many roles each known candidate holds, in the order of their ids. Every leader is known.
@@ -148,7 +147,8 @@ impl Spread {
             let named = role.successor.as_ref().filter(|successor| role.given_up_by.as_ref() != Some(successor));
             let successor = named
                 .and_then(|successor| candidates.index(successor))
-                .filter(|&successor| candidates.loads.has_room_for(successor, number));
+                .filter(|&successor| candidates.loads.has_room(successor))
+                .filter(|successor| !candidates.that_left(role).contains(successor));
             // A candidate that several leaders named at once takes no more than its fair share.
             let is_named = matches!(role.holding, Holding::Vacant { successor: Some(_) });
             match successor.filter(|&successor| !is_named || candidates.loads.held[successor] < most) {
@@ -159,7 +159,8 @@ impl Spread {
         let shares = candidates.shares();
         for number in without_successor {
             let given_up_by = self.roles[number].given_up_by.as_ref().and_then(|member| candidates.index(member));
-            let successor = candidates.loads.successor(number, &shares, given_up_by);
+            let left_by = candidates.that_left(&self.roles[number]);
+            let successor = candidates.loads.successor(number, &shares, &left_by, given_up_by);
             if let Some(successor) = successor {
                 candidates.loads.held[successor] += 1;
             }
@@ -177,7 +178,7 @@ impl Spread {
                 let shares = loads.fair_shares(candidates.total);
                 (loads, shares)
             });
-            let successor = loads.successor(number, shares, None);
+            let successor = loads.successor(number, shares, &candidates.that_left(role), None);
             if let Some(successor) = successor {
                 loads.held[successor] += 1;
             }

@@ -1,5 +1,6 @@
-//! What a process knows of one of its roles.
+//! What is known of one role.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::withheld::Withheld;
@@ -7,6 +8,9 @@ use super::{Holding, VACANCY_COUNTS};
 use crate::precedence::Standing;
 use crate::record::MemberId;
 use crate::time::Time;
+
+/// More candidates than are likely to be there.
+const MOST_THAT_LEFT: usize = 100;
 
 /// What is known of one role.
 #[derive(Clone, Debug)]
@@ -22,6 +26,9 @@ pub(super) struct Role {
     pub(super) successor: Option<MemberId>,
     /// A candidate that gave the role up: it claims the role only if no other candidate does for a long time.
     pub(super) given_up_by: Option<MemberId>,
+    /// The candidates that do not stand for the role any more: their jobs for it have ended, or failed too often. The
+    /// last ones; the others have gone long ago.
+    pub(super) left_by: Vec<MemberId>,
     /// The value of the process's counter `taken` when this process took the role.
     pub(super) taken: u64,
     pub(super) standing: Standing,
@@ -51,6 +58,7 @@ impl Role {
             last_other: None,
             successor: None,
             given_up_by: None,
+            left_by: Vec::new(),
             taken: 0,
             standing: Standing::Unknown,
             standing_since: now,
@@ -58,6 +66,15 @@ impl Role {
             withheld: Withheld::not(now),
             last_delay: LastDelay::Nothing,
         }
+    }
+
+    /// This candidate does not stand for the role any more.
+    pub(super) fn was_left(&mut self, by: &MemberId) {
+        self.left_by.retain(|known| known != by);
+        if self.left_by.len() == MOST_THAT_LEFT {
+            self.left_by.remove(0);
+        }
+        self.left_by.push(by.clone());
     }
 
     /// Records who holds the role now. Returns the previous leader if it was replaced without a release.
@@ -100,13 +117,19 @@ impl Role {
         }
     }
 
-    /// Whether a candidate is expected to lead the role shortly, if it is vacant.
+    /// Whether a candidate is expected to lead the role shortly, if it is vacant. A role that this process has left is
+    /// counted by `may_be_held`.
     pub(super) fn counts(&self, now: Time) -> bool {
         match self.holding {
-            Holding::Done => false,
             Holding::Vacant { .. } => now.since(self.since) < VACANCY_COUNTS,
+            Holding::Done => false,
             Holding::Claiming | Holding::Ending | Holding::Held { .. } | Holding::Leading | Holding::Unknown => true,
         }
+    }
+
+    /// Whether this process has left the role, and this other candidate, if it is there, may lead it.
+    pub(super) fn may_be_held(&self, other: &MemberId) -> bool {
+        self.holding == Holding::Done && !self.left_by.contains(other)
     }
 
     /// When the role stops counting in the shares, if its holder does not change.

@@ -2,8 +2,6 @@
 
 use alloc::vec::Vec;
 
-use crate::role_set::RoleSet;
-
 /// How many roles each candidate holds, and how many it takes at most. The order is that of their ids, which is the
 /// same for every process.
 #[derive(Clone, Debug, Default)]
@@ -12,8 +10,6 @@ pub(super) struct Loads {
     pub(super) held: Vec<u32>,
     /// The most that each takes.
     pub(super) most: Vec<u32>,
-    /// The roles for which each no longer stands.
-    pub(super) left: Vec<RoleSet>,
 }
 
 impl Loads {
@@ -53,29 +49,25 @@ impl Loads {
 
     /// The candidate that should have `role`. Among those below their share the role's number decides, so that the
     /// order in which roles become vacant does not matter; otherwise the candidate that holds the fewest. The
-    /// candidate that gave the role up is chosen only if no other can have it. None if nobody has room.
-    pub(super) fn successor(&self, role: usize, shares: &[u32], given_up_by: Option<usize>) -> Option<usize> {
+    /// candidate that gave the role up is chosen only if no other can have it. None if nobody that stands for it
+    /// (`left_by` do not) has room.
+    pub(super) fn successor(
+        &self,
+        role: usize,
+        shares: &[u32],
+        left_by: &[usize],
+        given_up_by: Option<usize>,
+    ) -> Option<usize> {
         let count = self.held.len();
-        let in_turn = (0..count).map(|step| (role + step) % count).filter(|&index| self.has_room_for(index, role));
+        let can_have = |index: &usize| self.has_room(*index) && !left_by.contains(index);
+        let in_turn = (0..count).map(|step| (role + step) % count).filter(can_have);
         let others = in_turn.filter(|&index| Some(index) != given_up_by);
         let below_share = others.clone().find(|&index| self.held[index] < shares[index]);
-        below_share
-            .or_else(|| others.min_by_key(|&index| self.held[index]))
-            .or_else(|| given_up_by.filter(|&index| self.has_room_for(index, role)))
-    }
-
-    /// Whether a candidate stands for the role, and has room for one more.
-    pub(super) fn has_room_for(&self, index: usize, role: usize) -> bool {
-        self.stands_for(index, role) && self.has_room(index)
-    }
-
-    /// Whether a candidate has not left the role.
-    pub(super) fn stands_for(&self, index: usize, role: usize) -> bool {
-        self.left.get(index).is_none_or(|left| !left.contains(role))
+        below_share.or_else(|| others.min_by_key(|&index| self.held[index])).or_else(|| given_up_by.filter(can_have))
     }
 
     /// Whether a candidate has room for one more role.
-    fn has_room(&self, index: usize) -> bool {
+    pub(super) fn has_room(&self, index: usize) -> bool {
         self.held[index] < self.most[index]
     }
 
@@ -117,7 +109,7 @@ mod tests {
     use super::*;
 
     fn loads(held: &[u32]) -> Loads {
-        Loads { held: held.to_vec(), most: vec![u32::MAX; held.len()], left: Vec::new() }
+        Loads { held: held.to_vec(), most: vec![u32::MAX; held.len()] }
     }
 
     #[test]
@@ -133,35 +125,26 @@ mod tests {
 
     #[test]
     fn a_limit_gives_the_others_more() {
-        let limited = |held: &[u32], most: &[u32]| Loads { held: held.to_vec(), most: most.to_vec(), left: Vec::new() };
+        let limited = |held: &[u32], most: &[u32]| Loads { held: held.to_vec(), most: most.to_vec() };
         assert_eq!(limited(&[0, 0, 0], &[1, 9, 9]).fair_shares(9), [1, 4, 4]);
         assert_eq!(limited(&[0, 0], &[1, 2]).fair_shares(9), [1, 2], "what nobody may take stays vacant");
         assert_eq!(limited(&[3, 0], &[1, u32::MAX]).fair_shares(3), [1, 2]);
         assert_eq!(limited(&[0, 0, 0], &[2, 9, 9]).fair_shares(7), [2, 3, 2], "one more is for those that may take it");
-        assert_eq!(limited(&[1, 2], &[1, 2]).successor(5, &[1, 2], None), None);
+        assert_eq!(limited(&[1, 2], &[1, 2]).successor(5, &[1, 2], &[], None), None);
     }
 
     #[test]
     fn a_vacant_role_goes_by_its_number_to_one_below_its_share() {
         let three = loads(&[0, 0, 0]);
         let shares = three.fair_shares(6);
-        let successors: Vec<_> = (0..6).map(|role| three.successor(role, &shares, None).unwrap()).collect();
+        let successors: Vec<_> = (0..6).map(|role| three.successor(role, &shares, &[], None).unwrap()).collect();
         assert_eq!(successors, [0, 1, 2, 0, 1, 2]);
-        assert_eq!(loads(&[2, 1, 2]).successor(0, &[2, 2, 2], None), Some(1));
-        assert_eq!(loads(&[3, 2, 2]).successor(0, &[2, 2, 2], None), Some(1), "nobody is below its share");
-        assert_eq!(loads(&[2, 1, 2]).successor(0, &[2, 2, 2], Some(1)), Some(0), "it gave the role up");
-        assert_eq!(loads(&[1]).successor(0, &[2], Some(0)), Some(0), "there is nobody else");
-    }
-
-    #[test]
-    fn a_role_goes_to_none_that_has_left_it() {
-        let mut three = loads(&[0, 0, 0]);
-        three.left = ["0", "0,2", ""].map(RoleSet::parse).into();
-        let shares = three.fair_shares(3);
-        let successors: Vec<_> = (0..4).map(|role| three.successor(role, &shares, Some(2))).collect();
-        assert_eq!(successors, [Some(2), Some(1), Some(0), Some(0)], "role 0 is left to the one that gave it up");
-        three.left[2] = RoleSet::parse("0");
-        assert_eq!(three.successor(0, &shares, Some(2)), None);
+        assert_eq!(loads(&[2, 1, 2]).successor(0, &[2, 2, 2], &[], None), Some(1));
+        assert_eq!(loads(&[3, 2, 2]).successor(0, &[2, 2, 2], &[], None), Some(1), "nobody is below its share");
+        assert_eq!(loads(&[2, 1, 2]).successor(0, &[2, 2, 2], &[], Some(1)), Some(0), "it gave the role up");
+        assert_eq!(loads(&[1]).successor(0, &[2], &[], Some(0)), Some(0), "there is nobody else");
+        assert_eq!(loads(&[2, 1, 2]).successor(0, &[2, 2, 2], &[1], None), Some(0), "it does not stand for the role");
+        assert_eq!(loads(&[1]).successor(0, &[2], &[0], Some(0)), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use neli_proto::record::MemberId;
 
 use super::group::SESSION;
 use super::process::{Own, Process};
-use super::world::{Event, LEASE, World};
+use super::world::{Entry, Event, LEASE, World};
 
 impl World {
     /// A process starts, with all journals read.
@@ -16,6 +16,13 @@ impl World {
         let bits = self.up_to(Duration::from_secs(1)).as_nanos() << 64;
         let member = MemberId::from_random(bits + process as u128 + 1);
         let mut new = Process::new(self.now, member, self.journals.len(), self.by, max_roles);
+        for (role, journal) in self.journals.iter().enumerate() {
+            let releases = journal.iter().filter_map(|entry| match entry {
+                Entry::Release { by, why, .. } => Some((by, *why)),
+                Entry::Claim { .. } => None,
+            });
+            releases.for_each(|(by, why)| new.spread.released(self.now, role, by, why));
+        }
         for (state, (journal, leader)) in new.role_states.iter_mut().zip(self.journals.iter().zip(&self.leaders)) {
             state.read = journal.len();
             state.leader.clone_from(leader);
@@ -82,6 +89,15 @@ impl World {
         let is_leader = |process: &Option<Process>| process.as_ref().is_some_and(|process| process.member == leader);
         if let Some(process) = self.processes.iter().position(is_leader) {
             self.stand_down(process, role, "resigned");
+        }
+    }
+
+    /// The job of a role's leader ends with `--restart no`.
+    pub(crate) fn end_job(&mut self, role: usize) {
+        let leader = self.leaders[role].clone();
+        let is_leader = |process: &Option<Process>| process.as_ref().map(|process| &process.member) == leader.as_ref();
+        if let Some(process) = self.processes.iter().position(is_leader).filter(|_| leader.is_some()) {
+            self.stand_down(process, role, "exited");
         }
     }
 

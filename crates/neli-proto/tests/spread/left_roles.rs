@@ -66,19 +66,3 @@ fn one_that_has_ended_a_role_is_still_handed_others() {
     spread.observe(START, 3, Holding::Leading);
     assert_eq!(handed_over(&mut spread, START, MINUTE), [(2, Some("m2".into()))]);
 }
-
-/// A job that has ended by itself is often not run again. The candidate's next hello says so; until then it is not handed the role back.
-#[test]
-fn a_role_whose_job_has_ended_is_handed_back_only_after_a_hello() {
-    let mut spread = leads_all_beside(settings(2), "");
-    for role in 0..2 {
-        spread.observe(START, role, held_by("m2"));
-        spread.observe(START, role, Holding::Vacant { successor: None });
-        spread.released(START, role, &"m2".into(), "exited");
-        spread.observe(START, role, Holding::Leading);
-    }
-    assert_eq!(handed_over(&mut spread, START, MINUTE / 2), []);
-    let later = START + MINUTE / 2;
-    spread.received(later, &"m2".into(), None);
-    assert_eq!(handed_over(&mut spread, later, MINUTE / 2), [(1, Some("m2".into()))], "it stands for both");
-}

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use neli_proto::precedence::HELLO_HOLDS;
 use neli_proto::spread::By;
+use process::Own;
 use world::{FAIR_WEATHER, Weather, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -207,6 +208,45 @@ fn after_a_storm_shares_are_fair_within_a_minute() {
         for by in [By::Assignment, By::Count] {
             a_storm(seed, by, false);
             a_storm(seed, by, true);
+        }
+    }
+}
+
+/// Jobs end one after the other with `--restart no`: their processes leave these roles, and stand for the others.
+fn a_life_of_jobs_that_end(seed: u64, by: By) {
+    let mut sizes = World::new(seed, by, 1, FAIR_WEATHER);
+    let roles = 1 + pick(&mut sizes, 10);
+    let mut world = World::new(seed, by, roles, FAIR_WEATHER);
+    for _ in 0..3 {
+        world.join(None);
+    }
+    for _ in 0..12 {
+        world.run_for(MINUTE * 2);
+        let stands_for = |process: usize, role: usize| {
+            let state = world.processes[process].as_ref().map(|it| &it.role_states[role]);
+            state.is_some_and(|state| state.own != Own::Done)
+        };
+        for role in 0..roles {
+            let is_led = world.leaders()[role].is_some();
+            let is_stood_for = (0..world.processes.len()).any(|process| stands_for(process, role));
+            assert_eq!(is_led, is_stood_for, "seed {seed}, {by:?}: role {role}");
+        }
+        let hand_overs = world.hand_overs;
+        world.run_for(MINUTE * 10);
+        assert_eq!(world.hand_overs, hand_overs, "seed {seed}, {by:?}: nothing moves when nothing changes");
+        let role = pick(&mut world, roles);
+        world.end_job(role);
+        if pick(&mut world, 6) == 0 {
+            world.join(None);
+        }
+    }
+}
+
+#[test]
+fn roles_are_handed_only_to_those_that_stand_for_them_and_come_to_rest() {
+    for seed in 0..60 {
+        for by in [By::Assignment, By::Count] {
+            a_life_of_jobs_that_end(seed, by);
         }
     }
 }

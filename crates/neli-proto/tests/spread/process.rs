@@ -38,6 +38,8 @@ pub(crate) enum Own {
     Claiming,
     Leading,
     Ending,
+    /// It does not stand for the role any more.
+    Done,
 }
 
 /// One process.
@@ -90,6 +92,7 @@ impl Process {
         let state = &self.role_states[role];
         match (state.own, &state.leader) {
             (Own::Claiming, _) => Holding::Claiming,
+            (Own::Done, _) => Holding::Done,
             (Own::Leading, _) => Holding::Leading,
             (Own::Ending, _) => Holding::Ending,
             (Own::Nothing, Some(leader)) => Holding::Held { by: leader.clone() },
@@ -99,7 +102,7 @@ impl Process {
 
     /// How many roles it holds or claims, according to what it has read.
     pub(crate) fn count(&self) -> usize {
-        self.role_states.iter().filter(|state| state.own != Own::Nothing).count()
+        self.role_states.iter().filter(|state| !matches!(state.own, Own::Done | Own::Nothing)).count()
     }
 
     /// When it may claim apart from its claim delay; the fixed part of that delay, and the range of the random part.

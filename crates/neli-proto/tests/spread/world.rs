@@ -294,6 +294,9 @@ impl World {
         let now = self.now;
         let Some(it) = &mut self.processes[process] else { return };
         let state = &mut it.role_states[role];
+        if state.own == Own::Done {
+            return;
+        }
         let Some(entry) = self.journals[role].get(state.read) else { return };
         state.read += 1;
         match entry.clone() {
@@ -321,7 +324,11 @@ impl World {
             }
             Entry::Release { by, why, successor } => {
                 let is_own = by == it.member;
-                state.own = if state.own == Own::Claiming { Own::Claiming } else { Own::Nothing };
+                state.own = match state.own {
+                    _ if is_own && why == "exited" => Own::Done,
+                    Own::Claiming => Own::Claiming,
+                    Own::Done | Own::Ending | Own::Leading | Own::Nothing => Own::Nothing,
+                };
                 (state.leader, state.open_since) = (None, Some(now));
                 let cools_off = is_own && ["resigned", "spread"].contains(&why);
                 state.cools_off = cools_off.then(|| now + LEASE * 2);
@@ -338,7 +345,15 @@ impl World {
     }
 
     pub(crate) fn go_if_done(&mut self, process: usize) {
-        let is_done = |it: &Process| it.is_leaving && it.role_states.iter().all(|state| state.own == Own::Nothing);
+        let is_done = |it: &Process| {
+            let leads_none = it.role_states.iter().all(|state| matches!(state.own, Own::Done | Own::Nothing));
+            it.is_leaving && leads_none
+        };
+        let stands_for_none = |it: &mut Process| it.role_states.iter().all(|state| state.own == Own::Done);
+        if self.processes[process].as_mut().is_some_and(stands_for_none) {
+            self.leave_group(process);
+            self.processes[process].iter_mut().for_each(|it| it.is_leaving = true);
+        }
         let Some(gone) = self.processes[process].take_if(|it| is_done(it)) else { return };
         for to in 0..self.processes.len() {
             let late = self.up_to(self.weather.hello_latency);
@@ -375,7 +390,11 @@ impl World {
                 }
                 Action::HandOver { role, to } => {
                     assert_eq!(it.role_states[role].own, Own::Leading, "what is handed over is held");
-                    it.role_states[role].successor = to;
+                    it.role_states[role].successor.clone_from(&to);
+                    let stands_for_it = |other: &Process| other.role_states[role].own != Own::Done;
+                    let mut others = self.processes.iter().flatten();
+                    let given = others.find(|other| Some(&other.member) == to.as_ref());
+                    assert!(given.is_none_or(stands_for_it), "what is handed over is given to a candidate of the role");
                     self.hand_overs += 1;
                     self.stand_down(process, role, "spread");
                 }
