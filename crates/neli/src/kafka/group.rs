@@ -381,3 +381,6 @@ impl GroupContext {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
