@@ -58,7 +58,9 @@ impl MainLoop {
 
     /// Whether an empty log is a new one. An embedded broker that follows a killed one has lost the log; that is warned about once.
     fn log_is_trusted(&mut self, now: Time) -> bool {
-        let trusted_from = match self.kafka.trust_in_log(now, self.nodes.session.access()) {
+        let embedded = self.nodes.session.access().embedded.as_ref();
+        let trusted_from = embedded.map_or(Time::ZERO, |broker| broker.trusted_from());
+        let trusted_from = match self.kafka.trust_in_log(now, trusted_from) {
             Trust::Full => return true,
             Trust::From { is_known: true, .. } => return false,
             Trust::From { at, is_known: false } => at,

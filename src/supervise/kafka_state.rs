@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use neli::program::Access;
 use neli_proto::reminder::{Reminder, Reminders};
 use neli_proto::time::Time;
 
@@ -22,6 +21,7 @@ pub(super) struct KafkaState {
 }
 
 /// Whether an empty log is a new one.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Trust {
     Full,
     /// From this time on; `is_known` if this was the previous answer too.
@@ -47,9 +47,8 @@ impl KafkaState {
         down.or_else(refused)
     }
 
-    /// Whether an empty log is a new one. For a while, that of an embedded broker that follows a killed one is not.
-    pub(super) fn trust_in_log(&mut self, now: Time, access: &Access) -> Trust {
-        let trusted_from = access.embedded.as_ref().map_or(Time::ZERO, |broker| broker.trusted_from());
+    /// Whether an empty log is a new one. That of an embedded broker that follows a killed one is not before `trusted_from`.
+    pub(super) fn trust_in_log(&mut self, now: Time, trusted_from: Time) -> Trust {
         if now >= trusted_from {
             return Trust::Full;
         }
@@ -90,5 +89,25 @@ mod tests {
         state.append_was_refused(at(3), "no acknowledgement within 5000 ms".to_owned());
         state.outage.end(at(4));
         assert_eq!(state.trouble(), refused);
+    }
+
+    #[test]
+    fn the_log_after_a_killed_broker_is_trusted_from_a_time_on() {
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        let mut state = KafkaState::default();
+        assert_eq!(state.trust_in_log(at(100), Time::ZERO), Trust::Full);
+        assert!(!state.log_becomes_trusted(at(100)), "it was trusted before");
+        assert_eq!(state.trust_in_log(at(100), at(161)), Trust::From { at: at(161), is_known: false });
+        assert_eq!(
+            state.trust_in_log(at(101), at(161)),
+            Trust::From { at: at(161), is_known: true },
+            "it is logged once"
+        );
+        assert_eq!(state.trust_in_log(at(102), at(162)), Trust::From { at: at(162), is_known: false }, "a new broker");
+        assert_eq!(state.poll_timeout(), Some(at(162)));
+        assert!(!state.log_becomes_trusted(at(161)));
+        assert!(state.log_becomes_trusted(at(162)));
+        assert!(!state.log_becomes_trusted(at(162)), "that is reported once");
+        assert_eq!(state.trust_in_log(at(162), at(162)), Trust::Full);
     }
 }

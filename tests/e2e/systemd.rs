@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
 use harness::election::TestElection;
-use harness::kafka::SilentBroker;
+use harness::kafka::{Kafka, SilentBroker};
 use harness::process::Process;
 use harness::{install, wait};
 use nix::sys::signal::Signal;
@@ -102,6 +102,24 @@ fn ready_comes_before_any_broker() {
         run.signal(Signal::SIGTERM);
         manager.await_line("STOPPING=1");
     }
+}
+
+/// While Kafka refuses to append a candidate's records, the status shows the reason in Kafka's words.
+#[test]
+fn a_refused_append_is_shown_until_a_record_is_appended() {
+    const FIT: (&str, &str) = ("message.timestamp.type", "LogAppendTime");
+    let election = election(Elector::Log);
+    let (kafka, topic) = (Kafka::shared(), election.topic());
+    kafka.create_topic(&topic, &[("max.message.bytes", "100"), FIT]);
+    let mut manager = Manager::new();
+    let mut run = manager.unit(election.candidate().lease("1s")).start();
+    let status = manager.await_line("STATUS=claiming the lead; Kafka refuses its records since 20");
+    assert!(status.contains("Message size too large; max.message.bytes must be"), "{status}");
+    kafka.set_topic(&topic, &[FIT]);
+    let term = run.await_lead();
+    let status = manager.await_line(&format!("STATUS=leading, term {term}, job "));
+    assert!(!status.contains("refuses"), "{status}");
+    election.close([run]);
 }
 
 /// A candidate that exits with an error is never ready.

@@ -3,7 +3,7 @@
 use crate::mutant::Notice::{Node, Scenarios};
 use crate::mutant::{Mutant, edit};
 
-use super::{BOUNDS, CLAIMING, JOURNAL, STANDING_BY};
+use super::{BOUNDS, CLAIMING, JOURNAL, READING, STANDING_BY};
 
 const COMMON: &str = "crates/neli-proto/src/candidate/common.rs";
 const HEALTH: &str = "crates/neli-proto/src/health.rs";
@@ -76,6 +76,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "Look::Awaited { .. } => ‹self.ended(now, CommandEnd::Unanswered, \"\".into())›,",
             "run.look = Look::Done",
         )],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "RevokedOfUnusedPartitions",
+        breaks: "Group: a leader stands down when the group takes its partition away, although the group only balances unused partitions",
+        edits: &[edit(READING, "if was_assigned && ‹!self.common.unused_partitions› {", "true")],
         noticed_by: &[Scenarios],
     },
     Mutant {

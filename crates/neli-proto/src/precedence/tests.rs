@@ -158,6 +158,20 @@ fn the_member_with_the_least_id_is_foreseen() {
 }
 
 #[test]
+fn a_member_that_has_said_nothing_for_long_is_not_foreseen() {
+    let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);
+    precedence.stand(Standing::Elsewhere);
+    precedence.name(Some("b".into()));
+    precedence.received(NOW, Hello { group_member: Some("a".into()), ..hello(1) });
+    let mut is_foreseen_at = |now| {
+        precedence.foresee(now, "left");
+        precedence.delay(now, Predecessor::Gone).unwrap().fixed.is_zero()
+    };
+    assert!(!is_foreseen_at(NOW + HELLO_HOLDS - Duration::from_millis(1)), "it is the turn of the other member");
+    assert!(is_foreseen_at(NOW + HELLO_HOLDS));
+}
+
+#[test]
 fn after_a_silence_the_least_id_but_the_leaders_is_foreseen() {
     let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);
     let claims_at_once = |precedence: &Precedence, predecessor| {

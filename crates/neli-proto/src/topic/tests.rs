@@ -133,6 +133,11 @@ fn visible_settings_are_judged_even_if_others_are_hidden() {
     let two = judged(3, 3, clock).unwrap().risks;
     assert_eq!(two.len(), 2);
     assert_eq!(warning(&two), format!("{}; {}", two[0], two[1]));
+
+    let all = judged(1, 1, |s| *s = TopicSettings::default()).unwrap().risks;
+    let named = "does not show cleanup.policy, message.timestamp.type, min.insync.replicas, retention.bytes, retention.ms, \
+                 unclean.leader.election.enable:";
+    assert!(all.len() == 1 && all[0].to_string().contains(named), "{all:?}");
 }
 
 #[test]

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use neli_proto::candidate::{self, Position};
 use neli_proto::fact::Facts;
-use neli_proto::node::{Awaited, Counts, Event, Node, Settings, Vacancy};
+use neli_proto::node::{Action, Awaited, Counts, Event, Node, Settings, Vacancy};
 use neli_proto::random::Random;
-use neli_proto::record::{Body, Hello, MemberId, Record, What};
+use neli_proto::record::{Body, Hello, MemberId, Record, What, Why};
 use neli_proto::supervisor::{Ending, JobStatus};
 use neli_proto::topic::TopicIdentity;
 
 use crate::host::{HEARTBEAT_INTERVAL, Host, LEASE, awaits, by, exits, refusals, sends};
 use crate::once;
+use crate::records::hello;
 
 fn claim_of_db2() -> Record {
     by("db2", Body::Claim { after: -1, lease_ms: 5_000, overlap: None })
@@ -30,6 +31,27 @@ fn holding_unjudged() -> Host {
     host.claims();
     host.reads_what_it_sent();
     host
+}
+
+/// A member that leaves waits for the answer to its join only for the sake of others.
+#[test]
+fn a_member_that_leaves_the_group_says_whether_others_wait_for_it() {
+    for knows_another in [false, true] {
+        let mut host = Host::in_group();
+        host.answered();
+        if knows_another {
+            let hello = by("db3", hello(0)).into_hello();
+            host.elects(candidate::Event::ReadOther { offset: host.end(), hello });
+        }
+        host.actions();
+        host.happens(Event::StandDown { why: Why::Stopped, leaving: true });
+        let left = host.actions();
+        let alone = left.iter().find_map(|action| match action {
+            Action::LeaveGroup { alone } => Some(*alone),
+            _ => None,
+        });
+        assert_eq!(alone, Some(!knows_another), "{left:?}");
+    }
 }
 
 #[test]

@@ -386,3 +386,6 @@ impl GroupContext {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -324,6 +324,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_new_topic_has_up_to_three_replicas() {
+        let names: std::sync::Arc<[String]> = std::sync::Arc::default();
+        let elections = Elections { group: "g".to_owned(), topic: "g.neli".to_owned(), roles: 0..1, names };
+        for (brokers, replicas, least_in_sync) in
+            [(0, 1, None), (1, 1, None), (2, 2, None), (3, 3, Some("2")), (9, 3, Some("2"))]
+        {
+            let topic = wanted(&elections, brokers);
+            let least = topic.settings.iter().find(|(name, _)| *name == MIN_INSYNC_REPLICAS);
+            assert_eq!(
+                (topic.replicas, least.map(|(_, least)| least.as_str())),
+                (replicas, least_in_sync),
+                "{brokers} brokers"
+            );
+        }
+    }
+
+    #[test]
     fn each_setting_is_parsed_independently() {
         let shown = |name: &str, value: Option<&str>| (name.to_owned(), value.map(str::to_owned));
         assert_eq!(read(&[]), None);

@@ -178,3 +178,23 @@ fn a_log_is_cut_when_its_end_is_below_what_was_read_in_two_answers_a_second_apar
     assert_eq!(answered(1_500, 3), (SHRUNK_FOR, false), "a second counts from the first of the answers in a row");
     assert_eq!(answered(2_500, 3), (SHRUNK_FOR, true));
 }
+
+/// The link is slower than the first question's time limit: the next one has longer, and each retry is logged with its reason.
+#[test]
+fn a_question_without_an_answer_is_asked_again_for_longer() {
+    // The kernel accepts the connection, and nobody answers on it.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let access = Access::at(&silent.local_addr().unwrap().to_string(), &Properties::default());
+    let (_reader, mut events) = start_with(access, 1, None);
+    let mut retry = || {
+        await_event(&mut events, |event| {
+            let KafkaEvent::Debug(message) = event else { return None };
+            Some(message)
+        })
+    };
+    for (limit, next) in [(1_000, 4_000), (4_000, 16_000)] {
+        let retry = retry();
+        let (begins, ends) = (format!("no answer within {limit} ms ("), format!("): asking again, for {next} ms"));
+        assert!(retry.starts_with(&begins) && retry.ends_with(&ends), "{retry}");
+    }
+}

@@ -1,0 +1,60 @@
+use std::collections::BTreeSet;
+
+use tokio::sync::mpsc::{self, Receiver};
+
+use super::*;
+use crate::election::Properties;
+
+/// Member 1, for partition 0, which has no answer to its join, and its reports; the first report is member 0's. Without `room` in the channel
+/// any other report has to wait.
+fn unanswered(room: usize) -> (Member, Receiver<GroupReport>) {
+    let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..1, names: Arc::new([]) };
+    let (reports, received) = mpsc::channel(1 + room);
+    reports.try_send(GroupReport { member: 0, event: GroupEvent::Left }).unwrap();
+    let access = Access::at("127.0.0.1:9", &Properties::default());
+    (Member::join(&access, &elections, BTreeSet::from([0]), 1, reports).unwrap(), received)
+}
+
+/// Has a member leave. Returns its client, which is closed once the leave is over, and its reports.
+fn leave(alone: bool, is_answered: bool) -> (Arc<BaseConsumer<GroupContext>>, Receiver<GroupReport>) {
+    let (member, reports) = unanswered(0);
+    member.consumer.context().is_answered.store(is_answered, Ordering::Relaxed);
+    let consumer = Arc::clone(&member.consumer);
+    member.leave(alone);
+    (consumer, reports)
+}
+
+/// A leave waits behind the join. A member that has had no answer to its join, and for which no other candidate waits, is not waited for.
+#[test]
+fn a_member_that_leaves_in_vain_says_at_once_that_it_has_left() {
+    let (in_vain, mut reports) = leave(true, false);
+    for (alone, is_answered) in [(false, false), (true, true)] {
+        let (consumer, _reports) = leave(alone, is_answered);
+        let begun = clock::now();
+        while !consumer.closed() {
+            assert!(
+                clock::now().since(begun) < Duration::from_secs(10),
+                "it closes before it reports that it has left"
+            );
+            thread::park_timeout(POLL_WHILE_LEAVING);
+        }
+    }
+    assert!(!in_vain.closed(), "the report comes first, and waits for room in the channel");
+    assert_eq!(reports.blocking_recv().map(|report| report.member), Some(0));
+    assert_eq!(reports.blocking_recv(), Some(GroupReport { member: 1, event: GroupEvent::Left }));
+}
+
+/// The group balances them too, and moves partition 0 for that.
+#[test]
+fn partitions_that_no_role_uses_are_reported_once() {
+    let (member, mut reports) = unanswered(10);
+    reports.try_recv().unwrap();
+    let context = member.consumer.context();
+    context.note_partitions([0].into_iter());
+    assert!(reports.try_recv().is_err());
+    for _ in 0..2 {
+        context.note_partitions([0, 1].into_iter());
+    }
+    assert_eq!(reports.try_recv(), Ok(GroupReport { member: 1, event: GroupEvent::UnusedPartitions }));
+    assert!(reports.try_recv().is_err());
+}
