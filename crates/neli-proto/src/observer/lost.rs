@@ -1,5 +1,4 @@
-//! Leaders whose terms ended by silence. Most of them are dead, so hellos that they sent before do not count as
-//! standbys.
+//! Leaders whose terms ended by silence. Most of them are dead, so their earlier hellos do not count for standbys.
 
 use alloc::collections::BTreeMap;
 use core::time::Duration;
@@ -10,24 +9,24 @@ use crate::precedence::HELLO_HOLDS;
 use crate::record::MemberId;
 use crate::time::millis;
 
-/// The last record and the lease of each such leader, kept for as long as an earlier hello could count.
+/// The last record and the lease of each such leader, kept while an earlier hello could count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lost(BTreeMap<MemberId, (Receipt, Duration)>);
 
 impl Lost {
-    /// No such leader.
+    /// An empty list.
     pub(super) const fn new() -> Self {
         Self(BTreeMap::new())
     }
 
-    /// This leader's term ended without a release.
+    /// Adds a leader whose term ended without a release.
     pub(super) fn insert(&mut self, leader: &Leader, claim: Receipt) {
         self.0.retain(|_, (last_record, lease)| !is_later(claim, *last_record, *lease + HELLO_HOLDS));
         self.0.extend(leader.member.clone().map(|member| (member, (leader.last_record, leader.lease))));
     }
 
-    /// Whether a hello proves nothing about the time after the leader's lease: the leader may have died since. A
-    /// later hello shows that the member is alive.
+    /// Whether a hello shows nothing about the time after the leader's lease, because the leader may have died since. A later hello shows
+    /// that the member is alive.
     pub(super) fn is_dead(&mut self, member: &MemberId, hello: Receipt) -> bool {
         let is_dead = self.0.get(member).is_some_and(|(last_record, lease)| !is_later(hello, *last_record, *lease));
         if !is_dead {
@@ -42,8 +41,8 @@ pub(super) fn leads<'a>(journal: &Journal, leader: Option<&'a Leader>) -> Option
     leader.filter(|_| matches!(journal.view(), View::Led(_)))
 }
 
-/// Whether another candidate ended `leader`'s term by a claim after silence; `changes` are those of the claim's
-/// record. With `--overlap` the earlier leader is alive, and ends its job.
+/// Whether another candidate ended `leader`'s term by a claim after a silence; `changes` are those of the claim's record. With `--overlap`
+/// the earlier leader is alive, and ends its job.
 pub(super) fn is_lost(leader: &Leader, journal: &Journal, changes: &[Change]) -> bool {
     let View::Led(term) = journal.view() else { return false };
     term.offset != leader.term
@@ -51,8 +50,7 @@ pub(super) fn is_lost(leader: &Leader, journal: &Journal, changes: &[Change]) ->
         && !changes.iter().any(|change| matches!(change, Change::Overlapped(_)))
 }
 
-/// The leader's silence that ended with this record, which was read later than it was written; `None` if the leader
-/// was not silent.
+/// The leader's silence that ended with this record, which was read later than it was written; `None` if there was no silence.
 pub(super) fn past_silence(leader: &Leader, received: Receipt) -> Option<Silence> {
     let silent = leader.last_record.written_before(received).filter(|_| !received.is_live)?;
     Silence::of(leader, silent, received.written_ms?)
@@ -88,14 +86,14 @@ mod tests {
         journal
     }
 
-    /// The last one to claim, with a lease of 5 s.
+    /// The leader of the last claim, with a lease of 5 s.
     fn leader_of(journal: &Journal, last_record: Receipt) -> Leader {
         let View::Led(term) = journal.view() else { panic!("led") };
         Leader::of(term, last_record, None)
     }
 
     #[test]
-    fn a_hello_counts_again_if_it_was_said_after_the_lost_lease() {
+    fn a_hello_counts_again_if_it_was_sent_after_the_lost_lease() {
         for has_timestamp in [true, false] {
             let at = |ms| receipt(ms, has_timestamp);
             let (first, second) = (MemberId::from("a"), MemberId::from("b"));

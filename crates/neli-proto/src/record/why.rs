@@ -1,4 +1,4 @@
-//! The reasons for the end of a term, as releases and the log name them.
+//! The reasons for the end of a term, and their names in releases and in the log.
 
 use core::fmt;
 
@@ -13,7 +13,7 @@ pub enum Why {
     Exited,
     /// `--once`: the key's facts can't be read or written.
     FactsUnavailable,
-    /// `--once`: the job has failed and is to be tried again.
+    /// `--once`: the job has failed and must be tried again.
     Failed,
     /// The lease ran out.
     Fenced,
@@ -92,7 +92,7 @@ impl Why {
         }
     }
 
-    /// Whether another candidate is to lead first after a leader stood down for this reason.
+    /// Whether another candidate must lead first after a leader stood down for this reason.
     pub(crate) const fn lets_another_lead(self) -> bool {
         match self {
             Self::FactsUnavailable | Self::Resigned | Self::RestartLimit | Self::Spread | Self::Unhealthy => true,
