@@ -1,4 +1,4 @@
-//! `history`: the terms that the topic still holds, and anomalies in them.
+//! `history`: the terms that the topic still contains, and anomalies in them.
 
 use std::fs;
 
@@ -105,7 +105,7 @@ fn check_finds_two_leaders_at_once() {
 }
 
 #[test]
-fn of_an_election_that_nobody_has_led() {
+fn of_an_election_without_a_leader_so_far() {
     let election = election(Elector::Log);
     written(&election, &["nonsense"]);
     let answer = election.ask("history", &[]);
@@ -116,9 +116,9 @@ fn of_an_election_that_nobody_has_led() {
     assert_eq!(answer.status, 125);
 }
 
-/// A role that had no leader may have only hellos, under another role's key; undecodable records among them change nothing.
+/// A role without a leader may have only hellos, under another role's key. Undecodable records among them change nothing.
 #[test]
-fn of_a_role_of_which_there_are_only_hellos() {
+fn of_a_role_with_only_hellos() {
     let election = election(Elector::Log);
     written(&election, &[]);
     let pen = Pen::new(Kafka::shared(), &election.topic(), &[]);

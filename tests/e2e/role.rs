@@ -26,7 +26,7 @@ fn json(election: &TestElection, subcommand: &str, role: &str, arguments: &[&str
     lines.inspect(|line| schema.assert_holds(line)).collect()
 }
 
-/// Two candidates that lead the three roles between them, and of which each knows the other as a standby of its roles.
+/// Two candidates that share the leads of the three roles, each of which knows the other as a standby of its roles.
 fn pair(election: &TestElection) -> Vec<Running> {
     let candidates = vec![named(election, "first").start(), named(election, "second").start()];
     wait::until_true("a job of each role", || are_all_led(election, &candidates, &ROLES.map(str::to_owned)));
@@ -39,7 +39,7 @@ fn pair(election: &TestElection) -> Vec<Running> {
 }
 
 #[test]
-fn a_role_is_seen_by_its_name_and_by_its_number() {
+fn a_role_is_found_by_its_name_and_by_its_number() {
     let election = election(Elector::Log);
     let candidates = pair(&election);
     let status = &json(&election, "status", "bill", &[])[0];
@@ -92,7 +92,7 @@ fn a_role_is_seen_by_its_name_and_by_its_number() {
 }
 
 #[test]
-fn a_role_is_resigned_and_ended_by_itself() {
+fn a_role_is_resigned_and_ended_independently() {
     let election = election(Elector::Group);
     let mut candidates = pair(&election);
     let of_role = |role: &str| json(&election, "status", role, &[]).remove(0);
@@ -116,9 +116,9 @@ fn a_role_is_resigned_and_ended_by_itself() {
     close(&election, candidates, &ROLES.map(str::to_owned));
 }
 
-/// All candidates together may have fewer places than there are roles: `status` of the role without a leader says why.
+/// All candidates together may lead fewer roles than there are. Then `status` of the role without a leader explains that.
 #[test]
-fn a_role_that_nobody_has_room_for_says_so() {
+fn the_status_of_a_role_that_no_candidate_may_lead_explains_that() {
     let election = election(Elector::Log);
     let start = |name| named(&election, name).option("--max-roles", "1").start();
     let mut candidates = vec![start("first"), start("second")];
@@ -144,7 +144,7 @@ fn a_role_that_nobody_has_room_for_says_so() {
     close(&election, candidates, &ROLES.map(str::to_owned));
 }
 
-/// No candidate has said hello: a role's number gives its partition, a name does not.
+/// No candidate has sent a hello: a role's number gives its partition, a name does not.
 #[test]
 fn a_topic_without_hellos() {
     let election = election(Elector::Log);

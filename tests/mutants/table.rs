@@ -58,9 +58,9 @@ const SUPERVISOR: &str = "crates/neli-proto/src/supervisor.rs";
 /// The supervisor believes that a job is gone, and so does not order the guard to kill it.
 const GUARD_GETS_NO_END: Edit = edit(RUNNING, "self.order(Order::Over { term: end.term() });", "");
 
-/// A minute of chaos shows only some of the program's mutants. For the rest the model is the proof: most need a history that is truncated
-/// at the right moment, or that is longer than a reading. And if a supervisor believes too early that a job is gone, the guard kills the
-/// job as soon as it learns of the release or of the supervisor's end.
+/// A minute of chaos shows only some of the program's mutants. For the others the model is the proof: most need a history that is truncated
+/// at the right moment, or that is longer than a reading. If a supervisor wrongly believes that a job is gone, the guard kills the job as
+/// soon as it gets the order about the release, or the supervisor ends.
 const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AcknowledgedClaimTaken",

@@ -1,5 +1,5 @@
-//! Mutants about guards that are kept from killing in time, about the report of a late kill, and about the watch over a guard's answers,
-//! without which a hanging guard is not killed in time.
+//! Mutants about guards that can't kill in time, about the report of a late kill, and about the watch of a guard's answers, without which a
+//! hanging guard is not killed in time.
 
 use crate::mutant::Notice::{Model, Scenarios};
 use crate::mutant::{Mutant, edit};

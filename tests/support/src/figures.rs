@@ -89,7 +89,7 @@ impl Figures {
         }
     }
 
-    /// Prints the table, if one was asked for.
+    /// Prints the table, if it was requested.
     pub fn finish(self) {
         if !self.json {
             print!("{}", table(&self.rows));

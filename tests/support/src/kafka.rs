@@ -1,4 +1,4 @@
-//! Brokers: one for the whole test run, a few for tests that stop theirs, and one that never answers.
+//! Brokers: one for the whole test run, some for tests that stop theirs, and one that never answers.
 
 use std::env;
 use std::sync::OnceLock;
@@ -36,7 +36,7 @@ impl Kafka {
         SHARED.get_or_init(|| match env::var("KAFKA_BROKERS") {
             Ok(address) if !address.is_empty() => Self::at(&address),
             _ => {
-                // A static is never dropped: the broker ends when its pipe closes, at the end of the process.
+                // A static is never dropped, so the broker ends when its pipe closes, at the end of the process.
                 static BROKER: OnceLock<Broker> = OnceLock::new();
                 BROKER.get_or_init(|| Broker::start(Node::alone())).kafka()
             }
@@ -49,7 +49,7 @@ impl Kafka {
         Self { address: address.to_owned(), accounts_address: None }
     }
 
-    /// `HOST:PORT` of the listener where every client may do everything.
+    /// `HOST:PORT` of the listener where every client has all rights.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address

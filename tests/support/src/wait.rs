@@ -1,10 +1,10 @@
-//! The only module that reads the clock and sleeps. A test waits for a condition with a bound, and never for a time.
+//! The only module that reads the clock and sleeps. A test waits for a condition with a time limit, and never for a time.
 
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
-/// The bound of every wait: far more than anything takes, so that a busy machine does not make a test fail.
+/// The time limit of every wait. It is far above the time of any step, so that a busy machine does not make a test fail.
 pub const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Nanoseconds of `CLOCK_BOOTTIME`, the clock of witnesses and leases.
