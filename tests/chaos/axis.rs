@@ -1,4 +1,4 @@
-//! A timeline of everything that happened, and the periods in which something was broken.
+//! A timeline of all events, and the time spans in which something was broken.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub(crate) fn nanos(span: Duration) -> u64 {
 #[derive(Default)]
 pub(crate) struct Axis {
     entries: Vec<(u64, String, String)>,
-    /// The periods in which something was broken: at all other times there must be a leader.
+    /// The time spans in which something was broken. At all other times there must be a leader.
     disturbed: Vec<(u64, u64)>,
 }
 
@@ -37,7 +37,7 @@ impl Axis {
         }
     }
 
-    /// Marks a period in which something was broken.
+    /// Marks a time span in which something was broken.
     pub(crate) fn disturb(&mut self, from: u64, until: u64) {
         self.disturbed.push((from, until));
     }

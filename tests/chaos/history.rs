@@ -1,6 +1,6 @@
 //! The jobs' own records, read while the jobs run: which job ran when, and whether two ran at the same time.
 //!
-//! Each run of a job writes to its own file, which is read as it grows and removed after its end, so that a day of chaos needs no more
+//! Each run of a job writes to its own file, which is read as it grows and removed after its end. So a day of chaos needs no more disk
 //! space than a minute.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -24,7 +24,7 @@ const ORPHAN_AFTER: Duration = Duration::from_secs(1);
 /// A run that has written nothing for this long is over.
 const OVER_AFTER: Duration = Duration::from_secs(3);
 
-/// Within this time after the request a topic has been created again, or is not going to be.
+/// Within this time after the request a topic has been created again, or will not be.
 const REMADE_WITHIN: Duration = Duration::from_secs(60);
 
 /// A run's file, and how much of it was read.
@@ -36,20 +36,20 @@ struct Tail {
     job_run: usize,
 }
 
-/// The conditions that jobs must meet beside the basic ones.
+/// The conditions that jobs must meet, besides the basic ones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Law {
     /// The lease of each slot.
     pub(crate) leases: Vec<Duration>,
-    /// The time from a deadline to the lease's end. A beat after that is a violation, if this is set.
+    /// The time from a deadline to the lease's end, if it is checked. Then a line after that is a violation.
     pub(crate) kill_margin: Option<Duration>,
-    /// No job may get a stop signal.
+    /// Whether a stop signal to a job is a violation.
     pub(crate) undisturbed: bool,
     /// Two jobs may run at the same time during a handover (`--overlap`).
     pub(crate) overlap: Option<Duration>,
-    /// A job that ends is run again in the same term.
+    /// Whether a job that ends is run again in the same term.
     pub(crate) runs_again: bool,
-    /// At a memory limit a line may be written in part, and the next one may begin in the middle of it.
+    /// Whether lines may be incomplete: at a memory limit a line may be written in part, and the next one may begin in the middle of it.
     pub(crate) lines_may_break: bool,
 }
 
@@ -62,18 +62,18 @@ pub(crate) struct History {
     /// Runs whose processes may still write.
     open: Vec<usize>,
     pub(crate) overlaps: BTreeMap<(usize, usize), Overlap>,
-    /// Processes that outlived their term.
+    /// Processes that were alive after their term.
     pub(crate) orphans: Vec<String>,
-    /// Terms that were not higher than the ones before.
+    /// Terms that were not higher than the earlier ones.
     pub(crate) shrunk: Vec<String>,
-    /// Stop signals that no job should have got.
+    /// Stop signals to jobs that should have got none.
     disturbances: Vec<String>,
-    /// The latest beat after its deadline.
+    /// The line that was latest after its deadline.
     pub(crate) after_deadline: Latest,
-    /// The latest beat after the end of its lease: after its deadline, or after its guard has ended the term before that, which is not
-    /// dangerous.
+    /// The line that was latest after the end of its lease: after its deadline, or after its guard has ended the term before that, which is
+    /// not dangerous.
     pub(crate) after_right: Latest,
-    /// The times when the topic was requested to be created again.
+    /// The times at which the topic's new creation was requested.
     remakes: Vec<u64>,
     /// Candidates whose supervisor and guard were killed at once.
     abandoned: BTreeSet<(usize, u64)>,
@@ -106,12 +106,12 @@ impl History {
         self.directory.join(life_of(slot, life))
     }
 
-    /// The topic is about to be created again: terms begin at 0.
+    /// Notes that the topic will be created again: terms begin at 0.
     pub(crate) fn topic_was_remade(&mut self, at: u64) {
         self.remakes.push(at);
     }
 
-    /// Supervisor and guard of this candidate are about to be killed at once: from now on its jobs are outside the guarantee.
+    /// Notes that supervisor and guard of this candidate will be killed at once. From now on its jobs are outside the guarantee.
     pub(crate) fn abandon(&mut self, slot: usize, life: usize) {
         let life = u64::try_from(life).expect("not that many");
         self.abandoned.insert((slot, life));
@@ -120,7 +120,7 @@ impl History {
         }
     }
 
-    /// The run that wrote last, if that was within a tenth of a second.
+    /// The run that wrote last, if that was within the last tenth of a second.
     pub(crate) fn current(&self) -> Option<usize> {
         let latest = self.open.iter().copied().max_by_key(|job_run| self.job_runs[*job_run].span.1)?;
         (self.job_runs[latest].span.1 + nanos(Duration::from_millis(100)) >= wait::now()).then_some(latest)
@@ -143,7 +143,7 @@ impl History {
                     continue;
                 }
                 let line = parsed.unwrap_or_else(|| panic!("no line of a witness: {line:?}"));
-                // The same term again, in the same lead or in a topic that was created again: another run.
+                // This is another run of the same term, in the same lead or in a topic that was created again.
                 let again = matches!(line.event, Event::Start(_)) && self.job_runs[tail.job_run].main != line.pid;
                 if again && self.job_runs[tail.job_run].main != 0 {
                     let before = &self.job_runs[tail.job_run];
@@ -163,7 +163,7 @@ impl History {
                 lines.push((earlier.copied().unwrap_or(tail.job_run), line));
             }
         }
-        // In order of time, so that the growth of terms can be checked.
+        // The lines are ordered by time, so that the growth of terms can be checked.
         lines.sort_by_key(|(_, line)| line.at);
         for (job_run, line) in &lines {
             self.take(*job_run, line);
@@ -177,7 +177,7 @@ impl History {
             if self.tails.contains_key(&path) {
                 continue;
             }
-            // Only this process removes files.
+            // Only this process removes files, so the file exists.
             let file = File::open(&path).expect("a file that is there");
             let mut found = JobRun::of_file(&path);
             found.abandoned = self.abandoned.contains(&(found.slot, found.life));
@@ -194,8 +194,8 @@ impl History {
         }
     }
 
-    /// Which generation of the topic a run belongs to that started at this time in this term. The old topic may have a leader until its
-    /// deletion has propagated; until that is certain, it is the first generation in which the term is higher than all before.
+    /// The generation of the topic of a run that started at this time in this term. The old topic may have a leader until all brokers know
+    /// of its deletion. Until that is certain, it is the first generation in which the term is higher than all earlier ones.
     fn generation_of(&self, term: u64, at: u64) -> u32 {
         let remade_before = |at: u64| {
             let remakes = self.remakes.iter().filter(|remade| **remade < at).count();
@@ -223,7 +223,7 @@ impl History {
         if let (Event::Signal(signal), true) = (line.event, self.law.undisturbed) {
             self.disturbances.push(format!("signal {signal} at {} of term {}", line.role, job_run.term));
         }
-        job_run.says(line);
+        job_run.take_end(line);
         job_run.span = (job_run.span.0.min(line.at), job_run.span.1.max(line.at));
         job_run.pids.insert(line.pid);
         if line.deadline > 0 {
@@ -234,7 +234,7 @@ impl History {
         if job_run.abandoned || job_run.deadline == 0 {
             return;
         }
-        // The deadline may be moved forward between the reading of the clock and that of the lease, never back.
+        // The deadline may be moved forward between the reading of the clock and that of the lease, but never back.
         let late = line.at.saturating_sub(job_run.term_over.unwrap_or(u64::MAX).min(job_run.deadline));
         let beyond = line.at.saturating_sub(job_run.deadline);
         for (latest, by) in [(&mut self.after_right, late), (&mut self.after_deadline, beyond)] {
@@ -265,7 +265,7 @@ impl History {
         }
     }
 
-    /// Looks for two runs at the same time among those that may still write.
+    /// Finds two runs at the same time among those that may still write.
     fn compare(&mut self) {
         for (at, later) in self.open.iter().enumerate() {
             for earlier in &self.open[..at] {
@@ -322,7 +322,7 @@ impl History {
         &self.open
     }
 
-    /// Violations that the history shows by itself.
+    /// The violations that the history alone shows.
     pub(crate) fn violations(&self) -> Vec<String> {
         let overlaps = self.overlaps.values().filter(|overlap| overlap.excuse.is_none()).map(|overlap| {
             let Overlap { terms, slots, span, .. } = overlap;
@@ -337,7 +337,7 @@ impl History {
         overlaps.chain(self.orphans.iter().cloned()).chain(self.shrunk.iter().cloned()).chain(disturbances).collect()
     }
 
-    /// From now on the test itself stops candidates, so stop signals are expected.
+    /// Allows stop signals from now on, because the test itself stops candidates.
     pub(crate) fn expect_signals(&mut self) {
         self.law.undisturbed = false;
     }
@@ -360,7 +360,7 @@ impl History {
         job_runs.windows(2).filter(|pair| (pair[0].slot, pair[0].life) != (pair[1].slot, pair[1].life)).count()
     }
 
-    /// The periods without a running job, between the first and the last line of all.
+    /// The time spans without a running job, between the first and the last line of all.
     pub(crate) fn gaps(&self) -> Vec<(u64, u64)> {
         let mut spans: Vec<_> = self.job_runs.iter().map(|job_run| job_run.span).filter(|span| span.1 > 0).collect();
         spans.sort_unstable();

@@ -1,4 +1,4 @@
-//! The data that the history keeps of each run of a job, and their sums.
+//! The data of the history about each run of a job, and their sums.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use harness::witness::{Event, Line};
 
-/// HUP, INT, QUIT and TERM, which stop a job. Other signals are passed on to a job that goes on: CONT, if its supervisor was stopped.
+/// HUP, INT, QUIT and TERM, which stop a job. Other signals are passed on to a job that continues, such as CONT if its supervisor was
+/// stopped.
 const STOPS: [i64; 4] = [1, 2, 3, 15];
 
 /// One run of a job in a term of one candidate.
@@ -21,7 +22,7 @@ pub(crate) struct JobRun {
     pub(crate) term: u64,
     /// The window of the run, if it has one.
     pub(crate) window: Option<u64>,
-    /// It follows another run of the same term in the same lead.
+    /// Whether it follows another run of the same term in the same lead.
     pub(crate) is_again: bool,
     /// How often the topic had been created again when it began.
     pub(crate) generation: u32,
@@ -30,19 +31,19 @@ pub(crate) struct JobRun {
     /// Its main process's pid.
     pub(crate) main: i32,
     pub(crate) end: End,
-    /// Supervisor and guard were killed at once: the job's processes are outside the guarantee (assumption 3).
+    /// Whether supervisor and guard were killed at once. Then the job's processes are outside the guarantee (assumption 3).
     pub(crate) abandoned: bool,
     pub(crate) file: PathBuf,
     pub(crate) pids: BTreeSet<i32>,
     /// The latest deadline that the lease descriptor showed.
     pub(crate) deadline: u64,
-    /// When it first showed no deadline any more.
+    /// When the lease descriptor first showed no deadline any more.
     pub(crate) term_over: Option<u64>,
     pub(crate) judged: bool,
 }
 
 impl JobRun {
-    /// The run of a file. Its name has the slot, the candidate's number in the slot, the window if there is one, and the term.
+    /// The run of a file. The file's name contains the slot, the candidate's number in the slot, the window if there is one, and the term.
     pub(crate) fn of_file(file: &Path) -> Self {
         let name = file.file_name().and_then(|name| name.to_str()).expect("we gave it its name");
         let numbers: Vec<u64> = name.split('.').map(|part| part.parse().expect("numbers")).collect();
@@ -70,24 +71,24 @@ impl JobRun {
         }
     }
 
-    /// Takes the end of the run from a line.
-    pub(crate) fn says(&mut self, line: &Line) {
-        if self.end == End::Unsaid {
+    /// Reads the end of the run from a line.
+    pub(crate) fn take_end(&mut self, line: &Line) {
+        if self.end == End::Unrecorded {
             self.end = match line.event {
                 Event::Signal(signal) if STOPS.contains(&signal) => End::Stopped,
                 Event::End(0) if line.pid == self.main => End::Success,
-                Event::Beat | Event::End(_) | Event::Signal(_) | Event::Start(_) => End::Unsaid,
+                Event::Beat | Event::End(_) | Event::Signal(_) | Event::Start(_) => End::Unrecorded,
             };
         }
     }
 }
 
-/// How a run has ended, according to its own lines.
+/// The end of a run, according to its own lines.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum End {
-    /// Not recorded.
+    /// It was not recorded.
     #[default]
-    Unsaid,
+    Unrecorded,
     /// A process of it got a stop signal.
     Stopped,
     /// Its main process ended by itself with status 0.
@@ -101,7 +102,7 @@ pub(crate) struct Overlap {
     pub(crate) slots: (usize, usize),
     /// Begin and end.
     pub(crate) span: (u64, u64),
-    /// Why it is outside the guarantee, if it is.
+    /// Why it is outside the guarantee; `None` if it is a violation.
     pub(crate) excuse: Option<&'static str>,
 }
 
@@ -139,7 +140,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// The job's beat that was latest.
+/// The latest line of a job.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Latest {
     /// The lateness in nanoseconds.

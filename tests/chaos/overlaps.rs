@@ -1,4 +1,4 @@
-//! Which jobs may run at the same time: none within the guarantee, and with `--overlap` two for a limited time.
+//! Decides which jobs may run at the same time: none within the guarantee, and with `--overlap` two for a limited time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,17 +14,17 @@ const BESIDE_ITS_SUCCESSOR: &str = "a job beside its successor's";
 const LATE: Duration = Duration::from_millis(100);
 
 impl Law {
-    /// The reason why these two may have run at the same time for this many nanoseconds, if there is one.
+    /// The reason why these two runs may have overlapped for this many nanoseconds; `None` for a violation.
     pub(crate) fn excuse(&self, a: &JobRun, b: &JobRun, together: u64) -> Option<&'static str> {
         let lease = |job_run: &JobRun| self.leases.get(job_run.slot).map_or(0, |lease| nanos(*lease));
         let earlier = if (a.generation, a.term) < (b.generation, b.term) { a } else { b };
         if a.abandoned || b.abandoned {
             Some("an abandoned job")
         } else if a.generation != b.generation {
-            // The old leader learns of it within two leases (assumption 4).
+            // The old leader notices it within two leases (assumption 4).
             (together <= 2 * lease(earlier)).then_some("a topic that was made anew")
         } else {
-            // If its supervisor reads nothing, the guard's deadline is the bound.
+            // If its supervisor is stopped, the guard's deadline is the limit.
             let bound = lease(earlier) + nanos(LATE);
             (self.overlap.is_some() && a.term != b.term && together <= bound).then_some(BESIDE_ITS_SUCCESSOR)
         }

@@ -27,11 +27,11 @@ const STAYS_FAIR: Duration = Duration::from_secs(2);
 /// A candidate that did not take a role gets none from the one that handed it over for this time, doubled at each repetition.
 const BARRED: Duration = Duration::from_secs(60);
 
-/// A role that the group's member did not take is withheld from it for this time, doubled at each repetition, up to the bound above.
+/// A role that the group's member did not take is withheld from it for this time, doubled at each repetition, up to the limit above.
 const KEPT: Duration = Duration::from_secs(30);
 const KEPT_AT_MOST: Duration = Duration::from_secs(600);
 
-/// A role that was resigned is handed over only when nothing else has changed for this time, one role after the other.
+/// A role that was resigned is handed over only when nothing else has changed for this time, one role after another.
 const SETTLED: Duration = Duration::from_secs(10);
 
 /// The result of the check for fair shares.
@@ -41,7 +41,7 @@ pub(crate) struct Shares {
     pub(crate) held: Vec<usize>,
     /// The time since all roles had leaders again.
     pub(crate) after: Duration,
-    /// The allowed time.
+    /// The time limit.
     pub(crate) bound: Duration,
     /// The number of roles that were handed over meanwhile.
     pub(crate) moves: usize,
@@ -58,7 +58,7 @@ impl Run<'_> {
         self.histories.iter().all(|history| history.current().is_some())
     }
 
-    /// The name of a role in messages, if there are many.
+    /// The name of a role in messages, if there are several roles.
     pub(crate) fn called(&self, role: usize) -> String {
         if self.has_many_roles() { format!("role {role}: ") } else { String::new() }
     }
@@ -125,7 +125,7 @@ impl Run<'_> {
         });
     }
 
-    /// Runs the loop until the shares are fair and stay so, for at most the allowed time.
+    /// Runs the loop until the shares are fair and stay so, at most until the time limit.
     pub(crate) fn await_fair(&mut self) {
         let from = wait::now();
         let handed_over_before = self.handed_over();
@@ -149,7 +149,7 @@ impl Run<'_> {
                 continue;
             }
             fair_since = None;
-            // A lost lead restarts the time, because a busy machine loses some; but not for ever.
+            // A lost lead restarts the time, because a busy machine loses some leads. The number of restarts is limited.
             let loss = self.slots.iter().map(|slot| slot.lost_at).max().unwrap_or_default();
             let begins = loss.max(from).min(from + nanos(bound.mul_f64(tolerance(load()) - 1.0)));
             if now <= begins + nanos(bound) {

@@ -1,7 +1,7 @@
 //! Candidates that run their job once in each window of time: those of crontabs (`--window`), and daemons (`--schedule`).
 //!
-//! A job's witness writes into a file that is named after its window, so what ran in which window is known by the job alone. What the jobs say of
-//! their ends is held against the journal and the topic of facts.
+//! A job's witness writes into a file that is named after its window, so the files alone show which window ran. The ends that the jobs have
+//! recorded are compared with the journal and the topic of facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -18,15 +18,15 @@ use crate::job_run::{End, JobRun};
 use crate::keys::{FAILURE, RETRIES, Recorded, TICK_MS};
 use crate::run::Run;
 
-/// In how many later windows the job must have run in the end.
+/// The number of later windows in which the job must have run in the end.
 const NEXT_WINDOWS: usize = 2;
 
-/// How the windows come to the candidates, and how long one lasts.
+/// The source of a candidate's window, and the length of the windows.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Windows {
-    /// By a crontab: each slot's candidate is started for one window, by its own clock.
+    /// A crontab: each slot's candidate is started for one window, by its own clock.
     Crontab(Duration),
-    /// By a schedule: each slot's candidate is a daemon.
+    /// A schedule: each slot's candidate is a daemon.
     Daemon(Duration),
 }
 
@@ -36,7 +36,7 @@ impl Windows {
         length
     }
 
-    /// The option that repeats it.
+    /// The option for a command line that repeats the run.
     pub(crate) fn shown(self) -> String {
         let length = humantime::format_duration(self.length());
         match self {
@@ -45,7 +45,7 @@ impl Windows {
         }
     }
 
-    /// A candidate for them.
+    /// Adds the options for the windows to a candidate.
     pub(crate) fn candidate(self, candidate: Candidate) -> Candidate {
         let length = humantime::format_duration(self.length()).to_string();
         match self {
@@ -54,7 +54,7 @@ impl Windows {
         }
     }
 
-    /// The longest pause from a candidate's end to the next one's start. A crontab's starts come at any time of a window.
+    /// The longest pause from a candidate's end to the next one's start. A crontab may start it at any time of a window.
     pub(crate) fn longest_pause(self) -> Duration {
         match self {
             Self::Crontab(length) => length * 3 / 5,
@@ -62,7 +62,7 @@ impl Windows {
         }
     }
 
-    /// When a job ends by itself, and with what. A daemon's may outlast its window.
+    /// When a job ends by itself, and with which status. A daemon's job may run longer than its window.
     pub(crate) fn end(self, dice: &mut Dice) -> (u64, i32) {
         let longest = match self {
             Self::Crontab(length) => length / 3,
@@ -72,8 +72,8 @@ impl Windows {
         (u64::try_from(after.as_millis()).expect("seconds"), if dice.chance(0.2) { FAILURE } else { 0 })
     }
 
-    /// Where the clock of a machine is set to, as the difference to the others' in seconds: whatever comes after what, clocks never
-    /// differ by more than a window.
+    /// The step of one machine's clock, as the difference to the others in seconds. With any sequence of steps, clocks never differ by more
+    /// than a window.
     pub(crate) fn step(self, degree: f64) -> i64 {
         let most = i64::try_from(self.length().as_secs() / 2).expect("a few");
         #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a few seconds")]
@@ -82,23 +82,23 @@ impl Windows {
     }
 }
 
-/// What became of the windows.
+/// The results of the windows.
 #[derive(Debug, Default)]
 pub(crate) struct Judged {
-    /// For a person.
+    /// A line for the terminal.
     pub(crate) shown: String,
-    /// What must not be.
+    /// The violations.
     pub(crate) violations: Vec<String>,
 }
 
-/// The witness as the job's main process: it writes into a file that is named after its window.
+/// The witness as the job's main process, which writes into a file that is named after its window.
 pub(crate) fn job_of_a_window(witness: &Witness) -> Vec<OsString> {
     const BECOME: &str = r#"window=$(IFS=-T:Z; set -- $NELI_WINDOW_START; echo $1$2$3$4$5$6)
         witness=$1 file=$2$window.; shift 2; exec "$witness" "$file" "$@""#;
     ["sh", "-c", BECOME, "sh"].map(OsString::from).into_iter().chain(witness.command()).collect()
 }
 
-/// The number of the window that begins then, RFC 3339 in UTC: its digits, as in a file's name.
+/// The number of the window that begins at this time, given in RFC 3339 in UTC: its digits, as in a file's name.
 fn number_of(start: &str) -> u64 {
     let digits: String = start.chars().filter(char::is_ascii_digit).collect();
     digits.parse().unwrap_or_else(|_| panic!("no window: {start:?}"))
@@ -111,12 +111,12 @@ impl Run<'_> {
         runs.filter(|run| run.end == End::Success).filter_map(|run| run.window).collect()
     }
 
-    /// The windows in which a job has run. A daemon whose job fails leads on, and its job fails again.
+    /// The windows in which a job has run. A daemon whose job fails continues to lead, and its job fails again.
     fn windows_run(&self) -> BTreeSet<u64> {
         self.histories.iter().flat_map(|history| &history.job_runs).filter_map(|run| run.window).collect()
     }
 
-    /// Looks around until the job has run in some more windows, each later than all before.
+    /// Runs the loop until the job has run in some more windows, each later than all before.
     pub(crate) fn await_windows(&mut self, patience: Duration) {
         if self.orders.windows.is_none() {
             return;
@@ -137,7 +137,7 @@ impl Run<'_> {
         }
     }
 
-    /// Holds what the jobs have said of their ends against what is recorded.
+    /// Compares the ends that the jobs have recorded with the facts.
     pub(crate) fn judge_windows(&self) -> Judged {
         let mut runs: Vec<(u64, &JobRun)> = Vec::new();
         for run in self.histories.iter().flat_map(|history| &history.job_runs).filter(|run| run.main != 0) {
@@ -167,7 +167,7 @@ impl Run<'_> {
             let terms = (first.term, second.term);
             let same_lead = (first.generation, terms.0) == (second.generation, terms.1);
             let done_ms = done.get(&(terms.0, *window)).copied();
-            // A claim in a topic that was made anew came after that; of the topics before, no journal is left.
+            // A claim in a topic that was created again came after that. The journals of earlier topics are gone.
             let claimed_ms = if second.generation == last_topic {
                 journal.get(&terms.1).and_then(|of_term| of_term.claimed_ms)
             } else {
@@ -207,7 +207,7 @@ impl Run<'_> {
         judged
     }
 
-    /// When it was recorded that a term's run in a window has succeeded, by the broker's clock.
+    /// When the success of a term's run in a window was recorded, by the broker's clock.
     fn windows_recorded_as_done(&self) -> BTreeMap<(u64, u64), u64> {
         let mut done = BTreeMap::new();
         for raw in journal::read(&self.ground.cluster().kafka(), &format!("{}.neli.once", self.group)) {
