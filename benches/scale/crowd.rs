@@ -153,7 +153,7 @@ fn candidate(election: &TestElection) -> Candidate {
 fn await_true(what: &str, mut condition: impl FnMut() -> bool) {
     let end = wait::after(PATIENCE);
     while !condition() {
-        assert!(wait::now() < end, "waited {PATIENCE:?} in vain: {what}");
+        assert!(wait::now() < end, "not within {PATIENCE:?}: {what}");
         wait::pause(LOOK);
     }
 }

@@ -245,7 +245,7 @@ fn millis(from: u64, to: u64) -> f64 {
 fn await_true(what: &str, mut condition: impl FnMut() -> bool) {
     let end = wait::after(PATIENCE);
     while !condition() {
-        assert!(wait::now() < end, "waited {PATIENCE:?} in vain: {what}");
+        assert!(wait::now() < end, "not within {PATIENCE:?}: {what}");
         wait::pause(LOOK);
     }
 }

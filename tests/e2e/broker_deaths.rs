@@ -92,7 +92,7 @@ fn broker_of(part: Part, cluster: &Cluster, topic: &str, group: &str) -> usize {
     }
 }
 
-/// The warning that the lease is too short for a broker's death, if this candidate gave it.
+/// The warning that the lease is too short for a broker's death, if this candidate logged it.
 fn warned_of_the_lease(run: &Running) -> Option<String> {
     let warnings = run.events("warning");
     let message = warnings.iter().map(|warning| warning.text("message"));

@@ -131,7 +131,7 @@ fn a_flapping_health_check_ends_no_lead() {
     let command = format!("echo >> {0}; exit $(($(wc -l < {0}) % 2))", counted.display());
     let mut run = looked_after(&election, &command).option("--health-failures", "2").start();
     let term = run.await_lead();
-    wait::until_true("many a health command", || count(&counted) > 20);
+    wait::until_true("several health commands", || count(&counted) > 20);
     let warned = |warning: &&Event| warning.text("message").contains("health command");
     assert!(run.events("warning").iter().filter(warned).count() >= 9, "{run:?}");
     assert!(run.events("unhealthy").is_empty());
@@ -159,7 +159,7 @@ fn a_health_command_that_takes_too_long_has_failed() {
     assert_eq!(unhealthy.text("line"), "waiting");
     run.await_release();
     election.assert_gone(term);
-    let pids = fs::read_to_string(tells(&term.to_string())).expect("it was asked");
+    let pids = fs::read_to_string(tells(&term.to_string())).expect("the health command ran");
     assert_eq!(pids.lines().count(), 2, "{pids}");
     for pid in pids.lines() {
         let left = Process::find(pid.parse().expect("a pid"));
@@ -179,7 +179,7 @@ fn a_job_that_warms_up_is_not_handed_over() {
     let term = first.await_lead();
     let mut second = candidate.start();
     second.await_event("standby");
-    wait::until_true("many a health command", || count(&counted) > 10);
+    wait::until_true("several health commands", || count(&counted) > 10);
     assert!(first.events("unhealthy").is_empty() && second.events("leading").is_empty());
 
     File::create(&warm).expect("ours");

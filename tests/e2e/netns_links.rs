@@ -58,7 +58,7 @@ with_both_electors! {
             link.cut(Way::Both);
         }
         for candidate in &mut candidates {
-            // It logs this again after half a minute; by then every connection attempt begun since has timed out.
+            // The candidate logs this line again after 30 s. By then every connection attempt begun since has timed out.
             candidate.await_event("broker_down");
             candidate.await_event("broker_down");
         }

@@ -87,7 +87,9 @@ impl Browser {
 
     /// The next message of the browser. If none comes, the failure contains the expected message.
     fn next(&self, awaited: &Value) -> Value {
-        self.messages.recv_timeout(wait::PATIENCE).unwrap_or_else(|_| panic!("waited in vain: {awaited}"))
+        self.messages
+            .recv_timeout(wait::PATIENCE)
+            .unwrap_or_else(|_| panic!("the browser has not sent the expected message: {awaited}"))
     }
 
     /// Loads a page and waits for it, because an earlier expression would run in the previous page.

@@ -169,7 +169,7 @@ fn between_two_runs() {
         let released = run.await_release();
         assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), (why, Some(true)));
         assert_eq!(run.events("job_started").len(), 1, "{what}");
-        assert!(run.events("stopping").is_empty(), "there was nothing to stop");
+        assert!(run.events("stopping").is_empty(), "no job ran, so none was stopped");
     }
 }
 
@@ -288,8 +288,9 @@ fn a_supervisor_that_dies_between_two_runs() {
     let mut second = election.candidate().lease("50s").start();
     second.await_event("standby");
     first.signal(Signal::SIGKILL);
-    let leading =
-        second.await_event_within("leading", Duration::from_secs(15)).expect("the guard releases for the dead");
+    let leading = second
+        .await_event_within("leading", Duration::from_secs(15))
+        .expect("the guard writes the release of the killed supervisor");
     assert!(leading.number("term") > term);
     election.close([second]);
 }

@@ -143,7 +143,7 @@ impl Tenancy {
         }
         let testimony = self.guarded.election.testimony();
         assert_eq!(testimony.signals().count(), 0);
-        assert!(testimony.lines.iter().all(|line| line.epoch == Some(term)), "one job alone ever ran");
+        assert!(testimony.lines.iter().all(|line| line.epoch == Some(term)), "only one job ran");
         self.guarded.election.close([leader]);
     }
 }
@@ -163,7 +163,7 @@ with_both_electors! {
             let message = event.text("message");
             message.contains(&tenancy.topic) && message.contains("allow DESCRIBE_CONFIGS")
         });
-        wait::until_true("a warning about what can't be known", warned);
+        wait::until_true("a warning that the rights can't be determined", warned);
         let mut second = tenancy.candidate().start();
         second.await_event("standby");
         first.signal(Signal::SIGKILL);
@@ -243,9 +243,9 @@ with_both_electors! {
             assert_eq!(released.fields["delivered"].as_bool(), Some(*taken != (Of::Topic, Writes)), "{leader:?}");
             assert_refused_late(&mut leader, &tenancy.words(*taken));
             let testimony = election.testimony();
-            assert!(testimony.of(term).any(|line| line.event == Event::Signal(15)), "it was asked to stop");
-            let last = testimony.of(term).next_back().expect("it beat");
-            assert!(last.deadline == 0 || last.at < last.deadline, "gone before its lease was over: {last:?}");
+            assert!(testimony.of(term).any(|line| line.event == Event::Signal(15)), "the job received SIGTERM");
+            let last = testimony.of(term).next_back().expect("the job wrote a heartbeat");
+            assert!(last.deadline == 0 || last.at < last.deadline, "the job ended before its lease expired: {last:?}");
             let next = successor.await_lead();
             election.await_witness(next);
             election.close([successor]);

@@ -102,7 +102,7 @@ fn a_role_is_resigned_and_ended_independently() {
     assert_eq!(object["from"]["name"], before["leader"]["name"]);
     assert_ne!(object["to"]["name"], before["leader"]["name"], "{object}");
     let resigned: usize = candidates.iter().map(|candidate| candidate.count("resigned")).sum();
-    assert_eq!(resigned, 1, "of one role alone");
+    assert_eq!(resigned, 1, "only the leader of this role resigned");
 
     let answer = election.ask("end", &["--role", "report"]);
     let expected =
@@ -140,7 +140,7 @@ fn the_status_of_a_role_that_no_candidate_may_lead_explains_that() {
     assert_eq!(answer.status, 3);
 
     candidates.push(start("third"));
-    wait::until_true("all of them led", || states().iter().all(|state| state["state"] == "led"));
+    wait::until_true("every candidate led a role", || states().iter().all(|state| state["state"] == "led"));
     close(&election, candidates, &ROLES.map(str::to_owned));
 }
 

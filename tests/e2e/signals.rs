@@ -81,7 +81,7 @@ fn a_second_term_kills() {
     leader.await_event("stopping");
     leader.signal(Signal::SIGTERM);
     wait::pause(Duration::from_millis(600));
-    assert!(main.lives(), "two that are near are one");
+    assert!(main.lives(), "two signals that are close together count as one");
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 137);
     election.assert_gone(term);
@@ -108,7 +108,7 @@ fn the_stop_timeout_kills() {
         .find(|line| line.event == Event::Signal(15))
         .expect("the log line came before the signal")
         .at;
-    let last = testimony.of(term).next_back().expect("it beat").at;
+    let last = testimony.of(term).next_back().expect("the job wrote a heartbeat").at;
     let between = Duration::from_nanos(last - signaled_at);
     // On a busy machine the job receives the stop signal slightly after the log line.
     assert!(between >= Duration::from_millis(500), "killed {between:?} after the log line");
@@ -308,8 +308,8 @@ fn a_stop_at_any_moment() {
     let effective = |kind: &str| {
         verdicts.iter().filter(|line| line["record"]["kind"] == kind && line["verdict"] == "effective").count()
     };
-    assert_eq!(effective("claim"), effective("release"), "each term has its end");
-    assert!(led > 0, "some were stopped while they led");
+    assert_eq!(effective("claim"), effective("release"), "each term has one release");
+    assert!(led > 0, "some runs were stopped while they led");
     election.close([first]);
 }
 
@@ -330,7 +330,7 @@ fn a_stop_while_kafka_is_down() {
             wait::pause(Duration::from_millis(600));
             run.signal(Signal::SIGTERM);
         }
-        assert_eq!(run.status(), 0, "the run's own, which was alive when it came");
+        assert_eq!(run.status(), 0, "the exit status of the job, which was alive when SIGTERM came");
         let released = run.await_release();
         assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("stopped", Some(false)));
         election.assert_gone(term);

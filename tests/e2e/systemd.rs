@@ -62,7 +62,8 @@ impl Manager {
                     return rest.to_owned();
                 }
             }
-            let message = self.receive().unwrap_or_else(|| panic!("waited {:?} in vain: {beginning}", wait::PATIENCE));
+            let message =
+                self.receive().unwrap_or_else(|| panic!("no such message within {:?}: {beginning}", wait::PATIENCE));
             self.received = message;
         }
     }
@@ -226,7 +227,7 @@ fn no_other_process_gets_the_manager_s_address() {
             assert!(!environment.contains(name), "{process:?} of {names:?}: {environment}");
         }
     }
-    assert!(environment(leader.process()).contains("NOTIFY_SOCKET"), "the look would notice");
+    assert!(environment(leader.process()).contains("NOTIFY_SOCKET"), "the test would notice");
     end_with_broker(leader, runtime.path());
 }
 

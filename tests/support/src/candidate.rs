@@ -175,7 +175,7 @@ mod tests {
         let mut running = candidate.input(b"in and out").start();
         assert_eq!(running.await_event("one").number("term"), 3);
         assert_eq!(running.await_event("one").number("term"), 4);
-        assert!(running.await_event_within("one", wait::PATIENCE).is_none(), "it can't come any more");
+        assert!(running.await_event_within("one", wait::PATIENCE).is_none(), "the script prints no third event");
         assert_eq!(running.status(), 7);
         assert_eq!(running.output(), b"in and out");
         assert_eq!(running.strange_lines(), ["noise"]);

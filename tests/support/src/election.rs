@@ -28,7 +28,7 @@ impl Answer {
     /// Runs the command and waits for its end.
     #[must_use]
     pub fn of(mut command: Command) -> Self {
-        let output = command.stdin(Stdio::null()).output().expect("the program is there");
+        let output = command.stdin(Stdio::null()).output().expect("cargo has built the program");
         let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
         let status = output.status.code().expect("it was not killed");
         Self { text: text(output.stdout), errors: text(output.stderr), status }
@@ -150,7 +150,7 @@ impl TestElection {
 
     /// Waits until a witness of a later term writes, and returns that term. If a lease may be lost again at once, a `leading` event alone
     /// does not mean that a job runs.
-    #[expect(clippy::must_use_candidate, reason = "most want the job to run, and not to know under which term")]
+    #[expect(clippy::must_use_candidate, reason = "most callers need a running job, but not its term")]
     pub fn await_witness_after(&self, epoch: u64) -> u64 {
         wait::until("a job in a later term", || {
             let beats = self.testimony().lines.into_iter().filter(|line| line.event == Event::Beat);
@@ -209,7 +209,7 @@ impl TestElection {
         let mut watch = Command::new(&self.program);
         watch.args(["watch", "--group", &self.group, "--brokers", &self.brokers]);
         watch.args(["--json", "--from", "start", "--until-end"]);
-        let answer = watch.output().expect("the program is there");
+        let answer = watch.output().expect("cargo has built the program");
         assert!(answer.status.success(), "watch: {}", String::from_utf8_lossy(&answer.stderr));
         let text = String::from_utf8(answer.stdout).expect("JSON is UTF-8");
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));

@@ -1,6 +1,6 @@
 //! The results of a bench, printed as a table and as JSON.
 
-#![expect(clippy::print_stdout, reason = "what a bench is for")]
+#![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
 use std::fmt::Write as _;
 

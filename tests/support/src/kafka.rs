@@ -162,7 +162,7 @@ impl Kafka {
         let asked = [ResourceSpecifier::Topic(name)];
         let answer =
             runtime.block_on(admin.describe_configs(&asked, &AdminOptions::new())).expect("the broker answers");
-        let settings = answer.into_iter().next().expect("one was asked for").expect("the topic is there");
+        let settings = answer.into_iter().next().expect("the request names one topic").expect("the topic exists");
         settings.get(key).and_then(|entry| entry.value.clone()).expect("a setting that Kafka knows")
     }
 

@@ -67,14 +67,14 @@ impl Machine {
 
     /// The group with this name under a controller; with cgroup v2 it is the same group.
     fn controller(&mut self, name: &str) -> io::Result<Controller> {
-        let own_name = self.directory.file_name().expect("it was given one").to_owned();
+        let own_name = self.directory.file_name().expect("the directory has a name").to_owned();
         if let Some(parent) = below_ours("cgroup", Some(name)) {
             let directory = parent.join(own_name);
             fs::create_dir(&directory)?;
             self.others.push(directory.clone());
             return Ok(Controller::Own(directory));
         }
-        let parent = self.directory.parent().expect("it is below ours");
+        let parent = self.directory.parent().expect("the group is below ours");
         fs::write(parent.join("cgroup.subtree_control"), format!("+{name}"))?;
         Ok(Controller::Unified)
     }

@@ -209,7 +209,7 @@ impl Terminal {
     pub fn close(&mut self) {
         if let Some((end, thread)) = self.reading.take() {
             drop(end);
-            thread.join().expect("it reads, and no more");
+            thread.join().expect("the call only reads");
         }
         self.master = None;
     }
@@ -265,7 +265,7 @@ impl Screen {
 }
 
 impl Drop for Terminal {
-    #[expect(clippy::print_stderr, reason = "a failed test shows what its terminal showed")]
+    #[expect(clippy::print_stderr, reason = "a failed test prints the contents of its terminal")]
     fn drop(&mut self) {
         if thread::panicking() {
             eprintln!("--- the terminal showed:\n{}", self.text());

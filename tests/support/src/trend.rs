@@ -143,7 +143,7 @@ mod tests {
             8e6 + 600e3 * steps + 20e3 * noise
         });
         assert!(!Trend::of(&steps, 100e3, 2).grows);
-        assert!(Trend::of(&steps, 100e3, 0).grows, "of what is counted, no step is forgiven");
+        assert!(Trend::of(&steps, 100e3, 0).grows, "no step is ignored");
     }
 
     #[test]

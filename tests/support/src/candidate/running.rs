@@ -217,7 +217,7 @@ impl Running {
     /// Waits for its end, and until its whole log is read. Returns the exit status as a shell reports it: 128 + n after signal n.
     pub fn status(&mut self) -> i32 {
         let ended = wait::poll_for(wait::PATIENCE, || self.ended());
-        let status = ended.unwrap_or_else(|| panic!("waited {:?} in vain for its end", wait::PATIENCE));
+        let status = ended.unwrap_or_else(|| panic!("the candidate has not ended within {:?}", wait::PATIENCE));
         self.await_read();
         status
     }
@@ -237,20 +237,20 @@ impl Running {
         writeln!(pipe, "{MARK}").expect("a pipe that is read");
         drop(pipe);
         let state = self.shared.await_until(wait::PATIENCE, |state| state.errors_ended || state.marks > marks_before);
-        assert!(state.errors_ended || state.marks > marks_before, "waited {:?} in vain for its log", wait::PATIENCE);
+        assert!(state.errors_ended || state.marks > marks_before, "the log was not closed within {:?}", wait::PATIENCE);
     }
 
     /// Waits until every process has closed stdout, and returns what was written to it.
     #[must_use]
     pub fn output(&self) -> Vec<u8> {
         let state = self.shared.await_until(wait::PATIENCE, |state| state.output.is_some());
-        state.output.clone().unwrap_or_else(|| panic!("waited {:?} in vain for the end of stdout", wait::PATIENCE))
+        state.output.clone().unwrap_or_else(|| panic!("stdout was not closed within {:?}", wait::PATIENCE))
     }
 
     /// Waits until every process has closed stderr.
     pub fn await_silence(&self) {
         let state = self.shared.await_until(wait::PATIENCE, |state| state.errors_ended);
-        assert!(state.errors_ended, "waited {:?} in vain for the end of stderr", wait::PATIENCE);
+        assert!(state.errors_ended, "stderr was not closed within {:?}", wait::PATIENCE);
     }
 }
 
@@ -310,7 +310,7 @@ impl fmt::Debug for Running {
 }
 
 impl Drop for Running {
-    #[expect(clippy::print_stderr, reason = "a failed test shows what its candidates said")]
+    #[expect(clippy::print_stderr, reason = "a failed test prints the logs of its candidates")]
     fn drop(&mut self) {
         // It is stopped first, because a living supervisor would start a new guard in place of one that is killed here.
         self.process.signal(Signal::SIGSTOP);

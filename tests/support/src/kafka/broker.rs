@@ -164,7 +164,7 @@ impl Broker {
         let mut pid = String::new();
         BufReader::new(shell.stdout.as_mut().expect("piped"))
             .read_line(&mut pid)
-            .expect("the shell says its child's pid");
+            .expect("the shell prints the pid of its child");
         let pid = pid.trim().parse().expect("a pid");
         let Some(java) = Process::find(pid) else { self.give_up() };
         self.running = Some(Running { shell, java });
@@ -180,7 +180,7 @@ impl Broker {
             }
             TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()
         });
-        assert!(listens.is_some(), "waited {STARTS_WITHIN:?} in vain for a broker that listens");
+        assert!(listens.is_some(), "the broker does not listen after {STARTS_WITHIN:?}");
         // The broker listens slightly before it lists itself in its metadata.
         let client: BaseProducer = self.kafka().client().create().expect("a client");
         wait::until("a broker that answers", || {
@@ -197,7 +197,7 @@ impl Broker {
 
     /// Fills its disk.
     pub fn fill_disk(&self) {
-        assert!(self.small_disk, "another disk is everybody's");
+        assert!(self.small_disk, "every user can write to the other disk");
         let mut filler = fs::File::create(self.filler()).expect("the directory is ours");
         // The loop ends when a write fails, because the disk is full.
         while filler.write_all(&[0; 4096]).is_ok() {}
