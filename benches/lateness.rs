@@ -1,8 +1,8 @@
-//! How late after the guard's deadline the last process of a job is gone, on a machine whose processors are all busy; mainly for a guard
-//! without real-time scheduling, whose kill margin was chosen by this. It needs no Kafka.
+//! How long after the guard's deadline the last process of a job is gone, on a machine whose processors are all busy; mainly for a guard
+//! without real-time scheduling, whose kill margin was chosen by this measurement. It needs no Kafka.
 //!
-//! `chrt -f 50 cargo bench --bench lateness`: the bench itself needs real-time scheduling, or it would be late itself; and the machine
-//! must be idle otherwise.
+//! `chrt -f 50 cargo bench --bench lateness`: the bench itself needs real-time scheduling, because otherwise it would be late itself. No
+//! other program may use the machine.
 
 #![expect(clippy::expect_used, reason = "a program that gives up when it can't measure")]
 
@@ -25,7 +25,7 @@ use nix::unistd;
 /// The program that is measured.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 
-/// Gives up real-time scheduling, and then the right to it, whatever the bench itself has.
+/// Gives up real-time scheduling, and then the right to it, even if the bench has it.
 const ORDINARY: &str = "chrt --other --pid 0 $$";
 const DROP_RIGHT: &str = "exec setpriv --bounding-set=-sys_nice";
 
@@ -61,8 +61,8 @@ fn main() {
     figures.finish();
 }
 
-/// The time from the deadline to the end of a job of this many busy processes, whose guard was started behind these shell commands: for
-/// its main process and for all.
+/// The time from the deadline to the end of a job of this many busy processes, whose guard was started by these shell commands: for its
+/// main process and for all processes.
 fn measured(what: &str, commands: &str, busy: u32, n: i64) -> Vec<Row> {
     let directory = tempfile::tempdir().expect("a directory");
     let program = directory.path().join("guard");
@@ -73,7 +73,7 @@ fn measured(what: &str, commands: &str, busy: u32, n: i64) -> Vec<Row> {
     let guard = GuardHandle::start(&program, &guard_config(&job, &queue)).expect("a guard");
     let (mut to_main, mut to_all) = (Vec::new(), Vec::new());
     for term in 0..n {
-        // Not in step with the period of a quota.
+        // The deadline must not be at the same point of each period of a quota.
         let until = clock::now() + Duration::from_millis(400 + 37 * u64::try_from(term % 3).unwrap_or_default());
         let grant = Grant { term, seen: term, next_seq: 1, until };
         guard.send(&Order::Spawn { grant, attempt: 1, window: None }).expect("a guard");
@@ -134,7 +134,7 @@ fn await_readable(source: &impl AsFd) {
 struct Quota(PathBuf);
 
 impl Quota {
-    /// This many microseconds in each period of 100 ms; `None` if no such group can be created.
+    /// A quota of this many microseconds in each period of 100 ms; `None` if no such group can be created.
     fn of(quota_us: u64) -> Option<Self> {
         let group = Path::new("/sys/fs/cgroup/cpu").join(format!("lateness-{}", clock::now().as_nanos()));
         fs::create_dir(&group).ok()?;

@@ -46,12 +46,12 @@ const UNSAFE: &[&str] = &[
 /// The only file that reads the clock.
 const CLOCK: &str = "crates/neli/src/clock.rs";
 
-/// Modules with effects, which perform what others decide. (`supervise`, the subcommands and the library's threads pass events to the
-/// deciding objects and perform their actions, so they may use both.)
+/// Modules with effects, which perform the decisions of others. (`supervise`, the subcommands and the library's threads pass events to
+/// the deciding objects and perform their actions, so they may use both.)
 const EFFECTS: [&str; 3] = ["crates/neli/src/kafka", "src/guard", "src/process"];
 
-/// The crates that parse and describe the command line, and the modules that may use them: the rest must not depend on how the program
-/// was configured.
+/// The crates that parse and describe the command line, and the modules that may use them. All other modules must not depend on how the
+/// program was configured.
 const COMMAND_LINE: (&[&str], &[&str]) = (&["clap", "clap_complete", "clap_mangen"], &["cli", "command"]);
 
 /// `extern crate std` would defeat `no_std`.
@@ -75,7 +75,7 @@ fn modules_with_effects_never_decide() {
 }
 
 #[test]
-fn modules_use_only_what_stands_below_them() {
+fn modules_use_only_lower_modules() {
     let files = LAYERED
         .iter()
         .flat_map(|layered| sources(layered.folder).into_iter().map(move |file| (layered, file)))
@@ -91,7 +91,7 @@ fn modules_use_only_what_stands_below_them() {
         }
         let (_, below) = layers.iter().find(|(name, _)| *name == module).expect("every module has its layer");
         let tests = |line: &Line| line.code.contains("#[cfg(test)]");
-        // In a file of the folder itself, and not of one below it, `super` is the folder's module.
+        // In a file of the folder itself `super` is the folder's module. In a file of a subfolder it is another one.
         let is_of_folder = file.parent() == Some(&root().join(folder));
         for line in code_of(&file).into_iter().take_while(|line| !tests(line)) {
             let code = if is_of_folder { line.code.replace("super::", prefix) } else { line.code.clone() };
@@ -100,14 +100,14 @@ fn modules_use_only_what_stands_below_them() {
                 rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().unwrap_or_default()
             });
             for used in used {
-                assert!(used == module || below.contains(&used), "{line}: {module} may use {below:?} alone");
+                assert!(used == module || below.contains(&used), "{line}: {module} may use only {below:?}");
             }
         }
     }
 }
 
 #[test]
-fn the_command_line_alone_depends_on_its_parser() {
+fn only_the_command_line_depends_on_its_parser() {
     let (crates, modules) = COMMAND_LINE;
     for file in sources("src") {
         let path = relative(&file);
@@ -116,31 +116,31 @@ fn the_command_line_alone_depends_on_its_parser() {
         }
         for line in code_of(&file) {
             let used = crates.iter().find(|name| line.code.contains(&format!("{name}::")));
-            assert!(used.is_none(), "{line}: {modules:?} alone may use {crates:?}");
+            assert!(used.is_none(), "{line}: only {modules:?} may use {crates:?}");
         }
     }
 }
 
-/// Each module stands above those that it uses, so there is no cycle.
+/// Each module is above those that it uses, so there is no cycle.
 #[test]
-fn the_layers_have_no_circle() {
+fn the_layers_have_no_cycle() {
     for Layered { layers, .. } in LAYERED {
         for (at, (module, below)) in layers.iter().enumerate() {
-            let stands_below = |used: &&str| layers.iter().take(at).any(|(name, _)| name == used);
-            assert!(below.iter().all(stands_below), "{module}: {below:?}");
+            let is_below = |used: &&str| layers.iter().take(at).any(|(name, _)| name == used);
+            assert!(below.iter().all(is_below), "{module}: {below:?}");
         }
     }
 }
 
 #[test]
-fn unsafe_code_stands_in_the_named_files_and_one_reads_the_clock() {
+fn unsafe_code_is_only_in_the_named_files_and_one_file_reads_the_clock() {
     for line in ["crates/neli/src", "src"].into_iter().flat_map(lines_of) {
         let unsafe_code =
             line.code.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|word| word == "unsafe");
         let may_be_unsafe = UNSAFE.contains(&line.path.as_str());
-        assert!(!unsafe_code || may_be_unsafe, "{line}: unsafe code stands in {UNSAFE:?} alone");
+        assert!(!unsafe_code || may_be_unsafe, "{line}: unsafe code may only be in {UNSAFE:?}");
         let reads_clock = line.code.contains("clock_gettime");
-        assert!(!reads_clock || line.path == CLOCK, "{line}: {CLOCK} reads the clock");
+        assert!(!reads_clock || line.path == CLOCK, "{line}: only {CLOCK} may read the clock");
     }
 }
 
@@ -172,7 +172,7 @@ fn the_page_names_files_that_exist() {
 }
 
 #[test]
-fn the_walls_would_notice() {
+fn the_checks_see_the_code_without_comments() {
     let lines = split("a.rs", "//! std::fs\nuse std::fs; // unsafe\nlet url = \"a://b\";\n/// tokio\n");
     let code: Vec<&str> = lines.iter().map(|line| line.code.as_str()).collect();
     assert_eq!(code, ["", "use std::fs; ", "let url = \"a://b\";", ""]);

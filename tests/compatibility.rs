@@ -1,5 +1,5 @@
-//! A candidate of an earlier version and one of this version elect each other, with both electors: so machines can be upgraded one at a
-//! time.
+//! A candidate of an earlier version and one of this version elect each other, with both electors, so that machines can be upgraded one
+//! at a time.
 //!
 //! The earlier version is built from the repository's history into its own directory:
 //!
@@ -63,7 +63,7 @@ fn elect_each_other(elector: Elector) {
     let mut leader = election.candidate_of(old).start();
     let mut term = leads(&mut leader);
     let mut ended = Vec::new();
-    // Each hands over to the other, and each one's guard releases the term of its dead supervisor.
+    // Each program hands over to the other, and the guard of each releases the term of its dead supervisor.
     for (program, signal) in [
         (new, Signal::SIGTERM),
         (old, Signal::SIGTERM),
@@ -129,7 +129,7 @@ fn build(sources: &Path) -> Result<PathBuf, String> {
     let target = sources.ancestors().nth(2).ok_or("the target directory is two above")?;
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--locked", "--bin", EARLIER_PROGRAM]);
-    // Most dependencies are those of the present build, and are fetched already.
+    // Most dependencies are the same as in the present build, so they are fetched already.
     cargo.current_dir(sources).env("CARGO_TARGET_DIR", target).stdin(Stdio::null());
     let status = cargo.status().map_err(|error| format!("cargo: {error}"))?;
     if status.success() {

@@ -7,10 +7,10 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Licenses that allow use in a program under MIT or Apache-2.0 with nothing but their notices.
+/// Licenses that allow use in a program under MIT or Apache-2.0, and require only their notices.
 const LICENSES: [&str; 7] = ["0BSD", "Apache-2.0", "BSD-3-Clause", "MIT", "Unicode-3.0", "Unlicense", "Zlib"];
 
-/// Crates that are present in two versions: `syn`, at build time only, until all derive macros use version 3.
+/// Crates of which the program has two versions. `syn` is used at build time only, and until all derive macros use version 3.
 const TWICE: [&str; 1] = ["syn"];
 
 /// Every package of the program, its tests and its benches on Linux.
@@ -53,9 +53,9 @@ fn sources() {
     }
 }
 
-/// A dependency could use a clock, do I/O or start a thread, which `no_std` would not show.
+/// A dependency could use a clock, do I/O or start a thread even though `neli-proto` itself is `no_std`.
 #[test]
-fn the_protocol_needs_serde_alone() {
+fn the_protocol_depends_only_on_serde() {
     let packages = packages();
     let protocol = packages.iter().find(|package| package["name"] == "neli-proto").expect("a dependency");
     let dependencies = protocol["dependencies"].as_array().expect("dependencies").iter();

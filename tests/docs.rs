@@ -22,7 +22,7 @@ mod log_events;
 const MEND: &str = "UPDATE=1 cargo test --test docs";
 
 #[test]
-fn the_manual_is_what_the_program_says() {
+fn the_manual_matches_the_program() {
     keep("man/neli-run.1", &man::page().unwrap());
 }
 
@@ -47,7 +47,7 @@ fn bash_completes_the_options_of_subcommands() {
         ("completions f", "fish"),
         ("stat", "status"),
         ("--elect l", "log"),
-        // The value of an option is not taken for a subcommand. bash splits words at `=` and `:`.
+        // The value of an option is not mistaken for a subcommand. bash splits words at `=` and `:`.
         ("--group status --max-r", "--max-roles"),
         ("-g watch --max-r", "--max-roles"),
         ("-vg watch --max-r", "--max-roles"),
@@ -71,7 +71,7 @@ _neli_run_or_job neli-run "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD -
 echo "${COMPREPLY[@]}"
 "#;
 
-/// Without fish it is not tested, which is printed.
+/// Without fish, nothing is tested, and a line on stderr says so.
 #[test]
 fn fish_completes_subcommands_and_their_options() {
     let script = completions::script(Shell::Fish);
@@ -91,7 +91,7 @@ fn fish_completes_subcommands_and_their_options() {
     }
 }
 
-/// The same for zsh, which completes only on a terminal: its own pseudo-terminal serves.
+/// The same for zsh. It completes only on a terminal, so it runs in a pseudo-terminal of its own.
 #[test]
 fn zsh_completes_subcommands_and_their_options() {
     let directory = tempfile::tempdir().unwrap();
@@ -136,7 +136,7 @@ fn output_of(shell: &mut Command) -> Option<Output> {
 }
 
 #[test]
-fn the_completions_are_what_the_program_says() {
+fn the_completions_match_the_program() {
     for (shell, path) in [
         (Shell::Bash, "completions/neli-run.bash"),
         (Shell::Fish, "completions/neli-run.fish"),
@@ -147,7 +147,7 @@ fn the_completions_are_what_the_program_says() {
 }
 
 #[test]
-fn the_readme_s_tables_are_what_the_program_says() {
+fn the_tables_of_the_readme_match_the_program() {
     let readme = fs::read_to_string(root("README.md")).unwrap();
     let readme = with_block(&readme, "options", &option_tables());
     let readme = with_block(&readme, "exit-status", &exit_statuses());
@@ -293,10 +293,10 @@ fn is_name(word: &str) -> bool {
 }
 
 #[test]
-fn every_option_says_what_it_does_in_a_line() {
+fn every_option_has_a_help_text_of_one_line() {
     for option in options() {
-        assert!(option.help.len() <= 60, "--{}: {} is long for -h", option.long, option.help);
-        assert!(!option.help.ends_with('.'), "--{}: the full stop is put in where it belongs", option.long);
+        assert!(option.help.len() <= 60, "--{}: {} is too long for -h", option.long, option.help);
+        assert!(!option.help.ends_with('.'), "--{}: the program adds the full stop", option.long);
         assert!(option.more.is_empty() || option.more.ends_with('.'), "--{}: a sentence ends", option.long);
     }
 }
@@ -308,21 +308,21 @@ fn keep(path: &str, text: &str) {
         fs::write(&file, text).unwrap();
     }
     let kept = fs::read_to_string(&file).unwrap_or_default();
-    if let Some((line, kept, said)) = first_difference(&kept, text) {
-        panic!("{path} line {line} says\n  {kept}\nand the program\n  {said}\n\nIf the program is right: {MEND}\n");
+    if let Some((line, kept, made)) = first_difference(&kept, text) {
+        panic!("{path} line {line} is\n  {kept}\nbut the program makes\n  {made}\n\nIf the program is right: {MEND}\n");
     }
 }
 
-fn first_difference<'a>(kept: &'a str, said: &'a str) -> Option<(usize, &'a str, &'a str)> {
-    if kept == said {
+fn first_difference<'a>(kept: &'a str, made: &'a str) -> Option<(usize, &'a str, &'a str)> {
+    if kept == made {
         return None;
     }
     let lines =
-        kept.lines().chain(std::iter::repeat("(nothing)")).zip(said.lines().chain(std::iter::repeat("(nothing)")));
-    let length = kept.lines().count().max(said.lines().count());
+        kept.lines().chain(std::iter::repeat("(nothing)")).zip(made.lines().chain(std::iter::repeat("(nothing)")));
+    let length = kept.lines().count().max(made.lines().count());
     let mut lines = lines.take(length).enumerate();
-    let other = lines.find(|(_, (kept, said))| kept != said);
-    Some(other.map_or((length, "(another end of line)", "(an end of line)"), |(at, (kept, said))| (at + 1, kept, said)))
+    let other = lines.find(|(_, (kept, made))| kept != made);
+    Some(other.map_or((length, "(another end of line)", "(an end of line)"), |(at, (kept, made))| (at + 1, kept, made)))
 }
 
 /// The page with the text between the block's two markers replaced.

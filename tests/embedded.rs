@@ -1,4 +1,4 @@
-//! The embedded broker with real processes: it is found, shared, ended in order, killed, and started again.
+//! The embedded broker with real processes: it is found, shared, stopped in order, killed, and started again.
 #![expect(clippy::unwrap_used, reason = "a test fails where it can't go on")]
 
 use std::fs;
@@ -36,7 +36,7 @@ fn find(finder: &BrokerFinder) -> FoundBroker {
     finder.find_or_start().unwrap()
 }
 
-/// Whether an empty journal proves a vacancy.
+/// Whether the broker vouches that an empty journal means that there is no leader.
 fn is_sure(found: &FoundBroker) -> bool {
     found.connection.trusted_from() <= clock::now()
 }
@@ -60,7 +60,7 @@ fn await_seen<T>(seen: &mut Receiver<KafkaEvent>, mut pick: impl FnMut(KafkaEven
 }
 
 #[test]
-fn the_second_finds_what_the_first_started_and_it_ends_in_order_after_the_last() {
+fn the_second_candidate_finds_the_broker_of_the_first_and_it_ends_in_order_after_the_last() {
     let directory = tempfile::tempdir().unwrap();
     let finder = finder(directory.path(), 50);
     let first = find(&finder);
@@ -83,7 +83,7 @@ fn the_second_finds_what_the_first_started_and_it_ends_in_order_after_the_last()
 }
 
 #[test]
-fn a_candidate_that_arrives_at_its_end_is_admitted_or_finds_another() {
+fn a_candidate_that_connects_while_the_broker_ends_is_admitted_or_finds_another() {
     let directory = tempfile::tempdir().unwrap();
     let finder = finder(directory.path(), 10);
     for _ in 0..20 {
@@ -94,7 +94,7 @@ fn a_candidate_that_arrives_at_its_end_is_admitted_or_finds_another() {
 }
 
 #[test]
-fn many_that_come_at_once_meet_in_one() {
+fn candidates_that_start_at_the_same_time_share_one_broker() {
     let directory = tempfile::tempdir().unwrap();
     let finder = finder(directory.path(), 2_000);
     let all: Vec<_> = (0..8).map(|_| finder.clone()).map(|finder| thread::spawn(move || find(&finder))).collect();
@@ -104,7 +104,7 @@ fn many_that_come_at_once_meet_in_one() {
 }
 
 #[test]
-fn a_killed_broker_is_followed_by_one_that_knows() {
+fn the_broker_after_a_killed_one_distrusts_its_empty_journal() {
     let directory = tempfile::tempdir().unwrap();
     let finder = finder(directory.path(), 50);
     let found = find(&finder);
@@ -118,7 +118,7 @@ fn a_killed_broker_is_followed_by_one_that_knows() {
     let moved = await_seen(&mut saw, |seen| if let KafkaEvent::Moved(found) = seen { Some(found) } else { None });
     assert!(!is_sure(&moved));
     assert_ne!(moved.connection.bootstrap(), before);
-    // It ends while a client is connected, so it does not know whether that client's job still runs.
+    // This broker ends while a client is connected, so it can't know whether that client's job still runs.
     drop(saw);
     let mut broker = only(moved.started);
     terminate(&broker);
@@ -126,7 +126,7 @@ fn a_killed_broker_is_followed_by_one_that_knows() {
     assert!(!is_sure(&find(&finder)));
 }
 
-/// Starts a broker, kills it, and finds the one that follows.
+/// Starts a broker, kills it, and finds its successor.
 fn start_after_a_kill(finder: &BrokerFinder) -> FoundBroker {
     let mut broker = only(find(finder).started);
     broker.kill().unwrap();
@@ -134,15 +134,15 @@ fn start_after_a_kill(finder: &BrokerFinder) -> FoundBroker {
     find(finder)
 }
 
-/// The distrust ends a fixed time after the start of the broker that follows, for each candidate that connects then.
+/// The distrust ends a fixed time after the start of the next broker, for each candidate that connects then.
 #[test]
-fn a_killed_broker_is_not_doubted_for_ever() {
+fn the_distrust_after_a_kill_ends() {
     let directory = tempfile::tempdir().unwrap();
     let distrust = Duration::from_millis(400);
     let finder = BrokerFinder { distrust, ..finder(directory.path(), 50) };
     let before = clock::now();
     let found = start_after_a_kill(&finder);
-    // Whether it is over already depends on the machine's load.
+    // Whether this time is over already depends on the machine's load.
     let trusted_from = found.connection.trusted_from();
     assert!(trusted_from >= before + distrust);
     harness::wait::until_true("the end of the distrust", || clock::now() >= trusted_from);
@@ -153,15 +153,15 @@ fn a_killed_broker_is_not_doubted_for_ever() {
     assert!(!finder.directory.marker().exists());
 }
 
-/// A broker that ends in order before the distrust is over leaves the rest of it to the next one. A reboot ends it at once.
+/// A broker that ends in order before the distrust is over leaves the rest of it to the next broker. A reboot ends it at once.
 #[test]
-fn the_distrust_is_handed_on_and_a_reboot_ends_it() {
+fn the_next_broker_continues_the_distrust_and_a_reboot_ends_it() {
     let directory = tempfile::tempdir().unwrap();
     let finder = finder(directory.path(), 50);
     let found = start_after_a_kill(&finder);
     assert!(!is_sure(&found));
     let trusted_from = found.connection.trusted_from();
-    // It ends in order: there was no client for the idle timeout, and the time of doubt is not over.
+    // The broker ends in order: it had no client for the idle timeout. The time of distrust is not over.
     drop(found.connection);
     assert!(only(found.started).wait().unwrap().success());
     let next = find(&finder);
@@ -177,9 +177,9 @@ fn the_distrust_is_handed_on_and_a_reboot_ends_it() {
 }
 
 #[test]
-fn it_holds_nothing_that_its_starter_had() {
+fn it_inherits_no_descriptor_and_no_terminal() {
     let directory = tempfile::tempdir().unwrap();
-    // A descriptor without close-on-exec, as a shell would pass it on.
+    // This descriptor has no close-on-exec flag, like one that a shell passes on.
     let kept = nix::unistd::dup(fs::File::open("/dev/zero").unwrap()).unwrap();
     let found = find(&finder(directory.path(), 50));
     let mut broker = only(found.started);
@@ -203,7 +203,7 @@ fn it_holds_nothing_that_its_starter_had() {
 }
 
 #[test]
-fn the_journal_goes_through_it() {
+fn records_are_written_and_read_back() {
     let directory = tempfile::tempdir().unwrap();
     let found = find(&finder(directory.path(), 50));
     let access = Access::embedded(&found.connection, &Properties::default());
@@ -253,14 +253,14 @@ fn the_journal_goes_through_it() {
     while await_seen(&mut saw, pick) != 3 {}
 }
 
-/// `neli-run broker`.
+/// The command `neli-run broker`.
 fn in_the_foreground(directory: &Path) -> Command {
     let mut command = Command::new(PROGRAM);
     command.arg("broker").env("XDG_RUNTIME_DIR", directory).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-/// Starts it; returns its process and the address that it prints.
+/// Starts a broker in the foreground; returns its process and the address that it prints.
 fn start_in_the_foreground(directory: &Path) -> (Child, String) {
     let mut broker = in_the_foreground(directory).spawn().unwrap();
     let mut address = String::new();
@@ -269,7 +269,7 @@ fn start_in_the_foreground(directory: &Path) -> (Child, String) {
 }
 
 #[test]
-fn in_the_foreground_it_says_where_it_is_and_ends_on_request() {
+fn in_the_foreground_it_prints_its_address_and_ends_on_request() {
     let directory = tempfile::tempdir().unwrap();
     let (mut broker, address) = start_in_the_foreground(directory.path());
     let mut usage = String::new();
@@ -284,14 +284,14 @@ fn in_the_foreground_it_says_where_it_is_and_ends_on_request() {
     found.connection.create_topic("t", 1).unwrap();
     terminate(&broker);
     assert!(broker.wait().unwrap().success());
-    // A client was connected, so for all that the next broker knows its job may still run.
+    // A client was connected, so its job may still run, and the next broker must assume that.
     assert!(!is_sure(&find(&finder)));
 }
 
-/// A broker that is stopped at once has had no topic in which anybody could have led, so the next one does not doubt its empty journal. A
-/// client that knows the address may have created a topic without connecting to the Unix socket.
+/// A broker that is stopped at once had no topic, so no candidate could lead, and the next broker does not distrust its empty journal.
+/// If a client that knows the address has created a topic, a candidate may have led, even if no client has connected to the Unix socket.
 #[test]
-fn stopped_in_the_foreground_it_is_doubted_only_where_somebody_may_have_led() {
+fn after_a_stop_the_journal_is_distrusted_only_if_a_topic_existed() {
     for is_used in [false, true] {
         let directory = tempfile::tempdir().unwrap();
         let finder = finder(directory.path(), 50);

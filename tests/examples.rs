@@ -1,4 +1,4 @@
-//! The examples are valid: their options are the program's, and the durations in their comments are right.
+//! The examples are valid: the program has their options, and the durations in their comments are right.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,7 +20,7 @@ const DEPLOYMENT: &str = include_str!("../examples/kubernetes.yaml");
 const COMPOSE: &str = include_str!("../examples/compose.yaml");
 const CRONTAB: &str = include_str!("../examples/crontab");
 
-/// Parses and validates a command line; since the example's COMMAND is not installed here, `true` takes its place.
+/// Parses and validates a command line. The example's COMMAND is not installed on this machine, so `true` replaces it.
 fn prove(words: &[String], variables: &[(&str, &str)]) -> Config {
     let (options, command) = words.split_at(words.iter().position(|word| word == "--").unwrap());
     assert_eq!(command.len(), 2, "{words:?}");
@@ -43,7 +43,7 @@ fn seconds(text: &str) -> Duration {
     Duration::from_secs(text.trim_end_matches('s').parse().unwrap())
 }
 
-/// The rest of the one line that begins with `name`.
+/// The rest of the only line that begins with `name`.
 fn setting<'a>(text: &'a str, name: &str) -> &'a str {
     let mut lines = text.lines().filter_map(|line| line.trim_start().strip_prefix(name));
     let value = lines.next().unwrap_or_else(|| panic!("no {name}"));
@@ -52,7 +52,7 @@ fn setting<'a>(text: &'a str, name: &str) -> &'a str {
 }
 
 #[test]
-fn the_unit_gives_us_what_we_need() {
+fn the_unit_has_the_settings_that_the_program_needs() {
     let words: Vec<String> = setting(UNIT, "ExecStart=").split(' ').map(str::to_owned).collect();
     let config = prove(&words[1..], &[]);
     assert!(seconds(setting(UNIT, "TimeoutStopSec=")) > longest_stop(&config));
@@ -66,7 +66,7 @@ fn the_unit_gives_us_what_we_need() {
         ("RestartSec=", "10s"),
         ("StartLimitIntervalSec=", "0"),
         ("RestartPreventExitStatus=", "125 126 127"),
-        // Rights that the guard needs to kill in time for a user that is not root.
+        // The guard needs these limits to kill in time as a user that is not root.
         ("LimitRTPRIO=", "2"),
         ("LimitMEMLOCK=", "infinity"),
     ] {
@@ -74,9 +74,9 @@ fn the_unit_gives_us_what_we_need() {
     }
 }
 
-/// The package's template unit is the example, except for what depends on the instance name.
+/// The package's template unit has the same settings as the example, except those that depend on the instance name.
 #[test]
-fn the_template_is_the_example_but_for_its_line() {
+fn the_template_differs_from_the_example_only_in_the_command_line() {
     let settings = |unit: &'static str| -> Vec<&str> {
         let of_file = ["#", "Description=", "EnvironmentFile=", "ExecStart="];
         unit.lines().filter(|line| !line.is_empty() && !of_file.iter().any(|begin| line.starts_with(begin))).collect()
@@ -102,7 +102,7 @@ fn each_line_of_the_crontab_is_for_the_next_window() {
 }
 
 #[test]
-fn the_compose_file_gives_us_what_we_need() {
+fn the_compose_file_has_the_settings_that_the_program_needs() {
     let words: Vec<String> = serde_json::from_str(setting(COMPOSE, "command: ")).unwrap();
     let config = prove(&words, &[("NELI_RUN_BROKERS", setting(COMPOSE, "NELI_RUN_BROKERS: "))]);
     let grace = COMPOSE.lines().filter_map(|line| line.trim_start().strip_prefix("stop_grace_period: "));
@@ -118,14 +118,14 @@ fn environment_of(service: &str) -> HashMap<&'static str, &'static str> {
     lines.filter_map(|line| line.trim().split_once(": ").filter(|_| !line.trim().starts_with('#'))).collect()
 }
 
-/// A broker advertises a name that the other containers can resolve. The image's default is localhost, and setting one variable disables
-/// all its defaults.
+/// A broker advertises a name that the other containers can resolve. The image's default is localhost, and the image ignores all its
+/// defaults as soon as one variable is set.
 #[test]
 fn the_compose_files_kafka_advertises_its_service_name() {
     let (kafka, billing) = (environment_of("kafka"), environment_of("billing"));
     assert_eq!(kafka["KAFKA_ADVERTISED_LISTENERS"], format!("PLAINTEXT://{}", billing["NELI_RUN_BROKERS"]));
     assert_eq!(billing["NELI_RUN_BROKERS"], "kafka:9092");
-    // Settings that a broker in KRaft mode requires, and that fit a single one.
+    // A broker in KRaft mode requires these settings; the values are those for a single broker.
     assert_eq!(kafka["KAFKA_CONTROLLER_QUORUM_VOTERS"], format!("{}@kafka:9093", kafka["KAFKA_NODE_ID"]));
     let listeners = format!("PLAINTEXT://:9092,{}://:9093", kafka["KAFKA_CONTROLLER_LISTENER_NAMES"]);
     assert_eq!(kafka["KAFKA_LISTENERS"], listeners);
@@ -138,9 +138,9 @@ fn the_compose_files_kafka_advertises_its_service_name() {
     assert_eq!(kafka["KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR"], "1");
 }
 
-/// Checks the units by `systemd-analyze`. Without systemd a line past libtest's capture says so.
+/// Checks the units with `systemd-analyze`. Without systemd it writes a line directly to stderr, which libtest does not capture.
 #[test]
-fn systemd_takes_the_unit() {
+fn systemd_accepts_the_unit() {
     let directory = tempfile::tempdir().unwrap();
     let unit = directory.path().join("billing.service");
     // systemd checks that the program exists.
@@ -149,29 +149,33 @@ fn systemd_takes_the_unit() {
     let verify = |unit: &Path| Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(unit).output();
     let answer = match verify(&unit) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let line = "examples: systemd-analyze is not here, and examples/neli-run.service was not shown to systemd";
+            let line = "examples: systemd-analyze is not installed, so examples/neli-run.service was not checked";
             let _ = writeln!(std::io::stderr(), "{line}");
             return;
         }
         answer => answer.unwrap(),
     };
-    let said = format!("{}{}", String::from_utf8_lossy(&answer.stdout), String::from_utf8_lossy(&answer.stderr));
+    let output = format!("{}{}", String::from_utf8_lossy(&answer.stdout), String::from_utf8_lossy(&answer.stderr));
     // It also reports on the machine's own units.
-    let ours = |said: &str| said.lines().filter(|line| line.contains("billing")).map(str::to_owned).collect::<Vec<_>>();
-    assert!(answer.status.success() && ours(&said).is_empty(), "{said}");
+    let ours =
+        |output: &str| output.lines().filter(|line| line.contains("billing")).map(str::to_owned).collect::<Vec<_>>();
+    assert!(answer.status.success() && ours(&output).is_empty(), "{output}");
 
     std::fs::write(&unit, format!("{text}\n{HARDENING}")).unwrap();
     let answer = verify(&unit).unwrap();
-    let said = String::from_utf8(answer.stderr).unwrap();
-    assert!(answer.status.success() && ours(&said).is_empty(), "{said}");
+    let output = String::from_utf8(answer.stderr).unwrap();
+    assert!(answer.status.success() && ours(&output).is_empty(), "{output}");
 
     std::fs::write(&unit, text.replace("KillMode=", "KillMood=")).unwrap();
-    let said = String::from_utf8(verify(&unit).unwrap().stderr).unwrap();
-    assert!(ours(&said).iter().any(|line| line.contains("KillMood")), "it would notice: {said}");
+    let output = String::from_utf8(verify(&unit).unwrap().stderr).unwrap();
+    assert!(
+        ours(&output).iter().any(|line| line.contains("KillMood")),
+        "systemd-analyze notices a wrong setting: {output}"
+    );
 }
 
 #[test]
-fn the_deployment_gives_us_what_we_need() {
+fn the_deployment_has_the_settings_that_the_program_needs() {
     let words: Vec<String> = serde_json::from_str(setting(DEPLOYMENT, "args: ")).unwrap();
     let value = |name: &str| {
         let rest = setting(DEPLOYMENT, &format!("- {{name: {name}, value: \""));

@@ -1,4 +1,4 @@
-//! The contents of the packages, which are made from the program that the tests use.
+//! The contents of the packages. They are made from the program that the tests use.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,12 +15,12 @@ fn root(path: &str) -> PathBuf {
 
 fn pack(script: &str, into: &Path) -> Output {
     let mut command = Command::new(root("packaging").join(script));
-    // Compression is not tested here, and would take most of the time.
+    // The tests don't check the compression, which would take most of the time.
     command.env("DPKG_DEB_COMPRESSOR_TYPE", "none").env_remove("OLDEST_GLIBC");
     command.arg(PROGRAM).arg(into).output().unwrap()
 }
 
-/// The package that the script made: its last line of output.
+/// The path of the package that the script made, which is its last line of output.
 fn made(answer: &Output) -> String {
     assert!(answer.status.success(), "{answer:?}");
     String::from_utf8(answer.stdout.clone()).unwrap().trim().to_owned()
@@ -33,7 +33,7 @@ fn succeeds(command: &mut Command) -> String {
 }
 
 #[test]
-fn the_debian_package_has_all_that_belongs_to_the_program() {
+fn the_debian_package_is_complete() {
     if let Err(error) = Command::new("dpkg-shlibdeps").arg("--version").output() {
         assert_eq!(error.kind(), ErrorKind::NotFound);
         let _ = writeln!(std::io::stderr(), "packaging: dpkg-dev is not here, and packaging/deb was not tried");
@@ -65,7 +65,7 @@ fn the_debian_package_has_all_that_belongs_to_the_program() {
     assert_eq!(of(&tree.join("usr/bin/neli-run")), of(Path::new(PROGRAM)));
     let depends = succeeds(Command::new("dpkg-deb").arg("--field").args([&package, "Depends"]));
     assert!(depends.contains("libc6 (>= "), "{depends}");
-    // Debian's changelog, and the checksums that `dpkg --verify` compares.
+    // The package has Debian's changelog, and the checksums that `dpkg --verify` compares.
     let version = succeeds(Command::new("dpkg-deb").arg("--field").args([&package, "Version"]));
     let changelog = succeeds(Command::new("zcat").arg(tree.join("usr/share/doc/neli-run/changelog.Debian.gz")));
     assert!(
@@ -77,31 +77,32 @@ fn the_debian_package_has_all_that_belongs_to_the_program() {
     finds_no_error(&package);
 }
 
-/// Asserts that lintian finds no error. If it is not installed, a line past libtest's capture says so.
+/// Asserts that lintian finds no error. If lintian is not installed, it writes a line directly to stderr, which libtest does not
+/// capture.
 fn finds_no_error(package: &str) {
-    // The test's package is not compressed, to save time. lintian needs an option to run as root.
+    // The test's package is not compressed, to save time. lintian refuses to run as root without an option.
     const SAVED: &str = "uses-no-compression-for-control-tarball,uses-no-compression-for-data-tarball";
     let arguments = ["--allow-root", "--fail-on", "error", "--suppress-tags", SAVED, package];
     match Command::new("lintian").args(arguments).output() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let _ = writeln!(std::io::stderr(), "packaging: lintian is not here, and the package was not shown to it");
+            let _ = writeln!(std::io::stderr(), "packaging: lintian is not installed, so the package was not checked");
         }
         answer => assert!(answer.as_ref().unwrap().status.success(), "{answer:?}"),
     }
 }
 
-/// A tarball's program must run on every distribution: one that needs more than glibc is refused.
+/// A tarball's program must run on every distribution, so the script refuses one that needs more than glibc.
 #[test]
-fn a_tarball_needs_glibc_alone() {
+fn a_tarball_needs_only_glibc() {
     let directory = tempfile::tempdir().unwrap();
     let answer = pack("tarball", directory.path());
     if cfg!(all(feature = "ssl-vendored", feature = "libz-static")) {
         assert!(made(&answer).contains(".tar.gz (glibc "), "{answer:?}");
     } else if cfg!(all(feature = "ssl", not(feature = "ssl-vendored"))) {
-        let said = String::from_utf8(answer.stderr).unwrap();
+        let message = String::from_utf8(answer.stderr).unwrap();
         assert!(
-            !answer.status.success() && said.contains(" needs more than glibc: ") && said.contains("libssl"),
-            "{said}"
+            !answer.status.success() && message.contains(" needs more than glibc: ") && message.contains("libssl"),
+            "{message}"
         );
     }
 }
@@ -112,14 +113,14 @@ fn a_tarball_has_the_pages_that_its_readme_links_to() {
     const SOURCES: [&str; 4] = [".github/", "CONTRIBUTING.md", "crates/", "examples/outbox/"];
     let directory = tempfile::tempdir().unwrap();
     let of = |name: &str| directory.path().join(name);
-    // packaging/tarball refuses the program of the tests, which needs more than glibc. This small program takes its place.
+    // packaging/tarball refuses the tests' program, which needs more than glibc, so this small program replaces it.
     std::fs::write(of("stub.c"), "#include <stdio.h>\nint main(void) { puts(\"neli-run 0.0.0\"); return 0; }\n")
         .unwrap();
     succeeds(Command::new("cc").args(["-o".as_ref(), of("stub").as_os_str(), of("stub.c").as_os_str()]));
     let script = root("packaging/tarball");
-    let said =
+    let output =
         succeeds(Command::new(script).args([of("stub"), directory.path().to_owned()]).env_remove("OLDEST_GLIBC"));
-    let (tarball, _) = said.split_once(" (glibc ").unwrap();
+    let (tarball, _) = output.split_once(" (glibc ").unwrap();
     let listed = succeeds(Command::new("tar").args(["--list", "--file", tarball]));
     let files: Vec<&str> =
         listed.lines().filter_map(|file| Some(file.split_once('/')?.1.trim_end_matches('/'))).collect();
@@ -132,7 +133,7 @@ fn a_tarball_has_the_pages_that_its_readme_links_to() {
     assert!(files.contains(&"neli-run") && files.contains(&"docs/operating.md"), "{files:?}");
 }
 
-/// The part of hadolint's rules that matters here.
+/// The Dockerfile follows the rules of hadolint that matter for this image.
 #[test]
 fn the_dockerfile_keeps_to_the_usual_rules() {
     let joined = DOCKERFILE.replace("\\\n", " ");
@@ -160,10 +161,10 @@ fn the_dockerfile_keeps_to_the_usual_rules() {
 }
 
 #[test]
-fn the_image_is_built_of_what_a_build_needs() {
+fn the_image_is_built_with_all_tools_that_a_build_needs() {
     let nothing = Command::new("/bin/sh").arg(root("prerequisites.sh")).env("PATH", "/nowhere").output().unwrap();
-    let said = String::from_utf8(nothing.stderr).unwrap();
-    let (_, packages) = said.trim().split_once("apt-get install ").unwrap();
+    let message = String::from_utf8(nothing.stderr).unwrap();
+    let (_, packages) = message.trim().split_once("apt-get install ").unwrap();
     let build = DOCKERFILE.split("\nFROM ").nth(1).unwrap();
     let has = |package: &&str| build.contains(&format!(" {package} "));
     // The base image has a C compiler.
@@ -177,7 +178,8 @@ fn the_image_is_built_of_what_a_build_needs() {
     }
 }
 
-/// The tag of an action can be moved to other code, which would then run with the release's rights: so each is pinned by its commit.
+/// The tag of an action can be moved to other code, which would then run with the release's rights. So each action is pinned by its
+/// commit.
 #[test]
 fn the_workflows_pin_each_action_by_its_commit() {
     let mut count = 0;

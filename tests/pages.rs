@@ -1,11 +1,11 @@
-//! Claims of the pages that can be checked.
+//! Checks of claims in the pages.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The output of `prerequisites.sh` on a machine with nothing but a shell, or on this one.
+/// The output of `prerequisites.sh`: with only a shell in the PATH, or on this machine as it is.
 fn prerequisites(words: &[&str], has_nothing: bool) -> Output {
     let mut shell = Command::new("/bin/sh");
     if has_nothing {
@@ -15,7 +15,7 @@ fn prerequisites(words: &[&str], has_nothing: bool) -> Output {
     shell.arg(root("prerequisites.sh")).args(words).output().unwrap()
 }
 
-/// The packages that it would install.
+/// The packages that the script would install.
 fn packages(answer: &Output) -> String {
     let said = String::from_utf8(answer.stderr.clone()).unwrap();
     assert!(answer.status.code() == Some(1) && answer.stdout.is_empty(), "{said}");

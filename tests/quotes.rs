@@ -1,4 +1,4 @@
-//! The pages quote the program's own texts: messages are compared with the sources, options with the parser.
+//! The pages quote the program's own texts. Messages are compared with the sources, and options with the parser.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,24 +11,24 @@ const QUOTING: [&str; 2] = ["docs/operating.md", "docs/troubleshooting.md"];
 
 /// Calls that log a warning, up to the message.
 const WARNS: [&str; 5] = [".warn(", " warning(", "warnings.push(", "Event::Warning {", "Event::Warning("];
-/// The risks of a topic, which share one warning.
+/// The file with the risks of a topic, which share one warning.
 const RISKS: &str = "crates/neli-proto/src/topic/risk.rs";
-/// The log builds some sentences from parts, so no source contains them whole; this unit test compares them whole.
+/// The log builds some sentences from parts, so no source contains them whole. This unit test contains them whole.
 const BUILT_SENTENCES: &str = "src/report/log/sentence/tests.rs";
 
 #[test]
-fn the_quoted_messages_are_the_programs() {
-    let said = said();
+fn the_quoted_messages_exist_in_the_program() {
+    let texts = texts();
     for page in QUOTING {
         let text = page_of(page);
         let mut count = 0;
         for quote in quoted(&text) {
-            assert!(is_said(&said, &fragments(quote)), "{page}: the program does not say: {quote}");
+            assert!(occurs(&texts, &fragments(quote)), "{page}: no text of the program matches: {quote}");
             count += 1;
         }
         assert!(count >= 20, "{page}: {count} quotes");
     }
-    assert!(!is_said(&said, &fragments("the job … is a teapot")));
+    assert!(!occurs(&texts, &fragments("the job … is a teapot")));
 }
 
 #[test]
@@ -37,11 +37,11 @@ fn every_warning_has_a_row_that_says_what_to_do() {
     let longest = |quote| fragments(quote).into_iter().max_by_key(|part| part.len());
     let rows: Vec<&str> = quoted(&page).filter_map(longest).collect();
     let has_row = |message: &str| {
-        let is_there = rows.iter().any(|row| message.contains(row));
-        assert!(is_there, "docs/operating.md has no row for the warning: {message}");
+        let has_one = rows.iter().any(|row| message.contains(row));
+        assert!(has_one, "docs/operating.md has no row for the warning: {message}");
     };
-    let (said, risks) = (said(), text_of(&root(RISKS)));
-    let warnings: Vec<&str> = WARNS.iter().flat_map(|call| messages(&said, call)).collect();
+    let (texts, risks) = (texts(), text_of(&root(RISKS)));
+    let warnings: Vec<&str> = WARNS.iter().flat_map(|call| messages(&texts, call)).collect();
     let risks: Vec<&str> = ["f,", "f.write_str("].iter().flat_map(|call| messages(&risks, call)).collect();
     assert!(warnings.len() >= 20, "{} warnings were found in the sources", warnings.len());
     assert_eq!(risks.len(), 9, "each risk is found: {risks:?}");
@@ -63,7 +63,7 @@ fn every_option_named_in_the_docs_exists() {
 }
 
 /// All texts of the program in the sources, with `…` for inserted values.
-fn said() -> String {
+fn texts() -> String {
     let folders = ["src", "crates/neli/src", "crates/neli-proto/src"];
     let files = folders.iter().flat_map(|folder| sources(&root(folder)));
     files.chain([root(BUILT_SENTENCES)]).map(|file| text_of(&file)).collect()
@@ -75,8 +75,8 @@ fn text_of(file: &Path) -> String {
 }
 
 /// The messages at the beginning of these calls.
-fn messages<'a>(said: &'a str, call: &'a str) -> impl Iterator<Item = &'a str> {
-    said.match_indices(call).filter_map(move |(at, _)| literal(&said[at + call.len()..]))
+fn messages<'a>(texts: &'a str, call: &'a str) -> impl Iterator<Item = &'a str> {
+    texts.match_indices(call).filter_map(move |(at, _)| literal(&texts[at + call.len()..]))
 }
 
 fn sources(path: &Path) -> Vec<PathBuf> {
@@ -127,11 +127,11 @@ fn fragments(quote: &str) -> Vec<&str> {
     quote.split('…').map(str::trim).filter(|part| part.len() >= 3).collect()
 }
 
-/// Whether they occur one after the other in the sources.
-fn is_said(said: &str, fragments: &[&str]) -> bool {
+/// Whether these fragments occur one after the other in the sources.
+fn occurs(texts: &str, fragments: &[&str]) -> bool {
     let Some((first, others)) = fragments.split_first() else { return false };
-    said.match_indices(first).any(|(at, _)| {
-        let mut rest = &said[at + first.len()..];
+    texts.match_indices(first).any(|(at, _)| {
+        let mut rest = &texts[at + first.len()..];
         others.iter().all(|part| {
             let found = rest.find(part).filter(|distance| *distance < 1_000);
             rest = found.map_or(rest, |distance| &rest[distance + part.len()..]);
@@ -140,13 +140,13 @@ fn is_said(said: &str, fragments: &[&str]) -> bool {
     })
 }
 
-/// The text at the beginning of a call; before it only functions that build it may stand.
+/// The text at the beginning of a call. Before it there may only be functions that build the text.
 fn literal(call: &str) -> Option<&str> {
     let (before, rest) = call.split_once('"')?;
     let is_first =
         before.chars().all(|letter| letter.is_whitespace() || "!&():_".contains(letter) || letter.is_lowercase());
     let (text, _) = rest.split_once('"')?;
-    // A message that consists only of an inserted value has its text elsewhere.
+    // A message that consists only of an inserted value has its text in another place.
     (is_first && fragments(text).iter().any(|part| part.len() >= 10 && part.contains(' '))).then_some(text)
 }
 

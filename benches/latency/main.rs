@@ -1,8 +1,8 @@
-//! How long each way to a lead takes on a real Kafka on this machine, and what a standby costs.
+//! How long each way to a lead takes on a real Kafka on this machine, and the cost of a standby.
 //!
-//! `cargo bench --bench latency` prints a table; with `-- --json`, one JSON object per row. It measures from outside: a witness (a static
-//! C program) writes the times of its first and last instruction, on `CLOCK_BOOTTIME`. Every row is a distribution of `n` runs, including
-//! the first.
+//! `cargo bench --bench latency` prints a table; with `-- --json`, one JSON object per row. It measures from outside: a witness (a static C
+//! program) writes the times of its first and last instruction, on `CLOCK_BOOTTIME`. Every row is a distribution of `n` runs, including the
+//! first.
 
 #![expect(clippy::expect_used, reason = "a program that gives up when it can't measure")]
 
@@ -21,7 +21,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 /// Measures `neli-run` on its own Kafka (or that of `KAFKA_BROKERS`).
 #[derive(Parser)]
 struct Arguments {
-    /// What to measure; everything by default.
+    /// The parts to measure; all by default.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
     /// The elector; both by default.
@@ -53,9 +53,9 @@ enum Part {
     Fence,
     /// A job of a thousand processes on a busy machine: from the guard's deadline, and from the stop timeout, until all are gone.
     Crowd,
-    /// A job that is to succeed once: to its first instruction, and to the exit of the candidates that do not run it.
+    /// A job that must succeed once: to its first instruction, and to the exit of the candidates that do not run it.
     Once,
-    /// Standbys that join and leave: how the leader's job is affected.
+    /// Standbys that join and leave: their effect on the leader's job.
     Standbys,
     /// Memory and processor time of an idle leader.
     Idle,

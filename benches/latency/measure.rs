@@ -12,7 +12,7 @@ use harness::wait;
 use nix::sys::signal::Signal;
 use nix::unistd::gettid;
 
-/// How long a candidate is left alone before it counts as settled: it has joined its group, and the group is stable.
+/// The time after which a candidate counts as settled: it has joined its group, and the group is stable.
 const SETTLED: Duration = Duration::from_millis(1500);
 
 /// From the process's start to the job's first instruction: on a topic that must be created, and on an existing one.
@@ -171,14 +171,14 @@ pub(crate) fn crowd(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
     ]
 }
 
-/// How a leader's job is affected by standbys that join and leave.
+/// The effect of standbys that join and leave on a leader's job.
 pub(crate) fn standbys(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
     let election = election();
     let mut leader = settled_leader(&election, "5s");
     for _ in 0..n {
         let mut standby = election.candidate().start();
         standby.await_event("standby");
-        // Long enough to join the group, and for the group to become stable.
+        // This is long enough to join the group, and for the group to become stable.
         wait::pause(Duration::from_millis(300));
         standby.signal(Signal::SIGTERM);
         assert_eq!(standby.status(), 143, "{standby:?}");
@@ -238,7 +238,7 @@ fn settled_standby(election: &TestElection, lease: &str) -> Running {
     standby
 }
 
-/// The time when the last of them was gone; checked five times per millisecond, or for half of the time: this thread has a higher
+/// The time when the last of them was gone. It is checked five times per millisecond, or during half of the time: this thread has a higher
 /// priority, and must leave processor time to the processes that are ending.
 fn await_gone(tree: &[Process]) -> u64 {
     let end = wait::after(wait::PATIENCE);

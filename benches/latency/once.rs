@@ -1,4 +1,4 @@
-//! `--once`: what it adds to a first run, and how long the candidates take that do not run the job.
+//! `--once`: the additional time of a first run, and the time that the candidates take that do not run the job.
 
 use harness::candidate::{Candidate, Running};
 use harness::election::TestElection;
@@ -21,7 +21,7 @@ pub(crate) fn once(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
         done.push((again.started_at, ended));
         assert_eq!(again.count("once_skipped"), 1, "{again:?}");
 
-        // Long enough for the other to stand by and to be in the group.
+        // This is long enough for the other candidate to stand by and to be in the group.
         let mut first = candidate(&election, "v3", 3_000).start();
         let term = first.await_lead();
         let mut other = candidate(&election, "v3", 0).start();

@@ -1,4 +1,4 @@
-//! Records as candidates write them, in great number from one producer.
+//! Writes a large number of records from one producer in the form in which candidates write them.
 
 use harness::kafka::Kafka;
 use harness::wait;
@@ -14,7 +14,7 @@ pub(crate) struct BulkWriter {
 }
 
 impl BulkWriter {
-    /// A writer whose records look as if many candidates had written them: each in its own batch.
+    /// A writer whose records are stored like those of many candidates: each in its own batch.
     pub(crate) fn of_many(kafka: &Kafka, topic: &str) -> Self {
         Self::new(kafka, topic, &[("batch.num.messages", "1"), ("linger.ms", "0")])
     }

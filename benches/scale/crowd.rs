@@ -15,11 +15,11 @@ use crate::{Arguments, PROGRAM};
 
 /// How many candidates start at once.
 const AT_ONCE: usize = 10;
-/// How long everything is left alone after a candidate joined or left.
+/// The time without changes after a candidate joined or left.
 const SETTLED: Duration = Duration::from_secs(3);
 /// The polling interval of this bench; the times themselves are measured by the witness.
 const LOOK: Duration = Duration::from_millis(20);
-/// The bound for what a single candidate does at once.
+/// The time limit for a step of a single candidate.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The rows of each size, as they are measured.
@@ -80,7 +80,7 @@ impl Crowd {
         self.members.iter().position(leads).expect("somebody leads")
     }
 
-    /// The cost of this many standbys while nothing happens.
+    /// The cost of this many standbys while there are no changes.
     fn idle(&mut self, broker: &Broker, size: usize, seconds: u64) -> Vec<Row> {
         let families: Vec<Vec<Process>> =
             self.members.iter_mut().map(|member| vec![member.process(), member.guard()]).collect();
@@ -98,7 +98,7 @@ impl Crowd {
         rows
     }
 
-    /// The leader is stopped, and another candidate joins.
+    /// Stops the leader again and again, and starts another candidate.
     fn handovers(&mut self, size: usize, n: usize, term: &mut u64) -> Vec<Row> {
         let mut samples = Vec::new();
         self.claims();
@@ -153,7 +153,7 @@ fn candidate(election: &TestElection) -> Candidate {
 fn await_true(what: &str, mut condition: impl FnMut() -> bool) {
     let end = wait::after(PATIENCE);
     while !condition() {
-        assert!(wait::now() < end, "waited {PATIENCE:?} in vain: {what}");
+        assert!(wait::now() < end, "not within {PATIENCE:?}: {what}");
         wait::pause(LOOK);
     }
 }

@@ -22,13 +22,13 @@ const SETTLED: Duration = Duration::from_millis(1500);
 /// The number of producers that write the other elections' records.
 const CONNECTIONS: usize = 16;
 
-/// One election alone, and among many.
+/// Measures one election alone, and among many.
 pub(crate) fn measure(broker: &Broker, arguments: &Arguments, tell: &mut dyn FnMut(Vec<Row>)) {
     tell(one_of(broker, 1, arguments));
     tell(one_of(broker, arguments.elections, arguments));
 }
 
-/// One real election beside the beats of the others, one per second for each.
+/// Measures one real election beside the beats of the others, one per second for each.
 fn one_of(broker: &Broker, elections: usize, arguments: &Arguments) -> Vec<Row> {
     let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
     // The settings that neli-run would use.
@@ -45,7 +45,7 @@ fn one_of(broker: &Broker, elections: usize, arguments: &Arguments) -> Vec<Row> 
     })
 }
 
-/// Writes the beats of this many leaders, each at its own time within a second.
+/// Writes the beats of this many leaders, each at a different time within a second.
 fn beat_for(broker: &Broker, topic: &str, elections: usize, over: &AtomicBool) {
     // A broker handles one request of a connection at a time: one connection could not carry a thousand appends a second.
     let forges: Vec<BulkWriter> = (0..CONNECTIONS).map(|_| BulkWriter::of_many(&broker.kafka(), topic)).collect();
@@ -63,7 +63,7 @@ fn beat_for(broker: &Broker, topic: &str, elections: usize, over: &AtomicBool) {
         let due = began + (count + 1) * between;
         wait::pause(Duration::from_nanos(due.saturating_sub(wait::now())));
     }
-    // Records that a busy broker has not accepted by now are no longer needed.
+    // Records that a busy broker has not accepted by now are not needed any more.
 }
 
 fn among(broker: &Broker, election: &TestElection, elections: usize, arguments: &Arguments) -> Vec<Row> {

@@ -14,9 +14,9 @@ use nix::sys::signal::Signal;
 use crate::meter::number;
 use crate::{Arguments, PROGRAM};
 
-/// How long a candidate is left alone before it counts as settled.
+/// The time after which a candidate counts as settled.
 const SETTLED: Duration = Duration::from_secs(5);
-/// How long a candidate is left alone before its connections are counted: connections that only the start needs are closed by then.
+/// The time after which a candidate's connections are counted: by then those that only the start needs are closed.
 const AT_REST: Duration = Duration::from_secs(10);
 
 /// Records and bytes in the log's segment, per day.

@@ -1,4 +1,4 @@
-//! A long journal: the cost of a start, and of reading all of it.
+//! A long journal: the cost of a start, and of reading the whole journal.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -20,7 +20,7 @@ const OWN: i64 = 10;
 /// The records of a term: a claim, beats, a release.
 const TERM: i64 = 100;
 
-/// Starts on an empty topic and on one with a history; then that history is read from its beginning.
+/// Measures starts on an empty topic and on one with a history; then reads that history from its beginning.
 pub(crate) fn measure(broker: &Broker, arguments: &Arguments, tell: &mut dyn FnMut(Vec<Row>)) {
     let n = arguments.n;
     tell(starts(&election(broker), "no history", n));
@@ -38,7 +38,7 @@ pub(crate) fn measure(broker: &Broker, arguments: &Arguments, tell: &mut dyn FnM
     }
 }
 
-/// A new election in a topic of others: records that it looks for may be anywhere, or nowhere.
+/// A new election in a topic of others: the records that it searches for may be anywhere, or not exist.
 fn newcomer(storied: &TestElection, history: &str) -> Row {
     const LONG: Duration = Duration::from_secs(600);
     let newcomer = storied.another();
@@ -55,7 +55,7 @@ fn newcomer(storied: &TestElection, history: &str) -> Row {
     Row::between(what, [(candidate.started_at, started)])
 }
 
-/// An election whose topic keeps everything.
+/// An election whose topic keeps all records.
 fn election(broker: &Broker) -> TestElection {
     let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
     let settings = [("retention.ms", "-1"), ("message.timestamp.type", "LogAppendTime")];
@@ -70,7 +70,7 @@ fn write(broker: &Broker, election: &TestElection, records: i64) {
     let others: Vec<(String, Author)> =
         (1..10).map(|number| (format!("other-{number}/0"), Author::new(number))).collect();
     let (mut seq, mut term) = (0, 0);
-    // The last record of all is the release of the last term.
+    // The last record in the topic is the release of the last term.
     let terms = records / (OWN * TERM);
     let others_first = records - terms * OWN * TERM;
     for offset in 0..records {
@@ -123,7 +123,7 @@ fn starts(election: &TestElection, history: &str, n: usize) -> Vec<Row> {
     ]
 }
 
-/// Reads all of it by `watch`: its speed, and its median and largest memory.
+/// Reads the whole topic by `watch`: its speed, and its median and largest memory.
 fn watch(broker: &Broker, election: &TestElection, records: i64, how: &[&str]) -> Vec<Row> {
     let mut watch = Command::new(PROGRAM);
     watch.args(["watch", "--group", &election.group, "--brokers", broker.kafka().address()]);

@@ -26,16 +26,16 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 /// Measures the cost of `neli-run` at scale, on its own Kafka.
 #[derive(Parser)]
 struct Arguments {
-    /// What to measure; everything by default.
+    /// The parts to measure; all by default.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
-    /// The elector; by default both, where it matters.
+    /// The elector; by default both, if it makes a difference.
     #[arg(long, value_name = "group|log")]
     elect: Option<Elector>,
     /// The number of handovers or starts for each row.
     #[arg(short, default_value_t = 5)]
     n: usize,
-    /// How many seconds an idle election is observed: each candidate says hello every 30 seconds.
+    /// How many seconds an idle election is observed. Each candidate sends a hello every 30 seconds.
     #[arg(long, default_value_t = 30)]
     seconds: u64,
     /// For `crowd-of-standbys`: their numbers, in ascending order.
@@ -68,7 +68,7 @@ enum Part {
     Footprint,
     /// Many standbys in one election: handovers, claims, and the cost for the broker.
     CrowdOfStandbys,
-    /// Many elections in one topic: what the other elections' records cost the candidates of one.
+    /// Many elections in one topic: the cost of the other elections' records for the candidates of one.
     Elections,
     /// A long journal: the time of a start must not grow with it.
     History,
@@ -88,7 +88,7 @@ fn main() {
 
     let mut figures = Figures::new(arguments.json);
     for part in parts {
-        // A new broker for each, so that one measurement does not affect the next.
+        // Each part has a new broker, so that one measurement does not affect the next.
         let broker = Broker::own();
         match part {
             Part::CrowdOfStandbys => {

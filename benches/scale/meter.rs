@@ -1,4 +1,4 @@
-//! The cost of a period: the broker's processor time and bytes, and the candidates' processor time.
+//! The cost of a time span: the broker's processor time and bytes, and the candidates' processor time.
 
 use std::collections::HashMap;
 use std::process::Command;
@@ -9,11 +9,11 @@ use harness::kafka::Broker;
 use harness::process::Process;
 use harness::wait;
 
-/// The cost of a period.
+/// The cost of a time span.
 pub(crate) struct Cost {
     /// The broker's processor time, in percent of one core.
     broker: f64,
-    /// Sent by the broker and received by it, in kilobytes a second.
+    /// Kilobytes a second that the broker sent and received.
     bytes: [f64; 2],
     /// The mean processor time of each group's processes, in percent of one core.
     groups: Vec<f64>,
@@ -49,7 +49,7 @@ pub(crate) fn cost(broker: &Broker, groups: &[&[Process]], seconds: u64) -> Cost
 }
 
 impl Cost {
-    /// Its rows; `names` are those of the groups.
+    /// The rows of the cost; `names` are those of the groups.
     pub(crate) fn rows(&self, when: &str, names: &[&str]) -> Vec<Row> {
         let row = |what: &str, unit: &'static str, value: f64| Row::new(format!("{when}: {what}"), unit, vec![value]);
         let mut rows = vec![

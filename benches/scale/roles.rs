@@ -16,11 +16,11 @@ use crate::{Arguments, PROGRAM};
 
 /// The number of candidates that share the roles.
 const CANDIDATES: usize = 3;
-/// Long enough that no lease ends early on a busy machine.
+/// This is long enough that no lease ends early on a busy machine.
 const LEASE: Duration = Duration::from_secs(10);
-/// How long everything is left alone before it counts as settled.
+/// The time after which candidates count as settled.
 const SETTLED: Duration = Duration::from_secs(5);
-/// The bound for a thousand roles.
+/// The time limit for a thousand roles.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// The polling interval.
 const LOOK: Duration = Duration::from_millis(100);
@@ -33,7 +33,7 @@ pub(crate) fn measure(broker: &Broker, elector: Elector, arguments: &Arguments) 
     let mut candidates = vec![Observed::of(candidate(&election, roles).start())];
     await_true("a lead of each role", || held(&mut candidates) == roles);
     let mut rows = vec![row(format!("{roles} roles, start to all led by one"), "ms", millis(began, wait::now()))];
-    // Started before there are shares: it leads nothing, so its cost is that of a standby.
+    // It is started before there are shares, and leads no role. So its cost is that of a standby.
     let standby = candidate(&election, roles).option("--max-roles", "1").start();
     rows.extend(standing_by(&election, &standby, roles));
     stop(standby);
@@ -53,7 +53,7 @@ pub(crate) fn measure(broker: &Broker, elector: Elector, arguments: &Arguments) 
     rows.extend(again(&mut candidates, roles, orphans, killed, "of a killed supervisor"));
     drop(dead);
 
-    // All of its processes are killed, as with its machine: the others notice when the lease is over.
+    // All of its processes are killed, as if its machine had died: the others notice when the lease is over.
     candidates.push(Observed::of(candidate(&election, roles).start()));
     await_fair(&mut candidates, roles);
     wait::pause(SETTLED);
@@ -154,8 +154,8 @@ fn again(candidates: &mut [Observed], roles: usize, orphans: usize, from: u64, w
     [of("all led again", led), of("all jobs started again", started)]
 }
 
-/// A candidate, and what it has logged about its roles. Each event is read once: reading all of them at each poll would cost more than
-/// what is measured.
+/// A candidate, and its log events about its roles. Each event is read once, because reading all of them at each poll would cost more than
+/// the measured work.
 struct Observed {
     running: Running,
     read: usize,
@@ -245,7 +245,7 @@ fn millis(from: u64, to: u64) -> f64 {
 fn await_true(what: &str, mut condition: impl FnMut() -> bool) {
     let end = wait::after(PATIENCE);
     while !condition() {
-        assert!(wait::now() < end, "waited {PATIENCE:?} in vain: {what}");
+        assert!(wait::now() < end, "not within {PATIENCE:?}: {what}");
         wait::pause(LOOK);
     }
 }

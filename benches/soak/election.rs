@@ -1,4 +1,4 @@
-//! One election: two candidates that stay, one that comes and goes, and the changes.
+//! One election: two candidates that stay, one that is replaced repeatedly, and the changes.
 
 use harness::candidate::{Elector, Running};
 use harness::election::TestElection;
@@ -23,7 +23,7 @@ enum Change {
     Term,
 }
 
-/// An election, the candidates that stay, and the one that comes and goes.
+/// An election, the candidates that stay, and the one that is replaced.
 pub(crate) struct SoakElection {
     election: TestElection,
     pen: Pen,
@@ -87,7 +87,7 @@ impl SoakElection {
         }
     }
 
-    /// Takes samples of the candidates that stay.
+    /// Samples the candidates that stay.
     pub(crate) fn sample(&mut self) {
         let mut series = self.series.iter_mut();
         for resident in &mut self.residents {
@@ -104,11 +104,11 @@ impl SoakElection {
         &self.series
     }
 
-    /// Stops all candidates, and checks that no two jobs ever ran at the same time; returns the numbers of changes, in a line.
+    /// Stops all candidates, and checks that no two jobs ever ran at the same time. Returns the numbers of changes as a line.
     pub(crate) fn close(self) -> String {
         let Self { election, mut residents, guest, turns, resigned, leads, .. } = self;
         let of_residents: Vec<usize> = residents.iter().map(|resident| resident.count("leading")).collect();
-        // On a busy machine a lease may be lost, and its effects are sampled as well: so these events are counted.
+        // On a busy machine a lease may be lost, which affects the samples. So these events are counted.
         let odd = ["fenced", "guard_lost", "fence_warning", "broker_down", "error"].map(|name| {
             let count: usize = residents.iter().map(|resident| resident.count(name)).sum();
             format!("{name} {count}")

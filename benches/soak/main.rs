@@ -1,11 +1,11 @@
 //! Half an hour of ordinary operation on one broker: does anything grow?
 //!
 //! `cargo bench --bench soak` runs two elections, one with each elector and each with three candidates. Two of each stay for the whole
-//! time; the third comes and goes. Every few seconds there is an ordinary change in one of the elections: an operator asks the leader to
-//! resign (so the candidates that stay lead and stand by again and again), or the third is stopped or killed, and another starts. The
-//! bench samples descriptors, threads and memory of the supervisors and guards that stay. At the end it prints the values of the first
-//! and last quarter, and what grew ([`harness::trend`] defines that). The exit status is 1 if anything did, or if two jobs ran at the
-//! same time.
+//! time; the third is replaced repeatedly. Every few seconds there is an ordinary change in one of the elections: an operator asks the
+//! leader to resign (so the candidates that stay lead and stand by again and again), or the third candidate is stopped or killed, and
+//! another one starts. The bench samples descriptors, threads and memory of the supervisors and guards that stay. At the end it prints the
+//! values of the first and last quarter, and the quantities that grew ([`harness::trend`] defines that). The exit status is 1 if any
+//! quantity grew, or if two jobs ran at the same time.
 
 #![expect(
     clippy::print_stdout,
@@ -29,7 +29,7 @@ use election::SoakElection;
 /// The program that is watched.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 
-/// Runs two elections for a while, and prints what grew.
+/// Runs two elections for a while, and prints the quantities that grew.
 #[derive(Parser)]
 struct Arguments {
     /// The duration in minutes.

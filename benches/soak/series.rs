@@ -1,4 +1,4 @@
-//! The samples of a process, and how they are printed.
+//! The samples of a process, and their output.
 
 use harness::process::Process;
 use harness::trend::Trend;
@@ -15,7 +15,7 @@ pub(crate) enum Measure {
 }
 
 impl Measure {
-    /// In the order of the table.
+    /// All quantities, in the order of the table.
     pub(crate) const ALL: [Self; 5] =
         [Self::Descriptors, Self::Threads, Self::Resident, Self::Proportional, Self::Private];
 
@@ -43,9 +43,9 @@ impl Measure {
         }
     }
 
-    /// How much the level may rise from the end of the first quarter to the end, and how many jumps are ignored. Both are 0 for
-    /// quantities that are counted. An allocator keeps growing for a while; and if the machine stalls for seconds, a lease is lost and
-    /// the journal is read again by a second reader.
+    /// The allowed rise of the level from the end of the first quarter to the end, and how many jumps are ignored. Both are 0 for
+    /// quantities that are counted. The memory may rise, because an allocator keeps growing for a while; and if the machine stalls for
+    /// seconds, a lease is lost and a second reader reads the journal again.
     fn allowed(self) -> (f64, usize) {
         match self {
             Self::Descriptors | Self::Threads => (0.5, 0),

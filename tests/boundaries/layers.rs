@@ -1,4 +1,4 @@
-//! Which module may use which. Each stands above those that it uses.
+//! Which module may use which. Each module is above those that it uses.
 
 use program::{COMMAND_LINE, GUARD, PROCESS, PROGRAM, REPORT, SUPERVISE};
 

@@ -53,7 +53,7 @@ pub(super) const PROCESS: [(&str, &[&str]); 28] = [
 pub(super) const REPORT: [(&str, &[&str]); 5] =
     [("level", &[]), ("notify", &[]), ("journald", &["level"]), ("log", &["journald", "level"]), ("notes", &["log"])];
 
-/// The modules of `src/cli`. `src/cli.rs` stands above them.
+/// The modules of `src/cli`. `src/cli.rs` is above them.
 pub(super) const COMMAND_LINE: [(&str, &[&str]); 8] = [
     ("arguments", &[]),
     ("distance", &[]),
@@ -65,7 +65,7 @@ pub(super) const COMMAND_LINE: [(&str, &[&str]); 8] = [
     ("validate", &["parsed_args"]),
 ];
 
-/// The modules of `src/guard`. `src/guard.rs` stands above them.
+/// The modules of `src/guard`. `src/guard.rs` is above them.
 pub(super) const GUARD: [(&str, &[&str]); 14] = [
     ("arguments", &[]),
     ("job", &[]),
@@ -83,7 +83,7 @@ pub(super) const GUARD: [(&str, &[&str]); 14] = [
     ("perform", &["guard_loop", "job", "lease", "message", "release", "variables"]),
 ];
 
-/// The modules of `src/supervise`. `main_loop` is the state of the loop: below it stand the modules of its parts, above it those with its
+/// The modules of `src/supervise`. `main_loop` is the state of the loop. Below it are the modules of its parts, above it those with its
 /// methods, and above all of them `src/supervise.rs`.
 pub(super) const SUPERVISE: [(&str, &[&str]); 27] = [
     ("at_start", &[]),

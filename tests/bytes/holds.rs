@@ -11,11 +11,11 @@ use neli_run::cli::parsed_args::Environment;
 use neli_run::cli::{self, Request, validate};
 use neli_run::guard::{Answer, Order};
 
-/// A text that stands for a secret.
+/// A text that represents a secret.
 #[allow(dead_code, reason = "a fuzz target asks for one of these at a time")]
 pub(crate) const SECRET: &str = "hunter2";
 
-/// A record in the topic: what decodes is encoded again and decodes to the same.
+/// A record in the topic. A record that can be decoded is encoded again and decodes to the same value.
 #[allow(dead_code, reason = "a fuzz target asks for one of these at a time")]
 pub(crate) fn of_a_record(bytes: &[u8]) {
     let Some(record) = Record::parse(bytes) else { return };
@@ -56,7 +56,7 @@ pub(crate) fn of_a_file_of_properties(bytes: &[u8], file: &Path) {
         Ok(config) => config.warnings,
         Err(refusal) => vec![refusal.to_string()],
     };
-    // The name of a property may be shown, its value may not.
+    // A message may contain the name of a property, but not its value.
     let text = String::from_utf8_lossy(bytes);
     let names_it = text.lines().filter_map(|line| line.split_once('=')).any(|(name, _)| name.contains(SECRET));
     for line in said {

@@ -1,5 +1,5 @@
-//! Arbitrary bytes from outside, in the topic, in a file, or from the other end of the guard's socket, are decoded or refused without any
-//! other effect, and no message shows what may be a secret.
+//! Arbitrary bytes from outside, in the topic, in a file, or from the other end of the guard's socket, are decoded or refused without
+//! any other effect, and no message contains possible secrets.
 
 #![expect(clippy::expect_used, reason = "a test")]
 
@@ -70,12 +70,12 @@ impl Debug for Bytes {
     }
 }
 
-/// Arbitrary bytes, fewer than this.
+/// Arbitrary bytes, fewer than the argument.
 fn anything(fewer_than: usize) -> impl Strategy<Value = Bytes> {
     prop::collection::vec(any::<u8>(), 0..fewer_than).prop_map(Bytes)
 }
 
-/// One of these texts with pieces replaced, doubled, removed, or swapped with pieces of another.
+/// One of these texts with pieces replaced, doubled, removed, or exchanged for pieces of another text.
 fn damaged(texts: &'static [&'static str]) -> impl Strategy<Value = Bytes> {
     let piece = prop_oneof![
         prop::collection::vec(any::<u8>(), 0..4),
@@ -117,7 +117,7 @@ fn records() {
 }
 
 #[test]
-fn undamaged_records_are_understood() {
+fn valid_records_are_decoded() {
     for line in RECORDS {
         let record = Record::parse(line.as_bytes()).unwrap();
         assert!(Record::parse(&record.to_bytes()) == Some(record), "{line}");

@@ -1,4 +1,4 @@
-//! The faults, and the plan that a seed makes of them.
+//! The faults, and the plan that is computed from a seed.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ pub(crate) enum Fault {
     AbandonJob,
     /// Bytes are held, or lost with their connection, in one direction or both.
     Cut,
-    /// The broker that coordinates the group can't be reached; the others can.
+    /// The broker that coordinates the group can't be reached, but the others can.
     CutCoordinator,
     /// Records older than two minutes are deleted.
     CutHead,
-    /// The broker that leads the partition can't be reached; the others can.
+    /// The broker that leads the partition can't be reached, but the others can.
     CutLeader,
     /// Each byte is delayed.
     Delay,
@@ -48,8 +48,8 @@ pub(crate) enum Fault {
     Refuse,
     /// The topic is deleted and created again (outside the guarantee: assumption 4).
     RemakeTopic,
-    /// The topic is deleted and created again while its leader is cut off, and has become longer than before when the leader reads on
-    /// (outside the guarantee for two leases: assumption 4).
+    /// The topic is deleted and created again while its leader is cut off, and has become longer than before when the leader continues to
+    /// read (outside the guarantee for two leases: assumption 4).
     RemakeUnnoticed,
     /// Connections are reset.
     Reset,
@@ -65,7 +65,7 @@ pub(crate) enum Fault {
     StopGuard,
     /// SIGSTOP to the supervisor, and SIGCONT later.
     StopSupervisor,
-    /// SIGTERM to the leader, and other programs' records under the election's key among the claims that follow.
+    /// SIGTERM is sent to the leader, and other programs' records are written under the election's key among the claims that follow.
     Strays,
     /// SIGTERM to a candidate.
     Term,
@@ -83,12 +83,12 @@ impl Fault {
         if is_shared.contains(&self) && !shared {
             return 0;
         }
-        // If leaders are to change often, the faults that change them at once are many times as frequent as the others.
+        // If leaders must change often, the faults that change them at once are many times as frequent as the others.
         let often = if !changes {
             // Shares of roles become unfair when a single role moves.
             if self == Self::Resign && roles > 1 { 6 } else { 1 }
         } else if self == Self::Resign {
-            // No process has to be started for these.
+            // These faults need no new process.
             60
         } else if [Self::KillSupervisor, Self::Term].contains(&self) {
             7
@@ -142,18 +142,18 @@ impl Fault {
     }
 }
 
-/// The inputs of a plan beside its seed.
+/// The inputs of a plan, besides its seed.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that nothing ties to each other")]
 pub(crate) struct Conditions {
     pub(crate) brokers: usize,
     /// Whether the run is long enough for faults that take minutes.
     pub(crate) long: bool,
-    /// Whether faults may affect what all elections share.
+    /// Whether faults may affect the brokers and the machine, which all elections share.
     pub(crate) shared: bool,
     /// Whether a broker has a small disk.
     pub(crate) fills_disk: bool,
-    /// Mostly faults that change the leader, at a higher rate.
+    /// Whether to use mostly faults that change the leader, at a higher rate.
     pub(crate) changes: bool,
     /// The shortest and the longest pause between two faults, if the run sets them.
     pub(crate) pause: Option<(Duration, Duration)>,
@@ -169,7 +169,7 @@ pub(crate) struct Strike {
     pub(crate) after: Duration,
     /// The role that is affected, or whose leader is.
     pub(crate) role: usize,
-    /// The leader is affected if there is one; otherwise that slot.
+    /// Whether the leader is affected if there is one; otherwise that slot is.
     pub(crate) at_leader: bool,
     pub(crate) slot: usize,
     /// The broker; `None` means all of a candidate's wires.
@@ -190,7 +190,7 @@ pub(crate) struct Plan {
     count: u32,
     /// The shortest and the longest pause between two strikes.
     pause: (Duration, Duration),
-    /// After this number of strikes there is a quiet period.
+    /// After this number of strikes there is a time without faults.
     peace_every: u32,
     next_remake: u32,
     remakes_every: u32,
@@ -251,7 +251,7 @@ impl Plan {
         }
     }
 
-    /// The next fault, if there is any.
+    /// The next fault, if there is one.
     pub(crate) fn strike(&mut self) -> Option<Strike> {
         let (dice, faults) = (&mut self.dice, &self.faults);
         self.count += 1;
@@ -283,7 +283,7 @@ impl Plan {
             broker: Some(dice.below(2 * self.brokers)).filter(|broker| *broker < self.brokers),
             lasts: dice.between(Duration::from_millis(200), Duration::from_millis(3500)),
             degree: dice.fraction(),
-            // Drawn last and only with many roles, so that plans with one role do not change.
+            // This number is drawn last and only with many roles, so that plans with one role do not change.
             role: if self.roles > 1 { dice.below(self.roles) } else { 0 },
         })
     }

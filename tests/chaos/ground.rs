@@ -1,4 +1,4 @@
-//! What all elections of a run share: the brokers, the machine, and the progress.
+//! The parts that all elections of a run share: the brokers, the machine, and the progress.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use harness::network::Wire;
 use crate::named::Named;
 use crate::run::Orders;
 
-/// What all elections share. Only the first election breaks and repairs it; such a fault disturbs all.
+/// The shared parts of all elections. Only the first election breaks and repairs them; such a fault disturbs all elections.
 pub(crate) struct Ground {
     cluster: RwLock<Cluster>,
     disturbed: Mutex<Vec<(u64, u64)>>,
@@ -50,7 +50,7 @@ impl Ground {
         change(self.cluster().wire(candidate(orders, slot), broker));
     }
 
-    /// The Kafka as one of an election's slots reaches it.
+    /// The Kafka for one of an election's slots, through its wires.
     pub(crate) fn kafka_of(&self, orders: &Orders, slot: usize) -> Kafka {
         self.cluster().kafka_of(candidate(orders, slot))
     }
@@ -72,22 +72,22 @@ impl Ground {
     }
 
     fn leader(&self, topic: &str, partition: i32) -> Option<usize> {
-        // The lock is released first, so that nobody else waits for the answer.
+        // The lock is released first, so that no other thread waits for the answer.
         let kafka = self.cluster().kafka();
         leader_of(&kafka, topic, partition)
     }
 
-    /// Marks a period in which something shared was broken.
+    /// Marks a time span in which something shared was broken.
     pub(crate) fn disturb(&self, from: u64, until: u64) {
         self.disturbed.lock().expect("no panic while it was locked").push((from, until));
     }
 
-    /// The periods in which something shared was broken.
+    /// The time spans in which something shared was broken.
     pub(crate) fn disturbed(&self) -> Vec<(u64, u64)> {
         self.disturbed.lock().expect("no panic while it was locked").clone()
     }
 
-    /// One election has shown a violation: the others can stop.
+    /// Notes that an election has shown a violation, so that the others can stop.
     pub(crate) fn give_up(&self) {
         self.given_up.store(true, Ordering::Relaxed);
     }

@@ -1,8 +1,7 @@
-//! Candidates that run their job once per key (`--once`): each key is done in the end, and no job runs for a key that is known to be
-//! done.
+//! Candidates that run their job once per key (`--once`): each key is done in the end, and no job runs for a key that is known to be done.
 //!
-//! Each slot goes through the same keys in order: it takes the next one when its candidate has exited with 0. The ends that the jobs have
-//! recorded are compared with the journal and the topic of facts.
+//! Each slot uses the same keys in order: it takes the next one when its candidate has exited with 0. The ends that the jobs have recorded
+//! are compared with the journal and the topic of facts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +15,7 @@ use crate::fault::Dice;
 use crate::report::journal as records_of;
 use crate::run::Run;
 
-/// How many runs of a key may fail; more than there will be in a test.
+/// How many runs of a key may fail; it is more than a test can reach.
 pub(crate) const RETRIES: &str = "10000";
 
 /// The exit status of a job that fails.
@@ -59,7 +58,7 @@ impl Keys {
         KeyedJob { key: name_of(self.present[slot]), ends_after_ms, status: if dice.chance(0.2) { FAILURE } else { 0 } }
     }
 
-    /// A slot's candidate has exited with 0: its key is done.
+    /// Notes that a slot's candidate has exited with 0, so its key is done.
     pub(crate) fn is_done(&mut self, slot: usize) {
         self.present[slot] += 1;
     }
@@ -70,7 +69,7 @@ impl Keys {
 }
 
 impl Run<'_> {
-    /// Runs the loop until each slot has seen one more key done.
+    /// Runs the loop until one more key is done for each slot.
     pub(crate) fn await_keys(&mut self, patience: Duration) {
         let Some(keys) = &self.keys else { return };
         let last = keys.present.iter().copied().max().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Records of other programs: undecodable ones, and decodable ones with false content. None is a forged beat or release of a leader,
-//! since whoever can forge those can do anything (assumption 5).
+//! Records of other programs: undecodable ones, and decodable ones with false content. None is a forged beat or release of a leader, since
+//! a program that can forge those can do anything (assumption 5).
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use crate::fault::Dice;
 /// Records: key and payload.
 pub(crate) type Records = Vec<(Option<String>, Option<Vec<u8>>)>;
 
-/// The lease of a forged claim: no shorter than that of any leader whose term it may end, or it could cause a second job.
+/// The lease of a forged claim. It is no shorter than that of any leader whose term the claim may end, because otherwise the claim could
+/// cause a second job.
 pub(crate) const LEASE_MS: u64 = 2000;
 
 fn key(group: &str, role: usize) -> String {
@@ -43,7 +44,7 @@ pub(crate) fn lie(
     end: i64,
     earlier: Option<u64>,
 ) -> Records {
-    let says = |what: serde_json::Value| {
+    let line = |what: serde_json::Value| {
         let mut record = json!({"v": 1, "member": "liar", "name": "liar", "seq": 1});
         if let Some(overlap) = overlap {
             record["overlap_ms"] = json!(overlap.as_millis());
@@ -54,14 +55,14 @@ pub(crate) fn lie(
     };
     let earlier = earlier.unwrap_or_default();
     let kinds: [Records; 8] = [
-        says(json!({"kind": "claim", "after": (end - 50).max(0), "lease_ms": LEASE_MS})),
-        says(json!({"kind": "claim", "after": end, "lease_ms": LEASE_MS})),
-        says(json!({"kind": "claim", "after": end + 1_000_000, "lease_ms": LEASE_MS})),
-        says(json!({"kind": "beat", "term": earlier, "seen": earlier, "lease_ms": LEASE_MS, "state": "running"})),
-        says(json!({"kind": "beat", "term": end + 1_000_000, "seen": end + 1_000_000, "lease_ms": 1000})),
-        says(json!({"kind": "release", "term": earlier, "seen": earlier, "why": "exited", "exit": 0})),
-        says(json!({"kind": "request", "what": "resign", "term": earlier, "by": "liar"})),
-        says(json!({"kind": "hello", "host": "liar", "pid": 1})),
+        line(json!({"kind": "claim", "after": (end - 50).max(0), "lease_ms": LEASE_MS})),
+        line(json!({"kind": "claim", "after": end, "lease_ms": LEASE_MS})),
+        line(json!({"kind": "claim", "after": end + 1_000_000, "lease_ms": LEASE_MS})),
+        line(json!({"kind": "beat", "term": earlier, "seen": earlier, "lease_ms": LEASE_MS, "state": "running"})),
+        line(json!({"kind": "beat", "term": end + 1_000_000, "seen": end + 1_000_000, "lease_ms": 1000})),
+        line(json!({"kind": "release", "term": earlier, "seen": earlier, "why": "exited", "exit": 0})),
+        line(json!({"kind": "request", "what": "resign", "term": earlier, "by": "liar"})),
+        line(json!({"kind": "hello", "host": "liar", "pid": 1})),
     ];
     pick(kinds, degree)
 }

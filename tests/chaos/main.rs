@@ -87,7 +87,7 @@ use windows::Windows;
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 
-/// Breaks things around an election, and checks its guarantees.
+/// Injects faults around an election, and checks its guarantees.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// The seed of the plan; 0 chooses one at random. The default is fixed, so that a failure of the test is caused by the program.
@@ -115,7 +115,7 @@ struct Arguments {
     /// three.
     #[arg(long, value_parser = humantime::parse_duration, conflicts_with = "roles")]
     overlap: Option<Duration>,
-    /// Each candidate runs its job once for a key (`--once`), and the next one runs the next key.
+    /// Each candidate runs its job once for a key (`--once`), and the next candidate runs the next key.
     #[arg(long, conflicts_with_all = ["overlap", "roles"])]
     keys: bool,
     /// Each candidate is started as by a crontab, and runs its job once in each window of this length (`--window`).
@@ -222,7 +222,7 @@ fn main() -> ExitCode {
     let windows = arguments.windows();
     let orders = Orders {
         program: arguments.program,
-        // The nanoseconds of the uptime are random enough.
+        // The nanoseconds of the uptime are random enough for a seed.
         seed: if arguments.seed == 0 { wait::now() % 1_000_000_000 } else { arguments.seed },
         election: 0,
         elections,

@@ -1,4 +1,4 @@
-//! Several elections in parallel, and their sum.
+//! Several elections in parallel, and the sum of their results.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,7 +18,7 @@ use crate::run::{self, Orders};
 /// The interval between two lines of progress.
 const TELLS_EVERY: Duration = Duration::from_secs(60);
 
-/// Whether all elections pass.
+/// Runs all elections; returns whether all of them pass.
 pub(crate) fn hold(elections: &[Orders], ground: &Ground, progress: Option<&Path>) -> bool {
     let mut progress = progress.map(|path| File::create(path).expect("a file that can be written"));
     let began = wait::now();
@@ -77,9 +77,9 @@ pub(crate) fn hold(elections: &[Orders], ground: &Ground, progress: Option<&Path
     all_is_well
 }
 
-/// One of them; if it can't be checked, all stop.
+/// Runs one of them. If it can't be checked, all stop.
 fn one(orders: &Orders, ground: &Ground) -> Outcome {
-    /// Makes all stop if this thread panics.
+    /// Stops all elections if this thread panics.
     struct Alarm<'a>(&'a Ground);
     impl Drop for Alarm<'_> {
         fn drop(&mut self) {

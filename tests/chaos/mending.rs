@@ -1,4 +1,4 @@
-//! Repairs what was broken, and stops all candidates at the end.
+//! Repairs the faults, and stops all candidates at the end.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl Run<'_> {
             Task::EmptyDisk(index) => self.empty_disk(index),
             Task::EndHog(hogs) => {
                 for mut hog in hogs {
-                    // Something else may have killed it already.
+                    // Another fault may have killed it already.
                     let _ = hog.kill().and_then(|()| hog.wait());
                 }
             }
@@ -99,7 +99,7 @@ impl Run<'_> {
         self.axis.note("chaos", format!("broker {index} has room again; it lived: {lives}"));
     }
 
-    /// Kills the rest of a job that has neither supervisor nor guard; the main process is not part of it.
+    /// Kills the remaining processes of a job that has neither supervisor nor guard; the main process is not one of them.
     fn kill_abandoned(&mut self, role: usize, job_run: usize) {
         let left = self.histories[role].processes_of(job_run);
         let main = self.histories[role].job_runs[job_run].main;
@@ -126,7 +126,7 @@ impl Run<'_> {
                 broker.launch();
             }
         }
-        // A broker that was restarted is in order once the topic has stored a record since.
+        // A restarted broker counts as repaired when the topic has stored a record since.
         let stranger = &self.stranger;
         self.broken.retain(|_, since| since.is_none_or(|since| !stranger.was_taken_after(since)));
     }
@@ -137,14 +137,14 @@ impl Run<'_> {
         let tasks = std::mem::take(&mut self.tasks);
         self.agenda.clear();
         for (_, task) in tasks {
-            // Faults that were still to come are cancelled.
+            // Faults that were planned for later are cancelled.
             if !matches!(task, Task::Lose(..) | Task::Stray(..)) {
                 self.perform(task);
             }
         }
     }
 
-    /// Stops all candidates, and checks that nothing is left.
+    /// Stops all candidates, and checks that no process of a job is left.
     pub(crate) fn part(&mut self) {
         self.over = true;
         self.histories.iter_mut().for_each(History::expect_signals);

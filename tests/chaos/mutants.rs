@@ -1,5 +1,5 @@
-//! Checks the checks: the program of `tests/mutants` with one rule broken after the other, each of which must be noticed; without a
-//! mutant nothing may be noticed.
+//! Tests the checks: the program of `tests/mutants` runs with one broken rule after another, and each must be noticed. Without a mutant
+//! nothing may be noticed.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -41,7 +41,7 @@ impl FromStr for Mutant {
     }
 }
 
-/// Whether each of them is noticed in time. Those that take longest should come first.
+/// Runs all of them; returns whether each is noticed in time. Those that take longest should come first.
 pub(crate) fn are_caught(orders: &Orders, mutants: &[Mutant], ground: &Ground) -> bool {
     let all_faults: BTreeSet<Fault> = mutants.iter().flat_map(|mutant| mutant.faults.iter().copied()).collect();
     let trials = mutants.iter().map(|mutant| (Some(mutant.name.as_str()), mutant.faults.clone()));
@@ -56,7 +56,7 @@ pub(crate) fn are_caught(orders: &Orders, mutants: &[Mutant], ground: &Ground) -
                     let orders = Orders {
                         election,
                         mutant: mutant.map(str::to_owned),
-                        // A job must not end before the end of its lease if the mutant shows only there.
+                        // A job must not end before the end of its lease if the mutant is only visible then.
                         stubborn: mutant.is_some() && faults.contains(&Fault::Fade),
                         duration: if mutant.is_some() { WITHIN } else { HOLDS_FOR },
                         only: faults,
@@ -75,7 +75,7 @@ pub(crate) fn are_caught(orders: &Orders, mutants: &[Mutant], ground: &Ground) -
     found.into_iter().all(|all| all)
 }
 
-/// Whether a mutant is noticed, or nothing if there is none; prints the result.
+/// Runs one mutant or none; prints the result, and returns whether it is as expected.
 fn is_as_it_must_be(orders: &Orders, ground: &Ground) -> bool {
     let outcome = run::run(orders, ground);
     let took = outcome.took.as_secs_f64();

@@ -1,4 +1,4 @@
-//! Runs for what the mixture of faults can't show, since it needs candidates that live long, that have limits, or that are many.
+//! Runs for cases that the mixture of faults can't show, since they need candidates that live long, that have limits, or that are many.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::fault::Fault;
 /// A run with its own faults, candidates and checks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Named {
-    /// Three brokers with Kafka's default session, one killed every half minute; candidates with the default lease, none of whose jobs
-    /// may get a signal.
+    /// Three brokers with Kafka's default session, one of which is killed every half minute. The candidates have the default lease, and
+    /// none of their jobs may get a signal.
     BrokerDeaths,
     /// Each candidate may use half a processor, its job wants two, and it may not use real-time scheduling: no job may be late.
     CpuQuota,
@@ -65,7 +65,7 @@ impl Named {
             Self::BrokerDeaths => Duration::from_secs(20),
             Self::CpuQuota | Self::SlowCrowd => Duration::from_secs(3),
             Self::MemoryLimit => Duration::from_secs(1),
-            // Its leader must not be fenced before another leads.
+            // The leader must not be fenced before another candidate leads.
             Self::Remakes => Duration::from_secs(5),
         }
     }
@@ -80,27 +80,27 @@ impl Named {
         }
     }
 
-    /// No job ends by itself, and no candidate is stopped without another reason: so they lead for long.
+    /// Whether no job ends by itself, and no candidate is stopped without another reason, so that candidates lead for long.
     pub(crate) fn lives_long(self) -> bool {
         self.pause().is_some()
     }
 
-    /// A job that gets a stop signal is a violation.
+    /// Whether a stop signal to a job is a violation.
     pub(crate) fn is_undisturbed(self) -> bool {
         self == Self::BrokerDeaths
     }
 
-    /// The time from the guard's deadline to the lease's end: a beat of a job after that is a violation.
+    /// The time from the guard's deadline to the lease's end. A line of a job after that is a violation.
     pub(crate) fn kill_margin(self) -> Option<Duration> {
         match self {
-            // The protocol's kill margin for a guard that may be throttled.
+            // This is the protocol's kill margin for a guard that may be throttled.
             Self::CpuQuota => Some(Duration::from_millis(300)),
             Self::MemoryLimit => Some(Duration::from_millis(20)),
             Self::BrokerDeaths | Self::Remakes | Self::SlowCrowd => None,
         }
     }
 
-    /// The shortest duration of a fault: when the guard's kill is tested, the lease must run out each time.
+    /// The shortest duration of a fault. When the guard's kill is tested, the lease must run out each time.
     pub(crate) fn lasts(self) -> Duration {
         self.kill_margin().map_or(Duration::ZERO, |_| self.lease() * 3 / 2)
     }

@@ -15,7 +15,7 @@ use crate::windows::Windows;
 pub(crate) struct Orders {
     pub(crate) program: PathBuf,
     pub(crate) seed: u64,
-    /// Index and number of the elections; only the first one affects the brokers and the machine.
+    /// Index and number of the elections. Only the first one affects the brokers and the machine.
     pub(crate) election: usize,
     pub(crate) elections: usize,
     pub(crate) duration: Duration,
@@ -26,7 +26,7 @@ pub(crate) struct Orders {
     pub(crate) roles: usize,
     /// How long a leader that stops keeps its job running beside its successor's.
     pub(crate) overlap: Option<Duration>,
-    /// Each candidate runs its job once for a key, and the next one runs the next key.
+    /// Whether each candidate runs its job once for a key, and the next one runs the next key.
     pub(crate) keys: bool,
     /// The job runs once in each of these windows.
     pub(crate) windows: Option<Windows>,
@@ -34,9 +34,9 @@ pub(crate) struct Orders {
     pub(crate) only: Vec<Fault>,
     /// The run, if it has a name.
     pub(crate) named: Option<Named>,
-    /// Mostly faults that change the leader, at a higher rate.
+    /// Whether to use mostly faults that change the leader, at a higher rate.
     pub(crate) changes: bool,
-    /// No job ends by itself, nor at a stop signal: each uses its whole lease.
+    /// Whether no job ends by itself, nor at a stop signal, so that each uses its whole lease.
     pub(crate) stubborn: bool,
     /// The program's active mutant.
     pub(crate) mutant: Option<String>,
@@ -54,7 +54,7 @@ impl Orders {
         self.keys || self.windows.is_some()
     }
 
-    /// Whether this election's faults may affect what all share: the brokers, the machine.
+    /// Whether this election's faults may affect the brokers and the machine, which all elections share.
     pub(crate) fn strikes_what_is_shared(&self) -> bool {
         self.election == 0
     }

@@ -25,7 +25,7 @@ pub(crate) struct Outcome {
     pub(crate) text: String,
     /// The violations; empty if there are none.
     pub(crate) violations: Vec<String>,
-    /// From the first lead to the end, or to the first violation.
+    /// The time from the first lead to the end, or to the first violation.
     pub(crate) took: Duration,
     /// The directory of the timeline and the journal, if there are any.
     pub(crate) directory: Option<PathBuf>,
@@ -148,7 +148,7 @@ pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
     if !windows.shown.is_empty() {
         let _ = writeln!(text, "  {}", windows.shown);
     }
-    // Fair shares that came late are logged even if the load explains it.
+    // Fair shares that came late are logged even if the load explains the delay.
     let is_slow = run.shares.as_ref().is_some_and(|shares| shares.after > FAIR_WITHIN);
     let is_remarkable = !violations.is_empty() || leaderless > bound || is_slow;
     let directory = is_remarkable.then(|| write_down(&mut run, &verdicts, &text));
@@ -326,7 +326,7 @@ pub(crate) fn load() -> f64 {
     text.split(' ').next().and_then(|first| first.parse().ok()).expect("a number")
 }
 
-/// The factor by which things may take longer on a machine with this load.
+/// The factor by which all steps may take longer on a machine with this load.
 pub(crate) fn tolerance(load: f64) -> f64 {
     let cores = std::thread::available_parallelism();
     (load / cores.map_or(1.0, |cores| f64::from(u32::try_from(cores.get()).unwrap_or(1)))).max(1.0)

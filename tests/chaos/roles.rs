@@ -24,7 +24,7 @@ impl Run<'_> {
         self.histories.iter().all(|history| history.current().is_some())
     }
 
-    /// The name of a role in messages, if there are many.
+    /// The name of a role in messages, if there are several roles.
     pub(crate) fn called(&self, role: usize) -> String {
         if self.has_many_roles() { format!("role {role}: ") } else { String::new() }
     }
@@ -91,7 +91,7 @@ impl Run<'_> {
         });
     }
 
-    /// Runs the loop until the shares are fair and stay so, for at most the allowed time.
+    /// Runs the loop until the shares are fair and stay so, at most until the time limit.
     pub(crate) fn await_fair(&mut self) {
         let from = wait::now();
         let mut fairness = Fairness::new(from);

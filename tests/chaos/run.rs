@@ -37,12 +37,12 @@ pub(crate) enum Task {
     Continue(usize, Process),
     EmptyDisk(usize),
     EndHog(Vec<Child>),
-    /// Kills what an abandoned job of a role had started.
+    /// Kills the processes that an abandoned job of a role had started.
     KillAbandoned(usize, usize),
     /// Cuts a slot off from all brokers.
     Lose(usize, Duration),
     Start(usize),
-    /// Writes the remaining number of strange records of a role, one after another.
+    /// Writes the remaining number of undecodable records of a role, one after another.
     Stray(usize, u32),
     Strike(Strike),
     Term(usize),
@@ -51,7 +51,7 @@ pub(crate) enum Task {
     Undertake(usize),
 }
 
-/// A run under way.
+/// A run in progress.
 pub(crate) struct Run<'a> {
     pub(crate) orders: &'a Orders,
     pub(crate) ground: &'a Ground,
@@ -61,26 +61,26 @@ pub(crate) struct Run<'a> {
     pub(crate) histories: Vec<History>,
     pub(crate) axis: Axis,
     pub(crate) stranger: Stranger,
-    /// Random decisions beside the plan.
+    /// Random decisions, besides those of the plan.
     pub(crate) dice: Dice,
     pub(crate) agenda: BinaryHeap<(Reverse<u64>, u64)>,
     pub(crate) tasks: BTreeMap<u64, Task>,
     pub(crate) count: u64,
     pub(crate) strikes: BTreeMap<Fault, u32>,
-    /// Brokers that were struck, and since when they are in order again.
+    /// Brokers that were struck, and since when they work again.
     pub(crate) broken: BTreeMap<usize, Option<u64>>,
     /// Processes of the program that ask a role's leader to resign.
     pub(crate) askers: Vec<(usize, Child)>,
-    /// Which key each slot's candidate runs, with `--keys`.
+    /// The key of each slot's candidate, with `--keys`.
     pub(crate) keys: Option<Keys>,
     /// The result of the check for fair shares, with many roles.
     pub(crate) shares: Option<Shares>,
-    /// The next leader is stopped as soon as it leads.
+    /// Whether the next leader is stopped as soon as it leads.
     pub(crate) term_at_lead: bool,
     pub(crate) violations: Vec<String>,
     pub(crate) began: u64,
     pub(crate) over: bool,
-    /// By how much the longest pause of this loop was too long: the cost of the machine's load.
+    /// By how much the longest pause of this loop was too long. It shows the load of the machine.
     pub(crate) overslept: u64,
     pub(crate) lonely_since: Option<u64>,
     /// The file that sets the wall clock of one slot.
@@ -204,7 +204,7 @@ impl Run<'_> {
 
     /// Whether faults that take minutes are allowed, by the run's length or by request.
     fn is_long(&self) -> bool {
-        // Runs of a key are told apart by their terms, so the topic is not created again.
+        // Runs of a key are distinguished by their terms, so the topic is not created again.
         !self.orders.keys && (self.orders.duration >= Duration::from_secs(300) || !self.orders.only.is_empty())
     }
 
@@ -229,7 +229,7 @@ impl Run<'_> {
         self.tasks.remove(&number)
     }
 
-    /// Waits a moment, and handles everything that has happened.
+    /// Waits a moment, and handles all events.
     pub(crate) fn look(&mut self) {
         const PAUSE: Duration = Duration::from_millis(2);
         let before = wait::now();
@@ -275,7 +275,7 @@ impl Run<'_> {
             let slot = &mut self.slots[index];
             slot.note(&mut self.axis);
             let Some(status) = slot.ended(&mut self.axis) else { continue };
-            // The status of a job that was about to fail when its candidate was stopped.
+            // This is the status of a job that was about to fail when its candidate was stopped.
             let is_jobs_own = self.orders.runs_once() && status == keys::FAILURE;
             if !matches!(status, 0 | 137 | 143) && !is_jobs_own && self.orders.mutant.is_none() {
                 self.violations.push(format!("{} ended with {status}", self.slots[index].name()));
@@ -348,7 +348,7 @@ impl Drop for Run<'_> {
         self.slots.clear();
         for history in &self.histories {
             for job_run in history.open() {
-                // What a broken program left behind.
+                // These are processes that a broken program left behind.
                 history.processes_of(*job_run).iter().for_each(|process| process.signal(Signal::SIGKILL));
             }
         }

@@ -1,4 +1,4 @@
-//! A slot always has a candidate: when one ends, another is started.
+//! A slot always has a candidate: when one ends, another one is started.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -25,11 +25,11 @@ pub(crate) struct Terms<'a> {
     pub(crate) elector: Elector,
     /// Its active mutant.
     pub(crate) mutant: Option<&'a str>,
-    /// The file that sets the wall clock of the candidate that has its own.
+    /// The file that sets the wall clock of the candidate with a separate clock.
     pub(crate) clock: &'a Path,
-    /// Jobs end by themselves sooner.
+    /// Whether jobs end by themselves sooner.
     pub(crate) changes: bool,
-    /// No job ends by itself, nor at a stop signal.
+    /// Whether no job ends by itself, nor at a stop signal.
     pub(crate) stubborn: bool,
     /// The run, if it has a name.
     pub(crate) named: Option<Named>,
@@ -43,7 +43,7 @@ pub(crate) struct Terms<'a> {
     pub(crate) runs: &'a Path,
 }
 
-/// The slot that has its own wall clock.
+/// The slot with a separate wall clock.
 pub(crate) const SLOT_WITH_A_CLOCK: usize = 1;
 
 /// The leases of the slots: mostly a second. One is longer, to show that a candidate waits for the leader's lease and not for its own.
@@ -70,16 +70,16 @@ fn job(witness: &Witness, beside: &str) -> Vec<OsString> {
     beside.into_iter().map(OsString::from).chain(witness.command()).collect()
 }
 
-/// How long one of a candidate's two processes is spared after the other was struck: by then that one has been replaced.
+/// How long the other of a candidate's two processes is spared after one was struck. By then that one has been replaced.
 const HEALS_WITHIN: Duration = Duration::from_secs(1);
 
-/// The same for a candidate with many guards, whose replacement can't be observed.
+/// The same time for a candidate with many guards, whose replacement can't be observed.
 const MANY_HEAL_WITHIN: Duration = Duration::from_secs(3);
 
 /// A candidate that is at least this old can be expected to lead.
 const GROWN_UP: Duration = Duration::from_millis(1500);
 
-/// The two processes of a candidate, of which only one at a time may be out of action (assumption 3).
+/// The two processes of a candidate. Only one of them at a time may be out of action (assumption 3).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Half {
     Guard,
@@ -92,17 +92,17 @@ pub(crate) struct Slot {
     /// The number of roles of its candidates.
     roles: usize,
     pub(crate) running: Option<Running>,
-    /// The control group whose processes die together, if it can be had.
+    /// The control group whose processes die together, if one can be created.
     machine: Option<Machine>,
     /// The number of candidates so far.
     pub(crate) lives: usize,
     /// When the present candidate was started, or the last one ended.
     pub(crate) since: u64,
-    /// SIGSTOP was sent to its supervisor.
+    /// Whether SIGSTOP was sent to its supervisor.
     pub(crate) is_stopped: bool,
     /// Which process was struck last, and when.
     struck: Option<(Half, u64)>,
-    /// How often it had led at the last look.
+    /// How often it had led at the last check.
     pub(crate) leads: usize,
     /// When a lead of its candidates last ended for another reason than fair shares.
     pub(crate) lost_at: u64,
@@ -171,7 +171,7 @@ impl Slot {
             .option("--name", format!("c{}.{}", self.index, self.lives))
             .option("--stop-timeout", "300ms");
         candidate = if self.roles > 1 {
-            // A job that is restarted at once leaves no period without a job.
+            // A job that is restarted at once leaves no time without a job.
             let at_once = candidate.option("--restart-delay", "0s").option("--restart-limit", "none");
             at_once.option("--roles", self.roles.to_string()).job(job_of_a_role(&witness, terms.runs))
         } else if let Some(windows) = terms.windows {
@@ -179,7 +179,7 @@ impl Slot {
         } else {
             candidate.job(job(&witness, terms.named.map_or("", Named::beside_the_job)))
         };
-        // This run tests that the default lease is long enough.
+        // This run tests whether the default lease is long enough.
         if !terms.named.is_some_and(Named::is_undisturbed) {
             candidate = candidate.lease(&format!("{}ms", lease_ms(terms.named, self.index)));
         }
@@ -196,13 +196,13 @@ impl Slot {
             let library = install::stepped_clock();
             candidate = candidate.variable("LD_PRELOAD", library).variable("STEPPED_CLOCK", terms.clock);
         }
-        // One candidate whose idle connections are closed after a moment, by itself and by the clients' timeouts. With the group elector
-        // such a member would count as dead every 6 s while it holds a partition, so that roles would never come to rest.
+        // The idle connections of one candidate are closed after a moment, by the candidate itself and by the clients' time limits. With
+        // the group elector such a member would count as dead every 6 s while it holds a partition, so that roles would never stop moving.
         let keeps_its_place = self.roles > 1 && terms.elector == Elector::Group;
         if dice.chance(0.2) && !lives_long && !keeps_its_place {
             candidate = candidate.property("connections.max.idle.ms", "150").property("socket.max.fails", "1");
         }
-        // Dropped before the next is created, which has the same name.
+        // It is dropped before the next one is created, because that one has the same name.
         self.machine = None;
         self.machine = Machine::make(&format!("{}.{}.{}", terms.group, self.index, self.lives));
         let mut enter = Vec::new();
@@ -221,7 +221,7 @@ impl Slot {
         }
         enter.extend(self.machine.iter().flat_map(Machine::enter));
         if processor.is_some() {
-            // Inherited by all processes: no right to real-time scheduling, even as root.
+            // All processes inherit this: they have no right to real-time scheduling, even as root.
             enter.extend(["setpriv", "--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice"].map(str::to_owned));
         }
         let enter: Vec<&str> = enter.iter().map(String::as_str).collect();
@@ -235,7 +235,7 @@ impl Slot {
         self.running.is_some() && !self.is_stopped && self.since + nanos(GROWN_UP) < wait::now()
     }
 
-    /// Whether one process may be struck: not while the other is or may be out of action.
+    /// Whether one process may be struck. It may not while the other one is or may be out of action.
     pub(crate) fn can_lose(&self, half: Half) -> bool {
         let heals_within = if self.roles > 1 { MANY_HEAL_WITHIN } else { HEALS_WITHIN };
         let other_heals =
@@ -243,7 +243,7 @@ impl Slot {
         let guards = self.guards();
         let other_is_out = match half {
             Half::Guard => self.is_stopped,
-            // A killed process has been replaced once there is another.
+            // A killed process counts as replaced when there is another one.
             Half::Supervisor => {
                 let has_none = self.roles == 1 && guards.is_empty();
                 self.struck.is_some() && (has_none || guards.into_iter().any(Process::is_stopped))
@@ -273,7 +273,7 @@ impl Slot {
                 fields.as_object_mut().map(|fields| fields.remove(known));
             }
             axis.note_at(event.at, &self.name(), format!("{} {fields}", event.name()));
-            // A guard that does not answer or die may be blocked in the kernel: where, can be seen only now.
+            // A guard that does not answer or die may be blocked in the kernel. The place can only be seen now.
             let message = event.fields.get("message").and_then(|message| message.as_str()).unwrap_or_default();
             if let Some(pid) = pid_in(message) {
                 axis.note(&self.name(), format!("{pid}: {}", waits_of(pid)));
@@ -324,8 +324,9 @@ impl Slot {
         std::mem::replace(&mut self.leads, leads) < leads
     }
 
-    /// Kills everything at once, as a power cut would. Without a control group the job is stopped first, while supervisor and guard could
-    /// still kill it, so that it writes nothing however long the rest takes: supervisor and guard may be out of action only together.
+    /// Kills all processes at once, as a power cut would. Without a control group the job is stopped first, while supervisor and guard
+    /// could still kill it. Then it writes nothing until the last process is killed: supervisor and guard may be out of action only
+    /// together.
     pub(crate) fn kill_machine(&self) {
         let Some(supervisor) = self.supervisor() else { return };
         if let Some(machine) = &self.machine {

@@ -1,4 +1,4 @@
-//! Other clients of the topic: one that keeps testing whether it stores records, and one that writes records and changes the topic.
+//! Other clients of the topic: one that keeps testing whether the topic stores records, and one that writes records and changes the topic.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -21,13 +21,13 @@ use rdkafka::{ClientConfig, ClientContext, Offset, TopicPartitionList};
 /// The interval between two test records.
 const ASKS_EVERY: Duration = Duration::from_millis(200);
 
-/// A topic that has stored nothing for this long was out of order.
+/// A topic that has stored no record for this long was out of order.
 const OUTAGE: Duration = Duration::from_millis(1500);
 
-/// Younger records may not be deleted (assumption 4); a little more, since our clock is not the broker's.
+/// Younger records may not be deleted (assumption 4). It is a little more than two minutes, since this machine's clock is not the broker's.
 const MAY_BE_DELETED_AFTER: Duration = Duration::from_secs(130);
 
-/// How long an action is waited for.
+/// The longest wait for an action.
 const IN_THE_MEANTIME: Duration = Duration::from_secs(5);
 
 /// The actions.
@@ -49,11 +49,11 @@ pub(crate) enum Action {
 /// The results of the test records of a partition.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
-    /// When the last record was sent that was then stored.
+    /// When the last record that was stored was sent.
     last_good: Option<u64>,
     /// The offsets of the last few minutes, with the times of sending.
     offsets: VecDeque<(u64, i64)>,
-    /// The periods in which the topic stored nothing.
+    /// The time spans in which the topic stored no record.
     outages: Vec<(u64, u64)>,
 }
 
@@ -77,7 +77,7 @@ impl Stranger {
         let hand =
             Hand { client: self::client(kafka), addresses, topic: topic.to_owned(), answers: Arc::clone(&answers) };
         let doer = thread::spawn(move || {
-            // Dropped with this thread: the other thread ends after it.
+            // It is dropped with this thread, so that the other thread ends after it.
             let _over = over;
             while let Ok(action) = orders.recv() {
                 let word = hand.perform(action).unwrap_or_else(|error| error);
@@ -125,7 +125,7 @@ impl Stranger {
         self.answers().iter().all(|answers| answers.last_good.is_some_and(|good| good > since))
     }
 
-    /// The periods up to now in which a partition stored nothing.
+    /// The time spans up to now in which a partition stored no record.
     pub(crate) fn outages(&self) -> Vec<(u64, u64)> {
         let now = wait::now();
         let of_one = |answers: &Answers| {
@@ -145,7 +145,7 @@ impl Drop for Stranger {
     fn drop(&mut self) {
         self.actions = None;
         for thread in self.threads.drain(..) {
-            // A panic has been printed.
+            // The panic has been printed already.
             let _ = thread.join();
         }
     }
@@ -164,7 +164,7 @@ struct DeliveryContext(Arc<Mutex<Vec<Answers>>>);
 
 impl ClientContext for DeliveryContext {
     fn log(&self, _: rdkafka::config::RDKafkaLogLevel, _: &str, _: &str) {
-        // Disconnected brokers are expected here.
+        // Disconnected brokers are expected here, so errors are not logged.
     }
 
     fn error(&self, _: rdkafka::error::KafkaError, _: &str) {}
@@ -195,7 +195,7 @@ impl ProducerContext for DeliveryContext {
     }
 }
 
-/// Writes a record with its own key into each partition, again and again.
+/// Writes a record with a separate key into each partition, repeatedly.
 fn ask(client: &ClientConfig, topic: &str, answers: Arc<Mutex<Vec<Answers>>>, over: &Receiver<()>) {
     let partitions = answers.lock().expect("no panic while it was locked").len();
     let producer: ThreadedProducer<DeliveryContext> =
@@ -203,7 +203,7 @@ fn ask(client: &ClientConfig, topic: &str, answers: Arc<Mutex<Vec<Answers>>>, ov
     while over.recv_timeout(ASKS_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
         for partition in 0..partitions {
             let record = BaseRecord::with_opaque_to(topic, Box::new(wait::now())).partition(number(partition));
-            // A full queue counts as an outage as well.
+            // A full queue counts as an outage too.
             let _ = producer.send(record.key("probe").payload(""));
         }
     }
@@ -288,7 +288,7 @@ impl Hand {
         Ok(format!("{made}; {filled}"))
     }
 
-    /// Writes records with their own key until the log has this length.
+    /// Writes records with a separate key until the log has this length.
     fn fill(&self, to: i64) -> Result<String, String> {
         let kafka = Kafka::at(&self.addresses.join(","));
         let missing = to - harness::journal::end(&kafka, &self.topic);
@@ -307,7 +307,7 @@ impl Hand {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let deleted = runtime.block_on(self.admin().delete_topics(&[&self.topic], &AdminOptions::new()));
         deleted.map_err(|error| format!("deleted no topic: {error}"))?;
-        // The deletion has been decided: if there is a topic of that name now, a candidate has created it, possibly at once.
+        // The deletion is certain. If there is a topic of that name now, a candidate has created it, possibly at once.
         let replicas = self.addresses.len().min(3);
         let in_sync = if replicas == 3 { "2" } else { "1" };
         let settings = [("min.insync.replicas", in_sync), ("message.timestamp.type", "LogAppendTime")];

@@ -1,4 +1,4 @@
-//! How each fault is injected.
+//! The injection of each fault.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -39,7 +39,7 @@ impl Run<'_> {
         self.bring_about(&strike, index, leader);
     }
 
-    /// Injects the fault at this slot; `leader` is the run of the role's leader.
+    /// Injects the fault at this slot. `leader` is the run of the role's leader.
     fn bring_about(&mut self, strike: &Strike, index: usize, leader: Option<usize>) {
         let Strike { fault, lasts, broker, degree, role, .. } = *strike;
         let main = leader.map(|job_run| self.histories[role].job_runs[job_run].main);
@@ -91,7 +91,7 @@ impl Run<'_> {
             Fault::ShutDownBroker => self.shut_down_broker(strike),
             Fault::StepClock => self.step_clock(degree),
             Fault::Strays => self.stray(role, index),
-            // Its supervisor continues it at once.
+            // The guard's supervisor continues it at once.
             Fault::StopGuard => send(slot.guard(main), Signal::SIGSTOP),
             Fault::StopSupervisor => {
                 if let Some(supervisor) = slot.supervisor() {
@@ -103,7 +103,7 @@ impl Run<'_> {
             Fault::Term => self.perform(Task::Term(index)),
             Fault::TermAtLead => {
                 for slot in &mut self.slots {
-                    // Resets the counter, so that only new leads count.
+                    // This resets the counter, so that only new leads count.
                     let _ = slot.leads_anew();
                 }
                 self.term_at_lead = true;
@@ -113,7 +113,7 @@ impl Run<'_> {
         }
     }
 
-    /// Kills a whole candidate. If the job went on for a moment without supervisor and guard, the run counts as abandoned.
+    /// Kills a whole candidate. If the job continued for a moment without supervisor and guard, the run counts as abandoned.
     fn kill_machine(&mut self, index: usize) {
         self.slots[index].kill_machine();
         let life = self.slots[index].lives.saturating_sub(1);
@@ -140,7 +140,7 @@ impl Run<'_> {
         let Some(supervisor) = slot.supervisor().filter(|_| !slot.guards().is_empty()) else { return };
         let life = slot.lives.saturating_sub(1);
         self.histories.iter_mut().for_each(|history| history.abandon(index, life));
-        // The supervisor is stopped first, because it would continue the guards: so none sees the other die.
+        // The supervisor is stopped first, because it would continue the guards. So none of them notices the other's death.
         supervisor.signal(Signal::SIGSTOP);
         let guards = slot.guards();
         for guard in &guards {
@@ -187,9 +187,9 @@ impl Run<'_> {
         }
     }
 
-    /// Delays answers within the lease, and then cuts the connection: reveals a lease that is counted from the answer.
+    /// Delays answers within the lease, and then cuts the connection. This reveals a lease that is counted from the answer.
     fn fade(&mut self, slot: usize, strike: &Strike) {
-        // An answer may wait for the one before: even twice this delay plus half a heartbeat interval is less than a lease.
+        // An answer may wait for the previous one. Even twice this delay plus half a heartbeat interval is less than a lease.
         let late = Flow::Late(Duration::from_millis(250) + Duration::from_millis(150).mul_f64(strike.degree));
         let (before, lasts) = (Duration::from_secs(1), strike.lasts.max(Duration::from_millis(2500)));
         self.change_weather(slot, None, Weather { back: late, ..Weather::default() }, before + lasts);
@@ -202,8 +202,8 @@ impl Run<'_> {
 
     // ---- brokers --------------------------------------------------------------------------------------------------
 
-    /// The broker to strike, unless it or another one is broken: two at a time only rarely, since the cluster must be able to continue
-    /// most of the time.
+    /// The broker to strike, unless it or another one is broken. Two at a time are rare, since the cluster must be able to continue most of
+    /// the time.
     fn broker_to_break(&mut self, strike: &Strike) -> Option<usize> {
         let index = strike.broker.unwrap_or(strike.slot % self.orders.brokers);
         let spared = self.broken.contains_key(&index) || (!self.broken.is_empty() && strike.degree < 0.9);
@@ -236,7 +236,7 @@ impl Run<'_> {
             if !self.ground.is_whole(&self.group) {
                 return self.axis.note("chaos", "no broker is killed: not every replica is in sync");
             }
-            // Longer than the other brokers wait for it.
+            // This is longer than the other brokers wait for it.
             let strike = Strike { lasts: Duration::from_secs(16), ..*strike };
             return self.kill_broker_for(&strike);
         }
@@ -246,7 +246,7 @@ impl Run<'_> {
     fn kill_broker_for(&mut self, strike: &Strike) {
         if let Some(index) = self.broker_to_break(strike) {
             self.ground.cluster_to_change().broker(index).end();
-            // A single broker takes the whole Kafka down.
+            // Without a second broker, the whole Kafka is down.
             let alone = self.orders.brokers == 1;
             let pause = if alone { strike.lasts / 10 } else { strike.lasts };
             self.disturb_all_for(pause);
@@ -264,7 +264,7 @@ impl Run<'_> {
     // ---- other clients ----------------------------------------------------------------------------------------------
 
     fn lie(&mut self, strike: &Strike) {
-        // A record about the current term would be a forged beat or release, which is out of scope.
+        // A record about the current term would be a forged beat or release, which is outside the guarantee.
         let role = strike.role;
         let earlier = self.histories[role].job_runs.iter().rev().nth(3).map(|job_run| job_run.term);
         let lie = lies::lie((&self.group, self.orders.overlap), role, strike.degree, self.stranger.end(role), earlier);
@@ -280,12 +280,12 @@ impl Run<'_> {
         self.stranger.ask(Action::RemakeTopic);
     }
 
-    /// Cuts the leader off until a new candidate, which never knew the old topic, leads in the new one, and that is longer than the old
-    /// one was: then the leader's offsets seem to continue.
+    /// Cuts the leader off until a new candidate, which never knew the old topic, leads in the new topic, and the new one is longer than
+    /// the old one was. Then the leader's offsets seem to continue.
     fn remake_unnoticed(&mut self) {
         let Some(job_run) = self.histories[0].current() else { return };
         let leader = self.histories[0].job_runs[job_run].slot;
-        // If it is noticed all the same, all candidates wait for the longest possible lease.
+        // If a candidate notices it nevertheless, all candidates wait for the longest possible lease.
         self.disturb_for(Duration::from_secs(66));
         for broker in 0..self.orders.brokers {
             self.ground.wire(self.orders, leader, broker, |wire| wire.set(both(Flow::Held)));
@@ -295,7 +295,7 @@ impl Run<'_> {
         self.histories[0].topic_was_remade(wait::now());
         if let Some(longer) = self.stranger.remake_shorter() {
             let end = wait::after(self.orders.longest_lease() / 2);
-            // If the loop started it, it might come too late.
+            // The loop might start it too late.
             while self.slots[newcomer].running.is_some() && wait::now() < end {
                 self.look();
             }
@@ -349,7 +349,7 @@ impl Run<'_> {
     }
 }
 
-/// The process of a candidate that a fault puts out of action while it spares the other.
+/// The process of a candidate that a fault puts out of action while it spares the other one.
 fn half_of(fault: Fault) -> Option<Half> {
     if [Fault::KillGuard, Fault::StopGuard].contains(&fault) {
         Some(Half::Guard)

@@ -1,7 +1,7 @@
 //! Candidates that run their job once in each window of time: those of crontabs (`--window`), and daemons (`--schedule`).
 //!
-//! A job's witness writes into a file that is named after its window, so what ran in which window is known by the job alone. What the jobs say of
-//! their ends is held against the journal and the topic of facts.
+//! A job's witness writes into a file that is named after its window, so the files alone show which window ran. The ends that the jobs have
+//! recorded are compared with the journal and the topic of facts.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -20,9 +20,9 @@ use crate::run::Run;
 /// How the windows come to the candidates, and how long one lasts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Windows {
-    /// By a crontab: each slot's candidate is started for one window, by its own clock.
+    /// A crontab: each slot's candidate is started for one window, by its own clock.
     Crontab(Duration),
-    /// By a schedule: each slot's candidate is a daemon.
+    /// A schedule: each slot's candidate is a daemon.
     Daemon(Duration),
 }
 
@@ -32,7 +32,7 @@ impl Windows {
         length
     }
 
-    /// The option that repeats it.
+    /// The option for a command line that repeats the run.
     pub(crate) fn shown(self) -> String {
         let length = humantime::format_duration(self.length());
         match self {
@@ -41,7 +41,7 @@ impl Windows {
         }
     }
 
-    /// A candidate for them.
+    /// Adds the options for the windows to a candidate.
     pub(crate) fn candidate(self, candidate: Candidate) -> Candidate {
         let length = humantime::format_duration(self.length()).to_string();
         match self {
@@ -50,7 +50,7 @@ impl Windows {
         }
     }
 
-    /// The longest pause from a candidate's end to the next one's start. A crontab's starts come at any time of a window.
+    /// The longest pause from a candidate's end to the next one's start. A crontab may start it at any time of a window.
     pub(crate) fn longest_pause(self) -> Duration {
         match self {
             Self::Crontab(length) => length * 3 / 5,
@@ -58,7 +58,7 @@ impl Windows {
         }
     }
 
-    /// When a job ends by itself, and with what. A daemon's may outlast its window.
+    /// When a job ends by itself, and with which status. A daemon's job may run longer than its window.
     pub(crate) fn end(self, dice: &mut Dice) -> (u64, i32) {
         let longest = match self {
             Self::Crontab(length) => length / 3,
@@ -68,8 +68,8 @@ impl Windows {
         (u64::try_from(after.as_millis()).expect("seconds"), if dice.chance(0.2) { FAILURE } else { 0 })
     }
 
-    /// Where the clock of a machine is set to, as the difference to the others' in seconds: whatever comes after what, clocks never
-    /// differ by more than a window.
+    /// The step of one machine's clock, as the difference to the others in seconds. With any sequence of steps, clocks never differ by more
+    /// than a window.
     pub(crate) fn step(self, degree: f64) -> i64 {
         let most = i64::try_from(self.length().as_secs() / 2).expect("a few");
         #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a few seconds")]
@@ -90,7 +90,7 @@ impl Run<'_> {
         self.histories.iter().flat_map(|history| &history.job_runs)
     }
 
-    /// Looks around until the job has run in some more windows, each later than all before.
+    /// Runs the loop until the job has run in some more windows, each later than all before.
     pub(crate) fn await_windows(&mut self, patience: Duration) {
         if self.orders.windows.is_none() {
             return;

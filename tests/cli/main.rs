@@ -1,4 +1,5 @@
-//! Invalid command lines: each is refused before the group is joined, with one line that names the option, the value and the bound.
+//! Invalid command lines. Each is refused before the candidate joins the group, with one line that names the option, the value and the
+//! bound.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,7 +10,7 @@ mod process;
 mod properties;
 mod values;
 
-/// The arguments that a run needs, so that only the tested one is wrong.
+/// The arguments that a run requires, so that only the tested argument is wrong.
 const WHOLE: &[&str] = &["--group", "g", "--brokers", "localhost:9092", "--", "true"];
 
 #[test]
@@ -71,12 +72,12 @@ fn a_misplaced_argument_gets_a_hint() {
         "man nothing",
         "nothing: must be one of status, list, watch, history, resign, end, forget, assert, doctor, broker, completions, man",
     );
-    // An option is not accepted before it is implemented.
+    // An option that is not implemented yet is refused.
     refused("-g g --rolls 2 -- true", "--rolls: no such option; did you mean --roles?");
 }
 
 #[test]
-fn the_version_tells_of_the_build() {
+fn the_version_describes_the_build() {
     let text = String::from_utf8(run(&["--version"]).stdout).unwrap();
     let (_, librdkafka) = rdkafka::util::get_rdkafka_version();
     assert!(text.starts_with(concat!("neli-run ", env!("CARGO_PKG_VERSION"), " (features: ")), "{text}");
@@ -109,7 +110,7 @@ fn a_variable_is_named_when_it_is_wrong_and_loses_against_its_option() {
     );
     let log = "NELI_RUN_LOG_FILE=/no/such/log: can't be opened: no such file or directory";
     refused(&[("NELI_RUN_LOG_FILE", "/no/such/log")], WHOLE, log);
-    // An empty variable counts as unset. The command line takes precedence over an option's own variable, and over that of a conflicting
+    // An empty variable counts as unset. The command line has precedence over an option's own variable, and over that of a conflicting
     // option.
     refused(&[("NELI_RUN_LEASE", "")], &whole(&["--wait", "x"]), WAIT);
     refused(&[("NELI_RUN_LEASE", "1ms")], &whole(&["--lease", "5s", "--wait", "x"]), WAIT);
@@ -128,7 +129,7 @@ fn help_is_an_option_and_no_subcommand() {
     }
 }
 
-/// The modes in which `neli-run` starts itself read a sealed file in memory, which can't be given by a user.
+/// The modes in which `neli-run` starts itself read a sealed file in memory, which a user can't provide.
 #[test]
 fn a_hidden_mode_cannot_be_typed() {
     let directory = tempfile::tempdir().unwrap();
@@ -153,7 +154,7 @@ fn a_hidden_mode_cannot_be_typed() {
     assert!(!Path::new(place).exists());
 }
 
-/// As with coreutils, a write error is an error, but a reader that has gone is not.
+/// As with coreutils, a write error is an error, but a closed pipe is not.
 #[test]
 fn a_full_stdout_is_an_error() {
     for arguments in [
@@ -198,7 +199,7 @@ fn help_and_version_are_printed_to_be_read() {
     }
 }
 
-/// A subcommand's help has exactly the options that it uses.
+/// A subcommand's help has exactly the options that the subcommand uses.
 #[test]
 fn the_short_help_of_each_subcommand_is_its_own() {
     let help = |words: &[&str]| String::from_utf8(run(&[words, &["-h"]].concat()).stdout).unwrap();
@@ -225,7 +226,7 @@ fn refused(arguments: &str, line: &str) {
     assert_eq!(output.status.code(), Some(125), "{arguments:?}");
 }
 
-/// Asserts that the option's value is refused, while everything else is right.
+/// Asserts that the option's value is refused when all other arguments are right.
 fn refused_value(option: &str, value: &str, why: &str) {
     let output = run(&whole(&[&format!("--{option}={value}")]));
     let line = one_line(&output);
@@ -233,8 +234,8 @@ fn refused_value(option: &str, value: &str, why: &str) {
     assert_eq!(output.status.code(), Some(125));
 }
 
-/// A complete command line with these arguments in front. If an option is given twice, the last one counts, so that `--group` and
-/// `--brokers` of the case take precedence.
+/// A complete command line with these arguments first. If an option is given twice, the last one counts, so `--group` and `--brokers`
+/// of the tested arguments have precedence.
 fn whole<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     let given = |option: &str| arguments.iter().any(|argument| argument.starts_with(option));
     let mut whole = arguments.to_vec();
@@ -261,7 +262,7 @@ fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// The output, which must be one line on stderr and nothing on stdout.
+/// The line on stderr. The output must be only this line.
 fn one_line(output: &Output) -> String {
     let text = String::from_utf8(output.stderr.clone()).unwrap();
     assert!(output.stdout.is_empty(), "{text}");

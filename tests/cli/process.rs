@@ -1,4 +1,4 @@
-//! Refusals for reasons of the process: a command that can't be executed, a limit that is too low.
+//! Refusals because of the process's environment: a command that can't be executed, a limit that is too low.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
@@ -36,9 +36,9 @@ fn a_command_that_is_not_found_is_quoted_as_written() {
     refused(&["FOO=hunter2", "env"], "FOO=..: not found; to set a variable for the job: -- env FOO=.. env");
 }
 
-/// `doctor` reports all of them in one run, one line each, while a start reports only the first.
+/// `doctor` reports all problems in one run, one line each. A start reports only the first one.
 #[test]
-fn a_doctor_tells_all_that_fails() {
+fn doctor_reports_all_failures() {
     let words = ["doctor", "-b", "127.0.0.1:1", "-g", "g", "--timeout", "300ms", "--", "no-such-command"];
     let output = run(&words);
     let limited = run_behind("ulimit -n 32", &words);
@@ -62,9 +62,9 @@ fn a_doctor_tells_all_that_fails() {
 
 const LIMIT: &str = "open-files     32 open files are too few (ulimit -n): neli-run needs at least 64";
 
-/// No broker tells the number of partitions here.
+/// Without a broker, the number of partitions is unknown.
 #[test]
-fn a_doctor_prints_how_a_topic_is_made() {
+fn doctor_prints_how_to_create_a_topic() {
     let output = run(&["doctor", "--print-topic", "-g", "g", "-b", "127.0.0.1:1", "--timeout", "300ms"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let begin = "kafka-topics.sh --bootstrap-server 127.0.0.1:1 --create --topic g.neli --partitions 1 --replication-factor 3 --config ";
@@ -86,7 +86,7 @@ fn a_limit_of_the_process_that_is_too_low_is_named() {
     }
 }
 
-/// The limit counts a user's processes, and does not apply to root: so the test needs a user without other processes.
+/// The limit counts a user's processes, and does not apply to root, so the test needs a user without other processes.
 #[test]
 fn a_limit_of_the_user_that_is_too_low_is_named() {
     let stranger = if nix::unistd::geteuid().is_root() {

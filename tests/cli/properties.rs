@@ -46,7 +46,7 @@ fn a_property_that_the_protocol_needs_is_refused_under_every_name() {
 }
 
 #[test]
-fn a_property_is_one_that_librdkafka_takes() {
+fn a_property_must_be_one_of_librdkafka() {
     refused_property("nonsense=1", "nonsense: librdkafka has no such property");
     refused_property("socket.timeout.ms=1", "socket.timeout.ms: must be 10 to 300000");
     refused_property("socket.keepalive.enable=hunter2", "socket.keepalive.enable: must be true or false");
@@ -61,9 +61,9 @@ fn a_property_is_one_that_librdkafka_takes() {
     );
 }
 
-/// A property that this build of librdkafka lacks is refused with the name of the feature.
+/// A property that needs a feature which this build of librdkafka lacks is refused, and the message names the feature.
 #[test]
-fn a_property_that_needs_another_build_says_which() {
+fn a_property_that_needs_another_build_is_refused_with_the_feature() {
     let features = [neli_run::features::GSSAPI, neli_run::features::OIDC, neli_run::features::SSL];
     let built = |name: &str| features.iter().any(|feature| feature.name == name && feature.is_built);
     let advice = |feature: &str| {

@@ -20,7 +20,7 @@ fn a_name_has_bounds() {
 }
 
 #[test]
-fn an_address_to_listen_at_has_a_port() {
+fn a_listen_address_has_a_port() {
     for wrong in ["", "9464", "localhost", "::1:80", "a:65536", "http://a:80"] {
         refused_value(
             "listen",
@@ -73,7 +73,7 @@ fn a_duration_has_a_unit_and_bounds() {
 }
 
 #[test]
-fn a_key_has_bounds_and_what_belongs_to_it_has_a_key() {
+fn a_key_has_bounds_and_its_options_require_it() {
     refused_value("once", "", "must not be blank");
     refused_value("once", "a\nb", "must have no control characters");
     let bytes = "must be at most 200 bytes, where \" and \\ count twice, and has";
@@ -115,7 +115,7 @@ fn a_key_has_bounds_and_what_belongs_to_it_has_a_key() {
 }
 
 #[test]
-fn a_window_has_a_length_and_is_no_key_besides() {
+fn a_window_has_a_length_and_excludes_a_key() {
     let length = "must be LENGTH or LENGTH/OFFSET, such as 15m, 1d, or 1d/2h for windows from 02:00 on; LENGTH is whole seconds from \
                   1s to 365d, and whole days if it is longer than a day; OFFSET is less than LENGTH";
     for wrong in ["", "0", "daily", "1d/", "/2h", "1d/1d", "500ms", "1500ms", "25h", "1month", "366d", "1h/-1m"] {
@@ -146,7 +146,7 @@ fn a_window_has_a_length_and_is_no_key_besides() {
 }
 
 #[test]
-fn a_schedule_is_a_cron_expression_or_a_length_and_a_daemons() {
+fn a_schedule_is_a_cron_expression_or_a_length_and_excludes_other_modes() {
     for wrong in ["daily", "61 * * * *", ""] {
         let output = run(&whole(&["--schedule", wrong]));
         let line = one_line(&output);
@@ -185,7 +185,7 @@ fn a_schedule_is_a_cron_expression_or_a_length_and_a_daemons() {
 }
 
 #[test]
-fn a_health_command_is_given_time_and_a_chance() {
+fn a_health_command_has_a_timeout_and_a_number_of_failures() {
     refused_value("health-interval", "0", "must be more than 0");
     refused_value("health-timeout", "0s", "must be more than 0");
     for wrong in ["0", "-1", "1.5", "many", "", "4294967296"] {
@@ -203,7 +203,7 @@ fn a_health_command_is_given_time_and_a_chance() {
 }
 
 #[test]
-fn durations_hold_together() {
+fn durations_fit_together() {
     for wrong in ["0", "9ms", "6667ms"] {
         refused_value("heartbeat-interval", wrong, "must be 10ms to 6666ms, a third of --lease 20s (the default)");
     }
@@ -223,7 +223,7 @@ fn durations_hold_together() {
 }
 
 #[test]
-fn a_restart_limit_is_a_number_and_a_span() {
+fn a_restart_limit_is_a_number_and_a_duration() {
     let why = "must be none, or restarts/duration such as 10/5m: 0 to 10000 in more than 0 and at most 365d";
     for wrong in ["", "10", "/", "10/", "/5m", "-1/5m", "+1/5m", "1.5/5m", "10001/5m", "10/0", "10/5", "10/366d", "no"]
     {
@@ -315,7 +315,7 @@ fn roles_are_a_number_or_names() {
 }
 
 #[test]
-fn a_keyword_is_one_of_the_listed() {
+fn a_keyword_is_one_of_a_list() {
     refused_value("elect", "raft", "must be group or log");
     refused_value("log-format", "xml", "must be text or json");
     refused_value("restart", "never", "must be no, on-failure or always");
@@ -330,7 +330,7 @@ fn a_keyword_is_one_of_the_listed() {
 }
 
 #[test]
-fn a_role_to_look_at_is_a_name_or_a_number() {
+fn the_role_of_an_operator_command_is_a_name_or_a_number() {
     for wrong in ["", "a/b", "a,b", "01", "10000", "99999999999"] {
         let shown = if wrong.is_empty() { "''" } else { wrong };
         let refusal = "must be a role's name (1 to 64 of a-z A-Z 0-9 . _ -) or its number (0 to 9999)";
@@ -339,7 +339,7 @@ fn a_role_to_look_at_is_a_name_or_a_number() {
 }
 
 #[test]
-fn a_signal_to_stop_by_asks_for_an_end() {
+fn a_stop_signal_ends_a_process() {
     for wrong in ["FOO", "0", "32", "65", "RTMIN+99", ""] {
         let refusal = "must be a signal's name or number, such as TERM, SIGINT, 15 or RTMIN+1 (numbers 1 to 64)";
         refused_value("stop-signal", wrong, refusal);
@@ -359,7 +359,7 @@ fn a_signal_to_stop_by_asks_for_an_end() {
 }
 
 #[test]
-fn a_broker_list_is_hosts_and_ports() {
+fn a_broker_list_has_hosts_and_ports() {
     for (wrong, why) in [
         ("", "must be HOST:PORT,.. and has an empty entry"),
         ("a:1,", "must be HOST:PORT,.. and has an empty entry"),

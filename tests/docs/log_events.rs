@@ -1,4 +1,5 @@
-//! The table of log events, made from the comments and attributes of `src/report/log/event.rs`, so that no event or field is missing.
+//! The table of log events. It is made from the comments and attributes of `src/report/log/event.rs`, so that no event or field is
+//! missing.
 
 use std::fmt::Write;
 use std::fs;
@@ -17,7 +18,7 @@ impl Item {
         self.attributes.contains("#[serde(skip)]")
     }
 
-    /// Its name in the JSON.
+    /// The name of the event or field in the JSON.
     fn name<'a>(&'a self, name: &'a str) -> &'a str {
         let renamed = self.attributes.split_once("rename = \"").and_then(|(_, rest)| rest.split('"').next());
         renamed.unwrap_or(name)
@@ -28,7 +29,7 @@ impl Item {
     }
 }
 
-/// The rows: an event, and its fields below it.
+/// The rows of the table: each event, with its fields below it.
 pub(super) fn table() -> String {
     let source = fs::read_to_string(root("src/report/log/event.rs")).unwrap();
     let (_, body) = source.split_once("pub enum Event {\n").unwrap();
@@ -66,7 +67,7 @@ fn meaning(comment: &str) -> String {
     comment.trim_end_matches('.').replace('|', "\\|")
 }
 
-/// `JobExited` in snake case, as in the log.
+/// A name such as `JobExited` in snake case, as in the log.
 fn snake(name: &str) -> String {
     let mut snake = String::new();
     for c in name.chars() {

@@ -12,11 +12,11 @@ use nix::sys::signal::Signal;
 
 use crate::{PROGRAM, election};
 
-/// The lines that a job's shell prints for these commands; it then runs until the test ends it.
+/// The lines that a job's shell prints for these commands. The shell then runs until the test ends it.
 fn job(election: &TestElection, script: &str) -> Vec<String> {
     let file = election.directory().join("told");
     let script = format!("{{ {script}; echo end; }} > {} 2>&1; exec sleep 1000", file.display());
-    // The job gets them as environment variables as well.
+    // The job gets these options as environment variables as well.
     let candidate = election.candidate().lease("10s").variable("NELI_RUN_GROUP", &election.group);
     let candidate = candidate.variable("NELI_RUN_BROKERS", Kafka::shared().address());
     let mut run = candidate.job(["bash", "-c", &script]).start();
@@ -27,9 +27,9 @@ fn job(election: &TestElection, script: &str) -> Vec<String> {
     fs::read_to_string(&file).expect("it is there").lines().map(str::to_owned).collect()
 }
 
-/// Inside the job no Kafka is asked: the one that the variables name does not exist.
+/// Inside the job Kafka is not asked: the one in the variables does not exist.
 #[test]
-fn inside_a_job_its_lease_tells() {
+fn inside_a_job_its_lease_gives_the_answer() {
     let election = election(Elector::Log);
     let script = format!(
         "export NELI_RUN_BROKERS=127.0.0.1:1; {PROGRAM} assert; echo $?; {PROGRAM} assert --min-left 5s; echo $?; \
@@ -51,7 +51,7 @@ fn inside_a_job_its_lease_tells() {
 /// Some languages close inherited descriptors in their child processes, and the number of the lease descriptor may then belong to another
 /// file.
 #[test]
-fn where_the_descriptor_is_not_the_lease_the_journal_tells() {
+fn without_the_lease_s_descriptor_the_journal_gives_the_answer() {
     let election = election(Elector::Log);
     let script = format!(
         "for fd in '' 0 99 x; do NELI_LEASE_FD=$fd {PROGRAM} assert --json; done; \
@@ -62,7 +62,8 @@ fn where_the_descriptor_is_not_the_lease_the_journal_tells() {
     }
 }
 
-/// The command line of `neli-run` gives the topic, the brokers and the properties, and no variable does: the job's own variables name them.
+/// The topic, the brokers and the properties are given on the command line of `neli-run`, and not by variables; the job's own variables
+/// contain them.
 #[test]
 fn inside_a_job_a_subcommand_finds_its_election_by_itself() {
     let election = election(Elector::Log);
@@ -76,7 +77,7 @@ fn inside_a_job_a_subcommand_finds_its_election_by_itself() {
         told.display()
     );
     let candidate = election.candidate().option("--topic", &topic).option("--properties", &file);
-    // The command line wins over a variable: the job does not get what had no effect.
+    // The command line takes precedence over a variable. The job does not get a variable that had no effect.
     let candidate = candidate.variable("NELI_RUN_GROUP", "another").variable("NELI_RUN_EMBEDDED", "1");
     let mut run = candidate.job(["bash", "-c", &script]).start();
     let is_whole = || fs::read_to_string(&told).is_ok_and(|text| text.ends_with("end\n"));
@@ -101,7 +102,7 @@ fn inside_a_job_a_subcommand_finds_its_election_by_itself() {
 
 /// Options of a command line are not environment variables: the job's children do not have them.
 #[test]
-fn without_the_descriptor_and_the_variables_it_says_what_was_closed() {
+fn without_the_descriptor_and_the_variables_the_error_names_the_closed_descriptor() {
     let election = election(Elector::Log);
     let script = format!(
         "unset NELI_GROUP NELI_RUN_GROUP NELI_RUN_BROKERS; eval \"exec $NELI_LEASE_FD</dev/zero\"; {PROGRAM} assert; echo $?"
@@ -116,7 +117,7 @@ fn without_the_descriptor_and_the_variables_it_says_what_was_closed() {
 
 /// `assert` fails in a job of an older term, and in a job that outlived its lease.
 #[test]
-fn outside_a_job_the_journal_tells_of_each_term() {
+fn outside_a_job_the_journal_gives_the_answer_for_each_term() {
     let election = election(Elector::Log);
     let mut first = election.candidate().option("--name", "first").start();
     let old = first.await_lead();
@@ -140,7 +141,7 @@ fn outside_a_job_the_journal_tells_of_each_term() {
 }
 
 #[test]
-fn a_broker_that_is_away_tells_nothing() {
+fn without_a_broker_the_answer_is_unknown() {
     let mut command = Command::new(PROGRAM);
     command.args(["assert", "--group", "g", "--brokers", "127.0.0.1:1", "--epoch", "7", "--timeout", "300ms"]);
     let answer = Answer::of(command);

@@ -1,4 +1,4 @@
-//! A candidate whose runs fail leaves a vacancy to the others for longer and longer times.
+//! A candidate whose runs fail leaves a vacancy to the other candidates for longer and longer times.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use crate::{election, with_both_electors};
 
 with_both_electors! {
-    /// A candidate whose runs failed does not lead again while another stands by, whichever member the group chooses.
+    /// A candidate whose runs failed does not lead again while another one stands by, with each choice of the group.
     fn the_others_lead_first(elector) {
         let election = election(elector);
         let mut failing = failing(&election).start();
@@ -25,7 +25,7 @@ with_both_electors! {
         resign(&election, term);
         let (first, next) = crate::await_leader(&mut others);
         election.await_witness(next);
-        // Its back-off is over now, but the other candidate leads.
+        // Its back-off has ended, but the other candidate leads.
         resign(&election, next);
         let second = &mut others[1 - first];
         election.await_witness(second.await_lead());

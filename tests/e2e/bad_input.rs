@@ -1,4 +1,4 @@
-//! Errors of Kafka that are final, and topics that a candidate refuses: status 125, one line, and no group is joined.
+//! Errors of Kafka that are final, and topics that a candidate refuses: exit status 125, one line, and the candidate joins no group.
 
 use std::time::Duration;
 
@@ -13,11 +13,12 @@ use nix::sys::signal::Signal;
 
 use crate::{PROGRAM, bare, election, with_both_electors};
 
-/// A Kafka with a listener that requires a login: the shared one or, if that is not ours, a broker for this test.
+/// A Kafka with a listener that requires a login. It is the shared one, or, if the shared one is not started by the tests, a broker for
+/// this test.
 pub(crate) struct Guarded {
     /// An election on it.
     pub(crate) election: TestElection,
-    /// The listener where every client may do everything.
+    /// The listener where every client has all rights.
     pub(crate) plain: Kafka,
     /// The listener that requires a login.
     pub(crate) address: String,
@@ -177,7 +178,7 @@ fn a_topic_that_does_not_keep() {
         let election = election(Elector::Log);
         Kafka::shared().create_topic(&election.topic(), settings);
         assert_refused(election.candidate().start(), &[word]);
-        // The topic is examined while it is being read: a claim may have been made meanwhile, and is released. Nothing else is written.
+        // The topic is examined while it is being read. A claim may have been made meanwhile, and is released. No other record is written.
         let written: Vec<_> =
             journal::read(Kafka::shared(), &election.topic()).into_iter().filter_map(|raw| raw.payload).collect();
         let says = |at: usize, kind: &str| String::from_utf8_lossy(&written[at]).contains(kind);
@@ -196,7 +197,7 @@ fn a_topic_that_appends_nothing() {
     let mut run = election.candidate().lease("1s").start();
     run.await_event("claiming");
     wait::until_true("a line that says why", || !run.warnings_with("Message size too large").is_empty());
-    // Meanwhile claims are given up and repeated, and each is refused as well; none of that is logged.
+    // Meanwhile claims are given up and repeated, and each is refused too. Only the first refusal is logged.
     wait::pause(Duration::from_secs(3));
     let lines = run.warnings_with("");
     assert!(lines.len() == 1 && lines[0].contains("max.message.bytes must be"), "{lines:?}");
@@ -217,9 +218,9 @@ fn a_created_topic_is_reported_with_its_replicas() {
     assert_eq!((created[0].number("replicas"), created[0].number("brokers")), (1, 1));
 }
 
-/// R0: a topic that keeps its records long enough is accepted, and a doubtful setting gets one warning that names it.
+/// R0: a topic that keeps its records long enough is accepted, and a risky setting gets one warning that names it.
 #[test]
-fn a_topic_that_will_do() {
+fn a_topic_with_risks_is_accepted() {
     for (settings, warning) in [
         (&[("retention.ms", "600000"), ("message.timestamp.type", "LogAppendTime")][..], None),
         (&[("retention.ms", "-1"), ("message.timestamp.type", "LogAppendTime")], None),

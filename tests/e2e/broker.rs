@@ -1,4 +1,4 @@
-//! Brokers that stop, restart, freeze, or were never there.
+//! Brokers that stop, restart, freeze, or never existed.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use nix::sys::signal::Signal;
 use crate::{PROGRAM, bare, with_both_electors};
 
 with_both_electors! {
-    /// Without a broker the lease ends, and the job has ended before. Once the broker is back, a candidate leads again.
+    /// Without a broker the lease ends, and the job has ended before. When the broker runs again, a candidate leads again.
     fn stopped_and_started(elector) {
         let mut broker = Broker::own();
         let election = TestElection::new(PROGRAM, &broker.kafka(), elector);
@@ -23,7 +23,7 @@ with_both_electors! {
 
         broker.end();
         candidates[leader].await_event("broker_down");
-        // The witness stops at the warning, before it would be killed.
+        // The witness stops at the warning, before the guard would kill it.
         candidates[leader].await_event("fence_warning");
         let released = candidates[leader].await_release();
         assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("fenced", Some(false)));
@@ -35,7 +35,7 @@ with_both_electors! {
     }
 }
 
-/// The broker stores records and does not answer: the job is warned, and killed at the end of the lease.
+/// The broker stores records and does not answer: the job gets the stop signal, and is killed at the end of the lease.
 #[test]
 fn frozen() {
     let broker = Broker::own();
@@ -82,7 +82,7 @@ fn frozen_for_less_than_a_lease() {
     election.close([candidate]);
 }
 
-/// A broker that can't be reached is waited for; this is logged at once, and is no error.
+/// The candidate waits for a broker that can't be reached. It logs that at once, and it is no error.
 #[test]
 fn that_never_existed_are_waited_for() {
     let silent = SilentBroker::start();
@@ -138,7 +138,7 @@ fn too_few_replicas() {
     let strict = single.another();
     cluster.kafka().create_replicated_topic(&strict.topic(), 3, &[("min.insync.replicas", "3"), settings[0]]);
     let leader = wait::until("a leader of the partition", || cluster.leader_of(&strict.topic(), 0));
-    // The first broker that the candidate asks for the topic's configuration: it is still listed, but does not answer.
+    // The first broker that the candidate asks for the topic's configuration is still listed, but does not answer.
     cluster.broker(usize::from(leader == 0)).end();
     let mut candidate = strict.candidate().start();
     let words = "Not enough in-sync replicas";
@@ -151,7 +151,7 @@ fn too_few_replicas() {
     assert_eq!(candidate.warnings_with("can't be read"), Vec::<String>::new(), "the claim is in nobody's way");
 }
 
-/// A `DescribeConfigs` that is never answered delays nothing: it counts as a configuration that may not be read.
+/// A `DescribeConfigs` without an answer delays nothing: the configuration counts as one that may not be read.
 #[test]
 fn that_does_not_answer_how_the_topic_is_set() {
     const DESCRIBE_CONFIGS: i16 = 32;

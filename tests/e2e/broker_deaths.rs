@@ -1,7 +1,7 @@
 //! The default lease is long enough that the unclean death of any one broker does not affect a job.
 //!
-//! A record becomes readable only after the controller has declared the dead broker dead: 9 s after the broker's last heartbeat with
-//! Kafka's defaults, and later if the controller died as well. A lease that is shorter ends the job.
+//! A record becomes readable only after the controller has taken the dead broker for dead: 9 s after the broker's last heartbeat with
+//! Kafka's defaults, and later if the controller died too. A shorter lease ends the job.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ struct Setup {
     candidates: [Running; 2],
     leader: usize,
     term: u64,
-    /// The time from the sending of a beat to the guard's deadline that it gives: the lease minus the kill margin.
+    /// The time from the sending of a beat to the guard's deadline: the lease minus the kill margin.
     deadline_after: Duration,
 }
 
@@ -45,7 +45,7 @@ impl Setup {
         Self { election, candidates, leader, term, deadline_after: lease * 49 / 50 }
     }
 
-    /// The latest deadline that the job has seen.
+    /// The latest deadline that the job has read.
     fn deadline(&self) -> u64 {
         self.election.testimony().of(self.term).next_back().map_or(0, |line| line.deadline)
     }
@@ -63,7 +63,7 @@ impl Setup {
         wait::until_true("a lease that is renewed", || self.deadline() > renewed);
     }
 
-    /// Asserts that no job was stopped, or warned that it might have to stop.
+    /// Asserts that no job was stopped, and that there was no warning that a job might have to stop.
     fn assert_undisturbed(&self, what: &str) {
         let testimony = self.election.testimony();
         assert_eq!(testimony.signals().count(), 0, "{what}: signals at the job");
@@ -75,7 +75,7 @@ impl Setup {
     }
 }
 
-/// The broker with this part, which is going to be killed.
+/// The broker with this part, which will be killed.
 fn broker_of(part: Part, cluster: &Cluster, topic: &str, group: &str) -> usize {
     let leader = wait::until("a leader of the partition", || cluster.leader_of(topic, 0));
     let controller = wait::until("an active controller", || cluster.controller());
@@ -92,14 +92,14 @@ fn broker_of(part: Part, cluster: &Cluster, topic: &str, group: &str) -> usize {
     }
 }
 
-/// The warning that the lease is too short for a broker's death, if this candidate gave it.
+/// The warning that the lease is too short for a broker's death, if this candidate logged it.
 fn warned_of_the_lease(run: &Running) -> Option<String> {
     let warnings = run.events("warning");
     let message = warnings.iter().map(|warning| warning.text("message"));
     message.filter(|message| message.contains("broker.session.timeout.ms")).map(str::to_owned).next()
 }
 
-/// Asserts that a candidate with such a lease gets the warning.
+/// Asserts that a candidate with a short lease gets the warning.
 fn is_warned_of_a_short_lease(cluster: &Cluster) {
     let election = TestElection::new(PROGRAM, &cluster.kafka(), Elector::Log);
     let run = election.candidate().lease("5s").start();
@@ -111,7 +111,7 @@ fn is_warned_of_a_short_lease(cluster: &Cluster) {
 
 /// A broker of each part is killed by SIGKILL and restarted, one after the other.
 #[test]
-fn whatever_it_was_no_job_is_disturbed_at_the_defaults() {
+fn no_job_is_disturbed_at_the_defaults() {
     let mut cluster = Cluster::with_default_sessions(3, 0);
     is_warned_of_a_short_lease(&cluster);
     let topic = "broker-deaths";
@@ -119,12 +119,12 @@ fn whatever_it_was_no_job_is_disturbed_at_the_defaults() {
     let group = setups.iter().find(|setup| setup.election.elector() == Elector::Group).expect("one of all");
     let group = group.election.group.clone();
     for part in [Part::Follower, Part::Leader, Part::Coordinator, Part::Controller] {
-        // A group member's session with its coordinator is not affected by these deaths.
+        // The partitions have different leaders, so that a group member's session with its coordinator is not affected by these deaths.
         for topic in [topic, "__consumer_offsets"] {
             wait::until_true("replicas in sync", || cluster.is_in_sync(topic));
         }
         if matches!(part, Part::Leader) {
-            // The broker is only the leader: the controller's death is a case of its own.
+            // This broker is only the leader, because the controller's death is a separate case.
             let controller = wait::until("an active controller", || cluster.controller());
             let other = (controller + 1) % cluster.brokers().len();
             move_leader(&cluster.addresses(), topic, other).expect("a broker answers");
@@ -161,7 +161,7 @@ fn a_partition_without_a_leader_for_seconds_disturbs_no_job() {
     wait::until_true("a broker that has shut down", || !broker.lives());
     broker.end();
     wait::until_true("a partition without a leader", || cluster.leader_of(topic, 0).is_none());
-    // Longer than the time after which an unknown topic counts as deleted.
+    // This is longer than the time after which an unknown topic counts as deleted.
     wait::pause(Duration::from_secs(7));
     cluster.broker(leader).begin();
     let begun = wait::now();

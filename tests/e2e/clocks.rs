@@ -1,4 +1,4 @@
-//! Clocks: a suspended machine, a wall clock that is set, a different boot time. The machine's own clock is not touched: a preloaded
+//! Clocks: a suspended machine, a wall clock that is set, a different boot time. The machine's own clock is not changed: a preloaded
 //! library changes it for single processes.
 
 use std::fs::{self, File};
@@ -29,7 +29,7 @@ fn await_renewals(election: &TestElection, term: u64) {
 /// All processes of a leader stop for longer than its lease, as on a machine that is suspended: when they continue, the job is killed.
 /// (For some milliseconds both jobs may run; only the fencing token protects then.)
 #[test]
-fn a_machine_that_slept_wakes_up_to_a_dead_job() {
+fn after_a_suspension_the_job_is_killed() {
     let election = election(Elector::Log);
     let job = election.witness().with("--ignore-stop").with("--daemon");
     let mut sleeper = election.candidate().lease("3s").job(job.command()).start();
@@ -61,7 +61,7 @@ fn a_machine_that_slept_wakes_up_to_a_dead_job() {
 
 /// A wall clock that is set by an hour, forward or back, changes only the times in the log.
 #[test]
-fn a_wall_clock_that_is_stepped_changes_nothing() {
+fn a_step_of_the_wall_clock_changes_nothing() {
     let election = election(Elector::Group);
     let step = election.directory().join("step");
     fs::write(&step, "0").expect("our own directory");
@@ -88,10 +88,10 @@ fn a_wall_clock_that_is_stepped_changes_nothing() {
     election.close([leader]);
 }
 
-/// With `CreateTime` a record's time is by its writer's clock: an operator's machine with a fast clock must listen before it calls a
-/// living leader silent.
+/// With `CreateTime` a record's time is by its writer's clock. An operator's machine with a fast clock must listen before it reports a
+/// living leader as silent.
 #[test]
-fn a_fast_clock_takes_no_living_leader_for_a_silent_one() {
+fn with_a_fast_clock_a_living_leader_does_not_count_as_silent() {
     let election = election(Elector::Log);
     Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "CreateTime")]);
     let mut leader = election.candidate().lease("3s").start();
@@ -106,9 +106,9 @@ fn a_fast_clock_takes_no_living_leader_for_a_silent_one() {
     election.close([leader]);
 }
 
-/// In a container with a time namespace `CLOCK_BOOTTIME` has another zero: the deadline is not misread there.
+/// In a container with a time namespace `CLOCK_BOOTTIME` starts at another time. The deadline must be right there too.
 #[test]
-fn in_a_time_namespace_all_is_as_ever() {
+fn in_a_time_namespace_the_deadlines_are_right() {
     let mut unshare = vec!["unshare", "--time", "--boottime", "1000000", "--fork", "--kill-child"];
     if !Uid::effective().is_root() {
         unshare.extend(AS_USER);
@@ -131,7 +131,7 @@ fn in_a_time_namespace_all_is_as_ever() {
 
 /// A stderr that is not read delays neither the lease nor the kill at its end.
 #[test]
-fn a_full_stderr_holds_up_nothing() {
+fn a_full_stderr_delays_nothing() {
     let election = election(Elector::Log);
     let full = election.directory().join("full");
     mkfifo(&full, Mode::S_IRWXU).expect("our own directory");
@@ -146,7 +146,7 @@ fn a_full_stderr_holds_up_nothing() {
     run.signal(Signal::SIGSTOP);
     election.await_gone(term);
     let testimony = election.testimony();
-    // Without root the guard has no real-time priority and waits for a processor, and so does the process that is to be killed.
+    // Without root the guard has no real-time priority and must wait for a processor, and so must the process that is killed.
     let margin = if Uid::effective().is_root() { 20_000_000 } else { 500_000_000 };
     let late = testimony.of(term).filter(|line| line.deadline > 0 && line.at > line.deadline + margin).count();
     assert_eq!(late, 0, "beats after the lease's end");

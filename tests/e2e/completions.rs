@@ -23,7 +23,7 @@ fn written(election: &TestElection, group: &str) {
     pen.write("$(touch x)/0", &[claim]);
 }
 
-/// A command line with the options to reach Kafka, up to the value of `--group`.
+/// A command line with the options for the access to Kafka, up to the value of `--group`.
 fn line(election: &TestElection) -> String {
     format!("neli-run status --brokers {} --topic {} --group bill", Kafka::shared().address(), election.topic())
 }
@@ -64,7 +64,7 @@ fn bash_offers_the_groups_of_the_elections() {
             offered(&bash.expect("bash is there").stdout)
         });
     }
-    // If the line lacks the options to reach Kafka, nothing is offered and nothing is printed.
+    // If the line lacks the options for the access to Kafka, no group is offered and nothing is printed.
     let words = ["-c", &script, "bash", "neli-run", "status", "--group", "b"];
     let output = output_of(Command::new("bash").args(["--norc", "--noprofile"]).args(words)).expect("bash is there");
     assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (&b"\n"[..], &b""[..]));

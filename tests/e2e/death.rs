@@ -18,17 +18,17 @@ use crate::{election, with_both_electors};
 /// With a lease of this length a takeover within [`SOON`] shows that the standby did not wait for the lease's end.
 const LONG_LEASE: &str = "50s";
 
-/// Far less than [`LONG_LEASE`], and more than a busy machine needs.
+/// Much less than [`LONG_LEASE`], and more than a busy machine needs.
 const SOON: Duration = Duration::from_secs(15);
 
-/// A witness with the worst tree of processes: all ignore the stop signal, and most have left the process group.
+/// A witness with the tree of processes that is hardest to kill: all ignore the stop signal, and most have left the process group.
 fn wild(witness: Witness) -> Witness {
     ["--ignore-stop", "--child", "--group", "--session", "--daemon", "--runner"]
         .into_iter()
         .fold(witness, Witness::with)
 }
 
-/// A candidate with such a job and a short stop timeout.
+/// A candidate with that job and a short stop timeout.
 fn wild_candidate(election: &TestElection, lease: &str) -> Candidate {
     election.candidate().lease(lease).job(wild(election.witness()).command()).option("--stop-timeout", "200ms")
 }
@@ -36,7 +36,7 @@ fn wild_candidate(election: &TestElection, lease: &str) -> Candidate {
 /// The roles of [`wild`]'s processes.
 const WILD_ROLES: [&str; 6] = ["main", "child", "group", "session", "daemon", "runner"];
 
-/// Waits until each of these processes beats.
+/// Waits until each of these processes writes.
 fn await_wild(election: &TestElection, term: u64) {
     wait::until_true("a wild tree", || {
         let testimony = election.testimony();
@@ -59,7 +59,7 @@ pub(crate) fn machine(candidate: &mut Running, job: &[Process]) {
 }
 
 with_both_electors! {
-    /// The guard sees the end of file, kills the whole tree and releases the term: another candidate leads long before the lease's end.
+    /// The guard reads the end of file, kills the whole tree and releases the term. Another candidate leads long before the lease's end.
     fn of_the_supervisor(elector) {
         let election = election(elector);
         let mut first = wild_candidate(&election, LONG_LEASE).start();
@@ -131,7 +131,7 @@ with_both_electors! {
         election.close([first, second]);
     }
 
-    /// Supervisor, guard and job die together: only the silence tells the standbys.
+    /// Supervisor, guard and job die together. The standbys can notice it only by the silence.
     fn of_a_whole_machine(elector) {
         let election = election(elector);
         let mut first = election.candidate().lease("1s").start();
@@ -163,13 +163,13 @@ fn of_supervisor_and_guard_at_once() {
     election.close([second]);
 }
 
-/// A job that changed its uid loses the kernel's parent-death signal, and is killed all the same if one of the two dies.
+/// A job that changed its uid loses the kernel's parent-death signal. It is killed nevertheless if one of the two dies.
 #[test]
 fn with_a_job_of_another_uid() {
     for victim in ["supervisor", "guard"] {
         let election = election(Elector::Log);
         let mut job = election.witness().with("--ignore-stop").with("--daemon");
-        // Without root a job can't change its uid; then this is the same as the case above.
+        // Without root a job can't change its uid. Then this is the same case as the one above.
         if Uid::effective().is_root() {
             job = job.set("--uid", 65534);
         }
@@ -192,7 +192,7 @@ fn with_a_job_of_another_uid() {
 
 /// Guards that die one after the other are restarted after growing delays, for a standby and for a leader.
 #[test]
-fn of_guards_again_and_again() {
+fn of_guards_repeatedly() {
     let election = election(Elector::Log);
     let mut run = election.candidate().lease(LONG_LEASE).start();
     let term = run.await_lead();
@@ -223,7 +223,7 @@ fn of_a_guard_that_is_stopped() {
         guard.signal(Signal::SIGSTOP);
         wait::until_true("a guard that goes on", || !guard.is_stopped());
     }
-    // If it were continued a lease later, the deadline would have passed.
+    // If the guard were continued a lease later, the deadline would have passed.
     let deadline =
         |testimony: &harness::witness::Testimony| testimony.of(term).next_back().map_or(0, |line| line.deadline);
     let before = deadline(&election.testimony());
@@ -253,7 +253,7 @@ fn of_a_guard_that_hangs() {
     election.close([first, second]);
 }
 
-/// A control group of cgroup v1 that freezes a guard: it gets no processor time, not even to die.
+/// A control group of cgroup v1 that freezes a guard: the guard gets no processor time, and can't even die.
 struct Frozen(PathBuf);
 
 impl Frozen {
@@ -291,8 +291,8 @@ fn of_a_guard_that_is_frozen() {
         };
         election.await_gone(term);
         let testimony = election.testimony();
-        // The job's clock runs on while the supervisor gets no processor time: far less than the seconds for which an unkilled job would
-        // live on.
+        // The job's clock continues while the supervisor gets no processor time. This time is much shorter than the seconds for which a job
+        // would live on that is not killed.
         let late = testimony.of(term).filter(|line| line.deadline > 0 && line.at > line.deadline + 500_000_000).count();
         assert_eq!(late, 0, "beats after the deadline");
         wait::until_true("word of it", || {
@@ -332,7 +332,9 @@ fn of_a_guard_that_hangs_before_its_first_answer() {
     second.await_event("guard_lost");
     let next = election.await_witness_after(term);
     // The job may write before the test reads the log.
-    wait::until_true("word of that lead", || second.events("leading").iter().any(|event| event.number("term") == next));
+    wait::until_true("the log line about that lead", || {
+        second.events("leading").iter().any(|event| event.number("term") == next)
+    });
     let claimed = second.events("claiming").len();
     assert!(claimed > 1, "the first claim's term had no job");
     election.close([first, second]);

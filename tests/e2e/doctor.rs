@@ -1,5 +1,5 @@
-//! `doctor`: everything that keeps a candidate from its work in one report, with the fixes; on a Kafka that requires a login, and beside
-//! candidates that are configured differently. It writes nothing.
+//! `doctor` reports every problem of a candidate at once, with the fixes: on a Kafka that requires a login, and beside candidates with
+//! other settings. It writes nothing.
 
 use std::process::Command;
 
@@ -27,7 +27,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Runs `doctor` with these arguments, behind a command that limits it.
+    /// Runs `doctor` with these arguments, through a command that limits it.
     pub(crate) fn behind(prefix: &[&str], words: &[&str]) -> Self {
         let all: Vec<&str> =
             prefix.iter().copied().chain([PROGRAM, "doctor", "--json"]).chain(words.iter().copied()).collect();
@@ -72,7 +72,7 @@ impl Found {
     }
 }
 
-/// An account with almost no rights, and what `doctor` says about it.
+/// An account with almost no rights, and the findings of `doctor` about it.
 struct Tenancy {
     guarded: Guarded,
     topic: String,
@@ -150,7 +150,7 @@ fn every_missing_right_is_reported_with_the_command_that_grants_it() {
     found.assert_finding("command", "fail", &["no-such-command: not found in PATH"]);
     assert_eq!(journal::end(&tenancy.guarded.plain, topic), 0, "nothing was written");
 
-    // As with a mistyped --topic on one machine.
+    // This is like a mistyped --topic on one machine.
     let elsewhere = format!("{group}-2.neli");
     tenancy.guarded.plain.create_topic(&elsewhere, &[("message.timestamp.type", "LogAppendTime")]);
     tenancy.allow(Resource::Topic(&elsewhere), &[Reads]);
@@ -160,7 +160,7 @@ fn every_missing_right_is_reported_with_the_command_that_grants_it() {
 }
 
 #[test]
-fn a_missing_topic_is_not_made_by_doctor() {
+fn doctor_does_not_create_a_missing_topic() {
     let tenancy = Tenancy::new();
     let (topic, group) = (tenancy.topic.as_str(), tenancy.guarded.election.group.as_str());
     tenancy.allow(Resource::Topic(topic), &[Reads, Writes]);
@@ -241,14 +241,14 @@ fn beside_a_leader_nothing_fails_and_its_heartbeat_shows_the_brokers_clock() {
     let mut leader = election.candidate().start();
     let term = leader.await_lead();
     election.await_witness(term);
-    // A lone candidate leads before the group has assigned it a partition.
+    // A lone candidate leads before the group has assigned a partition to it.
     leader.await_event("assigned");
     let words = ["--group", &election.group, "--brokers", Kafka::shared().address()];
     let found = Found::of(&words);
     assert_eq!(found.failures(), [""; 0], "{found:?}");
     found.assert_finding("candidates", "ok", &["1 found, none of which differs"]);
     found.assert_finding("group", "ok", &["1 member"]);
-    // On a machine that is ten times slower no heartbeat was read in time.
+    // On a machine that is ten times slower no heartbeat may be read in time.
     assert!(found.findings.iter().any(|finding| finding["check"] == "clock"), "{found:?}");
 
     let answer = election.ask("doctor", &[]);
@@ -263,7 +263,7 @@ fn beside_a_leader_nothing_fails_and_its_heartbeat_shows_the_brokers_clock() {
 }
 
 #[test]
-fn the_command_that_makes_the_topics_is_one_that_makes_them() {
+fn the_printed_command_creates_the_topics() {
     let election = election(Elector::Log);
     let answer = election.ask("doctor", &["--print-topic", "--roles", "3"]);
     let (kafka, topic) = (Kafka::shared().address(), election.topic());
@@ -279,7 +279,7 @@ fn the_command_that_makes_the_topics_is_one_that_makes_them() {
     assert!(!Kafka::shared().has_topic(&topic));
 }
 
-/// Leases need clock rates within 1 % of each other. A preloaded library changes the rate; the machine's own clock is not touched.
+/// Leases need clock rates within 1 % of each other. A preloaded library changes the rate; the machine's own clock is not changed.
 #[test]
 fn a_clock_that_runs_too_fast_or_too_slowly_is_reported() {
     let library = format!("LD_PRELOAD={}", install::stepped_clock().display());
@@ -304,7 +304,7 @@ fn without_a_group() {
     assert!(found.findings.iter().all(|finding| finding["group"].is_null()));
 }
 
-/// Of three brokers one is killed: it alone had one topic, and the other topic lacks a replica.
+/// Of three brokers one is killed. It alone stored one topic, and the other topic lacks a replica now.
 #[test]
 fn a_partition_without_a_leader_and_one_without_its_replicas_are_reported() {
     let mut cluster = Cluster::start(3, 0);

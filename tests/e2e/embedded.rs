@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 
 use crate::{PROGRAM, bare};
 
-/// A directory in place of the user's runtime directory, through which alone candidates find each other's broker.
+/// A directory in place of the user's runtime directory. Candidates find each other's broker only through it.
 pub(crate) struct Machine {
     runtime: tempfile::TempDir,
     election: TestElection,
@@ -33,7 +33,7 @@ impl Machine {
         candidate.variable("XDG_RUNTIME_DIR", self.runtime.path()).job(self.election.witness().command())
     }
 
-    /// The broker's process: it is no child of a candidate, and is found by its environment.
+    /// The broker's process. It is no child of a candidate, so it is found by its environment.
     pub(crate) fn broker(&self) -> Option<Process> {
         Process::with_variable("XDG_RUNTIME_DIR", self.runtime.path()).into_iter().find(|process| is_broker(*process))
     }
@@ -81,14 +81,14 @@ fn two_terminals() {
     wait::until_true("a broker that ends with the last candidate", || !broker.lives());
     machine.election.assert_never_two();
 
-    // The broker ended in order, so the next one's empty journal is a vacancy. (Terms begin anew, so this job is not a witness.)
+    // The broker ended in order, so the next one's empty journal is vacant. (Terms begin again, so this job is not a witness.)
     let mut third = machine.candidate().job(["true"]).start();
     assert_eq!(third.status(), 0);
 }
 
 /// A broker that was killed has lost its journal: the empty journal of the next one does not prove a vacancy.
 #[test]
-fn a_broker_that_died_leaves_silence_to_decide() {
+fn after_a_broker_s_death_candidates_wait_for_silence() {
     let machine = Machine::new();
     let mut first = machine.candidate().lease("1s").start();
     let term = first.await_lead();
@@ -109,7 +109,7 @@ fn a_broker_that_died_leaves_silence_to_decide() {
     assert_eq!(second.status(), 143);
     machine.election.assert_never_two();
 
-    // Candidates that start later wait until the same time, and those that start after it do not wait.
+    // Candidates that start later wait until the same time. Those that start after that time do not wait.
     let elsewhere = |name: &str| machine.candidate().option("--group", name).job(["true"]).start();
     first.await_event("standby");
     let mut late = elsewhere("late");
@@ -122,8 +122,8 @@ fn a_broker_that_died_leaves_silence_to_decide() {
     machine.election.close([first]);
 }
 
-/// A guard that dies just after the broker leaves a job to be killed. The new broker, which the loop does not know yet, is not part of
-/// that job.
+/// A guard that dies just after the broker leaves a job that must be killed. The new broker, which the main loop does not know yet, is not
+/// part of that job.
 #[test]
 fn a_new_broker_outlives_a_guard_that_dies_meanwhile() {
     let machine = Machine::new();
@@ -133,7 +133,7 @@ fn a_new_broker_outlives_a_guard_that_dies_meanwhile() {
     let (guard, old) = (run.guard(), machine.broker().expect("a broker"));
     old.signal(Signal::SIGKILL);
     let new = wait::until("another broker", || machine.broker().filter(|broker| *broker != old));
-    // If the loop was faster there is a new guard already, and the case is not tested.
+    // If the main loop was faster, there is a new guard already, and the case is not tested.
     guard.signal(Signal::SIGKILL);
     run.await_event("standby");
     assert!(new.lives());
@@ -142,7 +142,7 @@ fn a_new_broker_outlives_a_guard_that_dies_meanwhile() {
 }
 
 /// librdkafka's mock broker waits for a member whose process died before the answer to its join, and makes the other members wait for a
-/// session. A client that reconnects meanwhile and joins again makes the mock end by a failed assertion.
+/// session. A client that reconnects meanwhile and joins again makes an assertion of the mock fail, which ends it.
 #[test]
 fn a_member_that_dies_while_it_joins_does_not_end_the_broker() {
     let machine = Machine::new();
@@ -177,7 +177,7 @@ fn many_at_once_find_one_broker() {
     machine.election.close(candidates);
 }
 
-/// `x=$(neli-run --embedded ...)` returns when the job ends: the broker lives on, but holds no end of the shell's pipe.
+/// `x=$(neli-run --embedded ...)` returns when the job ends: the broker lives on, but has no end of the shell's pipe.
 #[test]
 fn a_shell_that_takes_the_output_does_not_wait_for_the_broker() {
     let machine = Machine::new();

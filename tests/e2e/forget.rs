@@ -61,7 +61,7 @@ fn a_key_that_runs_now_is_forgotten_only_with_force() {
 }
 
 #[test]
-fn nothing_is_written_where_nothing_is_recorded() {
+fn nothing_is_written_if_nothing_is_recorded() {
     let election = election(Elector::Log);
     assert_eq!(once(&election, "true").start().status(), 0);
     for what in [&["--once", "v1.24"][..], &["--newest-window"]] {
@@ -85,7 +85,7 @@ fn the_newest_window_runs_again_and_not_those_before_it() {
     assert_eq!(late.status(), 0, "the window before is over: {late:?}");
 }
 
-/// A record that this version can't decode: it was written by another program or a newer version.
+/// A record that this version can't decode, because another program or a newer version wrote it.
 #[test]
 fn a_record_that_can_not_be_read_is_deleted_with_force() {
     for place in ["", "%attempt", "%forgotten"] {
@@ -128,7 +128,7 @@ fn a_record_of_windows_that_can_not_be_read_is_deleted_with_force() {
     }
 }
 
-/// On a terminal `forget` asks, and writes nothing before the user confirms.
+/// On a terminal `forget` asks for confirmation, and writes nothing before the user confirms.
 #[test]
 fn at_a_terminal_it_is_confirmed() {
     let election = election(Elector::Log);

@@ -1,4 +1,4 @@
-//! Which candidate leads, and how the lead is handed over without a death.
+//! The order of the leaders, and handovers without a death.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ with_both_electors! {
         election.close(candidates);
     }
 
-    /// The successor's job starts when the last process of the old one is gone, however long that takes.
+    /// The successor's job starts when the last process of the old one is gone, also if that takes long.
     fn term_hands_over(elector) {
         let election = election(elector);
         let mut first = election.candidate().job(election.witness().set("--linger-ms", 400).set("--status", 7).command()).start();
@@ -123,8 +123,8 @@ with_both_electors! {
         election.close([first, second]);
     }
 
-    /// A leader that died without a release sends no beats: `--wait` does not give up during its silence.
-    fn wait_waits_a_dead_leader_out(elector) {
+    /// A leader that died without a release sends no beats. `--wait` does not give up during its silence.
+    fn wait_does_not_give_up_during_a_dead_leader_s_silence(elector) {
         let election = election(elector);
         let mut first = election.candidate().lease("2s").start();
         let term = first.await_lead();
@@ -156,7 +156,7 @@ fn with_patience_never_the_group_alone_decides() {
 
 /// `--claim-delay` is for the machine that should lead only when no other can.
 #[test]
-fn a_claim_delay_lets_the_others_go_first() {
+fn a_claim_delay_lets_the_others_claim_first() {
     let election = election(Elector::Log);
     let mut first = election.candidate().start();
     first.await_lead();
@@ -172,7 +172,7 @@ fn a_claim_delay_lets_the_others_go_first() {
     election.close([first, second, reserve]);
 }
 
-/// A stop while a claim is on its way: no job starts, and the claim is released if it becomes effective.
+/// A stop while a claim is in flight: no job starts, and the claim is released if it becomes effective.
 #[test]
 fn a_stop_while_claiming_starts_nothing() {
     let broker = Broker::own();
@@ -182,7 +182,7 @@ fn a_stop_while_claiming_starts_nothing() {
     first.signal(Signal::SIGTERM);
     first.status();
 
-    // During the delay the broker is frozen: the claim is then sent but not answered.
+    // During the delay the broker is frozen, so the claim is sent but not answered.
     let mut second = election.candidate().lease("30s").option("--claim-delay", "1s").start();
     second.await_event("standby");
     broker.freeze();
@@ -203,7 +203,7 @@ fn a_stop_while_claiming_starts_nothing() {
 
 /// Standbys that join or leave do not affect the job.
 #[test]
-fn standbys_come_and_go_unnoticed() {
+fn standbys_that_join_and_leave_do_not_affect_the_job() {
     let election = election(Elector::Group);
     let mut leader = election.candidate().start();
     let term = leader.await_lead();
@@ -223,7 +223,7 @@ fn standbys_come_and_go_unnoticed() {
 /// If the topic has partitions that no role uses, the group moves partition 0 between members as others join. The leader logs that once,
 /// and its job is not affected.
 #[test]
-fn standbys_join_unnoticed_beside_unused_partitions() {
+fn standbys_that_join_do_not_affect_the_job_with_unused_partitions() {
     for partitions in [2, 3, 12] {
         let election = election(Elector::Group);
         Kafka::shared().create_partitioned_topic(&election.topic(), partitions);
@@ -248,10 +248,10 @@ fn standbys_join_unnoticed_beside_unused_partitions() {
     }
 }
 
-/// Each standby knows which member the group will choose when the leader leaves. That one claims as soon as it reads the release, the
+/// Each standby can predict which member the group will choose when the leader leaves. That one claims as soon as it reads the release, the
 /// others do not, and the group then chooses it.
 #[test]
-fn a_crowd_foresees_the_groups_choice() {
+fn many_standbys_predict_the_groups_choice() {
     const HANDOVERS: usize = 8;
     let election = election(Elector::Group);
     let mut first = election.candidate().start();
@@ -281,7 +281,7 @@ fn a_crowd_foresees_the_groups_choice() {
     }
     let claims = election.verdicts().iter().filter(|line| line["record"]["kind"] == "claim").count();
     election.close(crowd);
-    // On a busy machine a job may take so long to stop that the group has chosen by then.
+    // On a busy machine a job may take so long to stop that the group has chosen before.
     assert!(foreseen >= HANDOVERS - 1, "{foreseen} of {HANDOVERS}");
     assert!(claims <= HANDOVERS + 2, "{claims} claims for {} terms", HANDOVERS + 1);
 }

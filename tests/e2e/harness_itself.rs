@@ -26,7 +26,7 @@ fn kafka_keeps_what_was_written() {
 }
 
 #[test]
-fn a_broker_that_was_stopped_and_started_still_has_it() {
+fn a_broker_that_was_restarted_still_has_its_records() {
     let mut broker = Broker::own();
     let kafka = broker.kafka();
     kafka.create_topic("kept", &[]);
@@ -77,9 +77,10 @@ fn a_cluster_does_without_one_of_three() {
     assert_eq!(payloads, [b"one", b"two"]);
 }
 
-/// An account without the right to read is refused, and a wrong password fails the login: otherwise the tests of refusals prove nothing.
+/// An account without the right to read is refused, and a wrong password fails the login. Otherwise the tests of refusals would prove
+/// nothing.
 #[test]
-fn accounts_are_what_they_are_called() {
+fn accounts_have_the_rights_of_their_names() {
     let guarded = Guarded::new(Elector::Log);
     guarded.create_topic();
     let looked_at = |properties: &[(String, String)]| {

@@ -1,4 +1,4 @@
-//! Health commands: an unhealthy job is handed to another machine, and a healthy one is left alone.
+//! Health commands: an unhealthy job is handed over to another machine, and a healthy one is not affected.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -35,9 +35,9 @@ fn counted(election: &TestElection) -> PathBuf {
 }
 
 with_both_electors! {
-    /// An unhealthy job is stopped in order, the term is released, and the other candidate leads. The first one stands by and lets others
-    /// claim before it.
-    fn a_job_that_is_ill_is_handed_over(elector) {
+    /// An unhealthy job is stopped in order, the term is released, and the other candidate leads. The first candidate stands by and lets
+    /// others claim before it.
+    fn an_unhealthy_job_is_handed_over(elector) {
         let election = election(elector);
         let unhealthy = election.directory().join("unhealthy");
         let command = format!("echo asked; test ! -e {} || {{ echo 'no answer' >&2; exit 7; }}", unhealthy.display());
@@ -66,7 +66,7 @@ with_both_electors! {
     }
 }
 
-/// A health command's output goes to stderr, even if the log goes elsewhere.
+/// A health command's output goes to stderr, also if the log goes to a file.
 #[test]
 fn the_output_of_a_command_goes_to_stderr() {
     let election = election(Elector::Log);
@@ -79,7 +79,7 @@ fn the_output_of_a_command_goes_to_stderr() {
     assert!(fs::read_to_string(log).expect("a log").contains(r#""line":"two""#));
 }
 
-/// A stderr that is not read delays neither the health command, however much it writes, nor the lease.
+/// A stderr that is not read delays neither the health command, which may write much, nor the lease.
 #[test]
 fn a_full_stderr_makes_no_job_unhealthy() {
     let election = election(Elector::Log);
@@ -89,7 +89,7 @@ fn a_full_stderr_makes_no_job_unhealthy() {
     let mut pipe = File::options().read(true).write(true).custom_flags(O_NONBLOCK).open(&full).expect("our own pipe");
     while pipe.write(&[b'\n'; 4096]).is_ok() {}
     let onto = format!(r#"exec "$@" 2<>{}"#, full.display());
-    // More than two pipes can hold.
+    // This is more output than two pipes can contain.
     let command = format!("head -c 200000 /dev/zero | tr '\\0' x; yes | head -n 2000; echo >> {}", counted.display());
     let run = looked_after(&election, &command).option("--log-file", &log).option("--health-failures", "1");
     let mut run = run.start_behind(&["sh", "-c", &onto, "sh"]);
@@ -131,7 +131,7 @@ fn a_flapping_health_check_ends_no_lead() {
     let command = format!("echo >> {0}; exit $(($(wc -l < {0}) % 2))", counted.display());
     let mut run = looked_after(&election, &command).option("--health-failures", "2").start();
     let term = run.await_lead();
-    wait::until_true("many a health command", || count(&counted) > 20);
+    wait::until_true("several health commands", || count(&counted) > 20);
     let warned = |warning: &&Event| warning.text("message").contains("health command");
     assert!(run.events("warning").iter().filter(warned).count() >= 9, "{run:?}");
     assert!(run.events("unhealthy").is_empty());
@@ -144,12 +144,12 @@ fn a_flapping_health_check_ends_no_lead() {
 #[test]
 fn a_health_command_that_takes_too_long_has_failed() {
     let election = election(Elector::Log);
-    // One file per term, because another command may run as soon as this candidate leads again.
+    // There is one file per term, because another command may run as soon as this candidate leads again.
     let tells = |term: &str| election.directory().join(format!("pids.{term}"));
     let command =
         format!("sleep 600 & {{ echo $!; echo $$; }} > {}; echo waiting; wait", tells("$NELI_EPOCH").display());
-    // Long enough for a shell to start on a busy machine. One failure is the limit, because a second command would also count if the
-    // first one takes an interval to die.
+    // This is long enough for a shell to start on a busy machine. The limit is one failure, because a second command would also count if
+    // the first one takes an interval to die.
     let run = looked_after(&election, &command).option("--health-timeout", "2s").option("--health-failures", "1");
     let mut run = run.start();
     let term = run.await_lead();
@@ -159,7 +159,7 @@ fn a_health_command_that_takes_too_long_has_failed() {
     assert_eq!(unhealthy.text("line"), "waiting");
     run.await_release();
     election.assert_gone(term);
-    let pids = fs::read_to_string(tells(&term.to_string())).expect("it was asked");
+    let pids = fs::read_to_string(tells(&term.to_string())).expect("the health command ran");
     assert_eq!(pids.lines().count(), 2, "{pids}");
     for pid in pids.lines() {
         let left = Process::find(pid.parse().expect("a pid"));
@@ -170,7 +170,7 @@ fn a_health_command_that_takes_too_long_has_failed() {
 
 /// A job with a long warm-up is not handed over; after its first success, failures count.
 #[test]
-fn a_job_that_warms_up_is_not_chased_from_machine_to_machine() {
+fn a_job_that_warms_up_is_not_handed_over() {
     let election = election(Elector::Log);
     let (warm, counted) = (election.directory().join("warm"), counted(&election));
     let command = format!("echo >> {}; test -e {}", counted.display(), warm.display());
@@ -179,7 +179,7 @@ fn a_job_that_warms_up_is_not_chased_from_machine_to_machine() {
     let term = first.await_lead();
     let mut second = candidate.start();
     second.await_event("standby");
-    wait::until_true("many a health command", || count(&counted) > 10);
+    wait::until_true("several health commands", || count(&counted) > 10);
     assert!(first.events("unhealthy").is_empty() && second.events("leading").is_empty());
 
     File::create(&warm).expect("ours");
@@ -193,7 +193,7 @@ fn a_job_that_warms_up_is_not_chased_from_machine_to_machine() {
 
 /// The end of the job ends the lead, even while a health command runs.
 #[test]
-fn a_job_that_ends_is_not_kept_by_its_health_command() {
+fn a_health_command_does_not_delay_the_end_of_its_job() {
     let election = election(Elector::Log);
     let (asked, go) = (election.directory().join("asked"), election.directory().join("go"));
     let job = format!("until [ -e {} ]; do sleep 0.01; done; exit 5", go.display());

@@ -1,4 +1,4 @@
-//! `history`: the terms that the topic still holds, and anomalies in them.
+//! `history`: the terms that the topic still contains, and anomalies in them.
 
 use std::fs;
 
@@ -65,12 +65,12 @@ fn each_term_with_its_end_and_the_gap_to_the_next() {
     assert!(answer.text.starts_with("2 terms: no two overlapped\n"), "{answer:?}");
     assert_eq!(answer.status, 0);
     // `--since` leaves out terms that had ended by then, and not the current one.
-    wait::until_true("a first term that is over for so long", || json(&election, &["--since", "1ms"]).0.len() == 1);
+    wait::until_true("the first term ended more than 1 ms ago", || json(&election, &["--since", "1ms"]).0.len() == 1);
 
     let drawing = election.directory().join("history.svg");
     let answer = election.ask("history", &["--svg", drawing.to_str().expect("UTF-8")]);
     assert_eq!(answer.status, 0);
-    let drawn = fs::read_to_string(&drawing).expect("it was written");
+    let drawn = fs::read_to_string(&drawing).expect("the file exists");
     assert!(drawn.starts_with("<svg ") && drawn.ends_with("</svg>\n"), "{drawn}");
     assert!(drawn.contains(&format!("<title>term {earlier}: first, ")) && drawn.contains(&election.group), "{drawn}");
     election.close([first, second]);
@@ -100,12 +100,12 @@ fn check_finds_two_leaders_at_once() {
 
     let drawing = election.directory().join("history.svg");
     assert_eq!(election.ask("history", &["--svg", drawing.to_str().expect("UTF-8")]).status, 0);
-    let drawn = fs::read_to_string(&drawing).expect("it was written");
+    let drawn = fs::read_to_string(&drawing).expect("the file exists");
     assert!(drawn.contains("a&lt;b") && !drawn.contains("a<b"), "{drawn}");
 }
 
 #[test]
-fn of_an_election_that_nobody_has_led() {
+fn of_an_election_without_a_leader_so_far() {
     let election = election(Elector::Log);
     written(&election, &["nonsense"]);
     let answer = election.ask("history", &[]);
@@ -116,9 +116,9 @@ fn of_an_election_that_nobody_has_led() {
     assert_eq!(answer.status, 125);
 }
 
-/// A role that had no leader may have only hellos, under another role's key; undecodable records among them change nothing.
+/// A role without a leader may have only hellos, under another role's key. Undecodable records among them change nothing.
 #[test]
-fn of_a_role_of_which_there_are_only_hellos() {
+fn of_a_role_with_only_hellos() {
     let election = election(Elector::Log);
     written(&election, &[]);
     let pen = Pen::new(Kafka::shared(), &election.topic(), &[]);

@@ -92,7 +92,7 @@ with_both_electors! {
     }
 }
 
-/// A lead that is lost: the hook for the fence runs, then that for standing by, and the hook of the next lead.
+/// After a loss of the lead, the hook for the fence runs, then that for standing by, and then the hook of the next lead.
 #[test]
 fn a_fence_runs_its_hook_and_then_the_standby_hook() {
     let election = election(Elector::Log);
@@ -112,7 +112,7 @@ fn a_fence_runs_its_hook_and_then_the_standby_hook() {
     election.close([run]);
 }
 
-/// A hook that hangs delays neither the lead, nor the fence and what follows it, nor a barrier, and is killed after ten seconds. A hook
+/// A hook that hangs delays neither the lead, nor the fence and the following steps, nor a barrier, and is killed after ten seconds. A hook
 /// that runs while a dead guard's job is killed does not count as part of that job.
 #[test]
 fn a_hook_that_hangs_delays_nothing() {
@@ -134,7 +134,7 @@ fn a_hook_that_hangs_delays_nothing() {
     let next = second.await_lead();
     election.await_witness(next);
 
-    // The supervisor ends the hooks of both times of standing by, and the guard that of the lead. Each uses its own timer, so on a busy
+    // The supervisor ends the hooks of both times of standing by, and the guard that of the lead. They use separate timers, so on a busy
     // machine the order of the reports varies.
     let mut failed: Vec<_> = (0..3).map(|_| second.await_event("hook_failed")).collect();
     failed.sort_by_key(|event| event.text("hook").to_owned());
@@ -146,7 +146,7 @@ fn a_hook_that_hangs_delays_nothing() {
     second.signal(Signal::SIGTERM);
     assert_eq!(second.await_release().text("why"), "stopped");
     election.assert_gone(next);
-    // The hook at exit: after a second stop it is not waited for.
+    // After a second stop the exit does not wait for the hook.
     wait::until_true("the last hook", || {
         fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n') && text != before)
     });
@@ -158,7 +158,7 @@ fn a_hook_that_hangs_delays_nothing() {
 
 /// A barrier kills a hook that is still running, and so does the end of the job.
 #[test]
-fn the_jobs_end_is_the_end_of_its_hook() {
+fn the_jobs_end_ends_its_hook() {
     for ends_itself in [false, true] {
         let election = election(Elector::Log);
         let pid = election.directory().join("pid");
@@ -218,7 +218,7 @@ fn a_failure_is_reported_and_changes_nothing() {
 
 /// The supervisor's own hooks die with it.
 #[test]
-fn a_dead_supervisor_takes_its_hooks_along() {
+fn the_hooks_of_a_dead_supervisor_die() {
     let election = election(Elector::Log);
     let mut leader = election.candidate().start();
     leader.await_lead();

@@ -1,4 +1,4 @@
-//! The job's environment, what is left of the job, and its exit status.
+//! The job's environment, the processes that it leaves, and its exit status.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,7 @@ use crate::{bare, election};
 
 #[test]
 fn its_status_is_ours() {
-    // A sample with an election each; `restart::every_way_to_end` covers all statuses in one election.
+    // Some statuses, each in an election of its own; `restart::every_way_to_end` covers all statuses in one election.
     let statuses = [0, 1, 2, 7, 75, 80, 81, 82, 83, 84, 85, 125, 126, 127, 128, 143, 254, 255];
     let exits = statuses.map(|status| (format!("exit {status}"), status));
     let kills = [1, 2, 3, 6, 9, 10, 11, 13, 15, 31, 34, 64].map(|signal| {
@@ -39,7 +39,7 @@ fn its_status_is_ours() {
 }
 
 #[test]
-fn a_command_that_cannot_run_is_reported_before_anything_is_joined() {
+fn a_command_that_cannot_run_is_reported_before_the_election_is_joined() {
     let election = election(Elector::Log);
     let plain = election.directory().join("not-executable");
     fs::write(&plain, "#!/bin/sh\n").expect("written");
@@ -53,14 +53,14 @@ fn a_command_that_cannot_run_is_reported_before_anything_is_joined() {
         let mut run = election.candidate().job([word]).start();
         assert_eq!(run.status(), status, "{word:?}");
         assert!(run.events("standby").is_empty());
-        // These errors come before there is a log: one line on stderr.
+        // These errors come before there is a log, so they are one line on stderr.
         let lines = run.strange_lines();
         assert!(matches!(&lines[..], [line] if line.contains(&*word.to_string_lossy())), "{run:?}");
     }
 }
 
 #[test]
-fn its_arguments_reach_it_exactly() {
+fn it_gets_its_arguments_unchanged() {
     let election = election(Elector::Log);
     let words = ["a b", "", "*", "$HOME", "--lease", "ä\n"];
     let print = ["sh", "-c", r#"printf '<%s>' "$@""#, "sh"];
@@ -113,7 +113,7 @@ fn a_log_file_leaves_stderr_to_it() {
 }
 
 #[test]
-fn its_environment_is_ours_and_a_little_more() {
+fn its_environment_is_ours_with_some_additions() {
     let election = election(Elector::Log);
     let mut run = election
         .candidate()
@@ -162,12 +162,11 @@ fn its_environment_is_ours_and_a_little_more() {
     assert_eq!(got.get("PATH"), Some(&path.as_str()));
 }
 
-/// The job has the descriptors that `neli-run` inherited, and of the program's own only the lease descriptor.
+/// The job has the descriptors that `neli-run` inherited. Of the program's own descriptors it has only the lease descriptor.
 #[test]
 fn its_descriptors_are_ours_and_the_lease() {
     let election = election(Elector::Log);
-    // Some libraries leak descriptors into this test process, so bash closes those that it inherited. `ls` itself opens the directory as
-    // 3.
+    // Some libraries leak descriptors into this test process, so bash closes those that it inherited. `ls` itself opens the directory as 3.
     let prefix = r#"
         for path in /proc/$$/fd/*; do
             number=${path##*/}
@@ -184,9 +183,9 @@ fn its_descriptors_are_ours_and_the_lease() {
     assert_eq!(numbers, BTreeSet::from(["0", "1", "2", "3", "7", "10", "11"]));
 }
 
-/// The lease descriptor holds the term's deadline, which is later than every beat and is moved by each renewal.
+/// The lease descriptor contains the term's deadline, which is later than every beat and is moved by each renewal.
 #[test]
-fn its_lease_descriptor_runs_ahead_of_it() {
+fn its_lease_descriptor_contains_a_future_deadline() {
     let election = election(Elector::Log);
     let mut run = election.candidate().lease("5s").option("--heartbeat-interval", "100ms").start();
     let term = run.await_lead();
@@ -202,9 +201,10 @@ fn its_lease_descriptor_runs_ahead_of_it() {
 
 /// Ignored signals stay ignored, SIGPIPE too; all others have their default action, and none is blocked.
 #[test]
-fn its_signals_are_as_ours_were() {
+fn its_signals_are_as_ours_at_the_start() {
     const USR1_AND_PIPE: u64 = 1 << (10 - 1) | 1 << (13 - 1);
-    // Two signals that the C library reserves: it ignores them in children that it spawns, and handles them when a thread is created.
+    // These are two signals that the C library reserves: it ignores them in children that it spawns, and handles them when a thread is
+    // created.
     const THE_C_LIBRARYS: u64 = 1 << (32 - 1) | 1 << (33 - 1);
     let election = election(Elector::Log);
     let job = ["grep", "^Sig[BI]", "/proc/self/status"];
@@ -213,7 +213,7 @@ fn its_signals_are_as_ours_were() {
         let sets = text.split_whitespace().skip(1).step_by(2);
         sets.map(|set| u64::from_str_radix(set, 16).expect("a set") & !THE_C_LIBRARYS).collect()
     };
-    // The signals that the shell of the test run ignores.
+    // These signals are ignored by the shell of the test run.
     let plain = Command::new(job[0]).args(&job[1..]).output().expect("every Linux has grep");
     let [_, ignored] = sets(plain.stdout)[..] else { panic!("two sets of signals") };
     let with = |prefix: &[&str]| {
@@ -266,7 +266,7 @@ fn a_stop_leaves_nothing_of_a_wild_tree() {
     election.close([run]);
 }
 
-/// A daemon that the job left behind still does work: it is asked to stop, then killed, and only then is the term released. The exit
+/// A daemon that the job left behind still does work: it gets the stop signal, then SIGKILL, and only then is the term released. The exit
 /// status is that of the main process.
 #[test]
 fn processes_that_a_command_leaves_are_ended_too() {
@@ -286,7 +286,8 @@ fn processes_that_a_command_leaves_are_ended_too() {
     election.close([run]);
 }
 
-/// The process that adopts our children does not have to wait for the guard: it has ended before us, and was waited for.
+/// The guard has ended before the supervisor, which has waited for it. So the process that adopts the supervisor's children does not have
+/// to wait for it.
 #[test]
 fn its_guard_is_waited_for() {
     for stop in [true, false] {
@@ -303,9 +304,9 @@ fn its_guard_is_waited_for() {
     }
 }
 
-/// A job that ends before the group has answered the join: the member can't leave then, and nothing waits for that.
+/// The job ends before the group has answered the join. The member can't leave then, and the exit does not wait for that.
 #[test]
-fn a_short_job_is_not_held_up_by_the_group() {
+fn the_group_does_not_delay_the_end_of_a_short_job() {
     let election = election(Elector::Group);
     let from_release_to_end = || {
         let mut run = election.another().candidate().option("--topic", election.topic()).job(["true"]).start();
@@ -316,26 +317,26 @@ fn a_short_job_is_not_held_up_by_the_group() {
         assert!(run.events("assigned").is_empty(), "an empty group's first assignment takes 3 s");
         exiting - released
     };
-    // A busy machine may be slow sometimes; a useless attempt to leave would take half a second each time.
+    // A busy machine may be slow sometimes. A useless attempt to leave would take half a second each time.
     let mut took: Vec<u64> = (0..5).map(|_| from_release_to_end()).collect();
     took.sort_unstable();
     assert!(took[2] < 100_000_000, "{took:?} ns");
 }
 
 #[test]
-fn without_kafka_at_all_the_command_line_is_judged() {
+fn the_command_line_is_checked_without_kafka() {
     let mut run = bare().option("--group", "g").job(["true"]).start();
     assert_eq!(run.status(), 125);
     let message = format!("{run:?}");
     assert!(message.contains("--brokers") && message.contains("--embedded"), "both ways are said: {message}");
 }
 
-/// Descriptors 0, 1 and 2 that are closed at the start are not reused: neither `neli-run` nor the job gets another file there.
+/// Descriptors 0, 1 and 2 that are closed at the start are not reused: neither `neli-run` nor the job gets another file with these numbers.
 #[test]
 fn closed_standard_streams_are_not_reused() {
     let election = election(Elector::Log);
     let message = election.directory().join("told");
-    // For the job, the guard and the supervisor. (A redirection would belong to the shell itself for a moment.)
+    // This covers the job, the guard and the supervisor. (A redirection would belong to the shell itself for a moment.)
     let script = format!(
         r#"for pid in $$ $PPID $NELI_RUN_PID; do
                for number in 0 1 2; do all="$all$(readlink /proc/$pid/fd/$number)

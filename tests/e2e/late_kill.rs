@@ -23,7 +23,7 @@ fn stopped_beyond_its_lease(election: &TestElection) -> (Running, Process, u64) 
     (leader, guard, term)
 }
 
-/// Supervisor and guard are both stopped beyond the lease's end: the log says that the kill was late, and by how much.
+/// Supervisor and guard are both stopped until after the lease's end. The log reports that the kill was late, and by how much.
 #[test]
 fn is_reported_by_the_leader() {
     let election = election(Elector::Log);
@@ -42,7 +42,8 @@ fn is_reported_by_the_leader() {
     election.close([first]);
 }
 
-/// The same, and the supervisor dies: the release that its guard writes also says how late the kill was.
+/// Supervisor and guard are stopped too long, and the supervisor dies. The release that its guard writes also reports how late the kill
+/// was.
 #[test]
 fn is_reported_by_the_guard_of_a_dead_supervisor() {
     let election = election(Elector::Log);

@@ -17,10 +17,10 @@ fn list(arguments: &[&str]) -> Answer {
     Answer::of(command)
 }
 
-/// Each election, checked against docs/json.md.
+/// The JSON about each election, which is checked against docs/json.md.
 fn json(arguments: &[&str]) -> Vec<Value> {
     let answer = list(&[&["--json"], arguments].concat());
-    // The broker is shared: another test may be deleting its topic.
+    // The broker is shared, so another test may be deleting its topic.
     let is_one_topic = arguments.contains(&"--topic");
     assert!((answer.errors.is_empty() && answer.status == 0) || !is_one_topic, "{answer:?}");
     let schema = Schema::read(include_str!("../../docs/json.md"), "list");
@@ -66,7 +66,7 @@ fn the_elections_of_a_topic_and_those_of_all() {
 }
 
 #[test]
-fn a_topic_that_does_not_exist_and_a_broker_that_is_away() {
+fn a_topic_that_does_not_exist_and_a_broker_that_is_down() {
     let answer = list(&["--topic", "no-such-topic"]);
     assert_eq!((answer.errors.as_str(), answer.status), ("neli-run: topic \"no-such-topic\" does not exist\n", 125));
     let mut command = Command::new(PROGRAM);
@@ -76,9 +76,9 @@ fn a_topic_that_does_not_exist_and_a_broker_that_is_away() {
     assert!(answer.errors.starts_with("neli-run: 127.0.0.1:1") && answer.errors.lines().count() == 1, "{answer:?}");
 }
 
-/// A candidate with many roles says one hello in partition 0, for elections in all partitions.
+/// A candidate with many roles sends one hello in partition 0, for elections in all partitions.
 #[test]
-fn a_role_of_which_there_are_only_hellos_is_listed() {
+fn a_role_with_only_hellos_is_listed() {
     let election = election(Elector::Log);
     let topic = election.topic();
     Kafka::shared().create_topic(&topic, &[("message.timestamp.type", "LogAppendTime")]);
@@ -91,7 +91,7 @@ fn a_role_of_which_there_are_only_hellos_is_listed() {
     assert!(found.iter().all(|line| line["standbys"] == 1), "{found:?}");
 }
 
-/// Nothing listens on port 9.
+/// No process listens on port 9.
 #[test]
 fn why_no_broker_answers() {
     let answer = list(&["--brokers", "127.0.0.1:9", "--timeout", "300ms"]);

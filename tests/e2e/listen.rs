@@ -100,7 +100,7 @@ fn a_leader_and_a_standby_that_follows_it() {
     assert!(metric(&one, "neli_lease_remaining_seconds") > 0.0);
     assert!(metric(&one, "neli_echo_seconds_count group=") >= 1.0);
 
-    // Both candidates and the subcommand report the same.
+    // Both candidates and the subcommand show the same.
     let asked = election.ask("status", &["--json"]).json();
     for (address, name) in [(&one, "first"), (&two, "<b>second")] {
         let (object, role) = status(address);
@@ -116,7 +116,7 @@ fn a_leader_and_a_standby_that_follows_it() {
         assert_eq!(role["standbys"][0]["name"], "<b>second");
     }
 
-    // A client that follows the status sees the handover.
+    // A client that follows the status receives the handover.
     let mut follower = send(&two, b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
     first.signal(nix::sys::signal::Signal::SIGTERM);
     first.status();
@@ -134,9 +134,9 @@ fn a_leader_and_a_standby_that_follows_it() {
     election.close([second]);
 }
 
-/// Idle connections, incomplete requests, garbage, endless requests, and clients that never read: the lease is not affected.
+/// Idle connections, incomplete requests, invalid bytes, endless requests, and clients that never read do not affect the lease.
 #[test]
-fn hostile_clients_do_not_touch_the_lease() {
+fn hostile_clients_do_not_affect_the_lease() {
     let election = election(Elector::Log);
     let (mut run, address) = listening(&election.candidate());
     let term = run.await_lead();
@@ -153,12 +153,12 @@ fn hostile_clients_do_not_touch_the_lease() {
         &endless,
         &many,
     ];
-    // More than the limit: none is read from, and the oldest are closed in favour of the new ones.
+    // These are more connections than the limit. None is read from, and the oldest are closed in favour of the new ones.
     let open: Vec<TcpStream> = (0..2 * CONNECTIONS).map(|at| send(&address, requests[at % requests.len()])).collect();
     for path in ["/healthz", "/leader"] {
         assert_eq!(get(&address, path).0, 200, "{path}");
     }
-    // Each is answered or closed in the end, and an invalid request gets an error.
+    // Each connection is answered or closed in the end, and an invalid request gets an error.
     let answers: Vec<String> = open.into_iter().skip(CONNECTIONS).map(rest).collect();
     for (at, expected) in [(5, "HTTP/1.1 400 "), (6, "HTTP/1.1 431 "), (7, "HTTP/1.1 431 "), (4, "HTTP/1.1 405 ")] {
         let answers: Vec<&String> = answers.iter().skip(at).step_by(requests.len()).collect();
@@ -173,7 +173,7 @@ fn hostile_clients_do_not_touch_the_lease() {
 
 /// A client that follows the status and disconnects frees its place.
 #[test]
-fn so_many_follow_the_status() {
+fn the_number_of_followers_is_limited() {
     let election = election(Elector::Log);
     let (mut run, address) = listening(&election.candidate());
     run.await_lead();
@@ -240,7 +240,7 @@ fn without_a_broker_it_lives_and_is_not_ready() {
 }
 
 #[test]
-fn an_address_that_can_t_be_had() {
+fn an_address_that_is_not_available() {
     let holder = TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = holder.local_addr().expect("an address").to_string();
     for (address, why) in [

@@ -1,4 +1,4 @@
-//! The log never waits and never mixes lines; the job runs on, whether or not its lines are read.
+//! The log never blocks and never mixes lines; the job continues if its lines are not read.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -27,7 +27,7 @@ fn start_with_errors_to(candidate: &Candidate, path: &Path) -> Running {
     candidate.start_behind(&[&ERRORS_TO[..], &[path]].concat())
 }
 
-/// A candidate that logs far more than the buffer holds.
+/// A candidate that logs many more lines than the buffer can contain.
 fn chatterbox(election: &TestElection) -> Candidate {
     election.candidate().option("--heartbeat-interval", "500ms").flag("-v").property("debug", "all")
 }
@@ -42,7 +42,7 @@ impl Fifo {
     fn new(election: &TestElection) -> Self {
         let path = election.directory().join("fifo");
         unistd::mkfifo(&path, Mode::S_IRWXU).expect("a named pipe");
-        // Opened for both directions, so that opening does not block.
+        // It is opened for both directions, so that opening does not block.
         let end = File::options().read(true).write(true).open(&path).expect("ours");
         Self { path, end }
     }
@@ -57,7 +57,7 @@ impl Fifo {
     }
 }
 
-/// Waits for a job by its witness, since there is no log to read; returns its term.
+/// Waits for a job by its witness, since the log can't be read; returns its term.
 fn await_term(election: &TestElection) -> u64 {
     wait::until("a job that runs", || {
         let beat = election.testimony().lines.into_iter().find(|line| line.event == Event::Beat);
@@ -65,19 +65,19 @@ fn await_term(election: &TestElection) -> u64 {
     })
 }
 
-/// Asserts that the lease is renewed repeatedly and that the job runs on.
+/// Asserts that the lease is renewed repeatedly and that the job continues.
 fn assert_it_leads_on(election: &TestElection, term: u64) {
     let deadlines =
         || election.testimony().of(term).map(|line| line.deadline).collect::<std::collections::BTreeSet<_>>().len();
     let before = deadlines();
-    // More beats than fit into a lease.
+    // These are more beats than fit into a lease.
     wait::until_true("a lease that is renewed", || deadlines() >= before + 12);
     let testimony = election.testimony();
     assert!(testimony.lines.iter().all(|line| line.epoch == Some(term)), "it never led anew");
     assert_eq!(testimony.signals().count(), 0);
 }
 
-/// Asserts that a stop ends it as usual, not delayed by a log that is not read.
+/// Asserts that a stop ends it as usual, without a delay by a log that is not read.
 fn assert_it_ends_well(election: &TestElection, mut leader: Running) {
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 0);
@@ -98,7 +98,7 @@ fn a_full_pipe() {
     let term = await_term(&election);
     assert_it_leads_on(&election, term);
 
-    // Now the pipe is read.
+    // From here on the pipe is read.
     let mut text = String::new();
     let mut bytes = [0; 4_096];
     wait::until_true("a word about what is missing", || {
@@ -114,11 +114,11 @@ fn a_full_pipe() {
     for event in ["started", "leading", "job_started"] {
         assert!(lines.iter().any(|line| line["event"] == event), "{event} is kept");
     }
-    // Full again, it must not delay the end.
+    // The pipe is full again, and must not delay the end.
     assert_it_ends_well(&election, leader);
 }
 
-/// A pipe whose reader has gone: SIGPIPE ends no process.
+/// A pipe whose reader has ended: SIGPIPE ends no process.
 #[test]
 fn a_closed_pipe() {
     let election = election(Elector::Log);
@@ -155,7 +155,7 @@ fn a_disk_that_is_full_for_a_while() {
     let mut leader = chatterbox(&election).option("--log-file", &file).start_behind(&["prlimit", "--fsize=100000:"]);
     let size = || fs::metadata(&file).map_or(0, |found| found.len());
     wait::until_true("a full file", || size() == 100_000);
-    // This test is about a cut line; if the limit falls between two lines, there is none.
+    // This test is about a cut line. If the limit is between two lines, no line is cut.
     let pid = leader.process().pid.to_string();
     let raised = Command::new("prlimit").args(["--pid", &pid, "--fsize=unlimited:"]).status();
     assert!(raised.expect("prlimit is part of util-linux").success());
@@ -223,7 +223,7 @@ fn a_stopped_terminal() {
         screen.push_str(&String::from_utf8_lossy(&bytes[..length]));
         screen.contains(r#""event":"leading""#)
     });
-    // Nobody resumes the output until the end.
+    // The output is not resumed until the end.
     assert_it_ends_well(&election, leader);
     drop::<OwnedFd>(terminal.slave);
 }
@@ -260,7 +260,7 @@ fn one_file_for_several() {
     election.close(candidates);
 }
 
-/// The job and the parent share the three descriptors: `neli-run` must not change their file status flags.
+/// The job and the parent share the three descriptors, so `neli-run` must not change their file status flags.
 #[test]
 fn the_three_descriptors_are_left_as_they_were() {
     const O_NONBLOCK: u32 = 0o4000;
@@ -278,7 +278,7 @@ fn the_three_descriptors_are_left_as_they_were() {
     election.close([leader]);
 }
 
-/// `-q` logs only what needs attention, `-v` logs details for finding a fault.
+/// `-q` logs only events that need attention, `-v` logs details for finding a fault.
 #[test]
 fn quiet_and_verbose() {
     let election = election(Elector::Log);

@@ -34,8 +34,8 @@ fn resign(election: &TestElection, term: u64) {
     write(election, &format!(r#"{{"v":1,"kind":"request","what":"resign","term":{term},"by":"me","reason":"why"}}"#));
 }
 
-/// Makes a claim take effect over the leader's: nothing of the election may lie between the claim and the last record that it has judged.
-/// So it is written between two beats.
+/// Writes a claim that takes effect over the leader's. No record of the election may be between the claim and the last record that it has
+/// judged, so it is written between two beats.
 fn supersede(election: &TestElection, leader: &Running) {
     wait::until_true("a claim between two beats", || {
         let after = harness::journal::end(Kafka::shared(), &election.topic()) - 1;
@@ -75,9 +75,9 @@ fn each_loss_has_its_status() {
     }
 }
 
-/// Without `--on-loss exit` it stands by, and runs the job again when it is elected.
+/// Without `--on-loss exit` the candidate stands by, and runs the job again when it leads.
 #[test]
-fn a_loss_is_no_end() {
+fn a_loss_does_not_end_the_candidate() {
     let election = election(Elector::Log);
     let mut first = election.candidate().lease("1s").start();
     let term = first.await_lead();
@@ -93,7 +93,7 @@ fn a_loss_is_no_end() {
     election.close([first, second]);
 }
 
-/// SIGTERM in a barrier that began with a loss: the exit status is the run's, whatever `--on-loss` says.
+/// SIGTERM in a barrier that began with a loss: the exit status is the run's, with every value of `--on-loss`.
 #[test]
 fn a_stop_in_the_barrier_of_a_loss() {
     let election = election(Elector::Log);
@@ -109,7 +109,7 @@ fn a_stop_in_the_barrier_of_a_loss() {
     election.close([leader]);
 }
 
-/// `end` in a barrier: the exit status is 0, whatever the job's is.
+/// `end` in a barrier: the exit status is 0, also if the job's is not.
 #[test]
 fn an_end_in_a_barrier() {
     let election = election(Elector::Log);
@@ -126,7 +126,7 @@ fn an_end_in_a_barrier() {
     election.close([leader]);
 }
 
-/// When SIGTERM is sent, relative to a fence.
+/// The time of SIGTERM, relative to a fence.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Term {
     /// Before: Kafka stops answering during the barrier of the stop.
@@ -136,8 +136,8 @@ enum Term {
     Never,
 }
 
-/// Kafka does not answer: first comes the stop signal, and a job that obeys it ends by itself (80). One that does not is killed at the
-/// lease's end (82), even if the stop timeout is longer. With SIGTERM it is a stop (137).
+/// Kafka does not answer. First comes the stop signal, and a job that obeys it ends by itself (80). A job that does not is killed at the
+/// lease's end (82), also if the stop timeout is longer. With SIGTERM it is a stop (137).
 #[test]
 fn a_fence_in_two_stages() {
     let broker = Broker::own();
@@ -172,7 +172,7 @@ fn a_fence_in_two_stages() {
     }
 }
 
-/// Kafka answers again after the warning: the job has got the stop signal, and stops in its own time; then the term is released.
+/// Kafka answers again after the warning: the job has got the stop signal, and ends within the stop timeout. Then the term is released.
 #[test]
 fn beats_that_come_back_after_the_warning() {
     let broker = Broker::own();
@@ -185,7 +185,7 @@ fn beats_that_come_back_after_the_warning() {
     broker.freeze();
     leader.await_event("fence_warning");
     broker.thaw();
-    // It takes longer to stop than the lease, and is not killed.
+    // The job takes longer to stop than the lease, and is not killed.
     let released = leader.await_release();
     assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("fenced", Some(true)));
     assert_eq!(leader.await_event("job_exited").number("status"), 0);

@@ -1,4 +1,4 @@
-//! End to end: real processes, a real Kafka, and witnesses that record when they ran.
+//! End-to-end tests: real processes, a real Kafka, and witnesses that record when they ran.
 //!
 //! A test waits for events, never for a time. To show that something does *not* happen, it waits for an event that would come after it.
 //! Every test ends with the same check: no two jobs ever ran at the same time, and no process of them is left.
@@ -73,10 +73,10 @@ use harness::{wait, with_both_electors};
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 
-/// Options that `unshare` needs without root: a user namespace in which the user keeps his name.
+/// The options of `unshare` without root: a user namespace in which the user keeps the same name.
 const AS_USER: [&str; 2] = ["--user", "--map-current-user"];
 
-/// An election with a fresh name on the Kafka that all tests share.
+/// An election with a new name on the Kafka that all tests share.
 fn election(elector: Elector) -> TestElection {
     TestElection::new(PROGRAM, Kafka::shared(), elector)
 }

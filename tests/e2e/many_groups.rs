@@ -10,11 +10,11 @@ use crate::election;
 
 const GROUPS: usize = 100;
 
-/// How many candidates start at once: the machine has few processors.
+/// How many candidates start at once. The number is small, because the machine has few processors.
 const AT_ONCE: usize = 10;
 
-/// A hundred elections share a partition: each has its own leader after its first claim, and a handover or an `end` in one of them does
-/// not affect any other.
+/// A hundred elections share a partition. Each has its own leader after its first claim, and a handover or an `end` in one of them does not
+/// affect any other.
 #[test]
 fn a_hundred_groups_in_one_partition_ignore_each_other() {
     let shared = election(Elector::Log);

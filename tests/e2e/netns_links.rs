@@ -20,8 +20,8 @@ fn start(candidate: &Candidate, link: &NetnsLink) -> Running {
 }
 
 with_both_electors! {
-    /// The leader's link is cut in one direction or both: its job has ended before another's begins. Once the link is restored it stands
-    /// by, even if its connections have been retrying for long.
+    /// The leader's link is cut in one direction or both. Its job has ended before another one begins. When the link is restored, the
+    /// candidate stands by, also if its connections have been retrying for long.
     fn the_leader_s(elector) {
         let Some([link]) = lay() else { return };
         for way in [Way::Both, Way::There, Way::Back] {
@@ -47,7 +47,7 @@ with_both_electors! {
         }
     }
 
-    /// No candidate reaches Kafka for longer than a connection attempt lasts; then all do.
+    /// No candidate reaches Kafka for longer than a connection attempt lasts; then all candidates do.
     fn everybody_s(elector) {
         let Some(links) = lay::<2>() else { return };
         let election = election(elector);
@@ -58,7 +58,7 @@ with_both_electors! {
             link.cut(Way::Both);
         }
         for candidate in &mut candidates {
-            // It logs this again after half a minute; by then every connection attempt begun since has timed out.
+            // The candidate logs this line again after 30 s. By then every connection attempt begun since has timed out.
             candidate.await_event("broker_down");
             candidate.await_event("broker_down");
         }

@@ -1,4 +1,4 @@
-//! The recipe for work that must never pause: two elections on separate machines, each of which runs the job.
+//! The recipe for work that must never pause: two elections on separate machines, both of which run the job.
 
 use harness::candidate::{Elector, Running};
 use harness::election::TestElection;
@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 use crate::{election, with_both_electors};
 
 with_both_electors! {
-    /// Through handovers and deaths in one election, the job of the other runs: there is always one job, and never two of one election.
+    /// During handovers and deaths in one election, the job of the other runs. So there is always one job, and never two of one election.
     fn one_of_two_elections_always_runs_the_job(elector) {
         let mut halves = [Half::new(election(elector)), Half::new(election(elector))];
         for round in 0..6 {
@@ -15,7 +15,7 @@ with_both_electors! {
             halves[round % 2].hand_over(signal);
         }
         let spans = halves.map(Half::close);
-        // From the time when both run until one of them is ended for good.
+        // The time span from when both jobs run until one of the elections ends.
         let begin = spans.iter().map(|spans| spans[0].0).max().expect("two");
         let end = spans.iter().map(|spans| spans[spans.len() - 1].1).min().expect("two");
         let mut all = spans.concat();
@@ -58,7 +58,7 @@ impl Half {
     /// Ends the election, and returns the first and last known instruction of each job, in nanoseconds.
     fn close(self) -> Vec<(u64, u64)> {
         let Self { election, leader, standby } = self;
-        // The standby is stopped first, so that it does not lead after the leader.
+        // The standby is stopped first, so that it does not lead when the leader is stopped.
         standby.signal(Signal::SIGTERM);
         election.close([standby, leader]);
         election.testimony().spans().into_values().collect()

@@ -19,8 +19,8 @@ use crate::bad_input::{Guarded, assert_refused};
 
 const CLIENT: &str = "neli";
 
-/// An identity provider's token endpoint in this process. It gives unsigned tokens, which Kafka accepts by default, to clients that show
-/// the right secret.
+/// An identity provider's token endpoint in this process. It gives unsigned tokens, which Kafka accepts by default, to clients with the
+/// right secret.
 struct Endpoint {
     address: SocketAddr,
     /// How many tokens were requested.
@@ -28,7 +28,7 @@ struct Endpoint {
     mood: Arc<Mutex<Mood>>,
 }
 
-/// How the endpoint answers a client that shows the right secret.
+/// The endpoint's answer to a client with the right secret.
 #[derive(Clone, Copy)]
 enum Mood {
     Gives,
@@ -47,7 +47,7 @@ impl Endpoint {
         // The thread ends with this process, as do the clients.
         thread::spawn(move || {
             for connection in listener.incoming().map_while(Result::ok) {
-                // A client may be killed during its request.
+                // The client may be killed during its request.
                 let Some(secret_is_right) = read_request(&connection) else { continue };
                 asked.fetch_add(1, Ordering::Relaxed);
                 let mood = *mood.lock().expect("no panic while it was locked");
@@ -98,7 +98,7 @@ fn read_request(connection: &TcpStream) -> Option<bool> {
             Some((name, value)) if name.eq_ignore_ascii_case("content-length") => length = value.parse().ok()?,
             Some((name, value)) if name.eq_ignore_ascii_case("authorization") => login = Some(value.to_owned()),
             None if line.trim_end().is_empty() => break,
-            // The request line `POST /token HTTP/1.1`, and other headers.
+            // These are the request line `POST /token HTTP/1.1`, and other headers.
             Some(_) | None => {}
         }
     }
@@ -144,7 +144,7 @@ fn assert_finding(message: &str, endpoint: &Endpoint, words: &[&str]) {
     assert!(words.iter().all(|word| message.contains(word)), "{words:?} are not in {message}");
 }
 
-/// With the group too: each of its clients has its own token. librdkafka logs at its most verbose level, and the secret does not appear.
+/// This includes the group: each client has its own token. librdkafka logs at its most verbose level, and the secret does not appear.
 #[test]
 fn a_lead_by_a_token() {
     let guarded = Guarded::new(Elector::Group);
@@ -175,7 +175,7 @@ fn a_token_endpoint_that_refuses() {
     assert_refused(run, &[&address, "401", "invalid_client", "sasl.oauthbearer.client.secret"]);
 }
 
-/// An endpoint that can't be reached is waited for, as Kafka is.
+/// The candidate waits for an endpoint that can't be reached, as it does for Kafka.
 #[test]
 fn a_token_endpoint_that_does_not_answer() {
     let guarded = Guarded::new(Elector::Log);
@@ -191,8 +191,8 @@ fn a_token_endpoint_that_does_not_answer() {
     guarded.election.close([run]);
 }
 
-/// A new token is requested before the old one expires. If there is none, the lead does not end, not even when the broker rejects the old
-/// token, as long as the lease lasts.
+/// A new token is requested before the old one expires. If there is none, the lead does not end while the lease lasts, not even when the
+/// broker rejects the old token.
 #[test]
 fn a_token_endpoint_that_fails_later() {
     let guarded = Guarded::new(Elector::Log);

@@ -73,7 +73,7 @@ with_both_electors! {
     }
 }
 
-/// A job that does not stop is killed when the overlap is over, and the new leader's job goes on.
+/// A job that does not stop is killed when the overlap is over, and the new leader's job continues.
 #[test]
 fn a_job_that_does_not_stop_is_killed_in_time() {
     let election = election(Elector::Log);
@@ -92,7 +92,7 @@ fn a_job_that_does_not_stop_is_killed_in_time() {
     close(&election, [second]);
 }
 
-/// The standby may be dead: the leader stops after a lease in any case.
+/// The standby may be dead, so the leader stops after a lease in any case.
 #[test]
 fn without_a_claimant_the_stop_takes_a_lease() {
     let election = election(Elector::Log);
@@ -125,7 +125,7 @@ fn a_supervisor_that_is_stopped_costs_its_lease() {
     let (next, last) = if leader == 0 { (&mut second, &mut third) } else { (&mut third, &mut second) };
     let next_term = next.await_lead();
     election.await_witness(next_term);
-    // The second handover must wait, or three jobs would run.
+    // The second handover must wait, because otherwise three jobs would run.
     next.signal(Signal::SIGTERM);
     let last_term = last.await_lead();
     election.await_witness(last_term);
@@ -139,9 +139,9 @@ fn a_supervisor_that_is_stopped_costs_its_lease() {
     close(&election, [second, third]);
 }
 
-/// One of the two leaders dies: the other's job goes on, and no third one starts before the first is gone.
+/// One of the two leaders dies: the other's job continues, and no third one starts before the first one is gone.
 #[test]
-fn a_death_beside_another_job_ends_its_own_alone() {
+fn the_death_of_one_of_two_leaders_does_not_end_the_other_s_job() {
     for victim in ["first supervisor", "first guard", "second supervisor", "second guard"] {
         let election = election(Elector::Log);
         let mut first = overlapping(&election).job(election.witness().with("--ignore-stop").command()).start();
@@ -174,10 +174,10 @@ fn a_death_beside_another_job_ends_its_own_alone() {
     }
 }
 
-/// All candidates must have `--overlap`, or none: one that starts later and differs exits, and names the leader. A candidate that has
-/// left does not count.
+/// Either all candidates use `--overlap`, or none. One that starts later and differs exits, and names the leader. A candidate that has left
+/// does not count.
 #[test]
-fn an_election_is_of_one_kind() {
+fn candidates_that_differ_in_the_option_exit() {
     for with in [true, false] {
         let election = election(Elector::Log);
         let candidate = |with: bool, name: &str| {
@@ -207,7 +207,7 @@ fn an_election_is_of_one_kind() {
 
 /// `watch` and `status` show both jobs.
 #[test]
-fn watch_tells_of_both_jobs() {
+fn watch_shows_both_jobs() {
     let election = election(Elector::Log);
     let mut first = overlapping(&election).option("--name", "old").start();
     let (term, mut second) = lead_beside_a_standby(&election, &mut first);
@@ -237,7 +237,7 @@ fn overlapping(election: &TestElection) -> Candidate {
     election.candidate().lease("4s").option("--overlap", "2s").job(job)
 }
 
-/// Waits until it leads, and starts a standby that it knows of; returns the term and the standby.
+/// Waits until it leads, and starts a standby whose hello it reads; returns the term and the standby.
 fn lead_beside_a_standby(election: &TestElection, first: &mut Running) -> (u64, Running) {
     let term = first.await_lead();
     election.await_witness(term);

@@ -85,12 +85,14 @@ impl Browser {
         }
     }
 
-    /// The next message of the browser; fails with the name of what is awaited if none comes.
+    /// The next message of the browser. If none comes, the failure contains the expected message.
     fn next(&self, awaited: &Value) -> Value {
-        self.messages.recv_timeout(wait::PATIENCE).unwrap_or_else(|_| panic!("waited in vain: {awaited}"))
+        self.messages
+            .recv_timeout(wait::PATIENCE)
+            .unwrap_or_else(|_| panic!("the browser has not sent the expected message: {awaited}"))
     }
 
-    /// Loads a page and waits for it: an earlier expression would run in the page before.
+    /// Loads a page and waits for it, because an earlier expression would run in the previous page.
     fn load(&mut self, url: &str) {
         self.call("Page.navigate", &json!({ "url": url }));
         while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {
@@ -99,7 +101,7 @@ impl Browser {
         }
     }
 
-    /// The value of an expression in the page; a promise is awaited.
+    /// The value of an expression in the page. If it is a promise, the browser waits for its result.
     fn value(&mut self, expression: &str) -> Value {
         let asked = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
         let answer = self.call("Runtime.evaluate", &asked);
@@ -120,8 +122,8 @@ impl Browser {
         assert_eq!(self.value(&expression), true);
     }
 
-    /// The fields at `path` of all events of this kind.
-    fn told(&self, method: &str, path: &str) -> Vec<String> {
+    /// The values at `path` of all events of this kind.
+    fn values_of(&self, method: &str, path: &str) -> Vec<String> {
         let events = self.events.iter().filter(|event| event["method"] == method);
         events.map(|event| event["params"].pointer(path).map(Value::to_string).unwrap_or_default()).collect()
     }
@@ -129,7 +131,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The browser replaced the shell, and its helper processes end with it.
+        // The browser has replaced the shell, and its helper processes end with it.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -160,7 +162,7 @@ fn the_page_follows_a_handover_at_a_phone_s_width() {
     browser.await_text("live");
     assert_eq!(browser.value("document.title"), format!("{} · neli-run", election.group));
     assert_eq!(browser.value("getComputedStyle(document.querySelector('section')).borderLeftStyle"), "solid");
-    // If the page were loaded again, this variable would be gone.
+    // If the page were loaded again, this variable would not exist.
     browser.value("window.is_first = true");
 
     first.signal(Signal::SIGTERM);
@@ -172,7 +174,7 @@ fn the_page_follows_a_handover_at_a_phone_s_width() {
     assert_eq!(browser.value("window.is_first"), true);
     assert_eq!(browser.value("document.querySelector('progress').max"), 20_000);
 
-    // Nothing is wider than the phone's screen, neither the page as a whole nor any part of it.
+    // Neither the page as a whole nor any part of it is wider than the phone's screen.
     assert_eq!(browser.value("document.documentElement.clientWidth"), width);
     assert_eq!(browser.value("document.documentElement.scrollWidth"), width);
     let beyond = "[...document.querySelectorAll('body *')]
@@ -180,12 +182,12 @@ fn the_page_follows_a_handover_at_a_phone_s_width() {
         .map(part => part.outerHTML)";
     assert_eq!(browser.value(beyond), json!([]));
 
-    let requests = browser.told("Network.requestWillBeSent", "/request/url");
+    let requests = browser.values_of("Network.requestWillBeSent", "/request/url");
     let own = format!("\"http://{address}/");
     let is_own = |url: &String| url.starts_with(&own) || url.starts_with("\"data:");
     assert!(requests.len() >= 2 && requests.iter().all(is_own), "{requests:?}");
-    assert_eq!(browser.told("Runtime.exceptionThrown", "/exceptionDetails"), [""; 0]);
-    assert_eq!(browser.told("Runtime.consoleAPICalled", "/args"), [""; 0]);
-    assert_eq!(browser.told("Log.entryAdded", "/entry"), [""; 0]);
+    assert_eq!(browser.values_of("Runtime.exceptionThrown", "/exceptionDetails"), [""; 0]);
+    assert_eq!(browser.values_of("Runtime.consoleAPICalled", "/args"), [""; 0]);
+    assert_eq!(browser.values_of("Log.entryAdded", "/entry"), [""; 0]);
     election.close([second]);
 }

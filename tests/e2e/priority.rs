@@ -1,4 +1,4 @@
-//! `--priority` and `--preempt`: which candidate should lead, and what happens to a leader of lower priority.
+//! `--priority` and `--preempt`: which candidate should lead, and requests to a leader of lower priority.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use crate::{election, with_both_electors};
 
 with_both_electors! {
-    /// Among the standbys, the one with the highest priority leads next, however many others there are.
+    /// Of the standbys, the one with the highest priority leads next, with any number of other standbys.
     fn the_highest_priority_claims_first(elector) {
         let election = election(elector);
         let mut first = of_priority(&election, 5).start();
@@ -30,7 +30,7 @@ with_both_electors! {
         election.close(others);
     }
 
-    /// A leader of lower priority is asked to resign, one of equal priority is not; after that the lead does not move again.
+    /// A leader of lower priority is asked to resign, and one of equal priority is not. After that the lead does not move again.
     fn a_leader_of_lower_priority_is_asked_to_stand_down(elector) {
         let election = election(elector);
         let mut low = of_priority(&election, 1).start();
@@ -49,7 +49,7 @@ with_both_electors! {
 
         let mut equal = preempting(&election, 10).option("--name", "equal").start();
         equal.await_event("standby");
-        // Ten times the usual time: the candidate of still higher priority shows below that requests work.
+        // The wait is several times the usual time. The candidate of still higher priority shows below that requests work.
         assert!(equal.await_event_within("preempting", PREEMPT_AFTER * 5).is_none());
         let mut highest = preempting(&election, 11).option("--name", "highest").start();
         election.await_witness(highest.await_lead());
@@ -68,7 +68,7 @@ fn preempting(election: &TestElection, priority: u16) -> Candidate {
     of_priority(election, priority).flag("--preempt").option("--preempt-after", "1s").option("--name", "high")
 }
 
-/// Waits until this many candidates have said hello.
+/// Waits until this many candidates have sent a hello.
 pub(crate) fn await_hellos(election: &TestElection, count: usize) {
     let key = format!("{}/hello", election.key()).into_bytes();
     wait::until_true("hellos", || {

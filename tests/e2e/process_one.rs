@@ -1,5 +1,5 @@
-//! Process 1 of a container: it reaps orphans, passes signals on, and exits with the job's status. Needs a PID namespace; where the
-//! kernel does not allow one, the terminal says so and nothing is tested.
+//! Process 1 of a container: it reaps orphans, passes signals on, and exits with the job's status. The tests need a PID namespace. If the
+//! kernel does not allow one, they print that they did not run.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,8 +16,8 @@ use nix::unistd::Uid;
 
 use crate::{AS_USER, election};
 
-/// A command prefix for a PID namespace with its own `/proc`, which ends with the program that made it. Without root it is made within a
-/// user namespace, in which the user keeps his name.
+/// A command prefix for a PID namespace with its own `/proc`, which ends with the program that created it. Without root it is created
+/// within a user namespace, in which the user keeps the same name.
 fn container() -> Vec<&'static str> {
     let mut words = vec!["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
     if !Uid::effective().is_root() {
@@ -40,7 +40,7 @@ fn is_possible() -> bool {
     }
 }
 
-/// `neli-run` as process 1 of a container, seen from outside.
+/// A `neli-run` that is process 1 of a container, seen from outside.
 struct Container {
     running: Running,
     first: Process,
@@ -56,7 +56,7 @@ impl Container {
         Self { running, first }
     }
 
-    /// Starts a process in the container that does not belong to the job, as `docker exec` would, and that leaves a child to process 1.
+    /// Starts a process in the container that does not belong to the job, as `docker exec` would. It leaves a child to process 1.
     fn leave_a_child(&self) {
         let pid = self.first.pid.to_string();
         let mut enter = Command::new("nsenter");
@@ -70,7 +70,7 @@ impl Container {
             self.first.children().into_iter().find(|child| child.name().as_deref() == Some("sleep"))
         });
         sleeper.signal(Signal::SIGKILL);
-        // The zombie is gone as well: it has been waited for.
+        // The zombie is gone too, because process 1 has waited for it.
         let entry = PathBuf::from(format!("/proc/{}", sleeper.pid));
         wait::until_true("nobody", || !entry.exists());
     }
@@ -99,7 +99,7 @@ fn it_reaps_orphans_that_it_adopts() {
     election.close([]);
 }
 
-/// The kernel drops signals without a handler at process 1; those that `neli-run` handles arrive, and SIGTSTP does nothing.
+/// The kernel drops signals without a handler at process 1. Those that `neli-run` handles arrive, and SIGTSTP has no effect.
 #[test]
 fn signals() {
     if !is_possible() {
@@ -160,10 +160,10 @@ fn the_status_is_the_jobs() {
     election.close([]);
 }
 
-/// The kernel kills everything in a PID namespace with its process 1: the guard can't release the term, and another candidate leads after
-/// the lease.
+/// The kernel kills all processes in a PID namespace with its process 1. So the guard can't release the term, and another candidate leads
+/// after the lease.
 #[test]
-fn its_death_is_everybodys() {
+fn its_death_ends_all_processes() {
     if !is_possible() {
         return;
     }
@@ -203,8 +203,8 @@ fn its_guards_death() {
     election.close([]);
 }
 
-/// Ctrl-C at a container's terminal. Process 1 survives the signal that it sends to its own group, and its exit status is still that of
-/// the signal.
+/// Ctrl-C at a container's terminal: process 1 survives the signal that it sends to its own group, and its exit status is still that of the
+/// signal.
 #[test]
 fn ctrl_c() {
     if !is_possible() {
@@ -229,7 +229,8 @@ fn ctrl_c() {
     assert_eq!(log.await_event("exiting").number("status"), 130);
 }
 
-/// With the `/proc` of another PID namespace our pids name other processes: that is refused before the group is joined.
+/// With the `/proc` of another PID namespace, our pids belong to other processes there. That is refused before the candidate joins the
+/// group.
 #[test]
 fn another_namespaces_proc_is_refused() {
     if !is_possible() {

@@ -1,4 +1,4 @@
-//! Candidates whose reader receives nothing, or whose clients are given wrong answers: a wrong end of the log, or no broker at all.
+//! Candidates whose reader receives nothing, or whose clients get wrong answers: a wrong end of the log, or no broker at all.
 
 use harness::candidate::Elector;
 use harness::cluster::Cluster;
@@ -29,7 +29,7 @@ fn a_standby_whose_reader_hangs() {
     wire.reset();
     let stuck = || standby.warnings_with("the journal's reader has delivered no record for").len();
     wait::until_true("a reader that is replaced", || stuck() > 0);
-    // The replacement hangs as well: its connection was made before.
+    // The replacement hangs too, because its connection was made before.
     wire.set(Weather::default());
     leader.signal(Signal::SIGTERM);
     leader.await_event("released");
@@ -39,10 +39,10 @@ fn a_standby_whose_reader_hangs() {
     election.close([leader, standby]);
 }
 
-/// Brokers before 2.2 report a log end that is too low for a moment after a failover. One such answer ends no lead; if it is repeated a
-/// second later, the log was truncated.
+/// Brokers before 2.2 report a log end that is too low for a moment after a failover. One such answer ends no lead. If it is repeated a
+/// second later, the log counts as cut.
 #[test]
-fn a_log_that_is_said_to_end_earlier_than_it_was_read() {
+fn a_log_whose_reported_end_is_below_the_read_records() {
     let cluster = Cluster::start(1, 1);
     let wire = cluster.wire(0, 0);
     wire.set(Weather { falsifies: true, ..Weather::default() });
@@ -69,9 +69,9 @@ fn a_log_that_is_said_to_end_earlier_than_it_was_read() {
 }
 
 with_both_electors! {
-    /// A broker of a cluster of one that has just come back may answer that there is no broker. librdkafka then forgets all of them, and 2.12
-    /// may never connect again: each client is given the brokers of `--brokers` again.
-    fn a_broker_that_is_said_not_to_exist(elector) {
+    /// A broker of a cluster of one that was just restarted may answer that there is no broker. librdkafka then forgets all brokers, and
+    /// 2.12 may never connect again. So each client is given the brokers of `--brokers` again.
+    fn a_broker_that_is_missing_in_its_own_answer(elector) {
         let cluster = Cluster::start(1, 1);
         let wire = cluster.wire(0, 0);
         wire.set(Weather { falsifies: true, ..Weather::default() });

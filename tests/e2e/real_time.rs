@@ -1,4 +1,4 @@
-//! `neli-run` that is started with real-time scheduling: supervisor and guard have higher priorities than the job.
+//! A `neli-run` that is started with real-time scheduling: supervisor and guard have higher priorities than the job.
 
 use std::fs;
 
@@ -48,7 +48,7 @@ fn a_job_in_real_time_has_its_guard_and_supervisor_above_it() {
     election.close([run]);
 }
 
-/// There is no priority above the highest, and not every user may have the next one.
+/// There is no priority above the highest, and not every user may use the next higher one.
 #[test]
 fn a_priority_that_the_guard_can_not_be_above_is_refused() {
     if !Uid::effective().is_root() {

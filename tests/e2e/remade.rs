@@ -17,7 +17,7 @@ use rdkafka::producer::{BaseProducer, Producer as _};
 
 use crate::{PROGRAM, roles};
 
-/// The assumption of all tests here: Kafka reports another id for the second topic with a name, and none while there is none.
+/// All tests here assume that Kafka reports another id for the second topic with a name, and none while there is none.
 #[test]
 fn a_topic_that_is_made_again_has_another_id() {
     let kafka = Kafka::shared();
@@ -41,8 +41,8 @@ fn a_topic_that_is_made_again_has_another_id() {
     assert_ne!(await_identity(is_there), first);
 }
 
-/// The topic is deleted under a leader, and a candidate that does not know that creates it again: its claim and beats have the offsets of
-/// the old ones, and both lead the same term. By the offsets alone neither candidate could notice.
+/// The topic is deleted while a candidate leads, and a candidate that does not know this creates it again. Its claim and beats have the
+/// offsets of the old ones, and both candidates lead the same term. By the offsets alone neither candidate could notice it.
 #[test]
 fn under_a_leader() {
     let election = crate::election(Elector::Log);
@@ -51,7 +51,7 @@ fn under_a_leader() {
     assert!(warned_that_it_was_remade(&old, "warning"));
     wait::until_true("the old leader's job to be gone", || !old_job.lives());
     let both = Duration::from_nanos(wait::now().saturating_sub(new_since));
-    // A busy machine asks for the id and kills later.
+    // On a busy machine the question for the id and the kill come later.
     assert!(both <= LEASE / 2 + Duration::from_secs(3), "two jobs for {both:?}");
     let standby = wait::until("whom it stands by", || {
         old.history().into_iter().rfind(|event| event.name() == "standby" && !event.text("leader").is_empty())
@@ -93,8 +93,8 @@ fn under_a_leader_that_makes_no_topics() {
     end([&mut new]);
 }
 
-/// The new topic's leader is another broker, in an earlier leader epoch than the old one's: librdkafka's cached epoch keeps a producer
-/// away from the new topic for ever (its issue 4898). The candidate replaces its producer, and so can write to the new topic.
+/// The new topic's leader is another broker, in an earlier leader epoch than the old one's. Because of librdkafka's cached epoch the
+/// producer never uses the new topic (its issue 4898). The candidate replaces its producer, and so can write to the new topic.
 #[test]
 fn on_another_broker() {
     const KEPT: [(&str, &str); 2] = [("message.timestamp.type", "LogAppendTime"), ("min.insync.replicas", "2")];
@@ -122,7 +122,7 @@ fn on_another_broker() {
         let records = journal::read(&kafka, &topic);
         records.iter().any(|record| record.key.ends_with(b"/hello"))
     });
-    // It claims nothing for a minute, and an operator can see until when.
+    // It claims nothing for a minute, and `status` shows until when.
     let answer = election.ask("status", &[]);
     assert!(answer.text.contains("\nclaimable  now, by a candidate that starts; at "), "{answer:?}");
     assert!(answer.text.contains("\nwhy        the topic was made anew"), "{answer:?}");
@@ -132,7 +132,7 @@ fn on_another_broker() {
 }
 
 const LEASE: Duration = Duration::from_secs(4);
-/// The candidate that creates the topic again.
+/// The name of the candidate that creates the topic again.
 const NEW: &str = "new";
 
 /// A leader whose topic another candidate has created again.

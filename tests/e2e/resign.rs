@@ -92,14 +92,14 @@ fn nobody_stands_by() {
     let line = "neli-run: first leads, and nobody stands by; --force asks it to stand down anyway\n";
     assert_eq!(answer, Answer { text: String::new(), errors: line.to_owned(), status: 2 });
     assert!(first.events("resigned").is_empty());
-    // After two leases it leads again, since no other candidate does.
+    // After two leases it leads again, because no other candidate does.
     let answer = election.ask("resign", &["--force"]);
     assert!(answer.text.starts_with("first leads again, term "), "{answer:?}");
     assert_eq!(answer.status, 0);
     election.close([first]);
 }
 
-/// The last hello of a dead leader does not make it a standby: there is no candidate to hand over to.
+/// The last hello of a dead leader does not make it a standby, so there is no candidate to hand over to.
 #[test]
 fn a_leader_that_died_does_not_stand_by() {
     let election = election(Elector::Log);
@@ -145,9 +145,9 @@ fn a_leader_that_does_not_stand_down() {
     assert_eq!((request["verdict"].as_str(), request["record"]["what"].as_str()), (Some("effective"), Some("resign")));
 }
 
-/// A mistyped name ends nothing, and the error says so.
+/// A mistyped name ends nothing, and the error explains it.
 #[test]
-fn an_election_that_nobody_stands_in_is_not_ended() {
+fn an_election_without_candidates_is_not_ended() {
     let election = election(Elector::Log);
     Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
     Pen::new(Kafka::shared(), &election.topic(), &[]).write("billing/0", &[CLAIM.as_bytes()]);
@@ -175,9 +175,9 @@ fn an_election_that_nobody_stands_in_is_not_ended() {
     assert_eq!(election.verdicts().len(), 1);
 }
 
-/// `--role` is needed, and no request is written for the role 0, which there is not.
+/// `--role` is required, and no request is written for role 0, which does not exist.
 #[test]
-fn an_end_says_which_of_the_roles_is_meant() {
+fn an_end_of_one_of_several_roles_requires_role() {
     let election = election(Elector::Log);
     let run = election.candidate().option("--roles", "ingest,bill").job(["sleep", "100000"]).start();
     let hello = || election.ask("status", &["--role", "bill"]).status == 0;
@@ -217,7 +217,7 @@ fn at_a_terminal_an_end_is_confirmed() {
 }
 
 #[test]
-fn a_broker_that_is_away_ends_nothing() {
+fn without_a_broker_nothing_is_ended() {
     let mut command = Command::new(PROGRAM);
     command.args(["end", "--yes", "--json", "--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "300ms"]);
     let answer = Answer::of(command);

@@ -17,7 +17,7 @@ fn script(election: &TestElection, restart: &str, delay: &str, text: &str) -> Ca
     election.candidate().option("--restart", restart).option("--restart-delay", delay).job(["sh", "-c", text])
 }
 
-/// A job that ends at once and is started again at once: its changes cause at most ten beats a second beside the regular ones.
+/// A job that ends at once and is started again at once. Its changes cause at most ten beats a second in addition to the regular ones.
 #[test]
 fn a_restart_loop_does_not_flood_the_journal() {
     let election = election(Elector::Log);
@@ -38,7 +38,7 @@ fn a_restart_loop_does_not_flood_the_journal() {
     assert!(beats <= seconds * 11.0 + 3.0, "{beats} beats in {seconds} s");
 }
 
-/// All 256 statuses, and every signal that ends a process, with one candidate after the other.
+/// All 256 statuses, and every signal that ends a process, with one candidate after another.
 #[test]
 fn every_way_to_end() {
     let election = election(Elector::Log);
@@ -103,7 +103,7 @@ with_both_electors! {
     }
 }
 
-/// After too many failures on this machine another one tries.
+/// After too many failures on this machine, another machine tries.
 #[test]
 fn too_many_failures() {
     let election = election(Elector::Log);
@@ -135,7 +135,7 @@ fn without_a_limit() {
     }
 }
 
-/// A stop, an `end` and a loss between two runs take effect at once; the exit status is that of the last run.
+/// A stop, an `end` and a loss between two runs take effect at once. The exit status is that of the last run.
 #[test]
 fn between_two_runs() {
     for what in ["end", "resign", "stop", "quit"] {
@@ -169,7 +169,7 @@ fn between_two_runs() {
         let released = run.await_release();
         assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), (why, Some(true)));
         assert_eq!(run.events("job_started").len(), 1, "{what}");
-        assert!(run.events("stopping").is_empty(), "there was nothing to stop");
+        assert!(run.events("stopping").is_empty(), "no job ran, so none was stopped");
     }
 }
 
@@ -213,7 +213,7 @@ fn one_tree_at_a_time() {
     assert_eq!(run.status(), 84);
     election.assert_gone(term);
 
-    // The first and last line of each run's processes: a main process begins a run.
+    // The first and last line of each run's processes. The line of a main process begins a run.
     let testimony = election.testimony();
     let starts: Vec<u64> = testimony.starts().map(|line| line.at).collect();
     assert_eq!(starts.len(), 3);
@@ -228,8 +228,8 @@ fn one_tree_at_a_time() {
     election.close([run]);
 }
 
-/// A command that was deleted while the candidate stood by makes a failed run, with the exit status of a failed exec; it is tried again
-/// like any other.
+/// If the command was deleted while the candidate stood by, the run fails with the exit status of a failed exec. It is tried again like any
+/// other failed run.
 #[test]
 fn a_command_that_is_gone() {
     use std::os::unix::fs::PermissionsExt;
@@ -262,7 +262,7 @@ fn a_command_that_is_gone() {
         election.close([leader]);
     }
 
-    // The command is restored between two tries.
+    // The command is restored between two attempts.
     write(0o755);
     let mut leader = election.candidate().start();
     leader.await_lead();
@@ -288,8 +288,9 @@ fn a_supervisor_that_dies_between_two_runs() {
     let mut second = election.candidate().lease("50s").start();
     second.await_event("standby");
     first.signal(Signal::SIGKILL);
-    let leading =
-        second.await_event_within("leading", Duration::from_secs(15)).expect("the guard releases for the dead");
+    let leading = second
+        .await_event_within("leading", Duration::from_secs(15))
+        .expect("the guard writes the release of the killed supervisor");
     assert!(leading.number("term") > term);
     election.close([second]);
 }

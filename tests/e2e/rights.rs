@@ -1,7 +1,7 @@
-//! Rights: those that a candidate needs, what it says if one is missing, and what happens to a job if one is revoked.
+//! The rights that a candidate needs, its message if one is missing, and the effect on a job if one is revoked.
 //!
-//! The tenant has only the rights that a test gives it on the test's own topic and group. (READ and WRITE imply DESCRIBE in Kafka's
-//! authorizer: only a rule that denies DESCRIBE removes it.)
+//! The tenant has only the rights that a test grants on the test's own topic and group. (READ and WRITE imply DESCRIBE in Kafka's
+//! authorizer, so only a rule that denies DESCRIBE removes it.)
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -93,7 +93,7 @@ impl Tenancy {
         candidate.option("--properties", self.properties())
     }
 
-    /// Its login, in a file that only the user may read.
+    /// A file with its login, which only the user may read.
     fn properties(&self) -> PathBuf {
         let file = self.guarded.election.directory().join("tenant");
         let lines = login(self.account.name(), PASSWORD).into_iter().map(|(key, value)| format!("{key}={value}\n"));
@@ -110,7 +110,7 @@ impl Tenancy {
         Answer::of(command)
     }
 
-    /// Words that the message about this missing right must contain, beside the names.
+    /// Words that the message about this missing right must contain, besides the names.
     fn words(&self, (of, operation): Need) -> [String; 2] {
         let right = match operation {
             Create => "CREATE",
@@ -144,14 +144,14 @@ impl Tenancy {
         }
         let testimony = self.guarded.election.testimony();
         assert_eq!(testimony.signals().count(), 0);
-        assert!(testimony.lines.iter().all(|line| line.epoch == Some(term)), "one job alone ever ran");
+        assert!(testimony.lines.iter().all(|line| line.epoch == Some(term)), "only one job ran");
         self.guarded.election.close([leader]);
     }
 }
 
 with_both_electors! {
-    /// With exactly the rights that the manual asks for, a candidate leads, hands over, and is released by its guard. It gets warnings
-    /// about what it may not see.
+    /// With exactly the rights that the manual lists, a candidate leads, hands over, and is released by its guard. It gets warnings about
+    /// the settings that it may not read.
     fn the_least_that_is_enough(elector) {
         let tenancy = Tenancy::new(elector);
         let election = &tenancy.guarded.election;
@@ -164,7 +164,7 @@ with_both_electors! {
             let message = event.text("message");
             message.contains(&tenancy.topic) && message.contains("allow DESCRIBE_CONFIGS")
         });
-        wait::until_true("a warning about what can't be known", warned);
+        wait::until_true("a warning that the rights can't be determined", warned);
         let mut second = tenancy.candidate().start();
         second.await_event("standby");
         first.signal(Signal::SIGKILL);
@@ -194,7 +194,7 @@ with_both_electors! {
         tenancy.assert_refused((Of::Topic, Describe));
     }
 
-    /// As for a new account that was given no rights.
+    /// This is like a new account without any rights.
     fn without_any_right(elector) {
         let tenancy = Tenancy::new(elector);
         tenancy.guarded.create_topic();
@@ -222,15 +222,15 @@ with_both_electors! {
         tenancy.guarded.election.close([run]);
     }
 
-    /// The job is stopped before its lease ends, and another candidate leads. (A revoked READ on the group shows only when the session
-    /// has expired, since heartbeats are not answered any more.)
-    fn one_that_is_taken_from_a_leader(elector) {
+    /// The job is stopped before its lease ends, and another candidate leads. (A revoked READ on the group shows only when the session has
+    /// expired, since heartbeats are not answered any more.)
+    fn a_right_that_is_revoked_from_a_leader(elector) {
         for taken in needs(elector) {
             let tenancy = Tenancy::new(elector);
             let election = &tenancy.guarded.election;
             tenancy.guarded.create_topic();
             tenancy.allow(needs(elector));
-            // Without WRITE nothing is released, and the lease has to run out.
+            // Without WRITE nothing can be released, and the lease must run out.
             let mut leader = tenancy.candidate().lease("5s").start();
             let term = leader.await_lead();
             election.await_witness(term);
@@ -244,16 +244,16 @@ with_both_electors! {
             assert_eq!(released.fields["delivered"].as_bool(), Some(*taken != (Of::Topic, Writes)), "{leader:?}");
             assert_refused_late(&mut leader, &tenancy.words(*taken));
             let testimony = election.testimony();
-            assert!(testimony.of(term).any(|line| line.event == Event::Signal(15)), "it was asked to stop");
-            let last = testimony.of(term).next_back().expect("it beat");
-            assert!(last.deadline == 0 || last.at < last.deadline, "gone before its lease was over: {last:?}");
+            assert!(testimony.of(term).any(|line| line.event == Event::Signal(15)), "the job received SIGTERM");
+            let last = testimony.of(term).next_back().expect("the job wrote a heartbeat");
+            assert!(last.deadline == 0 || last.at < last.deadline, "the job ended before its lease expired: {last:?}");
             let next = successor.await_lead();
             election.await_witness(next);
             election.close([successor]);
         }
     }
 
-    fn an_account_that_nobody_knows(elector) {
+    fn an_unknown_account(elector) {
         let guarded = Guarded::new(elector);
         guarded.create_topic();
         let run = guarded.candidate(elector, &login("nobody", PASSWORD)).start();
@@ -287,7 +287,7 @@ fn a_group_that_may_not_be_joined_whose_coordinator_answers_no_join() {
     assert!(tenancy.guarded.election.testimony().lines.is_empty(), "no job was started");
 }
 
-/// A coordinator that does not answer delays nothing: the job starts without its answer, and one warning says so.
+/// A coordinator that does not answer delays nothing: the job starts without its answer, and one warning reports that.
 #[test]
 fn a_group_whose_coordinator_is_not_found() {
     const FIND_COORDINATOR: i16 = 10;
@@ -308,7 +308,7 @@ fn a_group_whose_coordinator_is_not_found() {
 
 /// DESCRIBE is needed again later, at the latest when the reader asks for the log's end.
 #[test]
-fn the_right_to_describe_that_is_taken_from_a_leader() {
+fn the_right_to_describe_that_is_revoked_from_a_leader() {
     let tenancy = Tenancy::new(Elector::Log);
     tenancy.guarded.create_topic();
     tenancy.allow(needs(Elector::Log));
@@ -320,9 +320,9 @@ fn the_right_to_describe_that_is_taken_from_a_leader() {
     tenancy.guarded.election.assert_gone(term);
 }
 
-/// Subcommands that only read need READ on the topic and nothing else; without it, one line says so.
+/// Subcommands that only read need READ on the topic and no other right. Without it, one line explains that.
 #[test]
-fn to_look_at_an_election() {
+fn to_read_an_election() {
     let tenancy = Tenancy::new(Elector::Log);
     tenancy.guarded.create_topic();
     let mut run = tenancy.guarded.election.candidate().job(["true"]).start();

@@ -26,7 +26,7 @@ fn json(election: &TestElection, subcommand: &str, role: &str, arguments: &[&str
     lines.inspect(|line| schema.assert_holds(line)).collect()
 }
 
-/// Two candidates that lead the three roles between them, and of which each knows the other as a standby of its roles.
+/// Two candidates that share the leads of the three roles, each of which knows the other as a standby of its roles.
 fn pair(election: &TestElection) -> Vec<Running> {
     let candidates = vec![named(election, "first").start(), named(election, "second").start()];
     wait::until_true("a job of each role", || are_all_led(election, &candidates, &ROLES.map(str::to_owned)));
@@ -39,7 +39,7 @@ fn pair(election: &TestElection) -> Vec<Running> {
 }
 
 #[test]
-fn a_role_is_seen_by_its_name_and_by_its_number() {
+fn a_role_is_found_by_its_name_and_by_its_number() {
     let election = election(Elector::Log);
     let candidates = pair(&election);
     let status = &json(&election, "status", "bill", &[])[0];
@@ -92,7 +92,7 @@ fn a_role_is_seen_by_its_name_and_by_its_number() {
 }
 
 #[test]
-fn a_role_is_resigned_and_ended_by_itself() {
+fn a_role_is_resigned_and_ended_independently() {
     let election = election(Elector::Group);
     let mut candidates = pair(&election);
     let of_role = |role: &str| json(&election, "status", role, &[]).remove(0);
@@ -102,7 +102,7 @@ fn a_role_is_resigned_and_ended_by_itself() {
     assert_eq!(object["from"]["name"], before["leader"]["name"]);
     assert_ne!(object["to"]["name"], before["leader"]["name"], "{object}");
     let resigned: usize = candidates.iter().map(|candidate| candidate.count("resigned")).sum();
-    assert_eq!(resigned, 1, "of one role alone");
+    assert_eq!(resigned, 1, "only the leader of this role resigned");
 
     let answer = election.ask("end", &["--role", "report"]);
     let expected =
@@ -119,9 +119,9 @@ fn a_role_is_resigned_and_ended_by_itself() {
     close(&election, candidates, &ROLES.map(str::to_owned));
 }
 
-/// All candidates together may have fewer places than there are roles: `status` of the role without a leader says why.
+/// All candidates together may lead fewer roles than there are. Then `status` of the role without a leader explains that.
 #[test]
-fn a_role_that_nobody_has_room_for_says_so() {
+fn the_status_of_a_role_that_no_candidate_may_lead_explains_that() {
     let election = election(Elector::Log);
     let start = |name| named(&election, name).option("--max-roles", "1").start();
     let mut candidates = vec![start("first"), start("second")];
@@ -143,11 +143,11 @@ fn a_role_that_nobody_has_room_for_says_so() {
     assert_eq!(answer.status, 3);
 
     candidates.push(start("third"));
-    wait::until_true("all of them led", || states().iter().all(|state| state["state"] == "led"));
+    wait::until_true("every candidate led a role", || states().iter().all(|state| state["state"] == "led"));
     close(&election, candidates, &ROLES.map(str::to_owned));
 }
 
-/// No candidate has said hello: a role's number gives its partition, a name does not.
+/// No candidate has sent a hello: a role's number gives its partition, a name does not.
 #[test]
 fn a_topic_without_hellos() {
     let election = election(Elector::Log);

@@ -40,7 +40,7 @@ pub(crate) fn led(candidate: &Running) -> BTreeMap<String, u64> {
     led
 }
 
-/// Whether each role is led by one of them, and its job beats with that term.
+/// Whether each role is led by one of them, and its job writes with that term.
 pub(crate) fn are_all_led(election: &TestElection, candidates: &[Running], roles: &[String]) -> bool {
     let terms: Vec<BTreeMap<String, u64>> = candidates.iter().map(led).collect();
     roles.iter().all(|role| {
@@ -59,7 +59,7 @@ pub(crate) fn close(election: &TestElection, candidates: Vec<Running>, roles: &[
     }
 }
 
-/// The first and last line of each run of a role, in order: a term in one partition may have the number of one in another.
+/// The first and last line of each run of a role, in order. A term in one partition may have the same number as one in another.
 pub(crate) fn runs(election: &TestElection, role: &str) -> Vec<(u64, u64)> {
     let mut runs: BTreeMap<i32, (u64, u64)> = BTreeMap::new();
     for line in testimony(election, role).lines {
@@ -113,8 +113,8 @@ with_both_electors! {
         election.close([candidate]);
     }
 
-    /// One role's job has ended with 0 and the other had none, so 143 is the highest status.
-    fn a_stop_says_that_a_role_had_no_job(elector) {
+    /// The job of one role has ended with 0 and the other role had none, so 143 is the highest status.
+    fn a_stop_has_the_status_of_a_role_without_a_job(elector) {
         let election = election(elector);
         let job = ["sh", "-c", "trap 'exit 0' TERM; echo ready >&2; while :; do sleep 0.01; done"];
         let mut candidate = election.candidate().option("--roles", "2").option("--max-roles", "1").job(job).start();
@@ -126,7 +126,7 @@ with_both_electors! {
     }
 
     /// With `--restart no`, a role whose job has ended is left to others; the process exits after the last one, with the highest status.
-    fn a_role_whose_job_ends_is_stood_for_no_more(elector) {
+    fn a_candidate_stands_no_longer_for_a_role_whose_job_has_ended(elector) {
         let election = election(elector);
         let job = ["sh", "-c", "exit $((NELI_ROLE + 3))"];
         let mut candidate = election.candidate().option("--roles", "3").option("--restart", "no").job(job).start();
@@ -213,12 +213,12 @@ with_both_electors! {
         let second = patient().start();
         wait::until_true("a standby for each role", || second.count("standby") >= roles.len());
         first.signal(Signal::SIGKILL);
-        // In less time than the lease.
+        // This is less time than the lease.
         wait::until_true("a lead of each role elsewhere", || led(&second).len() == roles.len());
         close(&election, vec![first, second], &roles);
     }
 
-    /// When many roles are claimed at once, most guards have to wait for their start. A stop then releases each role.
+    /// When many roles are claimed at once, most guards must wait for their start. A stop then releases each role.
     fn a_stop_while_guards_wait_releases_each_role(elector) {
         let election = election(elector);
         let roles = numbers(40);

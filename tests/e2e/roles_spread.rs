@@ -1,4 +1,5 @@
-//! Many roles on few candidates: every candidate leads a fair share, and a configuration in which two would lead one role is refused.
+//! Many roles on few candidates: every candidate leads a fair share, and a configuration in which two candidates would lead one role is
+//! refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,9 +14,10 @@ use nix::sys::signal::Signal;
 use crate::roles::{are_all_led, candidate, close, led, numbers, role_of, runs};
 use crate::{election, with_both_electors};
 
-/// Waits until the numbers of roles that they lead differ by at most one; with the group elector, each leads those that it has assigned.
+/// Waits until the numbers of roles that they lead differ by at most one. With the group elector, it waits until each leads its assigned
+/// roles.
 ///
-/// A candidate that did not take a role that was handed to it gets none for a minute: this may happen under load, and is waited for.
+/// A candidate that did not take a role that was handed to it gets none for a minute. This may happen under load, so the wait includes it.
 fn await_fair(election: &TestElection, candidates: &[Running], roles: &[String]) {
     const BAR: Duration = Duration::from_secs(60);
     let fair = roles.len() / candidates.len()..=roles.len().div_ceil(candidates.len());
@@ -43,14 +45,14 @@ fn assigned(candidate: &Running) -> BTreeSet<String> {
     assigned
 }
 
-/// How many roles a candidate has handed over.
+/// The number of roles that a candidate has handed over.
 fn handed_over(candidate: &Running) -> usize {
     let whys = candidate.events("released");
     whys.iter().filter(|event| ["spread", "revoked"].contains(&event.text("why"))).count()
 }
 
-/// How many roles other candidates than the last one have claimed since each had logged this many events. The expected number is 0,
-/// except for roles that the last one claimed so late that the others stopped waiting (500 ms).
+/// The number of roles that other candidates than the last one have claimed since each had logged this many events. The expected number is
+/// 0, except for roles that the last one claimed so late that the others stopped waiting (500 ms).
 fn claimed_in_its_place(candidates: &[Running], logged: &[usize]) -> usize {
     // The lines of two logs are each read slightly late.
     const LONG: Duration = Duration::from_millis(300);
@@ -124,7 +126,7 @@ with_both_electors! {
         close(&election, candidates, &roles);
     }
 
-    /// Roles beyond all limits have no leader until a candidate with room joins.
+    /// Roles beyond all limits have no leader until a candidate with a free place joins.
     fn no_process_leads_more_roles_than_its_limit(elector) {
         let election = election(elector);
         let roles = numbers(5);
@@ -148,7 +150,7 @@ with_both_electors! {
     }
 
     /// `--spread no`: a new candidate gets no role until another one leaves.
-    fn where_nothing_is_spread_nothing_moves(elector) {
+    fn without_spreading_no_role_moves(elector) {
         let election = election(elector);
         let roles = numbers(4);
         let start = || candidate(&election, "4").option("--spread", "no").start();
@@ -168,7 +170,7 @@ with_both_electors! {
         close(&election, candidates, &roles);
     }
 
-    /// With another order of the names two candidates would lead one role: the later one does not start, and names the other.
+    /// With another order of the names two candidates would lead one role. So the later one does not start, and names the other.
     fn a_candidate_that_maps_a_role_elsewhere_does_not_start(elector) {
         let election = election(elector);
         let roles = ["ingest", "bill"].map(str::to_owned);
@@ -183,8 +185,8 @@ with_both_electors! {
         close(&election, first, &roles);
     }
 
-    /// Partitions that are added to the topic change nothing for running candidates, which log it once. A candidate that starts then
-    /// would look for roles in the new partitions, and is refused.
+    /// Partitions that are added to the topic have no effect on running candidates, which log it once. A candidate that starts then would
+    /// look for roles in the new partitions, and is refused.
     fn partitions_may_be_added_under_running_candidates(elector) {
         let election = election(elector);
         let roles = numbers(5);
@@ -205,8 +207,8 @@ with_both_electors! {
         close(&election, candidates, &roles);
     }
 
-    /// One candidate has numbered roles, the others named ones: these are different elections, and no role is handed to a candidate that
-    /// does not stand for it. Each logs that.
+    /// One candidate has numbered roles, the others named ones. These are different elections, and no role is handed to a candidate that
+    /// does not stand for it. Each candidate logs that.
     fn a_candidate_that_shares_no_role_is_named_and_given_none(elector) {
         let election = election(elector);
         let of_five = numbers(5);

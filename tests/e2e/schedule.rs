@@ -1,4 +1,4 @@
-//! `--schedule`: a daemon on each machine, of which one runs the job at each time.
+//! `--schedule`: a daemon on each machine, one of which runs the job at each time.
 
 use std::fs;
 use std::path::PathBuf;
@@ -74,10 +74,10 @@ with_both_electors! {
     }
 }
 
-/// A new leader runs the window that its predecessor missed; if there is none, it waits for the next. At the first start of all, no
+/// A new leader runs the window that its predecessor missed. If there is none, it waits for the next one. At the very first start, no
 /// earlier window is run.
 #[test]
-fn a_window_that_was_not_done_is_caught_up() {
+fn a_missed_window_is_run_by_a_new_leader() {
     for catch_up in ["last", "none"] {
         let election = election(Elector::Log);
         let clock = WallClock::new(&election, "clock", HOUR);
@@ -146,7 +146,7 @@ fn windows_during_a_run_are_skipped_and_a_failure_ends_nothing() {
 
 /// There is one fact per election, about the newest window.
 #[test]
-fn the_newest_window_is_what_is_recorded() {
+fn only_the_newest_window_is_recorded() {
     let election = election(Elector::Log);
     let daemon = daemon(&election, "a", "every 1s", "true").start();
     await_runs(&election, 2);

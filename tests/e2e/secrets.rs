@@ -1,4 +1,4 @@
-//! A secret appears only where it was given: in no other process's command line or environment, in no log, in no error.
+//! A secret appears only in the place where it was given: in no other process's command line or environment, in no log, in no error.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -21,7 +21,7 @@ fn hold_it(bytes: &[u8]) -> bool {
     bytes.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes())
 }
 
-/// What all users may read of a process, and what its owner may; empty if it is gone.
+/// The data about a process that all users may read, and those that only its owner may read; empty if the process is gone.
 fn shown(process: Process, part: &str) -> Vec<u8> {
     fs::read(Path::new("/proc").join(process.pid.to_string()).join(part)).unwrap_or_default()
 }
@@ -54,7 +54,7 @@ fn file(directory: &Path, content: &str, mode: u32) -> PathBuf {
 }
 
 with_both_electors! {
-    /// With every process that there can be: health command, hooks, a job with a child, librdkafka at its most verbose level, and a guard
+    /// This includes every kind of process: health command, hooks, a job with a child, librdkafka at its most verbose level, and a guard
     /// that releases the term after the supervisor's death.
     fn from_a_file(elector) {
         let guarded = Guarded::new(elector);
@@ -104,7 +104,7 @@ fn from_the_environment() {
     run.await_lead();
     run.await_job();
     let family = || run.process().descendants();
-    // Found by its name: the third process may be `env`, whose output is read below.
+    // The process is found by its name, because the third process may be `env`, whose output is read below.
     let sleeps = |process: &Process| process.name().as_deref() == Some("sleep");
     wait::until_true("the job has shown its environment and sleeps", || family().iter().any(sleeps));
     assert!(family().len() >= 3, "guard, shell, sleep");
@@ -151,17 +151,17 @@ fn in_what_is_refused() {
         shown
     };
     let wrong = [
-        // No value, or no name.
+        // These have no value, or no name.
         "correct horse",
         "sasl.password:correct horse",
         "=correct horse",
-        // A misspelt name.
+        // This name is misspelt.
         "sasl.pasword=correct horse",
         "sasl.password.=correct horse",
-        // A property of Kafka's Java client.
+        // This is a property of Kafka's Java client.
         "sasl.jaas.config=PlainLoginModule required password=\"correct horse\";",
         "ssl.truststore.password=correct horse",
-        // A value of the wrong kind or out of range, a property that this build lacks, one that the user may not set.
+        // These are a value of the wrong kind or out of range, a property that this build lacks, and one that the user may not set.
         "socket.keepalive.enable=correct horse",
         "socket.timeout.ms=correct horse",
         "security.protocol=correct horse",

@@ -31,14 +31,14 @@ with_both_electors! {
         let is_starting = |line: &&serde_json::Value| line["record"]["state"] == "starting" && line["record"]["term"] == next;
         let verdicts = election.verdicts();
         assert!(verdicts.iter().filter(is_starting).count() >= 3, "beats go on meanwhile");
-        // The hook runs while the job does, not before it.
+        // The hook runs during the job, and not before it.
         let lines = || std::fs::read_to_string(&hooks).unwrap_or_default();
         wait::until_true("both hooks", || lines() == format!("{term}\n{next}\n"));
         election.close([second]);
     }
 
     /// SIGTERM during the wait: no job starts, and the term is released at once.
-    fn a_stop_meanwhile_runs_nothing(elector) {
+    fn a_stop_meanwhile_starts_no_job(elector) {
         let election = election(elector);
         let mut first = election.candidate().lease("1s").option("--settle", "10m").start();
         let term = first.await_lead();
@@ -55,9 +55,9 @@ with_both_electors! {
     }
 }
 
-/// A supervisor that is killed during the wait: its guard knows the term and releases it.
+/// A supervisor that is killed during the wait: its guard has the term and releases it.
 #[test]
-fn a_death_meanwhile_costs_no_lease() {
+fn a_death_meanwhile_does_not_take_a_lease() {
     let election = election(Elector::Log);
     let mut first = election.candidate().lease("60s").option("--settle", "10m").start();
     let term = first.await_lead();

@@ -1,4 +1,4 @@
-//! A lack of memory: the kernel kills the process that uses most, and the others go on as usual. A limit on processor time.
+//! A lack of memory: the kernel kills the process that uses most, and the others continue as usual. Also a limit on processor time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use nix::sys::signal::Signal;
 use crate::doctor::Found;
 use crate::{PROGRAM, election};
 
-/// Enough for a debug build of a candidate, and small enough to be filled quickly.
+/// This is enough for a debug build of a candidate, and small enough to be filled quickly.
 const MEMORY: u64 = 192 << 20;
 
 /// A control group with little memory.
@@ -69,7 +69,7 @@ struct Hog(Child);
 
 impl Drop for Hog {
     fn drop(&mut self) {
-        // The processes that it started are killed for their memory.
+        // The kernel kills the processes that it started, for their memory.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -182,7 +182,7 @@ fn no_descriptor_is_left() {
     election.close([run]);
 }
 
-/// The same while connections are lost: they are made again, since the reserve does not use their descriptors.
+/// At the limit of open files connections are lost. They are opened again, since the reserve does not use their descriptors.
 #[test]
 fn no_descriptor_is_left_and_connections_are_lost() {
     let cluster = Cluster::start(1, 1);
@@ -203,8 +203,8 @@ fn no_descriptor_is_left_and_connections_are_lost() {
     election.close([run]);
 }
 
-/// With no free descriptor the guard dies: the end of its job is noticed all the same, the term is released at once, and the process
-/// exits because it can't start another guard.
+/// With no free descriptor the guard dies. The end of its job is noticed nevertheless, the term is released at once, and the process exits
+/// because it can't start another guard.
 #[test]
 fn no_descriptor_is_left_at_all_and_the_guard_dies() {
     let election = election(Elector::Log);
@@ -222,7 +222,7 @@ fn no_descriptor_is_left_at_all_and_the_guard_dies() {
     assert!(said.iter().any(|event| event.text("message").contains("the guard can't be started again")), "{run:?}");
 }
 
-/// With no free descriptor, a job that can't be supervised does not keep running: it is killed, and counts as failed.
+/// With no free descriptor, a job that can't be supervised does not continue: it is killed, and counts as failed.
 #[test]
 fn no_descriptor_is_left_at_all() {
     let election = election(Elector::Log);
@@ -276,7 +276,7 @@ impl Drop for Ration {
     }
 }
 
-/// The guard may be delayed: it warns about that, and kills earlier by the possible delay. A lease that is too short for this is refused.
+/// The guard may be delayed. It warns about that, and kills earlier by the possible delay. A lease that is too short for this is refused.
 #[test]
 fn a_quota_of_processor_time_without_real_time_scheduling() {
     let Some(ration) = Ration::new() else { return };
@@ -310,12 +310,12 @@ fn a_quota_of_processor_time_without_real_time_scheduling() {
     election.await_gone(term);
     let testimony = election.testimony();
     let last = testimony.of(term).next_back().expect("it beat").at;
-    // A beat between the guard's clearing of the deadline and the kill reads 0: so the latest deadline counts.
+    // A beat between the guard's clearing of the deadline and the kill contains 0, so the latest deadline counts.
     let deadline = testimony.of(term).map(|line| line.deadline).max().expect("it beat");
     run.signal(Signal::SIGCONT);
     let fenced = run.await_event("fenced");
-    // The lease ends a kill margin after the deadline, 300 ms here. Without real-time scheduling a busy machine may still be late: then
-    // the log says so.
+    // The lease ends a kill margin after the deadline, 300 ms here. Without real-time scheduling the guard may still be late on a busy
+    // machine; then the log reports it.
     let is_reported_late = fenced.fields["late_ms"].is_number();
     assert!(last < deadline + 300_000_000 || is_reported_late, "{} ns after the deadline: {fenced:?}", last - deadline);
     election.close([run]);

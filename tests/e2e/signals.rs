@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 
 use crate::{PROGRAM, election};
 
-/// A stop while standing by: the status is 128 + n, so that `neli-run ... && next` does not go on.
+/// A stop while standing by: the status is 128 + n, so that `neli-run ... && next` does not continue.
 #[test]
 fn standing_by_each_stop_has_its_status() {
     let election = election(Elector::Log);
@@ -81,7 +81,7 @@ fn a_second_term_kills() {
     leader.await_event("stopping");
     leader.signal(Signal::SIGTERM);
     wait::pause(Duration::from_millis(600));
-    assert!(main.lives(), "two that are near are one");
+    assert!(main.lives(), "two signals that are close together count as one");
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 137);
     election.assert_gone(term);
@@ -103,11 +103,15 @@ fn the_stop_timeout_kills() {
     leader.await_event("job_killed");
 
     let testimony = election.testimony();
-    let signaled_at = testimony.signals().find(|line| line.event == Event::Signal(15)).expect("it was told first").at;
-    let last = testimony.of(term).next_back().expect("it beat").at;
+    let signaled_at = testimony
+        .signals()
+        .find(|line| line.event == Event::Signal(15))
+        .expect("the log line came before the signal")
+        .at;
+    let last = testimony.of(term).next_back().expect("the job wrote a heartbeat").at;
     let between = Duration::from_nanos(last - signaled_at);
     // On a busy machine the job receives the stop signal slightly after the log line.
-    assert!(between >= Duration::from_millis(500), "killed {between:?} after it was told");
+    assert!(between >= Duration::from_millis(500), "killed {between:?} after the log line");
     election.close([leader]);
 }
 
@@ -124,9 +128,9 @@ fn a_stop_timeout_of_zero_sends_no_stop_signal() {
     election.close([leader]);
 }
 
-/// `--stop-signal` is the signal that the job gets, and that stops `neli-run` beside SIGTERM.
+/// `--stop-signal` is the signal that the job gets, and it stops `neli-run` as SIGTERM does.
 #[test]
-fn the_stop_signal_is_what_the_job_hears() {
+fn the_job_gets_the_stop_signal() {
     let election = election(Elector::Log);
     let mut leader = election.candidate().option("--stop-signal", "INT").start();
     let term = leader.await_lead();
@@ -138,9 +142,9 @@ fn the_stop_signal_is_what_the_job_hears() {
     election.close([leader]);
 }
 
-/// A job that is stopped (SIGSTOP) is continued when it is asked to end.
+/// A job that is stopped (SIGSTOP) is continued when it gets the stop signal.
 #[test]
-fn a_stopped_job_can_still_end_well() {
+fn a_stopped_job_can_end_by_itself() {
     let election = election(Elector::Log);
     let mut leader = election.candidate().start();
     let term = leader.await_lead();
@@ -162,7 +166,7 @@ fn other_signals_reach_the_job() {
     let term = leader.await_lead();
     election.await_witness(term);
     leader.await_job();
-    // Each is awaited, because signals that are sent together may arrive in any order.
+    // The test waits for each of them, because signals that are sent together may arrive in any order.
     for number in [1, 10, 12, 14, 28, 3, 40] {
         send(&leader, number);
         wait::until_true(&format!("signal {number} at the job"), || signals_received(&election).contains(&number));
@@ -171,7 +175,7 @@ fn other_signals_reach_the_job() {
     election.close([leader]);
 }
 
-/// Every catchable signal without a meaning for `neli-run` reaches the main process, real-time ones included: the process dies of those
+/// Every catchable signal without a meaning for `neli-run` reaches the main process, real-time ones included. The process dies of those
 /// whose default action is to terminate.
 #[test]
 fn every_signal_reaches_the_job() {
@@ -194,10 +198,10 @@ fn every_signal_reaches_the_job() {
     election.close([run]);
 }
 
-/// A guard that does not run for a while, and more signals than its socket holds: neither a stop among them nor the signals before and
-/// after it are lost.
+/// The guard is stopped for a while, and gets more signals than its socket can contain. Neither a stop among them nor the signals before
+/// and after it are lost.
 #[test]
-fn a_stop_outlasts_a_guard_that_is_held_up() {
+fn a_stop_reaches_a_guard_that_was_stopped() {
     let election = election(Elector::Log);
     let mut leader = election.candidate().lease("50s").job(election.witness().with("--ignore-stop").command()).start();
     let term = leader.await_lead();
@@ -237,11 +241,11 @@ fn two_stops_at_once_are_one() {
     election.close([run]);
 }
 
-/// Signals that are ignored at the start (`nohup`, a shell's `&`) stay ignored: `neli-run` and the job live on.
+/// Signals that are ignored at the start (`nohup`, a shell's `&`) stay ignored: `neli-run` and the job continue.
 #[test]
 fn an_ignored_signal_stays_ignored() {
     let election = election(Elector::Log);
-    // `sleep` handles no signal: it lives because it inherits the ignored ones.
+    // `sleep` handles no signal. It continues because it inherits the ignored ones.
     let candidate = election.candidate().lease("1s").job(["sleep", "1000"]);
     let ignoring = ["env", "--ignore-signal=HUP,INT,QUIT,TSTP,PIPE"];
     let mut run = candidate.start_behind(&ignoring);
@@ -260,7 +264,7 @@ fn an_ignored_signal_stays_ignored() {
     election.close([run]);
 }
 
-/// stderr is a pipe without a reader: the SIGPIPE of our own log lines is not passed on to the job.
+/// stderr is a pipe without a reader. The SIGPIPE of our own log lines is not passed on to the job.
 #[test]
 fn a_closed_pipe_of_ours_is_not_the_jobs() {
     let election = election(Elector::Log);
@@ -275,7 +279,7 @@ fn a_closed_pipe_of_ours_is_not_the_jobs() {
     election.close([run]);
 }
 
-/// A stop at any moment after the start ends in order, and with a Kafka no term is left without a release.
+/// A stop at any moment after the start ends the candidate in order. If Kafka runs, no term is left without a release.
 #[test]
 fn a_stop_at_any_moment() {
     const STEPS: u64 = 48;
@@ -304,14 +308,14 @@ fn a_stop_at_any_moment() {
     let effective = |kind: &str| {
         verdicts.iter().filter(|line| line["record"]["kind"] == kind && line["verdict"] == "effective").count()
     };
-    assert_eq!(effective("claim"), effective("release"), "each term has its end");
-    assert!(led > 0, "some were stopped while they led");
+    assert_eq!(effective("claim"), effective("release"), "each term has one release");
+    assert!(led > 0, "some runs were stopped while they led");
     election.close([first]);
 }
 
-/// Kafka is down when the release is to be delivered: the candidate waits for at most a lease, and a second stop ends the wait.
+/// Kafka is down when the release must be delivered. The candidate waits for at most a lease, and a second stop ends the wait.
 #[test]
-fn a_stop_while_kafka_is_gone() {
+fn a_stop_while_kafka_is_down() {
     let broker = Broker::own();
     for impatient in [false, true] {
         let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
@@ -326,7 +330,7 @@ fn a_stop_while_kafka_is_gone() {
             wait::pause(Duration::from_millis(600));
             run.signal(Signal::SIGTERM);
         }
-        assert_eq!(run.status(), 0, "the run's own, which was alive when it came");
+        assert_eq!(run.status(), 0, "the exit status of the job, which was alive when SIGTERM came");
         let released = run.await_release();
         assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("stopped", Some(false)));
         election.assert_gone(term);

@@ -10,8 +10,8 @@ use harness::wait;
 
 use crate::PROGRAM;
 
-/// A leader whose link becomes slow keeps leading: the topic's id is confirmed by answers that take longer than the first request's
-/// timeout.
+/// A leader whose link becomes slow keeps leading: the topic's id is confirmed by answers that take longer than the first request's time
+/// limit.
 #[test]
 fn a_leader_whose_answers_take_longer_than_two_seconds() {
     const LEASE: Duration = Duration::from_secs(12);

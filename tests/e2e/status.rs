@@ -67,7 +67,7 @@ fn a_leader_and_a_standby() {
     let last = lines.last().copied().unwrap_or_default();
     assert!(last.starts_with("standbys   second, hello ") && last.ends_with(", --elect log"), "{text}");
 
-    // Its last hello says that it leaves: otherwise it would be shown for 75 s after its last hello.
+    // Its last hello reports that it leaves. Otherwise it would be shown for 75 s after its last hello.
     standby.signal(Signal::SIGTERM);
     assert_eq!(standby.status(), 143);
     wait::until_true("no standby", || json(&election).0["standbys"].as_array().is_some_and(Vec::is_empty));
@@ -75,7 +75,7 @@ fn a_leader_and_a_standby() {
 }
 
 #[test]
-fn a_released_term_says_why() {
+fn a_released_term_is_shown_with_its_reason() {
     let election = election(Elector::Log);
     let mut run = election.candidate().option("--name", "first").job(["sh", "-c", "exit 3"]).start();
     assert_eq!(run.status(), 3);
@@ -89,7 +89,7 @@ fn a_released_term_says_why() {
     assert_eq!(answer.status, 3);
 }
 
-/// Its guard is killed as well, so nothing is released.
+/// Its guard is killed too, so no term is released.
 #[test]
 fn a_leader_that_is_silent_beyond_its_lease_is_no_leader() {
     let election = election(Elector::Log);
@@ -115,9 +115,9 @@ fn a_leader_that_is_silent_beyond_its_lease_is_no_leader() {
     assert_eq!(object["leader"]["lease_left_ms"], 0);
 }
 
-/// The candidates' clocks gave the timestamps, so that they are not believed at once: at a terminal a line says what is waited for.
+/// The candidates' clocks gave the timestamps, so they do not count at once. On a terminal a line explains the wait.
 #[test]
-fn while_it_listens_whether_a_leader_is_silent_it_says_so_at_a_terminal() {
+fn the_wait_for_a_heartbeat_is_explained_on_a_terminal() {
     let election = election(Elector::Log);
     Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "CreateTime")]);
     Pen::new(Kafka::shared(), &election.topic(), &[]).write(&election.key(), &[claim(-1).as_bytes()]);
@@ -139,7 +139,7 @@ fn while_it_listens_whether_a_leader_is_silent_it_says_so_at_a_terminal() {
 
 /// A mistyped name: the error lists the existing groups.
 #[test]
-fn an_election_that_nobody_has_led() {
+fn an_election_without_a_leader_so_far() {
     let election = election(Elector::Log);
     let pen = written(&election);
     let answer = election.ask("status", &[]);
@@ -159,7 +159,7 @@ fn an_election_that_nobody_has_led() {
 }
 
 #[test]
-fn garbage_is_passed_over() {
+fn invalid_records_are_ignored() {
     let election = election(Elector::Log);
     let pen = written(&election);
     pen.write_tombstone(&election.key());
@@ -200,7 +200,7 @@ fn a_broker_that_is_away() {
     assert_eq!((object["state"].as_str(), answer.status), (Some("unknown"), 4));
 }
 
-/// The claim of a long-lived leader is older than the part of the log that is read; the beats tell since when it leads.
+/// The claim of a long-lived leader is older than the part of the log that is read. So the claim is read separately.
 #[test]
 fn since_when_a_leader_leads_that_has_led_for_long() {
     let election = election(Elector::Log);
@@ -266,7 +266,7 @@ fn a_job_that_may_run_beside_the_leader_s_is_shown() {
     assert!(answer.text.contains("\noverlap    the job of term 0 of old may run beside it, for 1m"), "{answer:?}");
 }
 
-/// `--follow` on a terminal: every second the page is drawn over the one before.
+/// `--watch` on a terminal: every second the page replaces the previous one.
 #[test]
 fn it_is_shown_again_until_it_is_interrupted() {
     let election = election(Elector::Log);
@@ -280,7 +280,7 @@ fn it_is_shown_again_until_it_is_interrupted() {
     terminal.await_text(&format!("\u{1b}[H\u{1b}[1;32m{}: web leads", election.group));
     terminal.press(Ctrl::C);
     terminal.await_prompt();
-    // Otherwise the outputs follow one another.
+    // Otherwise the pages follow one another.
     let mut command = Command::new(PROGRAM);
     command.args(["status", "--watch", "--json", "--group", &election.group, "--brokers", Kafka::shared().address()]);
     let mut watch = command.stdout(Stdio::piped()).spawn().expect("the program is there");

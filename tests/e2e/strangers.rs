@@ -1,4 +1,4 @@
-//! Records of other programs: whatever they contain, the leader's job is not affected, and a new candidate reads past them.
+//! Records of other programs: with any content, they do not affect the leader's job, and a new candidate ignores them.
 
 use std::time::Duration;
 
@@ -54,10 +54,10 @@ impl Undisturbed {
     }
 }
 
-/// A transaction marker has an offset but is never delivered. In a topic without compaction no other gap can arise, so a new candidate
+/// A transaction marker has an offset but is never delivered. In a topic without compaction no other gap can arise. So a new candidate
 /// knows that it missed no record, and does not wait for a silence.
 #[test]
-fn that_ended_a_transaction_cost_no_cold_start() {
+fn that_ended_a_transaction_cause_no_wait() {
     let election = election(Elector::Log);
     assert_eq!(election.candidate().job(["true"]).option("--restart", "no").start().status(), 0);
     let pen = Pen::new(Kafka::shared(), &election.topic(), &[("transactional.id", &election.key())]);
@@ -113,11 +113,11 @@ fn that_make_no_sense() {
 
 /// Forged records that are plausible but void by the law.
 #[test]
-fn that_lie() {
+fn that_are_forged() {
     let undisturbed = Undisturbed::new();
     let (key, term) = (undisturbed.election.key(), undisturbed.term);
     let pen = undisturbed.pen(&[]);
-    // A beat is written between the record that the forged one names and the forged record; so a claim that had only seen the leader's
+    // A beat is written between the record to which the forged one refers and the forged record. So a claim that had only read the leader's
     // claim comes too late.
     undisturbed.assert_renewed();
     let lies = [
@@ -197,7 +197,7 @@ fn that_are_compressed() {
     undisturbed.assert();
 }
 
-/// An open transaction does not block readers, and the markers of ended ones hide nothing.
+/// An open transaction does not block readers, and the markers of ended ones hide no record.
 #[test]
 fn in_an_open_transaction() {
     let undisturbed = Undisturbed::new();

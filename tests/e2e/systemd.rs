@@ -29,7 +29,7 @@ struct Manager {
 impl Manager {
     /// A socket with a path.
     fn new() -> Self {
-        // A socket's path may have 107 bytes, and one in `target/` may be longer.
+        // A socket's path may have 107 bytes, and a path in `target/` may be longer.
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("notify");
         let socket = UnixDatagram::bind(&path).expect("a socket");
@@ -53,7 +53,7 @@ impl Manager {
         candidate.variable("NOTIFY_SOCKET", &self.name)
     }
 
-    /// Waits for a line that begins so, skipping others, and returns the rest of it.
+    /// Waits for a line with this beginning, skipping others, and returns the rest of it.
     fn await_line(&mut self, beginning: &str) -> String {
         loop {
             while !self.received.is_empty() {
@@ -62,7 +62,8 @@ impl Manager {
                     return rest.to_owned();
                 }
             }
-            let message = self.receive().unwrap_or_else(|| panic!("waited {:?} in vain: {beginning}", wait::PATIENCE));
+            let message =
+                self.receive().unwrap_or_else(|| panic!("no such message within {:?}: {beginning}", wait::PATIENCE));
             self.received = message;
         }
     }
@@ -87,7 +88,7 @@ impl Manager {
     }
 }
 
-/// A candidate is ready as soon as there is a broker; until then the status says what it waits for.
+/// A candidate is ready before any broker answers. Until then the status shows what it waits for.
 #[test]
 fn ready_comes_before_any_broker() {
     let election = TestElection::unreachable(PROGRAM);
@@ -139,9 +140,9 @@ fn a_refused_candidate_is_never_ready() {
     }
 }
 
-/// The status says what an operator wants to know, from standing by to the end.
+/// The status shows the state, from standing by to the end.
 #[test]
-fn the_status_says_what_it_does() {
+fn the_status_shows_the_state() {
     let election = election(Elector::Log);
     let mut first = election.candidate().option("--name", "db1").start();
     let term = first.await_lead();
@@ -179,7 +180,7 @@ fn the_status_of_many_roles_names_those_that_are_led() {
     limited.signal(Signal::SIGTERM);
 }
 
-/// A stop that takes long keeps asking for the time that it needs, so that `TimeoutStopSec` does not cut a barrier short.
+/// A stop that takes long keeps requesting the time that it needs, so that `TimeoutStopSec` does not end a barrier early.
 #[test]
 fn a_long_barrier_asks_for_time() {
     let election = election(Elector::Log);
@@ -203,7 +204,7 @@ fn a_long_barrier_asks_for_time() {
 
 /// If the main loop hangs, no watchdog message is sent.
 #[test]
-fn a_stopped_supervisor_gives_no_sign_of_life() {
+fn a_stopped_supervisor_sends_no_watchdog_message() {
     let election = election(Elector::Log);
     let mut manager = Manager::new();
     let candidate = manager.unit(election.candidate()).variable("WATCHDOG_USEC", "100000");
@@ -223,9 +224,9 @@ fn a_stopped_supervisor_gives_no_sign_of_life() {
     election.close([leader]);
 }
 
-/// The job does not get `NOTIFY_SOCKET`: its messages would be taken for ours.
+/// The job does not get `NOTIFY_SOCKET`, because its messages would count as ours.
 #[test]
-fn no_other_process_learns_of_the_manager() {
+fn no_other_process_gets_the_manager_s_address() {
     let runtime = install::scratch();
     let election = TestElection::unreachable(PROGRAM);
     let mut manager = Manager::new();
@@ -244,7 +245,7 @@ fn no_other_process_learns_of_the_manager() {
             assert!(!environment.contains(name), "{process:?} of {names:?}: {environment}");
         }
     }
-    assert!(environment(leader.process()).contains("NOTIFY_SOCKET"), "the look would notice");
+    assert!(environment(leader.process()).contains("NOTIFY_SOCKET"), "the test would notice");
     end_with_broker(leader, runtime.path());
 }
 

@@ -34,7 +34,7 @@ impl Person {
         let directory = election.directory().to_owned();
         let log = Log::new(&directory.join("log"));
         executable(&directory.join("job"), job);
-        // A fence, which may happen on a busy machine with a short lease, is not the subject here.
+        // A fence, which may happen on a busy machine with a short lease, is not tested here.
         let candidate =
             adjust(election.candidate().lease("30s")).option("--log-file", log.path()).job([directory.join("job")]);
         script(&directory.join("lead"), &candidate.words());
@@ -90,7 +90,7 @@ impl Person {
         self.terminal.processes().into_iter().find(|process| process.name().as_deref() == Some(name))
     }
 
-    /// Ctrl-C to a job that has printed that it waits, in a script: the script ends with it, and the terminal is restored.
+    /// Ctrl-C in a script, to a job that has printed that it waits: the script ends with it, and the terminal is restored.
     fn interrupts_a_script(&mut self, shell: Shell) {
         executable(&self.file("around"), "./lead; echo went on");
         self.terminal.type_line(&format!("{} ./around", shell.name()));
@@ -146,7 +146,7 @@ mod keys;
 const ENDLESS: &str = "while :; do sleep 0.05; done";
 
 with_both_shells! {
-    /// The job reads input and has the foreground; afterwards the shell has it, with the job's exit status.
+    /// The job reads input and has the foreground. Afterwards the shell has it, with the job's exit status.
     fn a_job_reads(shell) {
         let mut person = Person::new(shell, r#"echo "reads"; read line; echo "read <$line>"; exit 7"#);
         person.terminal.type_line("./lead");
@@ -160,7 +160,7 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// A shell as the job changes the terminal freely, and nothing of that is left afterwards.
+    /// A shell as the job changes the terminal, and its changes are undone afterwards.
     fn a_shell_as_the_job(shell) {
         let (name, arguments) = (shell.name(), shell.arguments().join(" "));
         let mut person = Person::new(shell, &format!("PS1='<inner>' exec {name} {arguments}"));
@@ -180,7 +180,7 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// A job that was started with `&` and reads is stopped until `fg`; the lead goes on.
+    /// A job that was started with `&` and reads is stopped until `fg`; the lead continues.
     fn fg(shell) {
         let mut person = Person::new(shell, r#"read line; echo "read <$line>""#);
         person.terminal.run("./lead &");
@@ -206,7 +206,7 @@ with_both_shells! {
         person.terminal.await_text("\r\n23");
         let supervisor = person.supervisor();
         assert_eq!(person.terminal.foreground(), group_of(supervisor));
-        // A key for the pager alone, without Enter.
+        // This is a key for the pager alone, without Enter.
         person.terminal.type_text(" ");
         person.terminal.await_text("\r\n46");
         person.terminal.type_text("/^777$");
@@ -295,7 +295,7 @@ with_both_shells! {
     /// SIGKILL to the supervisor in a script: the guard gives the terminal back to the script.
     fn a_dead_supervisor(shell) {
         let mut person = Person::new(shell, "stty -echo; echo waits; exec sleep 1000");
-        // The script waits, since otherwise it could read before the guard has noticed the death.
+        // The script waits, because otherwise it could read before the guard has noticed the death.
         let look = "read pid name state parent group session tty owner rest </proc/$$/stat";
         let foreground = format!("while {look}; [ $group != $owner ]; do sleep 0.05; done");
         let script = format!(r#"./lead; echo "status <$?>"; {foreground}; read line; echo "script read <$line>""#);
@@ -312,7 +312,7 @@ with_both_shells! {
         person.terminal.await_prompt();
         person.assert_as_before();
 
-        // The same when an interactive shell takes the terminal back itself.
+        // An interactive shell takes the terminal back itself.
         person.terminal.type_line("./lead");
         person.terminal.await_text("waits");
         person.supervisor().signal(Signal::SIGKILL);
@@ -338,8 +338,8 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// If the command does not exist, the terminal is given back as well.
-    fn a_job_that_is_not_there(shell) {
+    /// If the command does not exist, the terminal is given back too.
+    fn a_job_that_does_not_exist(shell) {
         let mut person = Person::new(shell, "exit 0");
         let mut leader = person.election.candidate().start();
         leader.await_lead();
@@ -354,7 +354,7 @@ with_both_shells! {
     }
 }
 
-/// SIGTSTP does nothing if no shell could continue the process; a job that stops itself there is continued, which is logged once.
+/// SIGTSTP has no effect if no shell could continue the process. A job that stops itself there is continued, which is logged once.
 #[test]
 fn in_an_orphaned_process_group() {
     let election = election(Elector::Log);
@@ -362,7 +362,7 @@ fn in_an_orphaned_process_group() {
     let term = leader.await_lead();
     election.await_witness(term);
     leader.await_job();
-    // Pending signals are delivered in the order of their numbers: once the job has got SIGWINCH, SIGTSTP has been handled.
+    // Pending signals are delivered in the order of their numbers. So when the job has got SIGWINCH, SIGTSTP has been handled.
     leader.signal(Signal::SIGTSTP);
     leader.signal(Signal::SIGWINCH);
     wait::until_true("WINCH at the job", || election.testimony().signals().any(|line| line.event == Event::Signal(28)));

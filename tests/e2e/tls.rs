@@ -72,7 +72,7 @@ fn candidate(election: &TestElection, address: &str, authority: &Authority, prop
 }
 
 with_both_electors! {
-    /// Everything uses TLS, with the least rights: claim, group, and the guard's release after the supervisor's death.
+    /// All connections use TLS, with the least rights: claim, group, and the guard's release after the supervisor's death.
     fn a_lead_and_a_death(elector) {
         let anybody = (broker().secure_addresses().plain, over_tls(Vec::new()));
         for (address, login) in logins().into_iter().chain([anybody]) {
@@ -94,7 +94,7 @@ with_both_electors! {
         }
     }
 
-    /// With each mechanism, an account without rights gets that message.
+    /// With each mechanism, an account without rights gets the message about the missing right.
     fn without_rights(elector) {
         for (address, login) in logins() {
             let election = election(elector);
@@ -115,7 +115,7 @@ with_both_electors! {
         }
     }
 
-    /// The same if nothing listened at first: a connection failure is retried, but a wrong certificate is final.
+    /// No broker listens at first. A connection failure is retried, but a wrong certificate is final.
     fn a_broker_that_is_not_trusted_when_it_comes_up(elector) {
         let network = Network::start();
         let wire = network.wire(broker().secure_addresses().expired.parse().expect("an address"));
@@ -128,7 +128,7 @@ with_both_electors! {
         assert_refused(run, &[&address, "the broker's certificate is not accepted", "expired", "ssl.ca.location"]);
     }
 
-    /// The broker requires a client certificate: none, an expired one, and one from another authority are refused.
+    /// The broker requires a client certificate. No certificate, an expired one, and one from another authority are refused.
     fn a_certificate_that_the_broker_does_not_accept(elector) {
         let mutual = broker().secure_addresses().mutual;
         let nobody = over_tls(Vec::new());
@@ -156,7 +156,8 @@ with_both_electors! {
     }
 }
 
-/// A connection without TLS where TLS is expected: the broker closes it without an answer. Also the findings of `doctor` about TLS.
+/// A connection without TLS to a port that expects TLS: the broker closes it without an answer. Also tests the findings of `doctor` about
+/// TLS.
 #[test]
 fn a_port_that_expects_tls() {
     let addresses = broker().secure_addresses();
@@ -190,7 +191,7 @@ fn a_port_that_expects_tls() {
     doctor(&addresses.plain, &[&over_tls[..], &[&trust]].concat()).assert_finding("tls", "ok", &["is accepted"]);
 }
 
-/// One second each way: the login alone takes six round trips, so the first answers come later than any fixed timeout.
+/// Each direction takes one second. The login alone takes six round trips, so the first answers come later than any fixed time limit.
 #[test]
 fn a_slow_link() {
     let network = Network::start();
@@ -219,7 +220,7 @@ fn a_slow_link() {
     }
 }
 
-/// A leader whose login is refused long after the first one succeeded keeps trying: only the lease ends its lead. Another broker may
+/// A leader whose login is refused long after the first one succeeded keeps trying, and only the lease ends its lead. Another broker may
 /// still accept the login, and the account may be restored.
 #[test]
 fn a_login_that_is_refused_later() {
@@ -233,7 +234,7 @@ fn a_login_that_is_refused_later() {
     change_password(&broker.kafka(), Account::Operator, false);
     wire.reset();
     wait::until_true("a refused login", || {
-        // Only librdkafka's debug lines show at once why there is no answer: the log repeats its message every 30 s.
+        // Only librdkafka's debug lines show the reason at once, because the log repeats its message every 30 s.
         run.history().iter().any(|event| format!("{event:?}").contains("Authentication failed"))
     });
     change_password(&broker.kafka(), Account::Operator, true);

@@ -16,7 +16,7 @@ fn settings(topic: &str) -> Vec<(&'static str, &'static str)> {
 }
 
 #[test]
-fn have_the_settings_of_those_that_are_made() {
+fn have_the_settings_of_topics_that_neli_run_creates() {
     let election = election(Elector::Log);
     assert_eq!(election.candidate().option("--once", "key").job(["true"]).start().status(), 0);
     for (by_hand, made) in

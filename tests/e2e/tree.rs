@@ -18,7 +18,7 @@ use nix::unistd::{Gid, Uid, chown};
 
 use crate::election;
 
-/// Runs what follows as the user nobody, in a control group if one is given first.
+/// Runs its arguments as the user nobody, in a control group if one is given first.
 const AS_NOBODY: &str = r#"
     [ -z "$1" ] || echo $$ > "$1/cgroup.procs" || exit
     shift
@@ -50,7 +50,7 @@ fn warns(warnings: &[harness::candidate::Event]) -> bool {
     warnings.iter().any(|warning| warning.text("message").contains("setuid"))
 }
 
-/// A process that can't be killed is named, and nothing is released while it lives; the lease runs out by itself.
+/// A process that can't be killed is named, and no term is released while it lives. The lease runs out by itself.
 #[test]
 fn a_process_that_cannot_die_is_named_and_its_term_never_released() {
     if !is_root() {
@@ -70,7 +70,7 @@ fn a_process_that_cannot_die_is_named_and_its_term_never_released() {
     election.assert_gone(term);
 }
 
-/// The same without root: the tracer of a process delays the report of its end, and until then it is unknown whether anything is left.
+/// Without root, a process's tracer delays the report of its end, and until then it is unknown whether a process is left.
 #[test]
 fn a_process_traced_by_another_user_is_named_and_its_term_never_released() {
     let election = election(Elector::Log);
@@ -89,7 +89,7 @@ fn a_process_traced_by_another_user_is_named_and_its_term_never_released() {
     election.assert_gone(term);
 }
 
-/// Stops a candidate whose job neither stops nor dies: it logs that and exits.
+/// Stops a candidate whose job neither stops nor dies. The candidate logs that and exits.
 fn stop_in_vain(run: &mut Running, job: Process) {
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 85);
@@ -98,7 +98,7 @@ fn stop_in_vain(run: &mut Running, job: Process) {
     assert!(run.events("released").is_empty());
 }
 
-/// The guard keeps killing and ends with the job's last process; even then it releases nothing.
+/// The guard keeps killing and ends with the job's last process. Even then it releases no term.
 fn assert_never_released(election: &TestElection, guard: Process) {
     wait::until_true("a guard with nothing left to do", || !guard.lives());
     let records = election.verdicts();
@@ -159,7 +159,7 @@ fn unreachable_processes_are_ended_by_their_control_group() {
     election.close([run]);
 }
 
-/// The same if the guard dies and the kernel does not kill such a job with it (the parent-death signal is lost).
+/// The guard dies and the kernel does not kill such a job with it (the parent-death signal is lost). The control group ends it.
 #[test]
 fn unreachable_processes_end_when_the_guard_dies() {
     if !is_root() {
@@ -179,13 +179,13 @@ fn unreachable_processes_end_when_the_guard_dies() {
     election.close([run]);
 }
 
-/// Runs what follows as nobody with a `/proc` that hides other users' processes (`hidepid`).
+/// Runs its arguments as nobody with a `/proc` that hides other users' processes (`hidepid`).
 const BEHIND_HIDEPID: &str = r#"
     mount -t proc -o hidepid=2 proc /proc || exit
     exec setpriv --reuid=65534 --regid=65534 --clear-groups --pdeathsig KILL -- "$@"
 "#;
 
-/// A candidate there, with a job whose program is not readable: `/proc` hides even the user's own processes of it.
+/// A candidate with a job whose program is not readable, so that `/proc` hides even the user's own processes of it.
 fn start_hidden(election: &TestElection) -> Running {
     fs::set_permissions(election.directory(), Permissions::from_mode(0o777)).expect("our own directory");
     let hidden = election.directory().join("hidden");

@@ -1,4 +1,4 @@
-//! `watch`: the verdict of the law on every record, whichever program wrote it.
+//! `watch`: the verdict of the law on every record, of any program.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -55,7 +55,7 @@ fn watched(election: &TestElection, arguments: &[&str]) -> (Vec<String>, String,
 }
 
 #[test]
-fn tells_the_verdict_on_every_record() {
+fn shows_the_verdict_on_every_record() {
     let (election, pen) = written(&[&claim(-1), &beat(0, 0), "nonsense", &claim(1), RELEASE]);
     pen.write("another/0", &[claim(-1).as_bytes()]);
     pen.write(&format!("{}/hello", election.key()), &[b"{}"]);
@@ -87,7 +87,7 @@ fn tells_the_verdict_on_every_record() {
 }
 
 #[test]
-fn begins_at_the_given_place_and_knows_what_came_before() {
+fn begins_at_the_given_offset_and_judges_by_earlier_records() {
     let (election, _) = written(&[&claim(-1), &beat(0, 0), RELEASE]);
     let (lines, _, status) = watched(&election, &["--json", "--from", "2", "--until-end"]);
     assert_eq!((lines.len(), status), (1, 0));
@@ -139,7 +139,7 @@ fn reports_changes_as_they_happen_until_its_reader_closes() {
     let listener = thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| sender.send(line)));
     let next = || watched.recv_timeout(wait::PATIENCE).expect("a line");
     assert!(next().ends_with(" as of now: web leads, term 0: the job runs, pid 7"));
-    // It was alive a moment ago, and sends nothing more.
+    // It was alive a moment ago, and writes no more records.
     let silent = next();
     assert!(silent.contains(" no leader: web has been silent for "), "{silent}");
     pen.write(&election.key(), &[RELEASE.as_bytes()]);
@@ -176,7 +176,7 @@ fn on_a_terminal_it_is_a_page() {
     terminal.await_text("term 0 was released: the job has ended");
     terminal.press(Ctrl::C);
     terminal.await_prompt();
-    // Only lines contain this.
+    // Only the output as lines contains this.
     let text = terminal.run(&format!("TERM=xterm {line} --from start --until-end"));
     assert!(text.contains("Z web leads, term 0") && !text.contains('\u{1b}'), "{text}");
 }
@@ -210,9 +210,9 @@ fn an_empty_log_has_an_end() {
     assert_eq!(watched(&election, &["--json", "--from", "start", "--until-end"]), (vec![], String::new(), 0));
 }
 
-/// As with `status`, an unreachable broker is waited for no longer than `--timeout`.
+/// As with `status`, the wait for an unreachable broker is limited by `--timeout`.
 #[test]
-fn kafka_s_first_answers_are_waited_for_within_timeout() {
+fn the_wait_for_kafka_s_first_answers_is_limited_by_timeout() {
     let mut command = Command::new(PROGRAM);
     command.args(["watch", "--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "300ms"]);
     let answer = Answer::of(command);

@@ -110,7 +110,7 @@ with_both_electors! {
         next_clock.set(DAY + 2 * HOUR);
         assert_eq!(start(&election, (next, next_clock), "true").status(), 0);
         assert_eq!(runs(&election)[1..], [format!("{next} {}", key(1))]);
-        // Its crontab started it a day late: that window is over.
+        // Its crontab started it a day late, and that window is over.
         assert_skipped(&mut start(&election, (late, late_clock), "true"), next, (&key(0), Some(&key(1))));
         assert_eq!(runs(&election).len(), 2);
     }
@@ -140,7 +140,7 @@ fn the_job_learns_its_window() {
 
 /// A clock is set back over a window's edge just after the job has run in the new window.
 #[test]
-fn a_leap_backwards_runs_nothing_twice() {
+fn a_clock_that_is_set_back_runs_nothing_twice() {
     let election = election(Elector::Log);
     let clock = WallClock::new(&election, "a", DAY + 5);
     let mut run = start(&election, ("a", &clock), "true");
@@ -154,7 +154,7 @@ fn a_leap_backwards_runs_nothing_twice() {
     assert_eq!(runs(&election), [format!("a {}", key(1)), format!("a {}", key(2))]);
 }
 
-/// One machine's clock is ten days ahead: the others do not wait for ten days.
+/// One machine's clock is ten days ahead. The others do not wait for ten days.
 #[test]
 fn a_clock_that_is_far_ahead_stops_no_other_machine() {
     let election = election(Elector::Log);

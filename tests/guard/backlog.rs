@@ -27,7 +27,7 @@ fn a_stop_comes_before_the_signals_that_a_guard_has_not_read() {
     let mut fixture = GuardFixture::running(job);
     fixture.start(0, far_deadline());
     assert_eq!(fixture.pipe.next_line(), "ready");
-    // The guard does not run, as on a machine whose processors are all busy.
+    // The guard is stopped, as if all processors of a busy machine were in use.
     kill(fixture.handle().pid(), Signal::SIGSTOP).unwrap();
     // The socket holds as many as it can, and this process queues the rest.
     while !fixture.handle().has_backlog() {
@@ -43,7 +43,7 @@ fn a_stop_comes_before_the_signals_that_a_guard_has_not_read() {
 }
 
 #[test]
-fn of_real_time_signals_none_is_lost() {
+fn no_real_time_signal_is_lost() {
     const SENT: usize = 2_000;
     // With unsafe signals each one is counted on delivery. Otherwise Perl queues at most 120.
     let job = r#"exec env PERL_SIGNALS=unsafe perl -e '

@@ -1,4 +1,4 @@
-//! Commands beside the job: how their end is reported, and that none of them escapes or delays the job's end.
+//! Commands that run beside the job: how their end is reported, and that none of them escapes or delays the job's end.
 
 use std::fs::File;
 use std::io::Read;
@@ -66,7 +66,7 @@ fn its_status_or_signal_is_reported_and_it_can_run_again() {
 }
 
 #[test]
-fn it_has_the_jobs_environment_less_the_lease_and_nothing_else_open() {
+fn it_has_the_jobs_environment_without_the_lease_and_no_other_descriptor() {
     let fixture = GuardFixture::configured(script(JOB), |guard_config| {
         guard_config.health = Some("env; echo; cat; ls /proc/self/fd".into());
         guard_config.environment.push(("NELI_EVENT".into(), "of a hook around this one".into()));
@@ -127,7 +127,7 @@ fn processes_left_in_a_commands_group_end_with_it() {
 }
 
 #[test]
-fn a_job_that_ends_is_not_kept_by_a_command() {
+fn a_command_does_not_delay_the_end_of_its_job() {
     let mut fixture = with_health(&format!("{UNTIL_RELEASED}; exit 5"), REPORT_PID);
     fixture.start(0, far_deadline());
     fixture.send(&check(far_deadline()));
@@ -159,7 +159,7 @@ fn leftovers_of_the_job_are_distinguished_from_a_command() {
 }
 
 #[test]
-fn a_command_that_gets_away_is_gone_before_the_job_is() {
+fn a_command_that_leaves_its_group_is_gone_before_the_job() {
     // The command ends once the other process has left its group.
     let line = format!("trap '' TERM; setsid sh -c '{REPORT_PID}' & {UNTIL_RELEASED}");
     let mut fixture = with_health("sleep 600", &line);
@@ -192,7 +192,7 @@ fn the_deadline_ends_it_with_the_job() {
 }
 
 #[test]
-fn without_a_job_none_is_started() {
+fn without_a_job_no_command_is_started() {
     let fixture = with_health("exit 0", r#"echo ran > "$PIPE""#);
     fixture.send(&check(far_deadline()));
     assert_eq!(fixture.receive(), ended(CommandEnd::Abandoned));

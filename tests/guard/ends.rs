@@ -41,7 +41,7 @@ fn receive_killed(fixture: &GuardFixture, last: &Answer) {
     assert_eq!(fixture.receive(), *last);
 }
 
-/// Receives the answers to a fence of term 3; returns when nothing was left.
+/// Receives the answers to a fence of term 3; returns when the last process ended.
 fn receive_fenced(fixture: &GuardFixture) -> Time {
     let Answer::Exited { code: None, signal: Some(SIGKILL), .. } = fixture.receive() else { panic!() };
     fixture.receive_fenced(3).unwrap()
@@ -103,7 +103,7 @@ fn at_the_deadline_all_of_the_tree_is_gone() {
 }
 
 #[test]
-fn a_term_that_was_fenced_starts_nothing_any_more() {
+fn a_term_that_was_fenced_starts_no_job_any_more() {
     let fixture = GuardFixture::with(vec!["sleep".into(), "600".into()]);
     fixture.start(3, near_deadline());
     receive_fenced(&fixture);
@@ -125,7 +125,7 @@ fn a_lease_without_a_job_is_fenced_too() {
 }
 
 #[test]
-fn a_spawn_that_comes_too_late_starts_nothing() {
+fn a_spawn_that_comes_too_late_starts_no_job() {
     let fixture = GuardFixture::running("echo started > $PIPE");
     fixture.send(&spawn(3, clock::now()));
     assert_eq!(fixture.receive_fenced(3), None);
@@ -192,7 +192,7 @@ fn a_job_in_another_group_is_reached() {
 }
 
 #[test]
-fn a_tree_that_goes_on_forking_does_not_outrun_the_kill() {
+fn a_tree_that_keeps_forking_is_killed() {
     let mut fixture = GuardFixture::running(
         r#"echo $$ > "$PIPE"
            for lane in 1 2 3 4; do
@@ -209,7 +209,7 @@ fn a_tree_that_goes_on_forking_does_not_outrun_the_kill() {
 }
 
 #[test]
-fn a_chain_of_processes_that_end_as_soon_as_they_have_started_another_is_caught() {
+fn a_chain_of_processes_that_each_start_another_and_end_is_killed() {
     let mut fixture = GuardFixture::running(
         r#"link='n=$1; [ $n -gt 0 ] || exit; setsid sh -c "$link" sh $((n - 1)) & exit'
            export link
@@ -272,7 +272,7 @@ fn the_end_of_the_socket_is_the_end_of_the_tree_and_no_release() {
 }
 
 #[test]
-fn a_guard_that_holds_nothing_ends_with_its_socket() {
+fn a_guard_without_a_job_ends_with_its_socket() {
     let mut fixture = GuardFixture::with(vec!["sleep".into(), "600".into()]);
     fixture.start(3, far_deadline());
     fixture.send(&Order::Kill);
@@ -298,11 +298,11 @@ fn when_the_guard_is_killed_the_main_process_dies_with_it() {
 }
 
 #[test]
-fn a_guard_that_was_stopped_beyond_the_deadline_fences_as_soon_as_it_goes_on() {
+fn a_guard_that_was_stopped_until_after_the_deadline_fences_when_it_continues() {
     let mut fixture = GuardFixture::running("sleep 0.5; echo late > $PIPE; exec sleep 600");
     fixture.start(3, near_deadline());
     nix::sys::signal::kill(fixture.handle().pid(), nix::sys::signal::SIGSTOP).unwrap();
-    // The job outlives the deadline: killing a guard that does not answer is the supervisor's part.
+    // The job outlives the deadline, because it is the supervisor's task to kill a guard that does not answer.
     assert_eq!(fixture.pipe.next_line(), "late");
     fixture.send(&Order::Lease(grant(3, far_deadline())));
     fixture.handle().cont().unwrap();

@@ -23,7 +23,7 @@ use nix::unistd::{self, Pid};
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 
-/// A bound far above what anything takes.
+/// A time limit far above the time that any step takes.
 const BOUND_MS: u16 = 30_000;
 
 /// Held by tests that use all processors: killing thousands of processes with a higher priority delays the ends of others.
@@ -61,7 +61,7 @@ impl LinePipe {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pipe");
         unistd::mkfifo(&path, Mode::S_IRWXU).unwrap();
-        // Opened for writing too, so that reading never sees the end of file, however many jobs come and go.
+        // It is opened for writing too, so that a reading never ends while jobs start and end.
         let reader = BufReader::new(File::options().read(true).write(true).open(path).unwrap());
         Self { directory, reader }
     }
@@ -96,7 +96,7 @@ pub(crate) struct GuardFixture {
     pub(crate) pipe: LinePipe,
     guard: Option<GuardHandle>,
     guard_process: OwnedFd,
-    /// The highest term that the guard was given.
+    /// The highest term that the guard got.
     term: Cell<i64>,
 }
 
@@ -150,7 +150,7 @@ impl GuardFixture {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     await_readable(self.handle().as_fd(), "an answer");
                 }
-                // How often it is said depends on how fast the processes die.
+                // The number of these answers depends on how fast the processes die.
                 Ok(Some(ReceivedAnswer { answer: Answer::StillKilling, .. })) => {}
                 other => return other.unwrap(),
             }
@@ -161,7 +161,7 @@ impl GuardFixture {
         self.receive_with_descriptor().0
     }
 
-    /// Receives the end of a fenced term; returns when nothing was left of its job.
+    /// Receives the end of a fenced term; returns when the last process of its job ended.
     pub(crate) fn receive_fenced(&self, fenced: i64) -> Option<Time> {
         let answer = self.receive();
         let Answer::Fenced { term, gone_at } = answer else { panic!("{answer:?}") };
@@ -169,7 +169,7 @@ impl GuardFixture {
         gone_at
     }
 
-    /// Whether no answer is waiting except that the guard still kills.
+    /// Whether no answer is waiting, except that the guard is still killing.
     pub(crate) fn has_no_answer(&self) -> bool {
         loop {
             match self.handle().receive() {
@@ -207,7 +207,7 @@ impl Drop for GuardFixture {
     fn drop(&mut self) {
         let Some(guard) = self.guard.take() else { return };
         let pid = guard.pid();
-        // Settles every term, so that the guard has nothing to release; then it ends when the socket is closed.
+        // Settles every term, so that the guard has none to release. It then ends when the socket is closed.
         for term in 0..=self.term.get() {
             let _ = guard.send(&Order::Released { term });
         }
@@ -277,13 +277,13 @@ pub(crate) fn descriptors(pid: Pid) -> Vec<RawFd> {
     numbers
 }
 
-/// The number of an own descriptor, made one that children inherit.
+/// The number of a descriptor of this process, which is made inheritable.
 pub(crate) fn inheritable(descriptor: &OwnedFd) -> RawFd {
     nix::fcntl::fcntl(descriptor, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty())).unwrap();
     descriptor.as_raw_fd()
 }
 
-/// The names in the answer about what the main process left behind, and whether those processes are killed.
+/// The names of the processes that the main process left behind, and whether they are killed.
 pub(crate) fn left_behind(answer: Answer) -> (Vec<String>, bool) {
     let Answer::LeftBehind { processes, count, killed } = answer else { panic!("{answer:?}") };
     assert_eq!(count, processes.len());

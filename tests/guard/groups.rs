@@ -1,5 +1,4 @@
-//! The job's control group: which processes are in it, which it kills, and what is left of it. If no group can be created, the tests
-//! print that they did not run.
+//! The job's control group: its processes, the kill, and the cleanup. If no group can be created, the tests print that they did not run.
 
 use std::fs::{self, File, Permissions};
 use std::os::fd::{AsFd, AsRawFd};
@@ -36,7 +35,7 @@ fn fixture_in(group: &Cgroup, text: &str) -> GuardFixture {
     GuardFixture::configured(script(text), |guard_config| guard_config.cgroup = Some(group.as_fd().as_raw_fd()))
 }
 
-/// The group of cgroup v2 that a process is in.
+/// The cgroup v2 group of a process.
 fn group_of(pid: Pid) -> String {
     let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     text.lines().find_map(|line| line.strip_prefix("0::")).unwrap().to_owned()
@@ -90,7 +89,7 @@ fn a_run_starts_after_one_whose_group_was_killed_from_outside() {
 }
 
 #[test]
-fn a_process_that_leaves_it_is_killed_all_the_same() {
+fn a_process_that_leaves_it_is_killed_too() {
     let Some(group) = made() else { return };
     let above = path_of(&group).parent().unwrap().join("cgroup.procs");
     let text = format!(r#"echo 0 > {}; setsid sleep 600 & echo $! > "$PIPE"; wait"#, above.display());
@@ -128,7 +127,7 @@ fn a_process_that_was_moved_into_it_is_killed_before_the_job_is_gone() {
 }
 
 #[test]
-fn it_is_removed_with_its_maker_whatever_the_job_made_below_it() {
+fn it_is_removed_with_its_maker_and_with_the_groups_that_the_job_made_below_it() {
     let Some(group) = made() else { return };
     let path = path_of(&group);
     let text = format!(
@@ -152,9 +151,9 @@ fn the_next_supervisor_removes_leftovers_of_a_killed_one_and_its_guard() {
     let Some(group) = made() else { return };
     let parent = path_of(&group).parent().unwrap().to_owned();
     let left = parent.join(format!("neli-run.{}.left", std::process::id()));
-    // Locked until the job is in it: other guards that start meanwhile remove unused groups.
+    // It is locked until the job is in it, because other guards that start meanwhile remove unused groups.
     let held = wait::poll_for(PATIENCE, || {
-        // If another guard is about to remove it, it still exists.
+        // The directory may exist already, if another guard is about to remove it.
         let _ = fs::create_dir(&left);
         let lock = Flock::lock(File::open(&left).ok()?, FlockArg::LockSharedNonblock).ok()?;
         left.exists().then_some(lock)
@@ -163,7 +162,7 @@ fn the_next_supervisor_removes_leftovers_of_a_killed_one_and_its_guard() {
     drop(held.unwrap());
     drop(made());
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&job.wait().unwrap()), Some(SIGKILL));
-    // The kernel takes a moment until the group is empty; the next guard removes it.
+    // The kernel takes a moment to empty the group; the next guard removes it.
     drop(made());
     assert!(!left.exists());
     assert!(path_of(&group).exists(), "one that is held is let alone");
@@ -176,13 +175,13 @@ struct Unprivileged {
 }
 
 impl Unprivileged {
-    /// With a group in this directory; the guard is moved to the parent group.
+    /// A guard with a group in this directory. The guard is moved to the parent group.
     fn in_group(group: Option<&Path>) -> Self {
         let pipe = LinePipe::new();
         let home = pipe.directory.path();
         fs::set_permissions(home, Permissions::from_mode(0o755)).unwrap();
         fs::set_permissions(pipe.path(), Permissions::from_mode(0o666)).unwrap();
-        // A setuid program of root.
+        // The file is a setuid program of root.
         let climb = home.join("climb");
         assert!(
             Command::new("install").args(["-m", "4755", "/usr/bin/setpriv"]).arg(&climb).status().unwrap().success()
@@ -231,7 +230,7 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn without_it_what_got_root_is_stuck_and_named_and_the_guard_goes_on() {
+fn without_it_a_process_that_got_root_is_reported_as_stuck_and_the_guard_continues() {
     if !is_root() {
         return;
     }
@@ -280,7 +279,7 @@ impl Drop for Delegated {
 }
 
 #[test]
-fn with_it_what_got_root_is_ended() {
+fn with_it_a_process_that_got_root_is_killed() {
     if !is_root() {
         return;
     }

@@ -1,6 +1,6 @@
-//! The guard with real processes and without Kafka: what it starts, what it kills, and what it leaves.
+//! Tests of the guard with real processes and without Kafka: which processes it starts, kills and leaves.
 //!
-//! Each test waits for a line, an answer or an end, never for a time; the bounds only make a test fail.
+//! Each test waits for a line, an answer or an end, and never for a time. Time limits only make a test fail.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says what failed by panicking, its helpers too")]
 
 mod backlog;

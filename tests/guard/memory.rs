@@ -1,4 +1,4 @@
-//! How much memory a guard uses: every candidate has one.
+//! The memory of a guard, which every candidate has.
 
 use std::fs::{self, File};
 
@@ -10,8 +10,8 @@ use crate::fixture::{GuardFixture, PROGRAM, far_deadline, grant};
 /// The limit for a guard with a job, in KiB. It locks the pages that it uses: all mapped pages would be 4.6 MB.
 const MOST: u64 = 1024;
 
-/// The memory that a process shares with no other, in KiB, without the pointer tables that the dynamic linker fills in. The size of those
-/// depends on the build and the libraries (some 900 KiB without optimization), not on the guard.
+/// The memory that a process does not share, in KiB, without the pointer tables that the dynamic linker fills in. Their size depends on the
+/// build and the libraries (some 900 KiB without optimization), and not on the guard.
 #[derive(Debug)]
 pub(crate) struct PrivateMemory {
     /// Unmodified pages of files: those of the program itself, if no other process runs it.
@@ -22,14 +22,14 @@ pub(crate) struct PrivateMemory {
 
 impl PrivateMemory {
     pub(crate) fn of(process: Process) -> Self {
-        // The pages of a new file count as modified until it is on the disk.
+        // The pages of a new file count as modified until it is written to the disk.
         File::open(PROGRAM).unwrap().sync_all().unwrap();
         let kib = |field| process.kib("smaps_rollup", field).unwrap();
         Self { clean: kib("Private_Clean:"), dirty: kib("Private_Dirty:") - linked_tables(process) }
     }
 }
 
-/// Private memory in KiB of read-only file mappings: what the dynamic linker wrote before it protected them.
+/// Private memory in KiB of read-only file mappings, into which the dynamic linker wrote before it protected them.
 fn linked_tables(process: Process) -> u64 {
     let mut is_read_only_file = false;
     let mut tables = 0;

@@ -1,4 +1,4 @@
-//! A job at a memory limit that it shares with the guard: anything that the guard opens or allocates then may block or fail.
+//! A job at a memory limit that it shares with the guard: opening a file or allocating memory may block or fail in the guard.
 
 use std::fs;
 use std::iter;
@@ -35,7 +35,7 @@ const ROUNDS: usize = 5;
 /// ten with a control group of the job's own.
 const LATE: Duration = Duration::from_millis(20);
 
-/// The same for a guard without real-time scheduling.
+/// The kill margin of a guard without real-time scheduling.
 const LATE_OF_ORDINARY: Duration = Duration::from_millis(300);
 
 /// Eight shells in their own sessions: each keeps starting a process that allocates until it is killed.
@@ -45,11 +45,11 @@ const LEAKS: &str = r#"
     for i in 1 2 3 4 5 6 7 8; do setsid sh -c "while :; do echo again > \"\$PIPE\"; perl -e '$leak'; done" & done
     while :; do sleep 600; done"#;
 
-/// A control group with a memory limit, of cgroup v1 or v2.
+/// A control group with a memory limit (cgroup v1 or v2).
 struct Memory(PathBuf);
 
 impl Memory {
-    /// A group with `LIMIT` as its hard limit or, only with cgroup v2, as the limit above which it is throttled.
+    /// A group with `LIMIT` as its hard limit, or, only with cgroup v2, as the limit above which it is throttled.
     fn limited_by(file: &str) -> Option<Self> {
         let directory = parent_with(file)?.join(format!("neli-test.{}.{file}", std::process::id()));
         fs::create_dir(&directory).ok()?;
@@ -84,8 +84,8 @@ fn parent_with(file: &str) -> Option<PathBuf> {
     has_it.then_some(parent)
 }
 
-/// How late after the guard's deadline the last process of a leaking job is gone. `None` if the kernel killed the guard for memory, which
-/// may happen if the guard could not exempt itself: then the supervisor would kill the rest, and here this function does.
+/// How long after the guard's deadline the last process of a leaking job is gone. `None` if the kernel killed the guard for memory, which
+/// may happen if the guard could not exempt itself. Then the supervisor would kill the remaining processes, and this function does it here.
 fn lateness(memory: &Memory, cgroup: Option<i32>) -> Option<Duration> {
     let mut fixture = GuardFixture::configured(script(LEAKS), |guard_config| guard_config.cgroup = cgroup);
     memory.hold(fixture.handle().pid());

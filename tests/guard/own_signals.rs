@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, raise};
 
 const ROLE: &str = "NELI_TEST_LISTENER";
 
-/// Prints the signals it was started with, if an environment variable asks for it.
+/// Prints the signals that it was started with, if an environment variable asks for it.
 #[test]
 fn role_of_a_listener() {
     if std::env::var_os(ROLE).is_none() {

@@ -1,5 +1,5 @@
-//! Attributes that a process inherits (limits, priority, scheduling and so on): the job has those that `neli-run` had at its start,
-//! whatever the guard has.
+//! Attributes that a process inherits (limits, priority, scheduling and so on): the job has those that `neli-run` had at its start, and not
+//! those of the guard.
 
 use std::fs;
 use std::path::Path;
@@ -47,12 +47,12 @@ fn attributes(pid: Pid) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Compares the job of a guard that was started behind these commands with a child of the same commands.
+/// Compares the job of a guard that was started by these commands with a child of the same commands.
 #[track_caller]
 fn assert_handed_on(changes: &str) {
     let pipe = LinePipe::new();
     let guard = pipe.directory.path().join("guard");
-    // The shell is first the parent of the process that reports the attributes, and then becomes the guard.
+    // The shell is first the parent of the process that reports the attributes, and then executes the guard.
     let text =
         format!("#!/bin/sh\n{changes}\nPIPE={} sh -c '{REPORT}' &\nexec {PROGRAM} \"$@\"\n", pipe.path().display());
     program::write(&guard, &text);
@@ -72,7 +72,7 @@ fn assert_handed_on(changes: &str) {
 }
 
 #[test]
-fn defaults_are_handed_on() {
+fn the_job_gets_the_defaults() {
     assert_handed_on("");
 }
 
@@ -83,7 +83,7 @@ fn limits_are_handed_on() {
 }
 
 #[test]
-fn priorities_are_handed_on() {
+fn the_job_gets_the_original_priorities() {
     assert_handed_on("renice -n 5 $$ > /dev/null; echo 500 > /proc/$$/oom_score_adj");
     assert_handed_on("chrt --batch --pid 0 $$; echo 77777 > /proc/$$/timerslack_ns");
     assert_handed_on("chrt --idle --pid 0 $$; taskset --pid 1 $$ > /dev/null");
@@ -92,8 +92,8 @@ fn priorities_are_handed_on() {
 /// The capability's bit in `/proc/PID/status`.
 const CAP_SYS_RESOURCE: u64 = 1 << 24;
 
-/// At a memory limit that guard and job share, the kernel kills the largest process that is not exempt. That the job is not exempt is
-/// shown by the test of its attributes.
+/// At a memory limit that guard and job share, the kernel kills the largest process that is not exempt. The test of the job's attributes
+/// shows that the job is not exempt.
 #[test]
 fn a_guard_is_not_killed_for_memory() {
     let fixture = GuardFixture::with(vec!["sleep".into(), "600".into()]);
@@ -110,7 +110,7 @@ fn a_guard_is_not_killed_for_memory() {
 }
 
 #[test]
-fn real_time_scheduling_is_handed_on() {
+fn the_job_gets_real_time_scheduling() {
     if !nix::unistd::geteuid().is_root() {
         return harness::not_tested("only root may schedule in real time");
     }

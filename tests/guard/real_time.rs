@@ -10,7 +10,7 @@ use neli_run::guard::Answer;
 
 use crate::fixture::{GuardFixture, LinePipe, PROGRAM, await_readable, exclusive, guard_config, script, spawn};
 
-/// It uses all processors. After three seconds of processor time the kernel kills each process, so that a failed test ends.
+/// A job that uses all processors. The kernel kills each process after three seconds of processor time, so that a failed test ends.
 const JOB: &str = "ulimit -t 3; for i in 1 2 3; do (while :; do :; done) & done; while :; do :; done";
 
 #[test]
@@ -33,7 +33,7 @@ fn a_real_time_job_is_killed_in_time() {
         };
         await_readable(main.as_fd(), "the main process's end");
         while !matches!(fixture.receive(), Answer::Fenced { .. }) {}
-        // Neither anything else nor this test runs before all of the job is gone, so a tighter bound would measure the test.
+        // No other process, and not even this test, runs before the whole job is gone. So a lower limit would measure the test.
         let late = clock::now().since(until);
         assert!(late < Duration::from_secs(1), "late by {late:?}");
     }

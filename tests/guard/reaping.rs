@@ -1,5 +1,5 @@
-//! Which children are waited for: those of the thread itself, and orphans that the kernel hands over. The test needs a separate process:
-//! this test program, executed again for [`role_of_a_reaper`] alone.
+//! The children that a thread waits for: its own, and orphans that the kernel gives it. The test needs a separate process: this test
+//! program, executed again for [`role_of_a_reaper`] alone.
 
 use std::process::Command;
 use std::sync::mpsc;
@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 
 const ROLE: &str = "NELI_TEST_REAPER";
 
-/// Another thread's child ends first and is left to that thread, as librdkafka's `kinit` is.
+/// Another thread's child ends first and is left to that thread, like librdkafka's `kinit`.
 #[test]
 fn role_of_a_reaper() {
     if std::env::var_os(ROLE).is_none() {
@@ -77,7 +77,7 @@ fn role_of_a_reaper_of_many() {
 }
 
 #[test]
-fn of_many_that_have_ended_so_many_are_waited_for_at_once() {
+fn the_number_of_children_that_are_waited_for_at_once_is_limited() {
     play("reaping::role_of_a_reaper_of_many");
 }
 
@@ -86,7 +86,7 @@ fn children_of_another_thread_are_left_to_it() {
     play("reaping::role_of_a_reaper");
 }
 
-/// Executes this test program again for that test alone.
+/// Executes this test program again, only for that test.
 fn play(role: &str) {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", role, "--nocapture"])

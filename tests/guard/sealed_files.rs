@@ -1,5 +1,5 @@
-//! Files in memory that are passed to other processes: sealed, so that nobody can change them, and open only in the processes that need
-//! them.
+//! Files in memory that are passed to other processes: they are sealed, so that their content can't be changed, and open only in the
+//! processes that need them.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -40,7 +40,7 @@ fn assert_sealed(path: &PathBuf, seals: SealFlag) {
     assert_eq!(fs::read(path).unwrap(), before);
 }
 
-/// The configuration as it reaches the guard, in place of which a program is started that reads nothing.
+/// The configuration in the form in which the guard gets it. In place of the guard a program is started that reads nothing.
 #[test]
 fn the_configuration_is_sealed_and_in_no_argument() {
     let directory = tempfile::tempdir().unwrap();
@@ -87,7 +87,7 @@ fn a_job_has_the_lease_alone_and_cannot_change_it() {
     let expected = [7_u64.to_le_bytes(), until.as_nanos().to_le_bytes()].concat();
     assert_eq!(fs::read(lease).unwrap(), expected);
 
-    // The guard itself can write, through the mapping that it made before sealing.
+    // The guard itself can write, through the mapping that it created before it sealed the file.
     let later = far_deadline();
     fixture.send(&Order::Lease(crate::fixture::grant(7, later)));
     fixture.receive();

@@ -1,4 +1,4 @@
-//! The job's environment, and how its end is reported.
+//! The job's environment, and the reports of its end.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -55,7 +55,7 @@ fn every_signal_that_kills_is_reported() {
 }
 
 #[test]
-fn a_command_that_is_not_there_is_not_started() {
+fn a_command_that_does_not_exist_is_not_started() {
     for name in ["no-such-command-anywhere", "/no/such/command", ""] {
         let fixture = GuardFixture::with(command(&[name]));
         fixture.send(&spawn(0, far_deadline()));
@@ -65,7 +65,7 @@ fn a_command_that_is_not_there_is_not_started() {
 }
 
 #[test]
-fn a_command_that_may_not_be_run_is_not_started_and_may_be_later() {
+fn a_command_without_permission_is_not_started_and_can_be_started_later() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("job");
     program::write(&path, "#!/bin/sh\nexit 3\n");
@@ -91,7 +91,7 @@ fn a_script_without_a_shebang_is_run_by_the_shell() {
 }
 
 #[test]
-fn arguments_and_environment_are_handed_on_to_the_byte() {
+fn arguments_and_environment_are_passed_on_unchanged() {
     let odd = OsString::from_vec(vec![b'a', 0xff, b'\n', b'=']);
     let fixture = GuardFixture::configured(vec!["sleep".into(), "--".into(), "600".into()], |guard_config| {
         guard_config.environment = vec![
@@ -121,7 +121,7 @@ fn an_argument_need_not_be_utf8() {
 }
 
 #[test]
-fn the_job_has_what_was_inherited_and_its_lease_and_nothing_else() {
+fn the_job_has_the_inherited_descriptors_and_its_lease_and_no_other() {
     let file = OwnedFd::from(File::open("/dev/zero").unwrap());
     let stray = OwnedFd::from(File::open("/dev/zero").unwrap());
     let (number, _) = (inheritable(&file), inheritable(&stray));
@@ -166,7 +166,7 @@ fn the_guard_blocks_signals_and_leads_a_group_of_its_own() {
 
 /// The guard has its main thread and, with real-time scheduling, one that watches it with a higher priority.
 #[test]
-fn the_guard_is_watched_over_by_a_thread_that_goes_before_it() {
+fn the_guard_is_watched_by_a_thread_with_a_higher_priority() {
     let fixture = GuardFixture::with(command(&["sleep", "600"]));
     fixture.start(0, far_deadline());
     let tasks = format!("/proc/{}/task", fixture.handle().pid());
@@ -188,7 +188,7 @@ fn field(stat: &str, number: usize) -> u32 {
 }
 
 #[test]
-fn the_job_is_scheduled_as_its_supervisor_is_whatever_the_guard_is() {
+fn the_job_has_the_scheduling_of_its_supervisor_and_not_that_of_the_guard() {
     let fixture = GuardFixture::with(command(&["sleep", "600"]));
     let (pid, _) = fixture.start(0, far_deadline());
     assert_eq!(policy(pid), policy(nix::unistd::getpid()));
@@ -204,7 +204,7 @@ fn lease(bytes: &[u8]) -> (i64, u64) {
 }
 
 #[test]
-fn the_lease_descriptor_tells_the_term_and_the_deadline_and_cannot_be_written() {
+fn the_lease_descriptor_contains_the_term_and_the_deadline_and_cannot_be_written() {
     let fixture = GuardFixture::with(command(&["sleep", "600"]));
     let until = far_deadline();
     let (pid, _) = fixture.start(42, until);
@@ -223,7 +223,7 @@ fn the_lease_descriptor_tells_the_term_and_the_deadline_and_cannot_be_written() 
 }
 
 #[test]
-fn the_lease_goes_on_through_a_restart_and_is_nothing_once_the_term_is_over() {
+fn the_lease_continues_through_a_restart_and_is_zero_after_the_term() {
     let mut fixture = GuardFixture::running(
         r#"cp /proc/self/fd/10 "$PIPE.$NELI_ATTEMPT"; echo done > "$PIPE"; read wait < "$PIPE.never""#,
     );

@@ -1,4 +1,4 @@
-//! The guard when its supervisor is stopped or dies. The supervisor is a separate process: this test program, executed again for
+//! The guard of a supervisor that is stopped or dies. The supervisor is a separate process: this test program, executed again for
 //! [`role_of_a_supervisor`] alone, which reads orders from stdin and writes answers to stdout.
 
 use std::fs;
@@ -124,7 +124,7 @@ impl Supervisor {
     fn receive(&mut self) -> Answer {
         loop {
             let answer = serde_json::from_str(&self.next("answer ")).unwrap();
-            // How often that is said depends on how fast the processes die.
+            // The number of these answers depends on how fast the processes die.
             if answer != Answer::StillKilling {
                 return answer;
             }
@@ -186,7 +186,7 @@ fn when_the_supervisor_dies_the_tree_is_killed_and_the_term_released() {
     assert_eq!((release_request.seen, release_request.seq), (57, 9));
     assert_eq!(release_request.release, serde_json::json!({"why": "supervisor-died"}));
     let open: Vec<&str> = lines.filter(|line| line.contains("->")).collect();
-    // Its stdout is redirected by the script itself; 10 or 255 is the script that its shell reads.
+    // The script itself redirects its stdout, and 10 or 255 is the script, which its shell reads.
     let strangers = open.iter().filter(|line| {
         !["/dev/null", "memfd:neli-releases", "[eventfd]", "release.part", "/releaser"]
             .iter()
@@ -241,7 +241,7 @@ fn a_released_term_is_not_released_again() {
     assert!(!supervisor.pipe.directory.path().join("release").exists());
 }
 
-/// Processes that were reported as stuck are killed again and again, and their term is never released, even if they end after all.
+/// Processes that were reported as stuck are killed again and again, and their term is never released, even if they end later.
 #[test]
 fn a_term_with_a_stuck_process_is_never_released() {
     let mut supervisor = Supervisor::configured(TREE, |guard_config| guard_config.lease = Duration::from_millis(300));
@@ -294,7 +294,7 @@ fn a_supervisor_that_dies_right_after_a_spawn_leaves_no_job() {
 }
 
 #[test]
-fn a_stopped_supervisor_does_not_delay_the_fence_and_learns_of_it_later() {
+fn a_stopped_supervisor_does_not_delay_the_fence_and_gets_the_report_later() {
     let mut supervisor = Supervisor::of(TREE);
     let until = near_deadline();
     supervisor.start(&spawn(42, until));

@@ -1,4 +1,4 @@
-//! Jobs whose processes try to escape: the guard finds and kills each by walking the tree, and in a second run by a control group.
+//! Jobs whose processes try to escape: the guard finds and kills each of them by walking the tree, and in a second run by a control group.
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd};
@@ -23,7 +23,7 @@ fn fixtures(text: &str) -> Vec<(GuardFixture, Option<Cgroup>)> {
     [Some((GuardFixture::running(text), None)), grouped].into_iter().flatten().collect()
 }
 
-/// The processes that have the job's environment, whatever their parents.
+/// The processes that have the job's environment, with any parents.
 fn alive(fixture: &GuardFixture) -> Vec<Process> {
     Process::with_variable("PIPE", &fixture.pipe.path())
 }
@@ -80,7 +80,7 @@ fn a_stopped_process_gets_the_signal_and_is_continued() {
         wait; wait"#;
     for (mut fixture, _group) in fixtures(text) {
         fixture.start(0, far_deadline());
-        // If it were signalled before it has stopped itself, it would stop after that and stay stopped.
+        // If it got the signal before it has stopped itself, it would stop after that and stay stopped.
         let process = Process::find(fixture.pipe.next_line().parse().unwrap()).unwrap();
         harness::wait::until_true("a stopped process", || process.is_stopped());
         fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
@@ -123,9 +123,9 @@ fn a_job_that_execs_is_the_same_job() {
     }
 }
 
-/// The kernel reports a process's end to its tracer first; until then the parent can't wait for it.
+/// The kernel reports a process's end to its tracer first, and before that the parent can't wait for the process.
 #[test]
-fn a_child_that_a_stranger_traces_is_killed_and_not_taken_for_gone() {
+fn a_child_that_another_process_traces_is_killed_and_does_not_count_as_gone() {
     let text = r#"sh -c 'echo $$ > "$PIPE"; exec sleep 600' & wait"#;
     for (mut fixture, _group) in fixtures(text) {
         fixture.start(0, far_deadline());
@@ -144,7 +144,7 @@ fn a_child_that_a_stranger_traces_is_killed_and_not_taken_for_gone() {
 }
 
 #[test]
-fn a_child_that_a_stranger_traces_for_long_is_named() {
+fn a_child_that_another_process_traces_for_long_is_named() {
     let text = r#"sh -c 'echo $$ > "$PIPE"; exec sleep 600' & wait"#;
     let mut fixture = GuardFixture::configured(script(text), |guard_config| {
         guard_config.lease = std::time::Duration::from_millis(300);
@@ -183,7 +183,7 @@ fn remaining_processes_get_the_stop_signal_once() {
         assert_eq!(left_behind(fixture.receive()), (vec!["perl".to_owned()], false));
         let left = alive(&fixture);
         assert_eq!(left.len(), 2);
-        // Each earlier signal would have been written by now.
+        // Each earlier signal would have been reported by now.
         for process in left {
             process.signal(nix::sys::signal::Signal::SIGUSR1);
         }
@@ -194,8 +194,7 @@ fn remaining_processes_get_the_stop_signal_once() {
     }
 }
 
-/// The processes that the main process leaves are sent the stop signal one by one, wherever they are, stopped or not, and are then
-/// killed.
+/// The processes that the main process leaves get the stop signal one by one, in any session or group, stopped or not, and are then killed.
 #[test]
 fn remaining_processes_get_the_signal_one_by_one_and_are_killed_in_the_end() {
     let text = r#"

@@ -1,4 +1,4 @@
-//! Processes that are killed and stopped at random: no two ever act as the leader at the same time, and there is always a leader again.
+//! Processes that are killed and stopped at random: two never act as the leader at the same time, and there is always a leader again.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{test_election, with_both_electors};
 const LEASE: Duration = Duration::from_millis(600);
 
 with_both_electors! {
-    fn never_two_act_at_once_whoever_is_killed_or_stopped(elector) {
+    fn two_processes_never_act_at_once_while_leaders_are_killed_and_stopped(elector) {
         let test_election = test_election(elector);
         let start = || Worker::start(&test_election, Kafka::shared().address(), LEASE);
         let mut workers: Vec<Worker> = (0..3).map(|_| start()).collect();

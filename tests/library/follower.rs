@@ -22,7 +22,7 @@ pub(crate) async fn until<T>(what: &str, follower: &mut Follower, pick: impl Fn(
             if let Some(found) = pick(&follower.leadership()) {
                 return found;
             }
-            follower.changed().await.expect("it follows");
+            follower.changed().await.expect("the follower runs");
         }
     };
     soon(what, PATIENCE, follow).await
@@ -38,8 +38,8 @@ fn vacant(leadership: &Leadership) -> Option<()> {
 
 /// With only READ on the topic, which does not exist yet: the follower waits for it and reports that.
 #[test]
-fn read_on_a_topic_that_comes_later_is_enough() {
-    // The shared Kafka may have been started by somebody else, without accounts.
+fn the_right_to_read_a_topic_that_is_created_later_is_enough() {
+    // The shared Kafka may have been started by another program, without accounts.
     let own = Kafka::shared().accounts_address().is_none().then(Broker::own).map(|broker| (broker.kafka(), broker));
     let kafka = own.as_ref().map_or_else(|| Kafka::shared(), |(kafka, _)| kafka);
     let test_election = TestElection::new(PROGRAM, kafka, Elector::Log);
@@ -53,15 +53,18 @@ fn read_on_a_topic_that_comes_later_is_enough() {
         for (key, value) in Account::Tenant.properties() {
             builder = builder.property(key, value);
         }
-        let mut follower = builder.start().expect("it starts");
+        let mut follower = builder.start().expect("the follower starts");
         let trouble = until("what is wrong", &mut follower, |leadership| {
             if let Leadership::Unknown { trouble } = leadership { trouble.clone() } else { None }
         });
         let trouble = trouble.await;
         assert!(trouble.contains(&topic) && trouble.contains("does not exist yet"), "{trouble}");
-        let election =
-            candidate_at(&test_election, kafka.address()).name("10.0.0.7:8080").join().await.expect("it stands");
-        let lead = election.lead().await.expect("it leads");
+        let election = candidate_at(&test_election, kafka.address())
+            .name("10.0.0.7:8080")
+            .join()
+            .await
+            .expect("the candidate joins");
+        let lead = election.lead().await.expect("the candidate leads");
         let leader = until("a leader", &mut follower, led).await;
         assert_eq!((leader.name.as_deref(), leader.term), (Some("10.0.0.7:8080"), lead.lease().token()));
         election.leave().await;
@@ -71,15 +74,15 @@ fn read_on_a_topic_that_comes_later_is_enough() {
     rights.unmake(&[reads]);
 }
 
-/// A leader that stops without a release is unknown once its lease is over without a record of it.
+/// If a leader stops without a release, the leader is unknown when its lease is over.
 #[test]
-fn a_leader_that_is_silent_is_taken_for_none() {
+fn a_leader_without_records_is_unknown_after_its_lease() {
     let test_election = test_election(Elector::Log);
     let worker = Worker::start(&test_election, Kafka::shared().address(), LEASE);
     worker.await_lead(&test_election, None);
     run(async {
         let builder = Follower::builder(&test_election.group).brokers(Kafka::shared().address());
-        let mut follower = builder.start().expect("it starts");
+        let mut follower = builder.start().expect("the follower starts");
         until("a leader", &mut follower, led).await;
         worker.process().signal(Signal::SIGSTOP);
         let silent = |leadership: &Leadership| (*leadership == Leadership::Unknown { trouble: None }).then_some(());
@@ -91,14 +94,14 @@ fn a_leader_that_is_silent_is_taken_for_none() {
 
 /// The topic is deleted and created again: the records of the old one no longer count.
 #[test]
-fn a_topic_that_is_made_again_is_followed() {
+fn a_topic_that_is_created_again_is_followed() {
     let test_election = test_election(Elector::Log);
     let kafka = Kafka::shared();
     let mut follower = run(async {
-        let election = candidate(&test_election).name("first").join().await.expect("it stands");
-        let lead = election.lead().await.expect("it leads");
+        let election = candidate(&test_election).name("first").join().await.expect("the candidate joins");
+        let lead = election.lead().await.expect("the candidate leads");
         let builder = Follower::builder(&test_election.group).brokers(kafka.address());
-        let mut follower = builder.start().expect("it starts");
+        let mut follower = builder.start().expect("the follower starts");
         until("a leader", &mut follower, led).await;
         election.leave().await;
         until("a release", &mut follower, vacant).await;
@@ -109,8 +112,8 @@ fn a_topic_that_is_made_again_is_followed() {
     run(async {
         let is_gone = |leadership: &Leadership| matches!(leadership, Leadership::Unknown { .. }).then_some(());
         until("the end of the topic", &mut follower, is_gone).await;
-        let election = candidate(&test_election).name("second").join().await.expect("it stands");
-        let lead = election.lead().await.expect("it leads");
+        let election = candidate(&test_election).name("second").join().await.expect("the candidate joins");
+        let lead = election.lead().await.expect("the candidate leads");
         let leader = until("the next leader", &mut follower, led).await;
         assert_eq!((leader.name.as_deref(), leader.term), (Some("second"), lead.lease().token()));
         election.leave().await;
@@ -118,16 +121,19 @@ fn a_topic_that_is_made_again_is_followed() {
     });
 }
 
-/// The same with many roles, whose partitions differ in the new topic.
+/// The same with many roles. The roles have other partitions in the new topic.
 #[test]
-fn a_topic_that_is_made_again_with_other_partitions_is_followed() {
+fn a_topic_that_is_created_again_with_other_partitions_is_followed() {
     let test_election = test_election(Elector::Log);
     let kafka = Kafka::shared();
     kafka.create_partitioned_topic(&test_election.topic(), 4);
     let followers = run(async {
-        let roles = candidate(&test_election).roles(4).join().await.expect("it stands");
-        let followers =
-            Follower::builder(&test_election.group).brokers(kafka.address()).roles(4).start().expect("it starts");
+        let roles = candidate(&test_election).roles(4).join().await.expect("the candidate joins");
+        let followers = Follower::builder(&test_election.group)
+            .brokers(kafka.address())
+            .roles(4)
+            .start()
+            .expect("the follower starts");
         follow_leads(roles, &followers).await;
         followers
     });
@@ -140,7 +146,7 @@ fn a_topic_that_is_made_again_with_other_partitions_is_followed() {
     });
     kafka.create_partitioned_topic(&test_election.topic(), 3);
     run(async {
-        let roles = candidate(&test_election).roles(4).join().await.expect("it stands");
+        let roles = candidate(&test_election).roles(4).join().await.expect("the candidate joins");
         follow_leads(roles, &followers).await;
     });
 }
@@ -149,7 +155,7 @@ fn a_topic_that_is_made_again_with_other_partitions_is_followed() {
 async fn follow_leads(roles: Roles, followers: &RolesFollower) {
     let mut leads = Vec::new();
     for (role, election) in roles.iter() {
-        let lead = election.lead().await.expect("it leads");
+        let lead = election.lead().await.expect("the candidate leads");
         let mut follower = followers.get(role).expect("it is followed").clone();
         assert_eq!(until("a leader", &mut follower, led).await.term, lead.lease().token(), "role {role}");
         leads.push(lead);

@@ -1,4 +1,4 @@
-//! Which candidate leads, and how the lead is handed over without a death.
+//! Which candidate leads, and how a leader that is alive hands over the lead.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use crate::{candidate, run, soon, test_election, with_both_electors};
 async fn await_event<T>(events: &mut Events, mut pick: impl FnMut(&Event) -> Option<T>) -> T {
     let find = async {
         loop {
-            let event = events.next().await.expect("it stands");
+            let event = events.next().await.expect("the candidate joins");
             if let Some(found) = pick(&event) {
                 return found;
             }
@@ -28,18 +28,18 @@ async fn await_event<T>(events: &mut Events, mut pick: impl FnMut(&Event) -> Opt
 }
 
 with_both_electors! {
-    /// The task is asked to end and awaited, and only then is the term released.
+    /// The task is asked to end and is awaited. The term is only released after that.
     fn two_elections_hand_over(elector) {
         let test_election = test_election(elector);
         run(async {
-            let first = candidate(&test_election).name("first").join().await.expect("it stands");
-            let mut lead = first.lead().await.expect("it leads");
+            let first = candidate(&test_election).name("first").join().await.expect("the candidate joins");
+            let mut lead = first.lead().await.expect("the candidate leads");
             let lease = lead.lease();
             assert!(lease.is_valid());
 
-            let second = candidate(&test_election).name("second").join().await.expect("it stands");
+            let second = candidate(&test_election).name("second").join().await.expect("the candidate joins");
             let mut seen = second.events();
-            assert!(second.lead_within(Duration::from_millis(200)).await.expect("it stands").is_none(), "another leads");
+            assert!(second.lead_within(Duration::from_millis(200)).await.expect("the candidate joins").is_none(), "another leads");
             assert_eq!(second.leader().and_then(|leader| leader.name).as_deref(), Some("first"));
 
             let begun = Arc::new(Notify::new());
@@ -65,7 +65,7 @@ with_both_electors! {
             assert!(matches!(next, Err(Lost { reason: Reason::Left, .. })), "{next:?}");
             assert!(!lease.is_valid());
 
-            let after = soon("the next lead", PATIENCE, second.lead()).await.expect("it leads");
+            let after = soon("the next lead", PATIENCE, second.lead()).await.expect("the candidate leads");
             assert!(after.lease().token() > lease.token());
             let term = after.lease().token();
             await_event(&mut seen, |event| (*event == Event::Acquired { term }).then_some(())).await;
@@ -74,17 +74,17 @@ with_both_electors! {
         });
     }
 
-    /// The events of a leader that resigns come in order, and the next leader is given by name.
-    fn events_tell_of_a_lead_and_of_the_next_leader(elector) {
+    /// The events of a leader that resigns come in order, and they name the next leader.
+    fn events_report_a_lead_and_the_next_leader(elector) {
         let test_election = test_election(elector);
         run(async {
-            let first = candidate(&test_election).name("first").join().await.expect("it stands");
+            let first = candidate(&test_election).name("first").join().await.expect("the candidate joins");
             let mut events = first.events();
-            let lead = first.lead().await.expect("it leads");
+            let lead = first.lead().await.expect("the candidate leads");
             let term = lead.lease().token();
-            let second = candidate(&test_election).name("second").join().await.expect("it stands");
+            let second = candidate(&test_election).name("second").join().await.expect("the candidate joins");
             lead.resign().await;
-            let next = soon("the next lead", PATIENCE, second.lead()).await.expect("it leads");
+            let next = soon("the next lead", PATIENCE, second.lead()).await.expect("the candidate leads");
             let (mut seen, last) = (Vec::new(), Event::Standby { leader: Some("second".to_owned()) });
             await_event(&mut events, |event| {
                 let tells = !matches!(event, Event::Standby { leader: None } | Event::Warning { .. });
@@ -103,8 +103,8 @@ with_both_electors! {
     fn a_library_election_and_neli_run_elect_each_other(elector) {
         let test_election = test_election(elector);
         run(async {
-            let election = candidate(&test_election).join().await.expect("it stands");
-            let lead = election.lead().await.expect("it leads");
+            let election = candidate(&test_election).join().await.expect("the candidate joins");
+            let lead = election.lead().await.expect("the candidate leads");
             let term = u64::try_from(lead.lease().token()).expect("an offset");
             let mut program = test_election.candidate().start();
             assert_eq!(program.await_event("standby").number("term"), term);
@@ -117,14 +117,14 @@ with_both_electors! {
             test_election.await_witness(next);
 
             let mut events = {
-                let election = candidate(&test_election).join().await.expect("it stands");
+                let election = candidate(&test_election).join().await.expect("the candidate joins");
                 let events = election.events();
                 assert_eq!(election.leader().map(|leader| leader.term), i64::try_from(next).ok());
                 program.signal(Signal::SIGTERM);
-                let lead = soon("the next lead", PATIENCE, election.lead()).await.expect("it leads");
+                let lead = soon("the next lead", PATIENCE, election.lead()).await.expect("the candidate leads");
                 assert!(lead.lease().is_valid());
                 test_election.assert_gone(next);
-                // The last handle is dropped: the term is released all the same.
+                // The last handle is dropped, and the term is still released.
                 events
             };
             let released = await_event(&mut events, |event| {
@@ -135,14 +135,15 @@ with_both_electors! {
         });
     }
 
-    /// An operator's request works for the library as for `neli-run`: the task gets the reason, and another candidate leads.
-    fn an_operator_has_the_leader_resign(elector) {
+    /// An operator's request has the same effect in the library as in `neli-run`: the task gets the reason, and another candidate
+    /// leads.
+    fn an_operators_request_makes_the_leader_resign(elector) {
         let test_election = test_election(elector);
         run(async {
-            let first = candidate(&test_election).join().await.expect("it stands");
-            let mut lead = first.lead().await.expect("it leads");
+            let first = candidate(&test_election).join().await.expect("the candidate joins");
+            let mut lead = first.lead().await.expect("the candidate leads");
             let term = lead.lease().token();
-            let second = candidate(&test_election).join().await.expect("it stands");
+            let second = candidate(&test_election).join().await.expect("the candidate joins");
             let ask = async {
                 let text =
                     format!(r#"{{"v":1,"kind":"request","what":"resign","term":{term},"by":"me","reason":"why"}}"#);
@@ -150,12 +151,12 @@ with_both_electors! {
             };
             let (outcome, ()) = tokio::join!(lead.run(async |lease| lease.ending().await), ask);
             assert_eq!(outcome, Ok(Reason::Resigned));
-            let next = soon("the next lead", PATIENCE, second.lead()).await.expect("it leads");
+            let next = soon("the next lead", PATIENCE, second.lead()).await.expect("the candidate leads");
             assert!(next.lease().token() > term);
         });
     }
 
-    /// The callback is awaited before the release.
+    /// The release waits for the callback.
     fn the_callback_before_the_release_is_awaited(elector) {
         let test_election = test_election(elector);
         run(async {
@@ -168,9 +169,9 @@ with_both_electors! {
                     outcome.store(lease.is_valid() && reason == Reason::Resigned, Ordering::Relaxed);
                 }
             });
-            let election = builder.join().await.expect("it stands");
+            let election = builder.join().await.expect("the candidate joins");
             let mut events = election.events();
-            let lead = election.lead().await.expect("it leads");
+            let lead = election.lead().await.expect("the candidate leads");
             let term = lead.lease().token();
             lead.resign().await;
             let released = |event: &Event| matches!(event, Event::Released { delivered: true, .. }).then_some(());
@@ -183,12 +184,12 @@ with_both_electors! {
         });
     }
 
-    /// `end` ends the election for the library as well.
+    /// The operator's `end` also ends the election in the library.
     fn an_operator_ends_the_election(elector) {
         let test_election = test_election(elector);
         run(async {
-            let election = candidate(&test_election).join().await.expect("it stands");
-            let mut lead = election.lead().await.expect("it leads");
+            let election = candidate(&test_election).join().await.expect("the candidate joins");
+            let mut lead = election.lead().await.expect("the candidate leads");
             let end = async {
                 let text = r#"{"v":1,"kind":"request","what":"end","term":null,"by":"me","reason":"why"}"#;
                 Pen::new(Kafka::shared(), &test_election.topic(), &[]).write(&test_election.key(), &[text.as_bytes()]);
@@ -199,12 +200,13 @@ with_both_electors! {
         });
     }
 }
-/// A candidate whose user does not ask for a lead does not keep others from leading.
+/// A candidate whose user does not call `lead` resigns, so that it does not keep others from leading.
 #[test]
-fn a_lead_that_nobody_takes_is_given_up() {
+fn a_lead_that_the_user_does_not_take_is_released() {
     let test_election = test_election(Elector::Log);
     run(async {
-        let idle = candidate(&test_election).lease(Duration::from_millis(600)).join().await.expect("it stands");
+        let idle =
+            candidate(&test_election).lease(Duration::from_millis(600)).join().await.expect("the candidate joins");
         let mut events = idle.events();
         await_event(&mut events, |event| {
             matches!(event, Event::Released { reason: Reason::Resigned, .. }).then_some(())
@@ -219,7 +221,7 @@ fn a_lead_that_nobody_takes_is_given_up() {
 fn a_background_task_runs_while_leading() {
     let test_election = test_election(Elector::Log);
     run(async {
-        let election = candidate(&test_election).join().await.expect("it stands");
+        let election = candidate(&test_election).join().await.expect("the candidate joins");
         let runs = Arc::new(Notify::new());
         let ran = Arc::clone(&runs);
         let mut count = 0;
@@ -245,26 +247,26 @@ fn a_background_task_runs_while_leading() {
 }
 /// A follower knows the leader's name, and writes nothing.
 #[test]
-fn a_follower_learns_who_leads() {
+fn a_follower_knows_the_leader() {
     let test_election = test_election(Elector::Log);
     run(async {
-        let election = candidate(&test_election).name("10.0.0.7:8080").join().await.expect("it stands");
-        let lead = election.lead().await.expect("it leads");
+        let election = candidate(&test_election).name("10.0.0.7:8080").join().await.expect("the candidate joins");
+        let lead = election.lead().await.expect("the candidate leads");
         let builder = neli::Follower::builder(&test_election.group).brokers(Kafka::shared().address());
-        let mut follower = builder.start().expect("it starts");
+        let mut follower = builder.start().expect("the follower starts");
         let learn = async {
             while follower.leader().is_none() {
-                follower.changed().await.expect("it follows");
+                follower.changed().await.expect("the follower runs");
             }
         };
         soon("a leader", PATIENCE, learn).await;
-        let leader = follower.leader().expect("it leads");
+        let leader = follower.leader().expect("the candidate leads");
         assert_eq!((leader.name.as_deref(), leader.term), (Some("10.0.0.7:8080"), lead.lease().token()));
 
         election.leave().await;
         let forget = async {
             while follower.leader().is_some() {
-                follower.changed().await.expect("it follows");
+                follower.changed().await.expect("the follower runs");
             }
         };
         soon("a release", PATIENCE, forget).await;

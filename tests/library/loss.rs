@@ -19,16 +19,16 @@ use crate::{PROGRAM, candidate, candidate_at, run, soon, test_election, with_bot
 const LEASE: Duration = Duration::from_millis(1500);
 
 with_both_electors! {
-    /// Whatever the task does, its lease is over before another candidate leads, and the task is dropped.
+    /// A task can't extend its lease: the lease is over before another candidate leads, and the task is dropped.
     fn a_cut_network_ends_the_lease_before_another_leads(elector) {
         let test_election = test_election(elector);
         run(async {
             let cluster = Cluster::start(1, 1);
             let far = cluster.kafka_of(0);
             let builder = candidate_at(&test_election, far.address()).lease(LEASE).fence_warning(Duration::ZERO);
-            let election = builder.join().await.expect("it stands");
+            let election = builder.join().await.expect("the candidate joins");
             let mut events = election.events();
-            let mut lead = election.lead().await.expect("it leads");
+            let mut lead = election.lead().await.expect("the candidate leads");
             let (lease, term) = (lead.lease(), lead.lease().token());
             let near = cluster.kafka();
             let program = Candidate::new(Path::new(PROGRAM))
@@ -40,14 +40,14 @@ with_both_electors! {
             let mut program = program.start();
             program.await_event("standby");
 
-            let (say, said) = mpsc::channel();
+            let (sender, receiver) = mpsc::channel();
             std::thread::spawn(move || {
-                // A task that blocks its thread.
+                // This thread checks the lease without any await.
                 let mut last = 0;
                 loop {
                     let now = wait::now();
                     if !lease.is_valid() {
-                        return say.send(last);
+                        return sender.send(last);
                     }
                     last = now;
                     std::thread::yield_now();
@@ -56,9 +56,9 @@ with_both_electors! {
             cluster.wire(0, 0).set(Weather { there: Flow::Lost, back: Flow::Lost, ..Weather::default() });
             let lost = soon("the end of the lease", PATIENCE, lead.run(|_| std::future::pending::<()>())).await;
             assert_eq!(lost.map_err(|lost| (lost.term, lost.reason)), Err((term, Reason::Expired)));
-            let fenced = async { while events.next().await.expect("it stands") != (Event::Fenced { term }) {} };
-            soon("word of the fence", PATIENCE, fenced).await;
-            let last_valid = said.recv().expect("it ends");
+            let fenced = async { while events.next().await.expect("the candidate joins") != (Event::Fenced { term }) {} };
+            soon("the event Fenced", PATIENCE, fenced).await;
+            let last_valid = receiver.recv().expect("it ends");
             let next = program.await_lead();
             test_election.await_witness(next);
             let first = test_election.first_instruction(next);
@@ -69,7 +69,7 @@ with_both_electors! {
     }
 
     /// A process that was stopped for longer than its lease sees that the lease is over as soon as it continues.
-    fn a_stopped_process_acts_no_more_when_it_goes_on(elector) {
+    fn a_stopped_process_does_not_act_after_its_lease(elector) {
         let test_election = test_election(elector);
         let worker = Worker::start(&test_election, Kafka::shared().address(), LEASE);
         let term = worker.await_lead(&test_election, None);
@@ -79,7 +79,7 @@ with_both_electors! {
         let next = program.await_lead();
         test_election.await_witness(next);
         worker.process().signal(Signal::SIGCONT);
-        // It stands by, and leads once the other has ended.
+        // The worker stands by, and leads when the program has ended.
         program.signal(Signal::SIGTERM);
         assert_eq!(program.status(), 0);
         let later = worker.await_lead(&test_election, Some(next));
@@ -88,23 +88,23 @@ with_both_electors! {
         test_election.assert_never_two();
     }
 }
-/// A task that never reaches an await can't be dropped: then nothing is released, and the candidate stands by no more.
+/// A task that never reaches an await can't be dropped. Then the term is not released, and the candidate no longer stands by.
 #[test]
-fn a_task_that_blocks_is_never_released() {
+fn the_term_of_a_blocked_task_is_never_released() {
     let test_election = test_election(Elector::Log);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let (go_on, blocked) = mpsc::channel::<()>();
-    let (say, said) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let builder = candidate(&test_election).lease(Duration::from_millis(600)).stop_timeout(Duration::from_millis(100));
     let (handle, handles) = mpsc::channel();
     let worker = std::thread::spawn(move || {
         runtime.block_on(async {
-            let election = builder.join().await.expect("it stands");
-            handle.send((election.clone(), election.events())).expect("it is awaited");
-            let mut lead = election.lead().await.expect("it leads");
+            let election = builder.join().await.expect("the candidate joins");
+            handle.send((election.clone(), election.events())).expect("the receiver exists");
+            let mut lead = election.lead().await.expect("the candidate leads");
             let block = async |lease: neli::Lease| {
-                say.send(lease).expect("it is awaited");
-                // Blocks its thread, which no task should do.
+                sender.send(lease).expect("the receiver exists");
+                // This blocks the thread, which no task should do.
                 let _ = blocked.recv();
                 std::future::pending::<()>().await;
             };
@@ -112,8 +112,8 @@ fn a_task_that_blocks_is_never_released() {
             (lost.map_err(|lost| lost.reason), election.lead().await.map(drop))
         })
     });
-    let lease = said.recv().expect("it runs");
-    let (election, mut events) = handles.recv().expect("it stands");
+    let lease = receiver.recv().expect("it runs");
+    let (election, mut events) = handles.recv().expect("the candidate joins");
     let other = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     other.block_on(soon("the end", PATIENCE, election.leave()));
     assert!(!lease.is_valid());
@@ -129,18 +129,18 @@ fn a_task_that_blocks_is_never_released() {
     assert!(!kinds.iter().any(|kind| kind == "release"), "{kinds:?}");
 }
 
-/// Another candidate's claim takes the lead from a running leader: the term ends without a release, and each term has its end in the
-/// events.
+/// Another candidate's claim takes the lead from a running leader. The term ends without a release, and the events contain the end of
+/// each term.
 #[test]
-fn a_lead_that_another_has_taken_ends_among_the_events() {
+fn a_lead_that_another_candidate_takes_ends_with_an_event() {
     let test_election = test_election(Elector::Log);
     run(async {
-        // No heartbeat is sent between the question where the log ends and the claim.
+        // With a long interval, no heartbeat comes between the query for the end of the log and the claim.
         let builder =
             candidate(&test_election).lease(Duration::from_secs(20)).heartbeat_interval(Duration::from_secs(6));
-        let election = builder.join().await.expect("it stands");
+        let election = builder.join().await.expect("the candidate joins");
         let mut events = election.events();
-        let mut lead = election.lead().await.expect("it leads");
+        let mut lead = election.lead().await.expect("the candidate leads");
         let term = lead.lease().token();
         let take = async {
             let (kafka, topic) = (Kafka::shared(), test_election.topic());
@@ -157,7 +157,7 @@ fn a_lead_that_another_has_taken_ends_among_the_events() {
         let standby = Event::Standby { leader: Some("intruder".to_owned()) };
         let see = async {
             while seen.last() != Some(&standby) {
-                seen.push(events.next().await.expect("it stands"));
+                seen.push(events.next().await.expect("the candidate joins"));
             }
         };
         soon("the next leader", PATIENCE, see).await;
@@ -168,27 +168,27 @@ fn a_lead_that_another_has_taken_ends_among_the_events() {
 
 /// A background task is dropped when the lease is lost, and runs again in the next lead once the network is back.
 #[test]
-fn a_background_task_comes_back_after_a_loss() {
+fn a_background_task_runs_again_after_a_loss() {
     let test_election = test_election(Elector::Log);
     run(async {
         let cluster = Cluster::start(1, 1);
         let far = cluster.kafka_of(0);
         let builder = candidate_at(&test_election, far.address()).lease(LEASE).fence_warning(Duration::ZERO);
-        let election = builder.join().await.expect("it stands");
-        let (say, mut leases) = tokio::sync::mpsc::unbounded_channel();
+        let election = builder.join().await.expect("the candidate joins");
+        let (sender, mut leases) = tokio::sync::mpsc::unbounded_channel();
         let background = election.background(|lease: neli::Lease| {
-            say.send(lease).expect("it is awaited");
-            // Pending until it is dropped: the task does not watch for the end of its lead.
+            sender.send(lease).expect("the receiver exists");
+            // This is pending until it is dropped: the task does not watch for the end of its lead.
             std::future::pending::<()>()
         });
         let weather = async {
-            let first = soon("the first lead", PATIENCE, leases.recv()).await.expect("it leads");
+            let first = soon("the first lead", PATIENCE, leases.recv()).await.expect("the candidate leads");
             let cut = Weather { there: Flow::Lost, back: Flow::Lost, ..Weather::default() };
             cluster.wire(0, 0).set(cut);
             assert_eq!(soon("the end of the lease", PATIENCE, first.ending()).await, Reason::Expired);
             assert!(!first.is_valid());
             cluster.wire(0, 0).set(Weather::default());
-            let second = soon("the second lead", PATIENCE, leases.recv()).await.expect("it leads");
+            let second = soon("the second lead", PATIENCE, leases.recv()).await.expect("the candidate leads");
             assert!(second.token() > first.token() && second.is_valid());
             election.clone().leave().await;
         };

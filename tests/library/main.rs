@@ -47,12 +47,12 @@ const fn elector(elector: Elector) -> neli::Elector {
 }
 
 /// Runs a test's future; every wait in it is bounded.
-fn run<T>(story: impl Future<Output = T>) -> T {
+fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(soon("the end of the story", 3 * PATIENCE, story))
+    runtime.block_on(soon("the end of the test", 3 * PATIENCE, test))
 }
 
 /// Awaits a future with a bound.
 async fn soon<T>(what: &str, bound: Duration, awaited: impl Future<Output = T>) -> T {
-    tokio::time::timeout(bound, awaited).await.unwrap_or_else(|_| panic!("waited {bound:?} in vain for {what}"))
+    tokio::time::timeout(bound, awaited).await.unwrap_or_else(|_| panic!("not within {bound:?}: {what}"))
 }

@@ -44,8 +44,8 @@ async fn until_true(what: &str, is_so: impl Fn() -> bool) {
 }
 
 with_both_electors! {
-    /// Each leads its share, no two act for one role at the same time, and the roles that one gives up are led by the other. The tasks
-    /// here ignore the end of their lead, and are dropped at the stop timeout.
+    /// Each process leads its share, two never act for one role at the same time, and the other process leads the roles that one
+    /// leaves. The tasks ignore the end of their lead, and are dropped at the stop timeout.
     fn a_library_process_and_neli_run_share_the_roles(elector) {
         let test_election = test_election(elector);
         let file = |role: &str| test_election.directory().join(format!("witness.{role}"));
@@ -54,7 +54,7 @@ with_both_electors! {
         let program = test_election.candidate().option("--roles", ROLES.join(",")).job(job).start();
         run(async {
             let builder = candidate(&test_election).stop_timeout(Duration::from_millis(100));
-            let roles = builder.named_roles(ROLES).join().await.expect("it stands");
+            let roles = builder.named_roles(ROLES).join().await.expect("the candidate joins");
             let mut served = Vec::new();
             for (role, election) in roles.iter() {
                 let file = File::options().create(true).append(true).open(file(role)).expect("a file");
@@ -63,7 +63,7 @@ with_both_electors! {
             }
             until_true("a fair share for both", || led_here(&roles) == 2 && led_by(&program) == 2).await;
             let builder = Follower::builder(&test_election.group).brokers(Kafka::shared().address());
-            let followers = builder.named_roles(ROLES).start().expect("it starts");
+            let followers = builder.named_roles(ROLES).start().expect("the follower starts");
             for (role, follower) in followers.iter() {
                 until(role, &mut follower.clone(), led).await;
             }

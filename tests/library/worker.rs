@@ -1,4 +1,4 @@
-//! A library candidate in a separate process: this test program executed again, which writes a witness's lines while it leads.
+//! A library candidate in a separate process. It is this test program executed again, and writes a witness's lines while it leads.
 
 use std::env;
 use std::fs::File;
@@ -18,7 +18,7 @@ const LEASE_MS: &str = "NELI_TEST_LEASE_MS";
 const ELECTOR: &str = "NELI_TEST_ELECTOR";
 const FILE: &str = "NELI_TEST_FILE";
 
-/// The process; it ends when this is dropped.
+/// The process of a worker; it is killed when this is dropped.
 pub(crate) struct Worker {
     child: Child,
 }
@@ -27,7 +27,7 @@ impl Worker {
     pub(crate) fn start(test_election: &TestElection, brokers: &str, lease: Duration) -> Self {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(env::current_exe().expect("a program"));
-        command.args(["--exact", "worker::stands_in_the_given_election", "--nocapture"]);
+        command.args(["--exact", "worker::runs_a_candidate_in_the_given_election", "--nocapture"]);
         command.env(BROKERS, brokers).env(GROUP, &test_election.group).env(LEASE_MS, lease.as_millis().to_string());
         command.env(ELECTOR, test_election.elector().name()).env(FILE, test_election.directory().join("witness"));
         command.stdin(Stdio::null()).stdout(Stdio::null());
@@ -38,7 +38,7 @@ impl Worker {
         Process::child(self.child.id())
     }
 
-    /// Waits until it acts as the leader, in a later term than `after`, and returns the term.
+    /// Waits until the worker acts as the leader in a later term than `after`, and returns the term.
     pub(crate) fn await_lead(&self, test_election: &TestElection, after: Option<u64>) -> u64 {
         let pid = self.process().pid;
         wait::until("a lead", || {
@@ -57,24 +57,24 @@ impl Drop for Worker {
 
 /// Runs the candidate, if an environment variable asks for it; otherwise it does nothing.
 #[test]
-fn stands_in_the_given_election() {
+fn runs_a_candidate_in_the_given_election() {
     let Ok(group) = env::var(GROUP) else { return };
-    let setting = |name| env::var(name).expect("told with the group");
+    let setting = |name| env::var(name).expect("set together with the group");
     let elector = setting(ELECTOR).parse().expect("an elector");
     let lease = Duration::from_millis(setting(LEASE_MS).parse().expect("milliseconds"));
     let file = File::options().create(true).append(true).open(setting(FILE)).expect("a file");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let builder = Election::builder(group).brokers(setting(BROKERS)).lease(lease);
-        let election = builder.elector(crate::elector(elector)).join().await.expect("it stands");
+        let election = builder.elector(crate::elector(elector)).join().await.expect("the candidate joins");
         loop {
-            let mut lead = election.lead().await.expect("it leads");
+            let mut lead = election.lead().await.expect("the candidate leads");
             let _ = lead.run(|lease| act(&file, lease)).await;
         }
     });
 }
 
-/// Writes lines as effects, only while the lease is valid. Each has the time at which that was checked.
+/// Writes lines while the lease is valid. They stand for effects of a leader, and contain the time at which the lease was checked.
 pub(crate) async fn act(mut file: &File, lease: Lease) {
     let mut event = "start";
     let mut times = tokio::time::interval(Duration::from_millis(1));
@@ -89,7 +89,7 @@ pub(crate) async fn act(mut file: &File, lease: Lease) {
     }
 }
 
-/// The processes that wrote a start, in the order of their terms.
+/// The processes that have written a start, with their terms, in the order of the terms.
 pub(crate) fn leaders(test_election: &TestElection) -> Vec<(u64, i32)> {
     let testimony = test_election.testimony();
     let starts = testimony.lines.iter().filter(|line| matches!(line.event, Event::Start(_)));

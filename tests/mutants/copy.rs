@@ -47,7 +47,7 @@ pub(crate) fn changed_files() -> Result<BTreeMap<String, String>, String> {
     files.insert(format!("{PROTOCOL}/src/mutant.rs"), switch());
     for (file, text, replacement) in [
         (format!("{PROTOCOL}/src/lib.rs"), "extern crate alloc;\n", "extern crate alloc;\npub mod mutant;\n"),
-        // With its own name the copy's program would overwrite the real one.
+        // With the same name, the copy's program would overwrite the real one.
         (
             "Cargo.toml".to_owned(),
             "\n[features]\n",
@@ -58,8 +58,8 @@ pub(crate) fn changed_files() -> Result<BTreeMap<String, String>, String> {
             "[workspace.lints.rust]\n",
             "[workspace.lints.rust]\nunused = { level = \"allow\", priority = -1 }\n",
         ),
-        // One build with the profile `dev` makes the program and the tests. Cargo identifies packages by their path in the workspace and
-        // by their profile: with the same profile these would overwrite the real ones.
+        // One build with the profile `dev` builds the program and the tests. Cargo identifies packages by their path in the workspace and
+        // by their profile. With the same profile they would overwrite the real ones.
         (
             "Cargo.toml".to_owned(),
             "[profile.test.package.neli-proto]",
@@ -81,7 +81,7 @@ codegen-units = 255",
     Ok(files)
 }
 
-/// The module that tells which mutant is active.
+/// The module that shows which mutant is active.
 fn switch() -> String {
     let names: Vec<&str> = mutants().map(|mutant| mutant.name).collect();
     format!(
@@ -159,10 +159,10 @@ pub(crate) fn build() -> Result<Built, String> {
     Ok(Built { program, model, law, library, node, scenarios })
 }
 
-/// Updates the copy. Unchanged files keep their time, by which cargo recognizes them.
+/// Updates the copy. Unchanged files keep their modification time, by which cargo recognizes them.
 fn write_copy(copy: &Path, changed: &BTreeMap<String, String>) -> std::io::Result<()> {
     let mut texts = BTreeMap::new();
-    // Leaves out build directories, whatever their names are.
+    // Build directories are left out, with any name.
     let is_left_out = |name: &str| name.starts_with('.') || root().join(name).join("CACHEDIR.TAG").exists();
     for file in files_below(root(), &is_left_out)? {
         let text = fs::read(root().join(&file))?;

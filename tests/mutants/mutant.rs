@@ -3,10 +3,10 @@
 /// A broken rule.
 pub(crate) struct Mutant {
     pub(crate) name: &'static str,
-    /// Which rule it breaks, and how.
+    /// The rule that it breaks, and how.
     pub(crate) breaks: &'static str,
     pub(crate) edits: &'static [Edit],
-    /// Each of these must notice it.
+    /// The tests that must notice it.
     pub(crate) noticed_by: &'static [Notice],
 }
 

@@ -41,13 +41,13 @@ struct Trial<'a> {
 
 const LAW: &str = "the_fold_is_the_law";
 
-/// The messages of the library's tests about a lease that is valid after its end, and about a task that was dropped without being
-/// awaited.
+/// The messages of the library's tests about a lease that is valid after its end, and about a task that was dropped without a wait for its
+/// end.
 const LEASE_BREACHES: &[&str] = &["valid after its end", "value: Lost {", "the callback has not run under the lease"];
 
 const SCENARIOS: &str = "every_scenario_has_its_recorded_outcome";
 
-/// The scenarios' messages when a story differs, or can't go on because an expected record was never sent.
+/// The scenarios' messages when a scenario differs, or can't continue because an expected record was never sent.
 const OTHERWISE: &[&str] = &["\n  goes: ", " was not sent"];
 
 /// Runs the tests of the copy without a mutant and with each; returns the failures.
@@ -103,7 +103,7 @@ fn survives(trial: &Trial<'_>) -> Option<String> {
     verdict(is_success, &text, says).map(|wrong| format!("{} ({}): {test} {wrong}\n{text}", mutant.name, mutant.breaks))
 }
 
-/// What is wrong with a test that ended so with an active mutant.
+/// The problem of a test that ended in this way with an active mutant.
 fn verdict(is_success: bool, text: &str, says: &[&str]) -> Option<&'static str> {
     if is_success {
         Some("did not notice it")

@@ -58,13 +58,13 @@ const SUPERVISOR: &str = "crates/neli-proto/src/supervisor.rs";
 /// The supervisor believes that a job is gone, and so does not order the guard to kill it.
 const GUARD_GETS_NO_END: Edit = edit(RUNNING, "self.order(Order::Over { term: end.term() });", "");
 
-/// A minute of chaos shows only some of the program's mutants. For the rest the model is the proof: most need a history that is truncated
-/// at the right moment, or that is longer than a reading. And if a supervisor believes too early that a job is gone, the guard kills the
-/// job as soon as it learns of the release or of the supervisor's end.
+/// A minute of chaos shows only some of the program's mutants. For the others the model is the proof: most need a history that is truncated
+/// at the right moment, or that is longer than a reading. If a supervisor wrongly believes that a job is gone, the guard kills the job as
+/// soon as it gets the order about the release, or the supervisor ends.
 const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AcknowledgedClaimTaken",
-        breaks: "R3: a claim that was acknowledged counts as effective",
+        breaks: "R3: a claim counts as effective when its delivery is acknowledged",
         edits: &[edit(
             READING,
             "self.step(now, Input::Delivered { seq });",
@@ -79,13 +79,13 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "ClaimAheadOfReading",
-        breaks: "R2: a claim says that everything up to the log's end was judged, read or not",
+        breaks: "R2: a claim states that everything up to the log's end was judged, even what was not read",
         edits: &[edit(LISTENER, "self.journal.last()", "self.known_end.1 - 1")],
         noticed_by: &[Model("a_reader_that_lags")],
     },
     Mutant {
         name: "EchoByKind",
-        breaks: "R3: any record of the same kind by this member counts as the echo, whatever its `seq`",
+        breaks: "R3: any record of the same kind by this member counts as the echo, with any `seq`",
         edits: &[
             edit(CLAIMING, "Input::ClaimEffective(claim) if ‹claim.seq() == Some(self.seq)› =>", "true"),
             edit(CLAIMING, "Input::ClaimVoid { seq } if ‹seq == Some(self.seq)› =>", "true"),
@@ -95,13 +95,13 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "EmptinessUnderSizeRetention",
-        breaks: "Vacant: an empty log is believed although size retention may have cut a leader's records",
+        breaks: "Vacant: an empty log counts as a vacancy even if size retention may have deleted a leader's records",
         edits: &[edit(LISTENER, "self.cut_is_harmless = ‹cut_is_harmless›;", "true")],
         noticed_by: &[Model("a_head_cut_by_size")],
     },
     Mutant {
         name: "FenceTakenForDone",
-        breaks: "R6: a fence is over for the candidate before the guard has said that nothing is left",
+        breaks: "R6: a fence is over for the candidate before the guard has answered that no process is left",
         edits: &[
             edit(
                 SUPERVISOR,
@@ -119,7 +119,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "GuardForgetsTree",
-        breaks: "R6: the guard takes the main process's end for that of the whole tree",
+        breaks: "R6: the guard takes the end of the main process for the end of the whole tree",
         edits: &[
             edit(GUARD, "match ‹remains› {", "if run.has_main() { remains } else { Remains::seen(false, || false) }"),
             edit(GUARD_RUN, "Action::Kill(‹methods›)", "&[]"),
@@ -129,7 +129,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "GuardIgnoresDeadline",
-        breaks: "R4: the guard starts and kills nothing by its deadline",
+        breaks: "R4: the guard ignores its deadline: it starts jobs after it, and does not kill at it",
         edits: &[edit(
             GUARD,
             "fn deadline(&self) -> Option<Time> { ‹self.tenure.and_then(|tenure| tenure.deadline())› }",
@@ -139,7 +139,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "GuardReleasesFirst",
-        breaks: "R6: the guard, left alone, releases before it has killed",
+        breaks: "R6: a guard whose supervisor has died releases the term before it has killed the job",
         edits: &[
             edit(GUARDS_SUPERVISOR, "self.supervisor = SupervisorLife::Closed; ‹self.lose_supervisor(now);›", ""),
             edit(
@@ -157,7 +157,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "GuardReleasesUnread",
-        breaks: "R6: the guard releases for the dead before it has read all that they had ordered",
+        breaks: "R6: the guard releases for a dead supervisor before it has read all orders of that supervisor",
         edits: &[edit(
             GUARDS_SUPERVISOR,
             "SupervisorLife::Open => ‹SupervisorLife::DeadUnread›,",
@@ -167,13 +167,13 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "JudgementNotAwaited",
-        breaks: "R0: a claim that took effect is taken up although nobody has said that the topic may carry an election",
+        breaks: "R0: a candidate leads by an effective claim before the topic was judged as suitable",
         edits: &[edit(CLAIMING, "if ‹common.judgement != Judgement::Fit› {", "false")],
         noticed_by: &[Model("a_topic_that_is_judged_late")],
     },
     Mutant {
         name: "LateClaimTaken",
-        breaks: "R3: a claim that comes back a lease after its sending is taken up from then on",
+        breaks: "R3: a claim that is read a lease after it was sent starts a lead, with a lease from the time of reading",
         edits: &[edit(
             CLAIMING,
             "let is_late = ‹now >= common.claim_expires_at(self.sent)›;",
@@ -196,13 +196,13 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "LeaseWithoutIdentity",
-        breaks: "R3: a lease is extended although nobody has confirmed that the topic is still the one in which it was claimed",
+        breaks: "R3: a lease is extended without a confirmation that the topic is still the one in which it was claimed",
         edits: &[edit(IDENTIFYING, "self.topic.is_confirmed_since(now - self.timings.lease())", "true")],
         noticed_by: &[Model("a_remade_topic_whose_id_no_broker_tells")],
     },
     Mutant {
         name: "MainEndTakenForAll",
-        breaks: "R6: the main process's end counts as the end of the whole tree",
+        breaks: "R6: the end of the main process counts as the end of the whole tree",
         edits: &[
             edit(
                 RUNNING,
@@ -215,7 +215,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "OrphansTakenForGone",
-        breaks: "R6: whoever inherits a dead guard's job takes it for gone, alive as it is",
+        breaks: "R6: a supervisor that inherits the job of a dead guard reports it as gone while its processes are alive",
         edits: &[
             edit(GUARDED_JOB, "self.main.iter().for_each(MainProcess::kill);", ""),
             edit(GUARDED_JOB, "let _ = self.cgroup.iter().all(|cgroup| cgroup.kill_in_background());", ""),
@@ -225,7 +225,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "OwnLeaseOfSilence",
-        breaks: "R2: silence is measured with the candidate's own lease, not with the holder's",
+        breaks: "R2: silence is measured with the candidate's own lease, not with the leader's",
         edits: &[edit(
             STANDING_BY,
             "common.listener.claim_window()?",
@@ -247,13 +247,13 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "RestartAfterRelease",
-        breaks: "R6: a stop between two runs releases the term, and the next run is started all the same",
+        breaks: "R6: a stop between two runs releases the term, but the next run is still started",
         edits: &[edit(STOPPING, "self.nothing_left(reason, end);", "self.tell_nothing_left(reason, None, end);")],
         noticed_by: &[Model("a_stop_between_two_runs"), Model("a_stop_before_the_first_run")],
     },
     Mutant {
         name: "SilenceFromBeforeListening",
-        breaks: "R2: a start counts as silence, and what is read at a start as received long ago",
+        breaks: "R2: the time before a start counts as silence, and records that are read at a start count as received long ago",
         edits: &[edit(
             BOUNDS,
             "self.last_record = now; self.last_effective = now;",
@@ -263,20 +263,20 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "SilenceNotAwaited",
-        breaks: "R2: a leader that is heard is not waited for",
+        breaks: "R2: a candidate claims while it reads the beats of a leader",
         edits: &[edit(CLAIM_WINDOW, "silence(term.lease)", "Duration::ZERO")],
         noticed_by: &[Model("a_start_beside_a_leader"), Chaos(&["kill-supervisor", "term"])],
     },
     Mutant {
         name: "SilenceWithoutIdentity",
-        breaks: "R2: a silence is claimed although nobody has confirmed since that the topic is still the one that was read",
+        breaks: "R2: a candidate claims after a silence without a later confirmation that the topic is still the one that was read",
         edits: &[edit(IDENTIFYING, "self.topic.is_confirmed_since(since)", "true")],
         noticed_by: &[Model("a_standby_that_missed_a_remake")],
     },
     Mutant {
         name: "StopBehindSpawnTakenForDone",
-        breaks: "R6: a stop before the guard has said that the job runs is taken for done, and the release goes out; the guard starts \
-                 the job all the same",
+        breaks: "R6: a job that is stopped before the guard has answered that it runs counts as gone, and the term is released; the \
+                 guard still starts the job",
         edits: &[
             edit(
                 STOPPING,
@@ -292,7 +292,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "StopTakenForDone",
-        breaks: "R6: a job that was asked to stop is taken for gone, and the release goes out",
+        breaks: "R6: a job counts as gone as soon as it is asked to stop, and the term is released",
         edits: &[
             edit(
                 STOPPING,
@@ -308,19 +308,20 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "UndecidedForgetsLeases",
-        breaks: "R2: in an undecided view the leases heard are not waited for",
+        breaks: "R2: in an undecided view, the candidate does not wait for the leases that it has read",
         edits: &[edit(CLAIM_WINDOW, "longest_allowed.max(longest_known)", "longest_allowed")],
         noticed_by: &[Model("a_late_beat_in_an_undecided_view")],
     },
     Mutant {
         name: "UnreadSkipped",
-        breaks: "R1: a reading from further back skips what was appended meanwhile, and takes it for received long ago when it comes to it",
+        breaks: "R1: a reading that starts further back skips the records that were appended meanwhile, and later counts them as \
+                 received long ago",
         edits: &[edit(BOUNDS, "start.max(‹(end - self.span).min(self.frontier)›)", "end - self.span")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "UndecidedHurries",
-        breaks: "R2: in an undecided view the longest lease allowed is not waited for",
+        breaks: "R2: in an undecided view, the candidate does not wait for the longest lease that is allowed",
         edits: &[edit(CLAIM_WINDOW, "longest_allowed.max(longest_known)", "longest_known")],
         noticed_by: &[Model("a_head_cut_by_size")],
     },

@@ -1,7 +1,7 @@
-//! Does a lease outlive the unclean death of a broker?
+//! Whether a lease outlives the unclean death of a broker.
 //!
-//! What is written to a partition can't be read until every replica in sync has it, and a dead broker counts among them until the
-//! controller takes it out: `broker.session.timeout.ms` after its last heartbeat. So no beat comes back for that long.
+//! A record can be read only when every replica in sync has it. A dead broker counts as in sync until the controller removes it,
+//! `broker.session.timeout.ms` after the broker's last heartbeat. So no beat of a leader is read back for that long.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -10,14 +10,14 @@ use core::time::Duration;
 
 use crate::timings::{LONGEST_LEASE, Timings};
 
-/// What it may take besides where the active controller has died with the broker: 4.9 s were measured.
+/// The additional time if the active controller has died with the broker: 4.9 s were measured.
 const ANOTHER_CONTROLLER: Duration = Duration::from_secs(5);
 /// The fence warning of a lease that is long enough, unless one is given.
 const FENCE_WARNING: Duration = Duration::from_millis(2500);
-/// Its heartbeat interval, unless one is given.
+/// The heartbeat interval of such a lease, unless one is given.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The warning about a lease that certainly does not outlive it, where brokers have such a `session` with the controller.
+/// The warning about a lease that certainly does not outlive the death of a broker, if brokers have this `session` with the controller.
 #[must_use]
 pub fn warning(timings: &Timings, session: Duration) -> Option<String> {
     // The last heartbeat that came back may have been sent an interval before the death.
@@ -38,7 +38,7 @@ pub fn warning(timings: &Timings, session: Duration) -> Option<String> {
     ))
 }
 
-/// In whole seconds. The kill margin is a fiftieth of it, and a heartbeat is sent each second.
+/// The lease that is long enough, in whole seconds. Its kill margin is a fiftieth of it, and a heartbeat is sent each second.
 fn long_enough(timings: &Timings, session: Duration) -> Duration {
     let quiet = session + ANOTHER_CONTROLLER + timings.fence_warning().max(FENCE_WARNING) + HEARTBEAT_INTERVAL;
     let lease = quiet * 50 / 49;
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_outlives_it_and_what_asks_the_job_to_stop_before_does_not() {
+    fn the_default_outlives_it_and_a_lease_with_an_earlier_fence_warning_does_not() {
         assert_eq!(warned(20_000, 9_000), None);
         // 9.8 s less 2.5 s and the second of a heartbeat are not 9 s.
         let line = warned(10_000, 9_000).unwrap();
@@ -85,7 +85,7 @@ mod tests {
     fn the_lease_that_is_recommended_is_long_enough() {
         for session in (500..50_000).step_by(100).map(Duration::from_millis) {
             let lease = long_enough(&timings(300), session);
-            // A lease that is too long for the protocol is none.
+            // A lease that is too long for the protocol is not used.
             let used = timings(u64::try_from(lease.min(LONGEST_LEASE).as_millis()).unwrap());
             let before_the_end = kill_margin(lease) + used.fence_warning() + used.heartbeat_interval();
             assert!(lease > session + ANOTHER_CONTROLLER + before_the_end, "{session:?}: {lease:?}");

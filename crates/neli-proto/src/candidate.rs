@@ -1,10 +1,10 @@
 //! Decides whether this member may lead: the rules R1 to R7 of a candidate. It takes inputs and returns actions.
 //!
-//! It knows the journal and the lease, but not the job. It reports with [`Action::Lead`] and [`Action::Extend`] that the job may run and
-//! until when; [`LocalEvent::NothingLeft`] tells it that no process of the job is left.
+//! It knows the journal and the lease, but not the job. [`Action::Lead`] and [`Action::Extend`] report that the job may run, and until
+//! when. [`LocalEvent::NothingLeft`] is the input that no process of the job is left.
 //!
-//! `Common` holds the data that every state needs. `State` is the state in the election; its one function takes an `Input` and returns
-//! the state that follows.
+//! `Common` contains the data that every state needs. `State` is the state in the election; its one function takes an `Input` and returns
+//! the next state.
 
 use alloc::boxed::Box;
 use core::mem;
@@ -75,7 +75,7 @@ pub struct Setup {
     pub identity: Identity,
     /// Every duration of the protocol.
     pub timings: Timings,
-    /// When the process started: `wait` runs from then on.
+    /// When the process started; the time of `wait` counts from then on.
     pub started: Time,
     /// `--wait`: the candidate departs if it has not led for this long.
     pub wait: Option<Duration>,
@@ -94,12 +94,12 @@ pub struct Candidate {
 /// R0: whether the topic may carry an election. If it may not, the node tells the candidate to stand down.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum Judgement {
-    /// It has not been judged yet.
+    /// The topic has not been judged yet.
     Awaited {
-        /// Whether one claim was made; before the check has finished no second one is made.
+        /// Whether a claim was made. Before the check has finished, no second one is made.
         claimed: bool,
     },
-    /// It may.
+    /// The topic may carry an election.
     Fit,
 }
 
@@ -117,7 +117,7 @@ impl Candidate {
         Self { common: Common::new(now, setup, random), state: StandingBy::from(now) }
     }
 
-    /// The same for a process with several roles: it sends one hello for all of them, and is one member of the group.
+    /// A candidate of a process with several roles: the process sends one hello for all of them, and is one member of the group.
     #[must_use]
     pub fn one_of_many(mut self) -> Self {
         self.common.is_one_of_many = true;
@@ -140,7 +140,7 @@ impl Candidate {
         [self.state.due(&self.common), self.common.next_hello, identity_due].into_iter().flatten().min()
     }
 
-    /// Performs what is due by now. An early call does nothing.
+    /// Performs the actions that are due. An early call does nothing.
     pub fn handle_timeout(&mut self, now: Time) {
         if !self.state.takes_part() {
             return self.step(now, Input::MoveOn);
@@ -209,7 +209,7 @@ impl Candidate {
         self.handle_timeout(now);
     }
 
-    /// Ends the wait for a claim or for a release's delivery, on the second request to stop. (A candidate that was told to stop has
+    /// Ends the wait for a claim or for a release's delivery, at the second request to stop. (A candidate that was asked to stop has
     /// released a term that is not judged.)
     pub fn give_up(&mut self, now: Time) {
         self.step(now, Input::GivenUp);
@@ -235,7 +235,7 @@ impl Candidate {
         self.state.resignable(&self.common).is_some_and(|(held, stood_down)| held == term && is_free(stood_down))
     }
 
-    /// Passes the input to the state, and replaces the state by the one that follows.
+    /// Passes the input to the state, and replaces the state by the next one.
     fn step(&mut self, now: Time, input: Input) {
         let state = mem::replace(&mut self.state, State::Departed);
         self.state = state.step(&mut self.common, now, input);

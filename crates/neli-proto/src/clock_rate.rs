@@ -1,41 +1,41 @@
-//! How fast this machine's clock runs. Leases assume that two machines' clocks run at rates within 1 % of each other,
-//! but a time service may speed a clock up or slow it down by up to 10 % (chrony's default: 8.3 %).
+//! The rate of this machine's clock. Leases assume that the rates of two machines' clocks are within 1 % of each other, but a time service
+//! may make a clock faster or slower by up to 10 % (chrony's default: 8.3 %).
 
 /// The allowed error of a rate, in parts per million: R2 waits this much longer than the lease.
 pub(crate) const ALLOWED_PPM: u64 = 10_000;
 
-/// From half of that on, another machine with the opposite error breaks the assumption together with this one.
+/// At half of the allowed error or more, another machine with the opposite error violates the assumption together with this one.
 const NEAR_PPM: u64 = ALLOWED_PPM / 2;
 
-/// A rate that is known less exactly than this, in parts per million, is not reported.
+/// If the rate's error is larger than this, in parts per million, the rate is not reported.
 const EXACT_ENOUGH_PPM: u64 = 1_000;
 
-/// One reading of the clock that leases use and of the hardware clock, which no service corrects; in nanoseconds.
+/// One reading of the leases' clock and of the hardware clock, which no service corrects; in nanoseconds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Look {
-    /// The hardware's clock just before.
+    /// The hardware clock just before.
     pub before: u64,
-    /// The clock that leases are counted by.
+    /// The clock that leases use.
     pub corrected: u64,
-    /// The hardware's clock just after.
+    /// The hardware clock just after.
     pub after: u64,
 }
 
 /// How far the clock's rate is from the hardware clock's, in parts per million; positive if it is faster.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Rate {
-    /// As near as a clock's should be.
+    /// The difference is small, as it should be.
     Near(i64),
-    /// Acceptable, unless another machine's clock errs in the opposite direction.
+    /// The difference is acceptable, unless another machine's clock errs in the opposite direction.
     Off(i64),
-    /// More than is allowed.
+    /// The difference is larger than allowed.
     Beyond(i64),
     /// The two readings were too close to each other, or took too long.
     Unknown,
 }
 
 impl Look {
-    /// How long the reading took, which bounds its error.
+    /// How long the reading took, which limits its error.
     #[must_use]
     pub const fn width(&self) -> u64 {
         self.after.saturating_sub(self.before)
@@ -67,7 +67,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Two readings, one second of the hardware clock apart, each of which took this long.
+    /// The rate between two readings that are one second of the hardware clock apart and took this long.
     fn rate(corrected: u64, width: u64) -> Rate {
         let look = |hardware, corrected| Look { before: hardware, corrected, after: hardware + width };
         look(7 * SECOND, 5 * SECOND).rate_until(&look(8 * SECOND, 5 * SECOND + corrected))

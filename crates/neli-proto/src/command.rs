@@ -1,31 +1,31 @@
-//! How a command ended that runs beside the job or without one: a health command or a hook.
+//! The end of a command that runs beside the job or without one: a health command or a hook.
 
 use alloc::boxed::Box;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// How long after a command's time limit the guard's report of its end may arrive. After that the command has failed
+/// How long after a command's time limit the guard's report of its end may arrive. After that the command counts as failed
 /// ([`CommandEnd::Unanswered`]), so that the next one can run.
 pub(crate) const ANSWER_TAKES: Duration = Duration::from_secs(1);
 
-/// How it ended.
+/// The end of a command.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandEnd {
-    /// Its run of the job was over, and it was killed with it: this says nothing about the command.
+    /// Its run of the job was over, and it was killed with the job. This shows nothing about the command.
     Abandoned,
     /// It exited with this status, 0 to 255.
     Exited(u8),
-    /// It was not started, because the lease was about to end: this says nothing about the command.
+    /// It was not started, because the lease was about to end. This shows nothing about the command.
     NoTime,
-    /// It could not be started; the system's error.
+    /// It could not be started; this is the system's error.
     NotStarted(Box<str>),
     /// This signal killed it.
     Signaled(i32),
     /// It took longer than its time limit, and was killed.
     TimedOut,
-    /// Its time limit is over, and the guard has not reported its end: it is not known whether it ran.
+    /// Its time limit is over, and the guard has not reported its end. It is unknown whether it ran.
     Unanswered,
 }
 

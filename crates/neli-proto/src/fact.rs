@@ -1,9 +1,8 @@
-//! The record of a key's runs in the topic `<topic>.once`: reading and writing its bytes, and the result of all
-//! records of one key.
-//! A key has three places in that topic, which is compacted. One holds the success, one holds the last run that began
-//! or failed. So the record of a run that reaches the log late, after another run has succeeded, does not replace the
-//! success. The third place says that an operator had the key forgotten; candidates never write there. All windows of
-//! an election share these places: the records there are about the newest window.
+//! The record of a key's runs in the topic `<topic>.once`: the encoding, and the result of all records of one key. A key has three places
+//! in that topic, which is compacted. One is for the success, and one for the last run that began or failed. So the record of a run that
+//! reaches the log late, after another run has succeeded, does not replace the success. The third place is for an operator's request to
+//! forget the key; candidates never write there. All windows of an election share these places, and the records there are about the newest
+//! window.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -27,11 +26,11 @@ pub enum Outcome {
     Done,
     /// It ended by itself with another status or by a signal.
     Failed,
-    /// It is about to start, or has started; its end is not recorded.
+    /// It is about to start, or has started. Its end is not recorded.
     Running,
-    /// `--schedule`: this window and those before it are over without a run.
+    /// `--schedule`: this window and the earlier ones are over without a run.
     Skipped,
-    /// An operator asked that the key runs again: records of terms up to the one named here count for nothing.
+    /// An operator asked to let the key run again: records of terms up to the one in this record don't count.
     Forgotten,
 }
 
@@ -59,7 +58,7 @@ pub struct Fact {
     pub ran_ms: Option<u64>,
     /// When this was written, in milliseconds since 1970 by the writer's wall clock. For display only.
     pub at_ms: Option<u64>,
-    /// How often the key had been forgotten when the run began; in a `forgotten` record this request is counted too.
+    /// How often the key had been forgotten when the run began. In a `forgotten` record, this request is counted too.
     #[serde(skip_serializing_if = "is_zero")]
     pub forgets: u32,
 }
@@ -71,7 +70,7 @@ pub enum Place {
     Attempt,
     /// A success, or a window that is over without a run.
     Done,
-    /// An operator had the key forgotten.
+    /// An operator's request to forget the key.
     Forgotten,
 }
 
@@ -80,11 +79,11 @@ impl Place {
     pub const ALL: [Self; 3] = [Self::Attempt, Self::Done, Self::Forgotten];
 }
 
-/// What is said of [`Unreadable`].
+/// The message about [`Unreadable`].
 pub const UNREADABLE: &str = "a record of the key is in no form that this version knows; update neli-run, or delete the record by neli-run \
                               forget --force";
 
-/// A record in a fact's place that is not a fact.
+/// The record at a fact's place is not a fact.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Unreadable;
 
@@ -99,9 +98,9 @@ pub struct Facts {
     pub forgotten: Option<Fact>,
     /// The record in the success's place is not a fact that this version can read.
     pub done_is_unreadable: bool,
-    /// The same for the place of the last run.
+    /// The record at the place of the last run is not a fact that this version can read.
     pub attempt_is_unreadable: bool,
-    /// The same for the place of the operator's request.
+    /// The record at the place of the operator's request is not a fact that this version can read.
     pub forgotten_is_unreadable: bool,
 }
 
@@ -121,8 +120,8 @@ impl Fact {
         }
     }
 
-    /// Whether this fact reached the log late: `known`, which is before it in the log, is of a later run. Terms start
-    /// again when the journal is created again; windows and the number of `forgets` do not.
+    /// Whether this fact reached the log late: `known`, which is before it in the log, is about a later run. Terms begin again when the
+    /// journal is created again; windows and the number of `forgets` do not.
     #[must_use]
     pub(crate) fn is_older_than(&self, known: &Self) -> bool {
         let windows = self.window.zip(known.window);
@@ -130,9 +129,8 @@ impl Fact {
             && windows.is_none_or(|(own, known)| own.from_ms <= known.from_ms)
     }
 
-    /// Whether this fact counts for nothing because the key was forgotten later. If its candidate had read that the
-    /// key was forgotten, `forgets` shows that the run is later; if the candidate does not know of forgetting, the
-    /// term shows it.
+    /// Whether this fact does not count because the key was forgotten later. If the fact's candidate had read that the key was forgotten,
+    /// `forgets` shows that its run is later. If not, the term shows which one is later.
     #[must_use]
     pub fn is_forgotten_by(&self, forgotten: &Self) -> bool {
         self.window == forgotten.window && self.forgets < forgotten.forgets && self.term <= forgotten.term
@@ -141,7 +139,8 @@ impl Fact {
     /// Parses a line of JSON.
     ///
     /// # Errors
-    /// It is not a fact that this version knows.
+    ///
+    /// The line is not a fact that this version can read.
     pub fn parse(line: &[u8]) -> Result<Self, Unreadable> {
         Self::of_json(line).ok_or(Unreadable)
     }
@@ -184,13 +183,13 @@ impl Fact {
 }
 
 impl Facts {
-    /// Whether the place holds a record that this version can't read.
+    /// Whether one of the places contains a record that this version can't read.
     #[must_use]
     pub const fn is_unreadable(&self) -> bool {
         self.done_is_unreadable || self.attempt_is_unreadable || self.forgotten_is_unreadable
     }
 
-    /// Whether what stands at this place is nothing that this version can read.
+    /// Whether this place contains a record that this version can't read.
     #[must_use]
     pub const fn is_unreadable_at(&self, place: Place) -> bool {
         match place {
@@ -200,7 +199,7 @@ impl Facts {
         }
     }
 
-    /// What stands at this place, or stood there last before what can't be read.
+    /// The fact at this place. If its record can't be read, the last readable fact there.
     #[must_use]
     pub const fn at(&self, place: Place) -> Option<&Fact> {
         match place {
@@ -231,9 +230,9 @@ impl Facts {
     }
 }
 
-/// The Kafka key of a fact about `key` in the topic: `<group>/<role>/<KEY>`, where `election` is the election's own
-/// key. In KEY `%` and `/` are written `%25` and `%2F`. Without KEY it is the place of the election's windows,
-/// `<group>/<role>`. Two elections never share a place, as long as each group [may have facts](may_have_facts).
+/// The Kafka key of a fact about `key` in the topic: `<group>/<role>/<KEY>`, where `election` is the election's own key. In KEY `%` and `/`
+/// are written `%25` and `%2F`. Without KEY it is the place of the election's windows, `<group>/<role>`. Two elections never share a place
+/// if each group [may have facts](may_have_facts).
 #[must_use]
 pub fn record_key(election: &str, key: Option<&str>, place: Place) -> String {
     let key = key.map(|key| format!("/{}", key.replace('%', "%25").replace('/', "%2F"))).unwrap_or_default();
@@ -244,8 +243,8 @@ pub fn record_key(election: &str, key: Option<&str>, place: Place) -> String {
     }
 }
 
-/// Whether a group of this name may have facts. With `/` in it, the place of its windows could be that of a key of
-/// another group: `a/0/0` is that of the windows of group `a/0`, and of KEY `0` of group `a`.
+/// Whether a group with this name may have facts. If the name contains `/`, the place of its windows could be that of another group's key:
+/// `a/0/0` is the place of the windows of group `a/0`, and of KEY `0` of group `a`.
 #[must_use]
 pub fn may_have_facts(group: &str) -> bool {
     !group.contains('/')

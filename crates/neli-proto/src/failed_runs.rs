@@ -1,7 +1,6 @@
-//! The back-off: how long a candidate whose runs fail leaves a vacancy to the others.
+//! The back-off: how long a candidate whose runs fail leaves a vacancy to the other candidates.
 //!
-//! Only runs that ended by themselves count, in whichever term. A run that was stopped or killed says nothing about
-//! the job.
+//! Only runs that ended by themselves count, in any term. A run that was stopped or killed shows nothing about the job.
 
 use core::time::Duration;
 
@@ -24,7 +23,7 @@ pub(crate) struct FailedRuns {
 }
 
 impl FailedRuns {
-    /// A run has ended by itself, after `ran`.
+    /// Notes a run that has ended by itself, after `ran`.
     pub(crate) fn ended(&mut self, status: JobStatus, ran: Duration) {
         if ran >= LONG_RUN || status == JobStatus::Exited(0) {
             self.in_a_row = 0;
@@ -34,12 +33,12 @@ impl FailedRuns {
         }
     }
 
-    /// When a run that began at `since` and is still running resets the failures; none if there are none.
+    /// When a run that began at `since` and is still running resets the failures; `None` if there are none.
     pub(crate) fn forgotten_at(self, since: Time) -> Option<Time> {
         (self.in_a_row > 0).then(|| since + LONG_RUN)
     }
 
-    /// A run has lasted for this long.
+    /// Resets the failures, because a run has lasted for long enough.
     pub(crate) const fn forget(&mut self) {
         self.in_a_row = 0;
     }

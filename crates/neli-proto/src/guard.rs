@@ -1,12 +1,12 @@
-//! The guard of one job: a process between the supervisor and the job, which holds the deadline (R4). This module
-//! decides; the guard's process passes [`Event`]s in and performs [`Action`]s.
+//! The guard of one job: a process between the supervisor and the job, which enforces the deadline (R4). This module decides; the guard's
+//! process passes [`Event`]s in and performs [`Action`]s.
 //!
-//! - At the deadline the job's whole tree is killed, whatever the supervisor does.
-//! - When the supervisor's end of the socket closes, or the supervisor dies, the tree is killed at once. A silent or
-//!   stopped supervisor changes nothing: the deadline holds.
-//! - When the supervisor is dead, all of its orders were read, the tree is gone and the term is not released, the
-//!   guard releases for the dead (R6). A closed socket alone is a reason to kill, not to release.
-//! - Runs follow each other: the next one starts when nothing is left of the one before.
+//! - At the deadline the job's whole tree is killed, even if the supervisor does not act.
+//! - When the supervisor's end of the socket closes, or the supervisor dies, the tree is killed at once. A silent or stopped supervisor has
+//!   no effect: the deadline stays.
+//! - When the supervisor is dead, all of its orders were read, the tree is gone and the term is not released, the guard releases the term in
+//!   the supervisor's place (R6). A closed socket alone is a reason to kill, but not to release.
+//! - Runs follow each other: the next one starts when no process of the previous one is left.
 
 use alloc::collections::VecDeque;
 use core::mem;
@@ -44,24 +44,23 @@ mod starts;
 mod supervisor;
 mod tenure;
 
-/// More than are ever waiting at once. At the deadline nothing may be allocated: at the job's memory limit, which the
-/// guard shares, an allocation may stall or fail.
+/// More actions than are ever waiting at once. At the deadline no memory may be allocated: at the job's memory limit, which the guard
+/// shares, an allocation may stall or fail.
 const ACTIONS: usize = 32;
 
-/// How long a look at the job's tree may take while the guard is idle, and its share of the time: one part in this
-/// many.
+/// How long a check of the job's tree may take while the guard is idle, and its share of the time: one part in this many.
 const LOOK: Duration = Duration::from_millis(50);
 const LOOK_SHARE: u32 = 100;
 
-/// No command is started this shortly before the deadline, or in the last part of a short lease, one part in this many:
-/// a fork, like a look, takes memory and may stall, and the kill would wait for it.
+/// No command is started this shortly before the deadline, or in the last part of a short lease, one part in this many. A fork, like a
+/// check, needs memory and may stall, and the kill would wait for it.
 const NO_FORK: Duration = Duration::from_millis(100);
 const NO_FORK_SHARE: u32 = 10;
 
 /// The guard of one job.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Guard {
-    /// A process that is still there this long after SIGKILL is stuck.
+    /// A process that is alive this long after SIGKILL is stuck.
     patience: Duration,
     /// The time from a deadline to the lease's end.
     kill_margin: Duration,
@@ -69,30 +68,29 @@ pub struct Guard {
     /// The last term that was granted.
     tenure: Option<Tenure>,
     run: Option<GuardedRun>,
-    /// The term and the number of the last run that was started.
+    /// The term and the number of the last run.
     last_run: Option<(i64, u64)>,
     commands: Commands,
     /// Whether the deadline came while the run was alive.
     fenced: bool,
     tree: KnownTree,
-    /// Nothing is left to do.
+    /// Whether there is nothing left to do.
     is_over: bool,
     actions: VecDeque<Action>,
 }
 
-/// What is known of the job's tree, so that at the deadline it need not be looked for. The guard looks only just
-/// after the lease was extended: at the job's memory limit a look may stall, and it must be over long before the
-/// deadline.
+/// When the job's tree is checked, so that its processes are known at the deadline. The guard checks only just after the lease was
+/// extended: at the job's memory limit a check may stall, and it must end long before the deadline.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 struct KnownTree {
-    /// The lease was extended since the last possible look.
+    /// Whether the lease was extended since the last check was possible.
     may_be_looked_at: bool,
-    /// The earliest time of the next look.
+    /// The earliest time of the next check.
     look_at: Time,
 }
 
 impl Guard {
-    /// A guard without orders. `patience`: a process still there this long after SIGKILL counts as stuck; a lease.
+    /// A guard without orders. A process that is alive for `patience` after SIGKILL counts as stuck; it is a lease.
     #[must_use]
     pub fn new(patience: Duration) -> Self {
         Self {
@@ -110,8 +108,8 @@ impl Guard {
         }
     }
 
-    /// The guard whose deadlines are this long before the lease's end, so that a release for a dead supervisor can
-    /// report an overrun.
+    /// A guard whose deadlines are this long before the lease's end, so that a release for a dead supervisor can report that the job
+    /// outlived the lease.
     #[must_use]
     pub fn with_kill_margin(self, kill_margin: Duration) -> Self {
         Self { kill_margin, ..self }
@@ -123,13 +121,13 @@ impl Guard {
         self.run.as_ref().map_or(RunPhase::None, GuardedRun::phase)
     }
 
-    /// What is known of the supervisor's process.
+    /// The state of the supervisor's process, as far as it is known.
     #[must_use]
     pub const fn supervisor_life(&self) -> SupervisorLife {
         self.supervisor
     }
 
-    /// What to do next.
+    /// The next action.
     #[must_use]
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
@@ -142,7 +140,7 @@ impl Guard {
         [self.deadline(), run, self.commands.due()].into_iter().flatten().min()
     }
 
-    /// Does what is due by now: the deadline first. Early calls do nothing.
+    /// Performs what is due, the deadline first. Early calls do nothing.
     pub fn handle_timeout(&mut self, now: Time) {
         self.fence(now);
         if self.is_over {
@@ -151,7 +149,7 @@ impl Guard {
         self.commands.handle_timeout(now, &mut self.actions);
         let Some(run) = self.run.as_mut().filter(|run| run.due().is_some_and(|due| now >= due)) else { return };
         if run.is_being_killed() {
-            // A large tree takes longer to kill than a supervisor waits for a guard that may hang.
+            // Killing a large tree takes longer than the supervisor waits for a guard that may hang.
             self.actions.push_back(Action::Answer(Answer::StillKilling));
         } else {
             self.actions.push_back(Action::Answer(Answer::Killed));
@@ -161,12 +159,12 @@ impl Guard {
         run.kill(now, self.patience, &mut self.actions);
         if run.is_stuck(now) {
             self.actions.push_back(Action::AnswerStuck);
-            // Whenever it ends: earlier answers stand, and the lease runs out by itself.
+            // This holds for each way in which the run ends: earlier answers stay valid, and the lease runs out by itself.
             self.settle();
         }
     }
 
-    /// R4: at the deadline nothing may run. Does only this, at once: to be called first whenever the guard wakes up.
+    /// R4: no job may run after the deadline. This only performs that, at once. It must be called first whenever the guard wakes up.
     pub fn fence(&mut self, now: Time) {
         if self.is_over || self.deadline().is_none_or(|deadline| now < deadline) {
             return;
@@ -179,7 +177,7 @@ impl Guard {
         self.end_term(now);
     }
 
-    /// Takes in what happened.
+    /// Handles an event.
     pub fn handle(&mut self, now: Time, event: Event) {
         // The deadline is checked before each order, which may have come too late.
         self.fence(now);
@@ -236,7 +234,7 @@ impl Guard {
 
     // ---- the run ------------------------------------------------------------------------------------------------
 
-    /// Nothing may be started or extended under the term any more, and its job may not run.
+    /// Ends the term: nothing may be started or extended under it any more, and its job may not run.
     fn end_term(&mut self, now: Time) {
         if let Some(tenure) = self.tenure.as_mut().filter(|tenure| tenure.deadline().is_some()) {
             tenure.end();
@@ -276,8 +274,7 @@ impl Guard {
         if let Some(run) = &mut self.run {
             match remains {
                 Remains::Nothing(proof) => self.end_run(now, proof),
-                // Processes that others have put into the job's control group are not asked to stop when the job has
-                // ended.
+                // Processes that other programs have put into the job's control group are not asked to stop when the job has ended.
                 Remains::ControlGroup if !run.is_being_killed() => self.kill(now),
                 Remains::Children | Remains::ControlGroup => {
                     run.kill_remaining(now, &mut self.actions);
@@ -287,7 +284,7 @@ impl Guard {
         self.learn_if_calm(now);
     }
 
-    /// Nothing is left of the job.
+    /// Ends the run, of which no process is left.
     fn end_run(&mut self, now: Time, _: TreeGone) {
         self.tenure.iter_mut().for_each(|tenure| tenure.job_ended(now, self.kill_margin));
         self.actions.push_back(Action::TakeBack);
@@ -313,7 +310,7 @@ impl Guard {
     }
 }
 
-/// When a look at the job's tree that begins now must be over; `None` if the deadline is too near for one.
+/// When a check of the job's tree that begins now must end; `None` if the deadline is too near.
 fn end_of_look(tenure: Option<Tenure>, now: Time) -> Option<Time> {
     let deadline = tenure.and_then(|tenure| tenure.deadline())?;
     (now + LOOK * 2 <= deadline).then(|| now + LOOK)

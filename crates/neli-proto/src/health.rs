@@ -1,7 +1,7 @@
-//! Is the job healthy? When its health command runs, and what the results mean.
+//! Whether the job is healthy: when its health command runs, and what the results mean.
 //!
-//! It knows one run of the job at a time, and counts anew for each. It does not know why a run is over, nor who leads:
-//! that a job is unhealthy is said with `Action::StandDown`, once a run.
+//! It knows one run of the job at a time, and counts from zero for each. It does not know why a run is over, nor which candidate leads.
+//! `Action::StandDown` reports an unhealthy job, once for each run.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -23,7 +23,7 @@ pub struct HealthPolicy {
     pub start: Duration,
 }
 
-/// Things that happened.
+/// The events.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Event {
     /// A health command has ended.
@@ -35,25 +35,25 @@ pub(crate) enum Event {
         /// The last line of its output; may be empty.
         last_line: Box<str>,
     },
-    /// A run of the job began.
+    /// A run of the job has begun.
     RunBegan,
-    /// It is being stopped, or has ended.
+    /// The run is being stopped, or has ended.
     RunOver,
 }
 
-/// Things to do.
+/// The actions.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Action {
-    /// A failure that counts, below the limit: log it.
+    /// Log a failure that counts and is below the limit.
     NoteFailure(Failure),
     /// Run the health command.
     Run {
-        /// The command's number, which its end must carry.
+        /// The command's number, which the report of its end must contain.
         id: u32,
-        /// When it is killed.
+        /// When the command must be killed.
         kill_at: Time,
     },
-    /// The job is unhealthy: stand down so that another machine tries.
+    /// Stand down so that another machine tries, because the job is unhealthy.
     StandDown(Failure),
 }
 
@@ -83,20 +83,19 @@ pub(crate) struct Health {
 struct MonitoredRun {
     began: Time,
     look: Look,
-    /// In a row.
+    /// The number of failures in a row.
     failures: u32,
     has_succeeded: bool,
 }
 
-/// What comes next.
+/// The next event that the run waits for.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum Look {
-    /// A command at this time.
+    /// The start of a command at this time.
     At(Time),
-    /// The end of the command that began at this time; if it is not reported within the limit, the command has
-    /// failed.
+    /// The end of the command that began at this time. If it is not reported within the limit, the command has failed.
     Awaited { since: Time, until: Time },
-    /// Nothing: the job is unhealthy.
+    /// None: the job is unhealthy.
     Done,
 }
 
@@ -107,7 +106,7 @@ impl Health {
         Self { policy, last_id: 0, run: None, actions: VecDeque::new() }
     }
 
-    /// What to do next.
+    /// The next action.
     #[must_use]
     pub(crate) fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
@@ -122,7 +121,7 @@ impl Health {
         }
     }
 
-    /// Does what is due by now. Early calls do nothing.
+    /// Performs what is due. Early calls do nothing.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         if self.poll_timeout().is_none_or(|due| now < due) {
             return;
@@ -140,7 +139,7 @@ impl Health {
         }
     }
 
-    /// Takes in what happened.
+    /// Handles an event.
     pub(crate) fn handle(&mut self, now: Time, event: Event) {
         match event {
             Event::Ended { id, end, last_line } => {
@@ -162,7 +161,7 @@ impl Health {
         self.run.is_some()
     }
 
-    /// This many failures in a row make it unhealthy.
+    /// The number of failures in a row that make the job unhealthy.
     #[must_use]
     pub(crate) const fn most_failures(&self) -> u32 {
         self.policy.failures
@@ -243,7 +242,7 @@ mod tests {
             self.health.poll_action()
         }
 
-        /// Runs the next command, which ends so, and returns the result.
+        /// Runs the next command, which ends in this way, and returns the result.
         fn go_on(&mut self, end: CommandEnd) -> Option<Action> {
             let (id, _) = self.next_command();
             self.end(id, end)
@@ -259,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_from_the_start_and_from_each_end() {
+    fn the_interval_counts_from_the_start_and_from_each_end() {
         let mut scenario = Scenario::begin(0);
         let (first, at) = scenario.next_command();
         assert_eq!(at, 10);
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_failures_in_a_row_and_no_other_make_it_ill() {
+    fn only_the_set_number_of_failures_in_a_row_makes_the_job_unhealthy() {
         let mut scenario = Scenario::begin(0);
         assert_eq!(scenario.go_on(FAILED), Some(noted(1, FAILED)));
         assert_eq!(scenario.go_on(CommandEnd::TimedOut), Some(noted(2, CommandEnd::TimedOut)));
@@ -299,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_began_in_the_grace_belongs_to_it() {
+    fn a_command_that_began_in_the_start_time_counts_as_early() {
         let mut scenario = Scenario::begin(11);
         let (id, at) = scenario.next_command();
         assert_eq!(at, 10);
@@ -334,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_killed_with_its_run_or_never_started_says_nothing() {
+    fn a_command_that_was_killed_with_its_run_or_never_started_does_not_count() {
         let mut scenario = Scenario::begin(60);
         assert_eq!(scenario.go_on(CommandEnd::Abandoned), None);
         assert_eq!(scenario.go_on(CommandEnd::NoTime), None);

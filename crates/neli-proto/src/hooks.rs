@@ -1,8 +1,8 @@
-//! Which hook runs when: `--on-lead` beside the job's start, `--on-fence` when fenced, `--on-standby` when standing by
-//! begins, and at exit after a lead.
+//! The times of the hooks: `--on-lead` at the job's start, `--on-fence` after a fence, `--on-standby` when standing by begins, and at exit
+//! after a lead.
 //!
-//! They run side by side, and nothing waits for them but the exit. `--on-lead` is the guard's to run and to end, with the
-//! job's tree; the others are the supervisor's.
+//! They run in parallel, and only the exit waits for them. The guard runs `--on-lead` and ends it with the job's tree; the supervisor runs
+//! the others.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -27,7 +27,7 @@ pub enum Hook {
 }
 
 impl Hook {
-    /// Its event, as `NELI_EVENT` has it.
+    /// Its event, which is the value of `NELI_EVENT`.
     #[must_use]
     pub const fn event(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl Hook {
     }
 }
 
-/// Things that happened.
+/// The events.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Event {
     /// A hook has ended.
@@ -50,9 +50,9 @@ pub(crate) enum Event {
         /// How it ended.
         end: CommandEnd,
     },
-    /// `neli-run` is about to exit.
+    /// The process is about to exit.
     Exiting,
-    /// The lease ran out, and nothing is left of the job.
+    /// The lease ran out, and no process of the job is left.
     Fenced(Why),
     /// The first run of a lead was ordered.
     Led(Offset),
@@ -64,15 +64,15 @@ pub(crate) enum Event {
     Superseded,
 }
 
-/// Things to do.
+/// The actions.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Action {
-    /// SIGKILL to this hook and all of its group.
+    /// Send SIGKILL to this hook and all of its group.
     Kill {
         /// Its number.
         id: u32,
     },
-    /// A hook has failed: log it.
+    /// Log the failure of a hook.
     NoteFailure {
         /// The hook.
         hook: Hook,
@@ -83,13 +83,13 @@ pub(crate) enum Action {
     Run {
         /// The hook.
         hook: Hook,
-        /// The hook's number, which its end must carry.
+        /// The hook's number, which the report of its end must contain.
         id: u32,
         /// `NELI_WHY`; may be empty.
         why: &'static str,
         /// The term of the present or the last lead, if there was one.
         term: Option<Offset>,
-        /// When it is killed.
+        /// When the hook must be killed.
         kill_at: Time,
     },
 }
@@ -103,19 +103,19 @@ pub(crate) struct Hooks {
     /// The last lead's term.
     term: Option<Offset>,
     last_id: u32,
-    /// The supervisor's hooks that are running, and until when each may run.
+    /// The supervisor's running hooks, and until when each may run.
     running: Vec<(Hook, u32, Time)>,
-    /// The guard's hook whose end was not reported yet, and until when that is awaited.
+    /// The guard's hook whose end was not reported yet, and until when the report may come.
     led: Option<(u32, Time)>,
     actions: VecDeque<Action>,
 }
 
-/// The last event that hooks were run for.
+/// The last event for which hooks were run.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum Phase {
-    /// Nothing yet.
+    /// None yet.
     Begun,
-    /// The lead; and why it ended, if it has.
+    /// The lead, and why it ended, if it has.
     Led(&'static str),
     /// Standing by.
     StandingBy,
@@ -136,7 +136,7 @@ impl Hooks {
         }
     }
 
-    /// What to do next.
+    /// The next action.
     #[must_use]
     pub(crate) fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
@@ -149,7 +149,7 @@ impl Hooks {
         self.running.iter().map(|(.., kill_at)| *kill_at).chain(led).min()
     }
 
-    /// Does what is due by now. Early calls do nothing.
+    /// Performs what is due. Early calls do nothing.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         for (hook, id, _) in self.running.extract_if(.., |(.., kill_at)| now >= *kill_at) {
             self.actions.push_back(Action::Kill { id });
@@ -160,9 +160,9 @@ impl Hooks {
         }
     }
 
-    /// Takes in what happened.
+    /// Handles an event.
     pub(crate) fn handle(&mut self, now: Time, event: Event) {
-        // Without any hook nothing needs to be remembered.
+        // Without any hook there is no state to keep.
         if self.given.is_empty() {
             return;
         }
@@ -186,7 +186,7 @@ impl Hooks {
                 self.run(now, Hook::Lead, "");
             }
             Event::Released(why) => {
-                // A claim that came back too late was no lead.
+                // A claim that was read back too late was no lead.
                 if let Phase::Led(_) = self.phase {
                     self.stand_by(now, why.as_str());
                 }
@@ -200,7 +200,7 @@ impl Hooks {
         }
     }
 
-    /// Stops waiting for hooks: those that are running are killed.
+    /// Ends the wait for hooks: the running ones are killed.
     pub(crate) fn give_up(&mut self) {
         let killed = self.running.drain(..).map(|(_, id, _)| Action::Kill { id });
         self.actions.extend(killed);
@@ -213,7 +213,7 @@ impl Hooks {
     }
 
     fn fence(&mut self, now: Time, why: &'static str) {
-        // It ended with the job.
+        // The hook ended with the job.
         self.led = None;
         self.phase = Phase::Led(why);
         self.run(now, Hook::Fence, why);

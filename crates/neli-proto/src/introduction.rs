@@ -1,8 +1,8 @@
-//! How a process with many roles becomes known to the other processes, and learns of them, before it claims anything.
+//! The introduction of a process with many roles: the exchange of hellos with the other processes before it claims.
 //!
-//! It says one hello for all of its roles, in partition 0, which every such process reads. It claims nothing before
-//! its first hello was read back and the others have had time to object. If two processes map a role to different
-//! partitions, both would lead that role; so the process whose first hello stands later does not stand.
+//! It sends one hello for all of its roles, in partition 0, which every such process reads. It claims nothing before its first hello was
+//! read back and the other processes have had time to object. If two processes map a role to different partitions, both would lead that
+//! role. So the process whose first hello is later in the log does not stand for election.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,8 +14,8 @@ use crate::process_hello::ProcessHello;
 use crate::record::{MemberId, Offset};
 use crate::time::Time;
 
-/// A process that disagrees with a first hello answers it at once: nothing is claimed for this long after the own
-/// first hello was read back.
+/// A process that disagrees with a first hello answers it at once. For this long after its first hello was read back, a process claims
+/// nothing.
 const ANSWERS: Duration = Duration::from_millis(500);
 
 /// A first hello that was not read back is sent again after this time.
@@ -28,7 +28,7 @@ const HELLO_AFTER_LEAVING: Duration = Duration::from_millis(100);
 /// At most this many other lists of roles are reported.
 const MOST_REPORTED: usize = 16;
 
-/// What the process has to do.
+/// The actions.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Action {
     /// Send a hello.
@@ -43,14 +43,14 @@ pub(crate) enum Action {
         /// The role and the other candidate, in one line.
         error: Box<str>,
     },
-    /// From now on vacancies may be claimed. Given out once.
+    /// Allow claims from now on. Given once.
     Stand,
-    /// For the log: another candidate of this group stands for other roles. Given out once for each list of roles.
+    /// Log that another candidate of this group stands for other roles. Given once for each list of roles.
     SharesNoRole {
         /// The other candidate and its roles, in one line.
         warning: Box<str>,
     },
-    /// For the log: nothing is claimed before `until`, unless the other candidate is known to have gone by then.
+    /// Log that nothing is claimed before `until`, unless the other candidate is known to have gone by then.
     Wait {
         /// One line about the other candidate, which maps a role to another partition and may have gone.
         why: Box<str>,
@@ -59,12 +59,12 @@ pub(crate) enum Action {
     },
 }
 
-/// Who wrote a hello.
+/// The writer of a hello.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Whose {
     /// Another process.
     Another,
-    /// Another process, before this process began to read: it may have gone since.
+    /// Another process, before this process began to read. It may have gone since.
     AnotherBefore,
     /// This process.
     Own,
@@ -73,30 +73,29 @@ pub(crate) enum Whose {
 /// The stage of the introduction.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Stage {
-    /// The others' hellos are awaited.
+    /// It waits for the others' hellos.
     Begun,
     /// The process was refused.
     Refused,
-    /// Vacancies may be claimed.
+    /// The process may claim vacancies.
     Stands,
-    /// A candidate that maps a role to another partition, and may have gone, is waited for; this was reported.
+    /// It waits for a candidate that maps a role to another partition, and may have gone; this was reported.
     Waits,
 }
 
-/// What one process knows of the others' mappings, and when it says hello.
+/// The introduction of one process: the others' mappings, and when it sends hellos.
 #[derive(Clone, Debug)]
 pub(crate) struct Introduction {
     member: MemberId,
     mapping: Mapping,
-    /// The end of the log when this process began to read, and when that was: the writer of an earlier hello may have
-    /// gone since.
+    /// The end of the log when this process began to read, and the time then. The writer of an earlier hello may have gone since.
     history: Option<(Offset, Time)>,
     /// R0: the topic may carry an election.
     is_fit: bool,
     next_hello: Option<Time>,
     /// The offset of the first own hello, once it was read back.
     joined: Option<Offset>,
-    /// By this time every living process has answered the first hello.
+    /// The time by which every living process has answered the first hello.
     answered_by: Option<Time>,
     /// Candidates that map a role to another partition, and may have gone.
     doubted: BTreeMap<MemberId, Box<str>>,
@@ -125,7 +124,7 @@ impl Introduction {
         }
     }
 
-    /// What to do next.
+    /// The next action.
     #[must_use]
     pub(crate) fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
@@ -143,7 +142,7 @@ impl Introduction {
         [self.next_hello, stands].into_iter().flatten().min()
     }
 
-    /// Does what is due by now. Early calls do nothing.
+    /// Performs what is due. Early calls do nothing.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         if self.stage == Stage::Refused {
             return;
@@ -165,12 +164,12 @@ impl Introduction {
         } else {
             self.stage = Stage::Stands;
             self.actions.push_back(Action::Stand);
-            // From this hello on the others count this process among the candidates.
+            // From this hello on, the other processes count this one among the candidates.
             self.say_hello(now);
         }
     }
 
-    /// The reading of partition 0 begins; its log ended there.
+    /// Notes that the reading of partition 0 begins; its log ended at `end`.
     pub(crate) fn listens(&mut self, now: Time, end: Offset) {
         self.history.get_or_insert((end, now));
         self.introduce(now);
@@ -182,12 +181,12 @@ impl Introduction {
         self.introduce(now);
     }
 
-    /// The history of partition 0 was cut: the offsets of earlier hellos mean nothing now.
+    /// Handles a cut of the history of partition 0: the offsets of earlier hellos are meaningless now.
     pub(crate) fn history_cut(&mut self) {
         (self.history, self.joined, self.next_hello, self.is_fit) = (None, None, None, false);
     }
 
-    /// A hello was read in partition 0.
+    /// Handles a hello that was read in partition 0.
     pub(crate) fn received(&mut self, now: Time, offset: Offset, hello: &ProcessHello) -> Whose {
         if hello.member == self.member {
             self.came_back(now, offset);
@@ -198,8 +197,7 @@ impl Introduction {
             None => drop(self.doubted.remove(&hello.member)),
             Some(refusal) => self.conflicting_hello_received(now, offset, hello, refusal.into()),
         }
-        // A hello from before this process began to read may be of a candidate that has gone. One that is alive says
-        // another.
+        // A hello from before this process began to read may be of a candidate that has gone. A living candidate sends another one.
         if !hello.leaves
             && !self.is_history(offset)
             && let Some(warning) = self.mapping.warning_if_no_role_is_shared(&hello.mapping(), name)
@@ -245,7 +243,7 @@ impl Introduction {
     fn conflicting_hello_received(&mut self, now: Time, offset: Offset, hello: &ProcessHello, refusal: Box<str>) {
         let is_later = self.joined.is_some_and(|own| own < hello.joined.unwrap_or(offset));
         if is_later {
-            // The other process learns at once of the one that was there first.
+            // With this hello the other process learns at once of the earlier one.
             self.say_hello(now);
         } else if self.is_history(offset) {
             self.doubted.insert(hello.member.clone(), refusal);
@@ -258,7 +256,7 @@ impl Introduction {
     fn hello_without_shared_role_received(&mut self, now: Time, hello: &ProcessHello, warning: Box<str>) {
         let is_new = hello.roles.is_some() && hello.joined.is_none();
         if is_new && self.joined.is_some() {
-            // So that both processes report it, whichever of the two an operator looks at.
+            // So both processes report it, and an operator sees it in the log of each.
             self.say_hello(now);
         }
         if self.reported.len() < MOST_REPORTED && self.reported.insert(hello.roles.clone()) {
@@ -274,7 +272,7 @@ impl Introduction {
         }
     }
 
-    /// By this time a living candidate has repeated its hello.
+    /// The time by which a living candidate has repeated its hello.
     fn doubts_end(&self) -> Option<Time> {
         self.history.map(|(_, began)| began + HELLO_HOLDS)
     }

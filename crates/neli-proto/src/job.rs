@@ -1,6 +1,6 @@
-//! How a job's process ended: shared by the modules that run the job, judge its runs, or count them.
+//! The end of a job's process: shared by the modules that run the job, judge its runs, or count them.
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum JobStatus {
     /// It exited with this status, 0 to 255.

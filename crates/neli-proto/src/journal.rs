@@ -1,7 +1,6 @@
 //! The law (L1 to L4): a fold over the records of one election, the same for every reader.
 //!
-//! It knows what it has read and no more. It does not know who reads it: leases, silence and claims are the
-//! candidate's.
+//! It depends only on the records that were read, and not on the reader: leases, silence and claims are the candidate's.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -15,14 +14,14 @@ pub use earlier_job::EarlierJob;
 
 mod earlier_job;
 
-/// For how long an answer about the log's end tells markers from missing records (L4): what was appended after the
-/// asking is then too young to be deleted.
+/// How long an answer about the log's end distinguishes markers from missing records (L4): records that were appended after the question
+/// are younger than that, and too young to be deleted.
 const ANSWER_HOLDS: Duration = Duration::from_secs(60);
 
-/// Where a reading begins, and what an empty log there would mean.
+/// The start of a reading, and the meaning of an empty log from there on.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Origin {
-    /// At offset 0, with nothing before it: the law applies from the first record.
+    /// At offset 0, without earlier records. The law applies from the first record.
     Beginning,
     /// At the start of a log whose head was cut.
     CutHead,
@@ -35,7 +34,7 @@ pub enum Origin {
 pub enum Verdict {
     /// It is effective.
     Effective,
-    /// It makes no sense where it stands; it counts in L1 alone.
+    /// It is meaningless at its place in the log, and counts in L1 only.
     Nonsense,
     /// This reader can't judge it yet.
     Undecided,
@@ -50,23 +49,22 @@ pub struct Term {
     pub offset: Offset,
     /// The longest lease among its effective records.
     pub lease: Duration,
-    /// The leader: the member of the claim; if the claim was not read, of the first beat or release of the term that
-    /// counted.
+    /// The leader: the member of the claim. If the claim was not read: the member of the term's first beat or release that counted.
     pub member: Option<MemberId>,
     /// The leader's name.
     pub name: Option<Box<str>>,
-    /// `--overlap`: the leader yields, so that another may claim while its job runs on.
+    /// `--overlap`: whether the leader yields, so that another candidate may claim while its job continues.
     pub yields: bool,
-    /// A beat of the term has shown its job alive.
+    /// Whether a beat of the term has shown that its job is alive.
     pub has_run: bool,
 }
 
-/// What a reader knows of the election.
+/// A reader's view of the election.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum View {
-    /// The records name a leader, which may have fallen silent.
+    /// The records name a leader, which may have been silent since.
     Led(Term),
-    /// The partition was read from offset 0 and holds no effective claim.
+    /// The partition was read from offset 0 and contains no effective claim.
     NeverLed,
     /// The current term was released.
     Released {
@@ -75,22 +73,22 @@ pub enum View {
         /// The release's reason.
         why: Option<Box<str>>,
     },
-    /// L4: the records read so far decide nothing.
+    /// L4: the records read so far don't decide the view.
     Undecided(Undecided),
 }
 
-/// What is remembered while the view is undecided.
+/// The data that are kept while the view is undecided.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Undecided {
-    /// The log begins here, its head is cut, and no record of the election has been read since.
+    /// The log begins here, its head was cut, and no record of the election has been read since.
     pub empty_since_cut_head: bool,
-    /// The last claim that couldn't be judged.
+    /// The last claim that could not be judged.
     unjudged: Option<Offset>,
     /// The terms that releases named.
     released: BTreeSet<Offset>,
 }
 
-/// An answer to "where does the log end?".
+/// An answer to the question for the log's end.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct EndAnswer {
     asked: Time,
@@ -100,20 +98,20 @@ struct EndAnswer {
 /// One reading of the journal.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Journal {
-    /// L4's `w`: where this reading began, or the offset after the last missing one.
+    /// L4's `w`: the offset where this reading began, or the one after the last missing one.
     window: Offset,
-    /// The offset that comes next.
+    /// The next offset.
     next: Offset,
-    /// The offset of the last record handed over, whatever its key.
+    /// The offset of the last record with any key that was handed over.
     last: Option<Offset>,
     /// The last record of the election.
     last_of_election: Option<Offset>,
     view: View,
     earlier_job: EarlierJob,
     answers: Vec<EndAnswer>,
-    /// R0: the topic deletes whole segments from its head and nothing else, so what is missing in between is a marker.
+    /// R0: whether the topic deletes only whole segments from its head, so that a missing offset in between is a marker.
     gaps_are_markers: bool,
-    /// A gap between two records was taken for missing records.
+    /// Whether a gap between two records was taken for missing records.
     has_gap: bool,
 }
 
@@ -143,27 +141,27 @@ impl Journal {
         }
     }
 
-    /// The same reader begins again at `from`; the answers about the log's end stay valid.
+    /// A second reading that begins at `from`. The answers about the log's end stay valid.
     #[must_use]
     pub(crate) fn read_again_from(&self, from: Offset, origin: Origin) -> Self {
         let (answers, gaps_are_markers) = (self.answers.clone(), self.gaps_are_markers);
         Self { answers, gaps_are_markers, ..Self::read_from(from, origin) }
     }
 
-    /// R0 was judged (L4). Returns whether gaps that were taken for missing records were markers, so that the log
-    /// must be read again.
+    /// Handles the judgement of R0 (L4). Returns whether gaps that were taken for missing records were markers, so that the log must be
+    /// read again.
     pub(crate) fn topic_judged(&mut self, gaps_are_markers: bool) -> bool {
         self.gaps_are_markers = gaps_are_markers;
         gaps_are_markers && self.has_gap
     }
 
-    /// The answer to a question asked at `asked`: the log ends before `end`. `now` is when it arrived.
+    /// Handles the answer to a question asked at `asked`: the log ends before `end`. `now` is when the answer arrived.
     pub fn answered(&mut self, now: Time, asked: Time, end: Offset) {
         self.answers.retain(|answer| now.since(answer.asked) <= ANSWER_HOLDS);
         self.answers.push(EndAnswer { asked, end });
     }
 
-    /// Everything below `offset` that was not handed over is missing, and none of it was a marker (L4).
+    /// Marks all offsets below `offset` that were not handed over as missing; none of them was a marker (L4).
     pub fn miss_below(&mut self, offset: Offset) {
         if offset <= self.next {
             return;
@@ -176,20 +174,19 @@ impl Journal {
         }
     }
 
-    /// A record of another key stands at `offset`.
+    /// Handles a record of another key at `offset`.
     pub fn read_other(&mut self, now: Time, offset: Offset) {
         self.read_others(now, offset, offset);
     }
 
-    /// Records of other keys stand at each offset from `first` to `last`.
+    /// Handles records of other keys at the offsets from `first` to `last`.
     pub fn read_others(&mut self, now: Time, first: Offset, last: Offset) {
         self.move_to(now, first);
         self.last = Some(last);
         self.next = last + 1;
     }
 
-    /// A record of the election stands at `offset`; `None` is one that does not parse. `offset` is not below
-    /// [`next`](Self::next).
+    /// Handles a record of the election at `offset`; `None` if it can't be parsed. `offset` is not below [`next`](Self::next).
     pub fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>) -> Verdict {
         self.move_to(now, offset);
         let verdict = self.judge(offset, record);
@@ -201,32 +198,32 @@ impl Journal {
         verdict
     }
 
-    /// Everything below `next` has been handed over. A gap after the last record is either markers, or is judged when
-    /// the next record shows it.
+    /// The offset below which all records have been handed over. A gap after the last record consists of markers, or is judged when the
+    /// next record shows it.
     #[must_use]
     pub const fn next(&self) -> Offset {
         self.next
     }
 
-    /// The last record handed over, whatever its key: a claim's `after`, a beat's `seen`.
+    /// The offset of the last record with any key that was handed over: a claim's `after`, a beat's `seen`.
     #[must_use]
     pub fn last(&self) -> Offset {
         self.last.unwrap_or(self.window - 1).max(self.window - 1)
     }
 
-    /// What is known of the election.
+    /// The view of the election.
     #[must_use]
     pub const fn view(&self) -> &View {
         &self.view
     }
 
-    /// `--overlap`: what may be left of the previous term's job, in a decided view.
+    /// `--overlap`: the state of the previous term's job, if the view is decided.
     #[must_use]
     pub const fn earlier_job(&self) -> &EarlierJob {
         &self.earlier_job
     }
 
-    /// The current term (L2), in a decided view.
+    /// The current term (L2), if the view is decided.
     #[must_use]
     pub fn term(&self) -> Option<Offset> {
         match &self.view {
@@ -235,7 +232,7 @@ impl Journal {
         }
     }
 
-    /// L4: records missing below `offset` move the window, unless only markers can be missing.
+    /// L4: records that are missing below `offset` move the window, unless only markers can be missing.
     fn move_to(&mut self, now: Time, offset: Offset) {
         let holds = |answer: &&EndAnswer| now.since(answer.asked) <= ANSWER_HOLDS;
         let markers_from = self.answers.iter().filter(holds);
@@ -295,7 +292,7 @@ impl Journal {
         match &mut self.view {
             View::Led(current) if current.offset == term && current.member == record.member => {
                 current.lease = current.lease.max(record.body.lease().unwrap_or_default());
-                current.hear(&record.body);
+                current.note_job(&record.body);
             }
             View::Led(_) | View::NeverLed | View::Released { .. } => return Verdict::Void,
             View::Undecided(undecided) => {
@@ -330,12 +327,12 @@ impl Term {
             yields: false,
             has_run: false,
         };
-        term.hear(&record.body);
+        term.note_job(&record.body);
         term
     }
 
-    /// Records what a beat says about its job.
-    fn hear(&mut self, body: &Body) {
+    /// Notes the data of a beat about its job.
+    fn note_job(&mut self, body: &Body) {
         if let Body::Beat { state, overlap, .. } = body {
             self.yields |= overlap.is_some_and(|overlap| overlap.yields);
             self.has_run |= *state == Some(JobState::Running);

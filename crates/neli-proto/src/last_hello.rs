@@ -1,5 +1,5 @@
-//! The last hello of a process that exits. Without it the others count the process as alive for up to 75 s longer; so
-//! its exit waits for it, but only briefly.
+//! The last hello of a process that exits. Without it the other candidates count the process as alive for up to 75 s longer. So the exit
+//! waits for its delivery, but only briefly.
 
 use core::time::Duration;
 
@@ -8,19 +8,19 @@ use crate::time::Time;
 /// The longest time that the exit waits for the last hello.
 const TAKES: Duration = Duration::from_millis(200);
 
-/// Whether the last hello is in flight, and until when the exit waits for it.
+/// Whether the last hello is in flight, and until when the exit waits for its delivery.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct LastHello {
     until: Option<Time>,
 }
 
 impl LastHello {
-    /// The last hello was handed to the producer.
+    /// Notes that the last hello was handed to the producer.
     pub fn said(&mut self, now: Time) {
         self.until = Some(now + TAKES);
     }
 
-    /// A hello of this process is in the log.
+    /// Notes that a hello of this process is in the log.
     pub fn hello_delivered(&mut self) {
         self.until = None;
     }
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hello_before_it_is_not_taken_for_it() {
+    fn the_delivery_of_an_earlier_hello_does_not_count() {
         let mut last_hello = LastHello::default();
         last_hello.hello_delivered();
         last_hello.said(START);

@@ -1,6 +1,6 @@
-//! A heartbeat that was appended after its leader's lease was over, as one that a broker finds in its socket when it runs again. It restarts the
-//! silence for the candidates (R2), and extends no lease (R3): its leader was fenced, and leads no more. No rule depends on what is found here:
-//! it is only shown.
+//! A heartbeat that was appended after its leader's lease was over, for example because a broker finds it in its socket when it runs again.
+//! It restarts the silence for the candidates (R2), and extends no lease (R3): its leader was fenced, and no longer leads. No rule depends
+//! on this module: its result is only shown.
 
 use core::time::Duration;
 
@@ -8,36 +8,36 @@ use crate::listener::silence;
 use crate::record::{Body, Offset, Record};
 use crate::time::millis;
 
-/// At most the interval between a leader's heartbeats, unless it was configured otherwise.
+/// The longest interval between a leader's heartbeats, unless it was configured otherwise.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Such a heartbeat.
+/// A late heartbeat.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LateBeat {
-    /// The time between it and the record before, by the broker's timestamps.
+    /// The time between it and the previous record, by the broker's timestamps.
     pub gap: Duration,
     /// When it was appended, in milliseconds since 1970.
     first_ms: u64,
 }
 
 impl LateBeat {
-    /// Whether a heartbeat is late that was appended at `written_ms`, if its leader's record before it was appended at `last_ms` and names this
-    /// `lease`. Without timestamps it is not known.
+    /// The late heartbeat, if a heartbeat that was appended at `written_ms` is late: its leader's previous record was appended at `last_ms`
+    /// and contains this `lease`. Without timestamps that is unknown.
     pub(crate) fn of(last_ms: Option<u64>, lease: Duration, written_ms: Option<u64>) -> Option<Self> {
         let first_ms = written_ms?;
         let gap = Duration::from_millis(first_ms.checked_sub(last_ms?)?);
         (gap >= silence(lease)).then_some(Self { gap, first_ms })
     }
 
-    /// Whether a heartbeat appended at `written_ms` shows that the leader leads on, and that the broker's clock was set forward. Heartbeats that
-    /// waited together are appended together, and a leader that was fenced sends no other.
+    /// Whether a heartbeat that was appended at `written_ms` shows that the leader still leads, and that the broker's clock was set
+    /// forward. Heartbeats that waited together are appended together, and a leader that was fenced sends no other.
     pub(crate) fn is_refuted_by(self, lease: Duration, written_ms: Option<u64>) -> bool {
         let interval = LONGEST_INTERVAL.min(lease / 3);
         written_ms.is_some_and(|written_ms| written_ms > self.first_ms.saturating_add(millis(interval / 2)))
     }
 }
 
-/// When the records of the present leader were appended.
+/// The times at which the records of the present leader were appended.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Punctuality {
     term: Option<Offset>,
@@ -46,7 +46,7 @@ pub struct Punctuality {
 }
 
 impl Punctuality {
-    /// An effective record of the leader of `term`, whose lease is `lease`, was appended at `written_ms`.
+    /// Notes an effective record of the leader of `term`, with this `lease`, that was appended at `written_ms`.
     pub fn read(&mut self, term: Offset, lease: Duration, record: &Record, written_ms: Option<u64>) {
         match &record.body {
             Body::Beat { .. } if self.term == Some(term) => {
@@ -64,7 +64,7 @@ impl Punctuality {
         }
     }
 
-    /// The heartbeat by which the leader of `term` does not lead, if its last ones came after its lease was over.
+    /// The late heartbeat because of which the leader of `term` does not lead, if its last ones came after its lease was over.
     #[must_use]
     pub fn late(&self, term: Offset) -> Option<LateBeat> {
         self.late.filter(|_| self.term == Some(term))
@@ -75,7 +75,8 @@ impl Punctuality {
 mod tests {
     use super::*;
 
-    /// A heartbeat under a lease of 5 s, appended this many milliseconds after the leader's claim; whether the leader is shown to lead.
+    /// Whether the leader is shown as leading after heartbeats under a lease of 5 s, which were appended this many milliseconds after the
+    /// leader's claim.
     fn leads_after(beats: &[u64]) -> bool {
         let mut punctuality = Punctuality::default();
         let mut read = |ms: u64, line: &str| {
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_that_goes_on_is_shown_again() {
+    fn a_leader_that_still_leads_is_shown_again() {
         assert!(leads_after(&[9_000, 9_600]));
     }
 

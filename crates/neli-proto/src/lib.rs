@@ -1,7 +1,7 @@
 //! The protocol of `neli-run` as plain objects: leader election over the records of one Kafka partition.
 //!
-//! Nothing here reads a clock, does I/O or starts a thread. Each object is told what happened and when, and returns the actions to
-//! perform and the time to wake it. The crate is `no_std`, so the compiler enforces this. The rules are cited by their numbers in
+//! No code here reads a clock, does I/O or starts a thread. Each object gets events with their times, and returns the actions to perform
+//! and the time of the next call. The crate is `no_std`, so the compiler enforces this. Rules are cited by their numbers in
 //! docs/protocol.md: L1 to L4 are the law, which decides which records count; R0 to R8 are the rules of a candidate.
 
 #![no_std]

@@ -1,7 +1,7 @@
-//! What a candidate has read and since when: R1 (listen first), the silence of R2, and reading further back.
+//! The records that a candidate has read, and when: R1 (listen first), the silence of R2, and reading from further back.
 //!
-//! The law (`journal.rs`) says what the records mean. This module says when they were received, and from when on the
-//! lead may be claimed. It never claims.
+//! The law (`journal.rs`) decides the meaning of the records. This module knows when they were received, and from when on the lead may be
+//! claimed. It never claims.
 
 use core::time::Duration;
 
@@ -20,19 +20,19 @@ mod overlap;
 /// R1: how far before the end a reading begins, in offsets.
 pub const FIRST_SPAN: Offset = 10_000;
 
-/// What was read, and when.
+/// The reading of the journal, with the times at which records were received.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "four facts that nothing ties to each other")]
 pub struct Listener {
     journal: Journal,
     stage: Stage,
-    /// When listening began: the arrival of the answer with the end offset.
+    /// When listening began: when the answer with the end offset arrived.
     began: Time,
-    /// The end offset of the process's first listening: an `end` at or behind it binds this candidate (R7).
+    /// The end offset of the process's first listening. An `end` at or after it binds this candidate (R7).
     first_end: Option<Offset>,
     /// Records below this offset were received before, or count as received when listening began.
     frontier: Offset,
-    /// Where the log started when it was last asked.
+    /// The first offset of the log, according to the last answer.
     log_start: Offset,
     /// Where this reading began.
     reading_from: Offset,
@@ -40,16 +40,15 @@ pub struct Listener {
     first_span: Offset,
     /// How far before the end this reading began, at most.
     span: Offset,
-    /// Everything below has been handed over by this reading.
+    /// The offset below which all records have been handed over by this reading.
     position: Offset,
-    /// The earliest time at which the awaited question can have been asked: an answer to an older one does not count.
+    /// The earliest time at which the present question can have been asked. An answer to an older question does not count.
     asking_since: Time,
-    /// The known bounds of the log, and when they were known: a smaller answer to a later question shows that the
-    /// history was cut.
+    /// The known end of the log, and when it was known. A smaller answer to a later question shows that the history was cut.
     known_end: (Time, Offset),
-    /// When a question was asked whose answer said less than was known, if no other answer has come since.
+    /// When the question was asked whose answer was below the known end, if no other answer has come since.
     shrunk: Option<Time>,
-    /// When the reading last handed something over, or began.
+    /// When the reading last handed a record over, or began.
     last_progress: Time,
     /// Since when the reading has been behind the log's known end.
     behind_since: Option<Time>,
@@ -59,46 +58,46 @@ pub struct Listener {
     last_effective: Time,
     /// The longest lease received since listening began.
     longest_lease: Duration,
-    /// Since when the view has been vacant, with everything read.
+    /// Since when the view has been vacant, with all records read.
     vacant_since: Option<Time>,
-    /// Another leader's record was received as effective since listening began.
+    /// Whether another leader's record was received as effective since listening began.
     has_read_other_leader: bool,
-    /// R0: whatever was cut from the log's head is older than every lease in it.
+    /// R0: whether all records that were cut from the log's head are older than every lease in it.
     cut_is_harmless: bool,
-    /// The history was cut or made anew: an empty log proves nothing.
+    /// Whether the history was cut or the topic was created again. Then an empty log proves nothing.
     history_cut: bool,
-    /// The log was read from offset 0, and is not known to have had nothing before.
+    /// Whether the log was read from offset 0, and earlier records may have been lost.
     distrusted: bool,
-    /// A batch can't be decoded: nothing behind it can be read.
+    /// Whether a batch can't be decoded, so that no record after it can be read.
     undecodable: bool,
     /// `--overlap`.
     overlaps: Overlaps,
 }
 
-/// How far the reading is.
+/// The progress of the reading.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum Stage {
     /// R1: the end offset has been asked for.
     Asking,
-    /// Asked again, to read further back.
+    /// The end offset has been asked for again, to read from further back.
     AskingFurtherBack,
-    /// Records below this offset are still to come.
+    /// Records below this offset are still to be read.
     Reading(Offset),
-    /// Everything up to the end that was asked for has been read.
+    /// All records up to the requested end have been read.
     CaughtUp,
 }
 
-/// A record, received.
+/// A record that was received.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Received {
     /// The law's verdict.
     pub verdict: Verdict,
-    /// It was read for the first time; otherwise it is history.
+    /// Whether it was read for the first time; otherwise it is history.
     pub fresh: bool,
 }
 
 impl Listener {
-    /// One that asks for the end offset at `now`, and reads from at most `first_span` offsets before it.
+    /// A listener that asks for the end offset at `now`, and reads from at most `first_span` offsets before it.
     #[must_use]
     pub fn asking(now: Time, first_span: Offset) -> Self {
         Self {
@@ -130,7 +129,7 @@ impl Listener {
         }
     }
 
-    /// R1 anew: the end offset is asked for again, and nothing counts until the answer.
+    /// Begins R1 again: asks for the end offset, and nothing counts until the answer.
     pub(crate) fn ask_anew(&mut self, now: Time) {
         self.stage = Stage::Asking;
         self.shrunk = None;
@@ -138,7 +137,7 @@ impl Listener {
         self.settle(now);
     }
 
-    /// The history was cut or made anew: starts from R1. What was read says nothing about the log as it is now, and
+    /// Handles a cut of the history, or a topic that was created again: begins with R1. Earlier records don't apply to the present log, and
     /// an empty log is no vacancy any more.
     pub fn history_cut(&mut self, now: Time) {
         self.history_cut = true;
@@ -149,8 +148,8 @@ impl Listener {
         self.ask_anew(now);
     }
 
-    /// R0 was judged. `gaps_are_markers`: the topic only deletes whole segments. Returns whether the journal has to
-    /// be read again.
+    /// Handles the judgement of R0. `gaps_are_markers`: the topic only deletes whole segments. Returns whether the journal must be read
+    /// again.
     pub(crate) fn topic_judged(&mut self, now: Time, cut_is_harmless: bool, gaps_are_markers: bool) -> bool {
         let is_misread = self.journal.topic_judged(gaps_are_markers);
         self.cut_is_harmless = cut_is_harmless;
@@ -158,13 +157,13 @@ impl Listener {
         is_misread
     }
 
-    /// A batch can't be decoded.
+    /// Handles a batch that can't be decoded.
     pub fn undecodable(&mut self, now: Time) {
         self.undecodable = true;
         self.settle(now);
     }
 
-    /// Records of other keys stand at each offset from `first` to `last`.
+    /// Handles records of other keys at the offsets from `first` to `last`.
     pub fn read_others(&mut self, now: Time, first: Offset, last: Offset) {
         self.count_undecodable_as_missing(first);
         self.journal.read_others(now, first, last);
@@ -172,15 +171,15 @@ impl Listener {
         self.passed(now, last);
     }
 
-    /// What could not be decoded before this record was passed and counts as missing (L4): no answer about the log's
-    /// end makes it a marker.
+    /// Counts the records before this one that could not be decoded as missing (L4). They were passed, and no answer about the log's end
+    /// makes them markers.
     fn count_undecodable_as_missing(&mut self, offset: Offset) {
         if core::mem::take(&mut self.undecodable) {
             self.journal.miss_below(offset);
         }
     }
 
-    /// A record was handed over.
+    /// Notes that a record was handed over.
     fn passed(&mut self, now: Time, offset: Offset) {
         if offset >= self.known_end.1 {
             self.known_end = (now, offset + 1);
@@ -189,7 +188,7 @@ impl Listener {
         self.reached(now, offset + 1);
     }
 
-    /// A record of the election stands at `offset`; `own` when this candidate wrote it.
+    /// Handles a record of the election at `offset`; `own` if this candidate wrote it.
     pub fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>, own: bool) -> Received {
         let fresh = offset >= self.frontier;
         self.count_undecodable_as_missing(offset);
@@ -215,7 +214,7 @@ impl Listener {
         Received { verdict, fresh }
     }
 
-    /// Everything below `next` has been handed over: records, and markers that are never handed over.
+    /// Handles that everything below `next` has been handed over: records, and markers, which are never handed over.
     pub fn reached(&mut self, now: Time, next: Offset) {
         if next > self.position {
             (self.position, self.last_progress) = (next, now);
@@ -228,37 +227,37 @@ impl Listener {
         self.settle(now);
     }
 
-    /// Whether the history was cut, or the topic made anew, since listening began.
+    /// Whether the history was cut, or the topic created again, since listening began.
     #[must_use]
     pub(crate) const fn was_cut(&self) -> bool {
         self.history_cut
     }
 
-    /// What is known of the election.
+    /// The journal.
     #[must_use]
     pub const fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// A claim's `after`, a beat's `seen`.
+    /// The offset of the last record that was handed over: a claim's `after`, a beat's `seen`.
     #[must_use]
     pub(crate) fn last(&self) -> Offset {
         self.journal.last()
     }
 
-    /// When the last effective record of a leader's was received; at the earliest when listening began.
+    /// When the last effective record of a leader was received; at the earliest when listening began.
     #[must_use]
     pub(crate) const fn last_effective(&self) -> Time {
         self.last_effective
     }
 
-    /// Whether everything up to the end that was asked for has been read.
+    /// Whether all records up to the requested end have been read.
     #[must_use]
     pub fn is_caught_up(&self) -> bool {
         self.stage == Stage::CaughtUp
     }
 
-    /// Whether the end offset has been answered since it was last asked for.
+    /// Whether the last question for the end offset has been answered.
     #[must_use]
     pub(crate) fn is_answered(&self) -> bool {
         match self.stage {
@@ -273,7 +272,7 @@ impl Listener {
         self.behind_since
     }
 
-    /// Since when the reader has delivered nothing although the log grows; none if there is a reason for it.
+    /// Since when the reader has delivered no record although the log grows; `None` if there is a reason for it.
     #[must_use]
     pub(crate) fn stuck_since(&self) -> Option<Time> {
         let is_reading = match self.stage {
@@ -307,7 +306,7 @@ impl Listener {
         self.first_end.is_some_and(|first| offset >= first)
     }
 
-    /// Whether the records say that nobody leads.
+    /// Whether the records show that there is no leader.
     #[must_use]
     pub fn is_vacant(&self) -> bool {
         match self.journal.view() {
@@ -317,7 +316,7 @@ impl Listener {
         }
     }
 
-    /// Records since when the view has been vacant, and since when the reading is behind.
+    /// Notes since when the view has been vacant, and since when the reading is behind.
     fn settle(&mut self, now: Time) {
         let can_tell = self.is_caught_up() && !self.undecodable;
         if can_tell && self.position >= self.known_end.1 {

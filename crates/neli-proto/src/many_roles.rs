@@ -1,8 +1,8 @@
-//! The decisions of a process with several roles beside the node of each: its hello to the other processes, and the roles that it is to
-//! hold.
+//! The decisions of a process with several roles, besides those of each node: its hello to the other processes, and the roles that it
+//! should hold.
 //!
 //! It connects `Introduction` and [`Spread`] for the owner of the nodes. Neither begins before the number of the topic's partitions is
-//! known, and no claim is made before the introduction says that this process may stand.
+//! known, and no claim is made before the introduction allows it.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -19,10 +19,10 @@ use crate::spread::{self, By, Holding, Spread};
 use crate::time::{Time, millis};
 use crate::timings::Patience;
 
-/// What the elections of a process have in common.
+/// The common settings of a process's elections.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The fixed part of the process's hello: who it is, its roles as typed, and how many it leads at most.
+    /// The fixed part of the process's hello: its identity, its roles as typed, and how many it leads at most.
     pub hello: ProcessHello,
     /// The number of roles. Roles are numbered from 0.
     pub roles: usize,
@@ -32,7 +32,7 @@ pub struct Settings {
     pub are_spread: bool,
 }
 
-/// What the owner of the nodes has to do.
+/// An action that the owner of the nodes must perform.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Action {
     /// Send one hello for all roles.
@@ -42,25 +42,24 @@ pub enum Action {
         /// The role and the other candidate, in one line.
         error: Box<str>,
     },
-    /// For the log: the roles are spread by count and not by the group, whose assignment could not give every
-    /// candidate a fair share.
+    /// Log that the roles are spread by count and not by the group, whose assignment could not give every candidate a fair share.
     SpreadWithoutGroup {
         /// The number of partitions of the topic.
         partitions: u32,
     },
-    /// For the log: another candidate of this group stands for other roles.
+    /// Log that another candidate of this group stands for other roles.
     SharesNoRole {
         /// The other candidate and its roles, in one line.
         warning: Box<str>,
     },
-    /// Pass this to a role's node.
+    /// Pass this event to a role's node.
     Tell {
         /// The role.
         role: usize,
         /// The event.
         event: Event,
     },
-    /// For the log: nothing is claimed before `until`, unless the other candidate is known to have gone by then.
+    /// Log that nothing is claimed before `until`, unless the other candidate is known to have gone by then.
     Wait {
         /// One line about the other candidate, which maps a role to another partition and may have gone.
         why: Box<str>,
@@ -119,7 +118,7 @@ pub struct ManyRoles {
     actions: VecDeque<Action>,
 }
 
-/// What exists once the number of partitions is known.
+/// The data that exist once the number of partitions is known.
 #[derive(Clone, Debug)]
 struct Known {
     introduction: Introduction,
@@ -127,7 +126,7 @@ struct Known {
     by: By,
     /// The offsets of the first and of the last hello that were read.
     hellos: Option<(Offset, Offset)>,
-    /// Vacancies may be claimed.
+    /// Whether vacancies may be claimed.
     stands: bool,
     /// When the spread asks to be called again.
     spread_due: Option<Time>,
@@ -147,8 +146,7 @@ impl ManyRoles {
         }
     }
 
-    /// The next action. The caller asks until there is none, since a node's reaction to one event may change what
-    /// another node must know.
+    /// The next action. The caller must ask until there is none, since a node's reaction to one event may change the input of another node.
     #[must_use]
     pub fn poll_action(&mut self) -> Option<Action> {
         if let Some(action) = self.actions.pop_front() {
@@ -179,14 +177,14 @@ impl ManyRoles {
         [known.introduction.poll_timeout(), known.spread_due].into_iter().flatten().min()
     }
 
-    /// Does what is due by now. Early calls do nothing.
+    /// Performs what is due. Early calls do nothing.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.poll_timeout().is_none_or(|due| now < due) {
             return;
         }
         if let Some(known) = &mut self.known {
             known.introduction.handle_timeout(now);
-            // Also before this process may stand: a plan made later is a plan of this time.
+            // This is also called before this process may stand, so that a later plan uses this time.
             known.spread.handle_timeout(now);
         }
     }
@@ -204,7 +202,7 @@ impl ManyRoles {
         self.known.as_ref().is_some_and(|known| known.stands)
     }
 
-    /// The last hello, if the process has said any: it leads nothing any more, and will lead nothing.
+    /// The last hello, if the process has sent any: it reports that the process leads no role and will lead none.
     #[must_use]
     pub fn last_hello(&self) -> Option<ProcessHello> {
         let joined = self.known.as_ref()?.introduction.joined()?;
@@ -214,7 +212,7 @@ impl ManyRoles {
     // ---- events
     // -------------------------------------------------------------------------------------------------------
 
-    /// The end of a role's log was answered: by then the number of partitions is known.
+    /// Handles the answer about the end of a role's log: by then the number of partitions is known.
     pub fn listens(&mut self, now: Time, role: usize, end: Offset, partitions: u32) {
         self.begin(now, partitions);
         if let Some(known) = self.known.as_mut().filter(|_| role == 0) {
@@ -222,7 +220,7 @@ impl ManyRoles {
         }
     }
 
-    /// A role's topic satisfies R0.
+    /// Notes that a role's topic satisfies R0.
     pub fn topic_judged(&mut self, now: Time, role: usize) {
         if role == 0 {
             // This often becomes known before the end of the log.
@@ -231,7 +229,7 @@ impl ManyRoles {
         }
     }
 
-    /// The history of a role's partition was cut.
+    /// Handles a cut of the history of a role's partition.
     pub fn history_cut(&mut self, role: usize) {
         for known in self.known.iter_mut().filter(|_| role == 0) {
             known.introduction.history_cut();
@@ -239,7 +237,7 @@ impl ManyRoles {
         }
     }
 
-    /// The group has changed this member's assignment in a role.
+    /// Handles a change of this member's assignment in a role.
     pub fn stand(&mut self, now: Time, role: usize, standing: Standing) {
         self.known.iter_mut().for_each(|known| known.spread.stand(now, role, standing));
     }
@@ -270,7 +268,7 @@ impl ManyRoles {
         Some(OthersHello { hello, left })
     }
 
-    /// Who holds a role now. To be called after each input of that role's node; most calls change nothing.
+    /// Notes who holds a role now. Must be called after each input of that role's node; most calls change nothing.
     pub fn observe(&mut self, now: Time, role: usize, holding: Holding) {
         if let Some(known) = &mut self.known {
             if known.spread.holding(role).is_some_and(|before| holding.is_lost_from(before)) {
@@ -284,7 +282,7 @@ impl ManyRoles {
         }
     }
 
-    /// An event of a role's election, which is passed to the role's node.
+    /// Handles an event of a role's election, and passes it to the role's node.
     pub fn tell(&mut self, now: Time, role: usize, node: &mut Node, event: candidate::Event) {
         // With `--spread no` a role is kept even if the group assigns it to another member.
         let is_kept = event == candidate::Event::Revoked && !self.settings.are_spread;
@@ -351,7 +349,7 @@ impl ManyRoles {
 }
 
 impl Known {
-    /// Whether a hello was read before. A new reader reads old hellos again, and their writers may have gone since.
+    /// Whether a hello was read before. A new reader reads old hellos again, whose writers may have gone since.
     fn has_read(&mut self, offset: Offset) -> bool {
         let (first, last) = self.hellos.unwrap_or((offset, offset));
         let was_read = self.hellos.is_some() && (first..=last).contains(&offset);
@@ -359,13 +357,13 @@ impl Known {
         was_read
     }
 
-    /// The spread's next action. Nothing is claimed before this process may stand.
+    /// The spread's next action. No role is claimed before this process may stand.
     fn poll_spread(&mut self) -> Option<spread::Action> {
         if !self.stands || !self.spread.has_news() {
             return None;
         }
         let action = self.spread.poll_action();
-        // Also with the last action: the owner does not ask again before the next event.
+        // The owner does not ask again before the next event, so this is also checked with the last action.
         if !self.spread.has_news() {
             self.spread_due = self.spread.poll_timeout();
         }

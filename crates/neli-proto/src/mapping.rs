@@ -1,5 +1,5 @@
-//! Which role is in which partition. All candidates of an election must agree on it: two that look for a role in
-//! different partitions would both lead it.
+//! The partition of each role. All candidates of an election must agree on it: two candidates that look for a role in different partitions
+//! would both lead it.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -74,7 +74,7 @@ impl Mapping {
         }
     }
 
-    /// Why a candidate does not start beside the candidate `name`, in one line; none if the two agree.
+    /// Why a candidate does not start beside the candidate `name`, in one line; `None` if the two agree.
     #[must_use]
     pub fn refusal(&self, other: &Self, name: &str) -> Option<String> {
         let Conflict { role, here, there } = self.conflict(other)?;
@@ -94,7 +94,7 @@ impl Mapping {
         }
     }
 
-    /// A warning about the candidate `name`, which shares no role with this mapping; none if it shares one.
+    /// A warning about the candidate `name`, which shares no role with this mapping; `None` if it shares one.
     #[must_use]
     pub fn warning_if_no_role_is_shared(&self, other: &Self, name: &str) -> Option<String> {
         let shares_none = !self.shares_role(other);
@@ -126,7 +126,7 @@ impl Mapping {
         }
     }
 
-    /// The roles as a person reads them.
+    /// The roles in a form for users.
     #[must_use]
     pub fn roles(&self) -> String {
         match &self.roles {
@@ -136,7 +136,7 @@ impl Mapping {
         }
     }
 
-    /// The number of a role that a person gives by its name or its number, whichever of the two its records use.
+    /// The number of the role that a user calls by name or number; records may use the other form.
     #[must_use]
     pub fn find(&self, role: &str) -> Option<u32> {
         let by_number = || Self::new(&format!("{}", self.names().len()), self.partitions).number(role);
@@ -149,7 +149,7 @@ impl Mapping {
         match &self.roles {
             Roles::Count(count) => {
                 let number: u32 = role.parse().ok()?;
-                // Only in the form in which a key is written.
+                // A number counts only in the form that is written in keys.
                 (number < *count && *format!("{number}") == *role).then_some(number)
             }
             Roles::Names(names) => u32::try_from(names.iter().position(|name| **name == *role)?).ok(),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_agree_where_the_partitions_do() {
+    fn numbers_agree_if_the_partitions_do() {
         assert_eq!(conflict(("3", 3), ("1000", 3)), None, "more roles are no other mapping");
         assert_eq!(conflict(("3", 3), ("3", 4)), None, "none goes round");
         assert_eq!(conflict(("4", 3), ("4", 4)), Some(("3".into(), 0, 3)));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn names_agree_where_their_order_does() {
+    fn names_agree_if_their_order_does() {
         assert_eq!(conflict(("a,b,c", 3), ("a,b,c,d", 3)), None);
         assert_eq!(conflict(("a,b,c", 3), ("b,a", 3)), Some(("a".into(), 0, 1)));
         assert_eq!(conflict(("a,b,c", 2), ("a,b,c", 3)), Some(("c".into(), 0, 2)));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_calls_a_role_by_name_or_number() {
+    fn a_user_calls_a_role_by_name_or_number() {
         let (named, numbered) = (Mapping::new("ingest,bill", 3), Mapping::new("7", 3));
         assert_eq!(["bill", "1", "2", "01", ""].map(|role| named.find(role)), [Some(1), Some(1), None, None, None]);
         assert_eq!(["6", "7", "06", "bill"].map(|role| numbered.find(role)), [Some(6), None, None, None]);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_other() {
+    fn a_refusal_names_the_other_candidate() {
         let (own, other) = (Mapping::new("4", 4), Mapping::new("4", 3));
         assert_eq!(
             own.refusal(&other, "web2").as_deref(),

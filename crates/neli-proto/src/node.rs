@@ -1,8 +1,8 @@
-//! One election's node: candidate, supervisor, health and hooks, and the wiring between them.
+//! One election's node: candidate, supervisor, health and hooks, and the connections between them.
 //!
-//! Events go in by [`Node::handle`], actions come out of [`Node::poll_action`] in the order in which they must be
-//! performed. What belongs to the whole process (signals, the terminal, the guard's process, the exit) comes in as
-//! events, so that several nodes can share one process, one loop and one session with Kafka.
+//! Events go in by [`Node::handle`], and [`Node::poll_action`] returns actions in the order in which they must be performed. Inputs of the
+//! whole process (signals, the terminal, the guard's process, the exit) are events too, so that several nodes can share one process, one
+//! loop and one session with Kafka.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -32,24 +32,24 @@ pub use status::Status;
 /// The parts of a node's configuration.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Who the candidate is.
+    /// The identity of the candidate.
     pub identity: Identity,
     /// Every duration of the protocol.
     pub timings: Timings,
-    /// How the job is supervised.
+    /// The policy for the job.
     pub job: supervisor::Policy,
     /// The configured hooks.
     pub hooks: Vec<Hook>,
-    /// Whether a topic that was deleted and made again is accepted as the old one's successor. An operator who makes
-    /// the topics (`--no-create-topic`) must not find jobs led by the records of an unexpected topic.
+    /// Whether a topic that was deleted and created again is accepted. If operators create the topics (`--no-create-topic`), jobs must not
+    /// be led by the records of an unexpected topic.
     pub accepts_remade_topic: bool,
-    /// `--once` and `--window`: the key whose run succeeds once.
+    /// `--once` and `--window`: the key for which the job succeeds once.
     pub once: Option<once::Policy>,
-    /// When the process started: `wait` runs from then on.
+    /// When the process started; the time of `wait` counts from then on.
     pub started: Time,
     /// `--wait`: the node exits if it has not led within this time.
     pub wait: Option<Duration>,
-    /// R1: how far before the log's end a reading begins, in offsets: [`FIRST_SPAN`](super::listener::FIRST_SPAN), but in tests.
+    /// R1: how far before the log's end a reading begins, in offsets: [`FIRST_SPAN`](super::listener::FIRST_SPAN), except in tests.
     pub first_span: Offset,
 }
 
@@ -62,15 +62,15 @@ pub struct Node {
     hooks: Hooks,
     once: Option<Once>,
     accepts_remade_topic: bool,
-    /// The guard remembers terms of a history that is gone: it is replaced as soon as no job is alive.
+    /// Whether the guard has terms of a history that is gone. Then it is replaced as soon as no job is alive.
     guard_is_outdated: bool,
-    /// The process is to be stopped as soon as no hook runs.
+    /// Whether the process must be stopped as soon as no hook runs.
     is_suspending: bool,
-    /// Kafka or R0 has refused this candidate for good.
+    /// Whether Kafka or R0 has refused this candidate for good.
     is_refused: bool,
-    /// The exit status was given out.
+    /// Whether the exit status was returned.
     has_ended: bool,
-    /// The process is exiting.
+    /// Whether the process is exiting.
     is_exiting: bool,
     actions: VecDeque<Action>,
 }
@@ -101,13 +101,14 @@ impl Node {
         node
     }
 
-    /// The same in a process that stands in other elections too: that says hello for all of them, by one member of the group.
+    /// A node in a process that stands in other elections too. That process sends one hello for all of them, and is one member of the
+    /// group.
     #[must_use]
     pub fn one_of_many(self) -> Self {
         Self { candidate: self.candidate.one_of_many(), ..self }
     }
 
-    /// What to do next.
+    /// The next action.
     #[must_use]
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
@@ -124,7 +125,7 @@ impl Node {
         timeouts.into_iter().flatten().min()
     }
 
-    /// Does what is due by now. Early calls do nothing.
+    /// Performs what is due. Early calls do nothing.
     pub fn handle_timeout(&mut self, now: Time) {
         if !self.is_exiting {
             self.supervisor.handle_timeout(now);
@@ -135,7 +136,7 @@ impl Node {
         self.connect(now);
     }
 
-    /// Takes in what happened.
+    /// Handles an event.
     pub fn handle(&mut self, now: Time, event: Event) {
         match event {
             Event::Continued => self.candidate.handle_local(now, LocalEvent::Continued),
@@ -165,8 +166,7 @@ impl Node {
                 self.candidate.handle_local(now, LocalEvent::StandDown { why, leaving });
             }
             Event::TopicRefused { error } => {
-                // A claim that was sent meanwhile may still take effect: it is awaited, a lease at most, and
-                // released.
+                // A claim that was sent meanwhile may still take effect. The node waits for it, a lease at most, and releases the term.
                 let holds = self.supervisor.job_may_be_alive() || self.candidate.has_claimed();
                 self.refuse(now, Refusal::Said(error), holds);
             }
@@ -181,7 +181,7 @@ impl Node {
         self.candidate.leads()
     }
 
-    /// The last released term, if no other has begun.
+    /// The last released term, if no other term has begun.
     #[must_use]
     pub fn released_term(&self) -> Option<Offset> {
         self.candidate.released_term()
@@ -210,20 +210,20 @@ impl Node {
         self.candidate.is_leaving()
     }
 
-    /// Whether the log was read up to the end that was asked for.
+    /// Whether the log was read up to the requested end.
     #[must_use]
     pub fn is_caught_up(&self) -> bool {
         self.candidate.is_caught_up()
     }
 
-    /// Whether no other candidate of the group would wait for this one: everything was read and none is known, or all
-    /// of them go, since the key needs no run.
+    /// Whether no other candidate of the group would wait for this one: all records were read and no other is known, or all of them leave,
+    /// since the key needs no run.
     #[must_use]
     pub fn is_alone(&self, now: Time) -> bool {
         self.candidate.is_alone(now) || self.once.as_ref().is_some_and(Once::is_settled)
     }
 
-    /// Whether nothing is held, no hook runs, and the process is to be suspended until SIGCONT.
+    /// Whether nothing is held, no hook runs, and the process must be suspended until SIGCONT.
     #[must_use]
     pub fn is_suspended(&self) -> bool {
         self.candidate.is_suspended() && self.hooks.is_idle()
@@ -235,19 +235,19 @@ impl Node {
         !self.hooks.is_idle()
     }
 
-    /// When the node's own lease ends if nothing extends it; none if it holds none.
+    /// When the node's own lease ends if nothing extends it; `None` if it holds none.
     #[must_use]
     pub fn lease_end(&self) -> Option<Time> {
         self.candidate.lease_end()
     }
 
-    /// What the node waits for, if it waits for anything.
+    /// What the node waits for, if it waits.
     #[must_use]
     pub fn awaits(&self) -> Option<Awaits> {
         self.candidate.awaits().or_else(|| self.awaits_window()).or_else(|| self.supervisor.awaits())
     }
 
-    /// The node's state, and what it knows.
+    /// The node's state, and the data that it knows.
     #[must_use]
     pub fn status(&self, now: Time) -> Status {
         Status {

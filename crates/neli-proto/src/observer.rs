@@ -1,7 +1,7 @@
-//! An election as an operator sees it: its leader, or why there is none and until when; and its standbys.
-//! Every command that shows an election uses this one object, so that two commands never disagree. It receives each
-//! record with the time of its reading, by two clocks. [`Time`] decides, as in a candidate. The wall clock and the
-//! broker's timestamps only give the age of records that were written before the reading began.
+//! An election as an operator sees it: its leader, or why there is none and until when; and its standbys. Every command that shows an
+//! election uses this one object, so that two commands never disagree. It receives each record with the time of its reading, by two clocks.
+//! [`Time`] decides, as in a candidate. The wall clock and the broker's timestamps only show the age of records that were written before
+//! the reading began.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -38,21 +38,21 @@ mod waits;
 #[derive(Clone, Debug)]
 pub struct Observer {
     journal: Journal,
-    /// The reading has reached the end that the log had when the reading began.
+    /// Whether the reading has reached the end that the log had when the reading began.
     is_live: bool,
     /// The broker's timestamp of the last record that was read live, and the time of its reading.
     broker_clock: Option<(Time, u64)>,
-    /// The latest of the timestamps in the partition that a broker gave.
+    /// The latest timestamp in the partition that came from a broker.
     latest_timestamp: Option<u64>,
     /// The leader, or the last leader, as far as it was read.
     leader: Option<Leader>,
-    /// The release of the last term, if it was released.
+    /// The release of the last term, if the term was released.
     release: Option<Release>,
     /// Void claims since the leader's last record.
     void_claims: Option<VoidClaims>,
     /// The candidates whose hellos were read.
     candidates: BTreeMap<MemberId, KnownCandidate>,
-    /// How many runs of each candidate failed in a row, from its releases.
+    /// The number of failed runs in a row of each candidate, from its releases.
     failed_runs: BTreeMap<MemberId, u32>,
     /// Leaders whose silence ended in another's claim, and candidates that have gone for good.
     lost: Lost,
@@ -88,25 +88,25 @@ impl Observer {
         self.leader.as_ref()
     }
 
-    /// The log ended at `end` when that was `asked`.
+    /// Handles an answer: the log ended at `end` when that was `asked`.
     pub fn answered(&mut self, now: Time, asked: Time, end: Offset) {
         self.journal.answered(now, asked, end);
     }
 
-    /// The reading has reached the end that the log had when the reading began: a record that comes now is as old as
-    /// its reading.
+    /// Notes that the reading has reached the end that the log had when the reading began. A record that comes now is as old as its
+    /// reading.
     pub const fn caught_up(&mut self) {
         self.is_live = true;
     }
 
-    /// The record at `offset` is of no interest.
+    /// Handles the record at `offset`, which is not of this election.
     pub fn read_other(&mut self, now: Time, offset: Offset) {
         if offset >= self.journal.next() {
             self.journal.read_other(now, offset);
         }
     }
 
-    /// All records before `offset` that were not passed on are of no interest.
+    /// Handles all records before `offset` that were not passed on; they are not of this election.
     pub fn read_others_up_to(&mut self, now: Time, offset: Offset) {
         let next = self.journal.next();
         if offset > next {
@@ -114,7 +114,7 @@ impl Observer {
         }
     }
 
-    /// The record at `offset` is a hello; `None` if it does not parse.
+    /// Handles the record at `offset`, which is a hello; `None` if it can't be parsed.
     pub fn read_hello(&mut self, at: ReadAt, offset: Offset, record: Option<Record>, written_ms: Option<u64>) {
         self.read_other(at.now, offset);
         if let Some(record) = record {
@@ -122,7 +122,7 @@ impl Observer {
         }
     }
 
-    /// A hello was read, from any partition.
+    /// Handles a hello from any partition.
     pub fn record_received(&mut self, at: ReadAt, record: Record, written_ms: Option<u64>) {
         let received = self.receipt(at, written_ms);
         let Record { member: Some(member), name, body, .. } = record else { return };
@@ -151,7 +151,7 @@ impl Observer {
         self.is_there(at, candidate);
     }
 
-    /// The hello of a process with many roles was read, from any partition; this role is one of them.
+    /// Handles the hello of a process with many roles from any partition. This role is one of them.
     pub fn process_hello_received(&mut self, at: ReadAt, hello: ProcessHello, written_ms: Option<u64>) {
         let received = self.receipt(at, written_ms);
         if hello.leaves {
@@ -170,8 +170,8 @@ impl Observer {
         self.candidates.insert(candidate.member.clone(), candidate);
     }
 
-    /// The record at `offset`, not below the journal's [`next`](Journal::next), is of this election; `None` if it
-    /// does not parse. Returns the verdict and the changes.
+    /// Handles the record at `offset`, not below the journal's [`next`](Journal::next), which is of this election; `None` if it can't be
+    /// parsed. Returns the verdict and the changes.
     pub fn read(
         &mut self,
         at: ReadAt,
@@ -183,7 +183,7 @@ impl Observer {
         let term_before = self.journal.term();
         let jobs_before = SideBySide::of(&self.journal);
         let led_before = lost::leads(&self.journal, self.leader.as_ref()).cloned();
-        // By the clock as it was known before this record: the leader was reported by that clock until now.
+        // This uses the clock as it was known before this record, because the leader was reported by that clock until now.
         let silent = self.leader.as_ref().map(|leader| self.age(leader.last_record, at)).unwrap_or_default();
         let verdict = self.journal.read(at.now, offset, record);
         let received = self.receipt(at, written_ms);
@@ -234,7 +234,7 @@ impl Observer {
         }
     }
 
-    /// What an effective record changes besides the leader.
+    /// Applies the changes of an effective record besides those of the leader.
     fn effective(&mut self, record: &Record, received: Receipt, silent: Duration, changes: &mut Vec<Change>) {
         match &record.body {
             Body::Beat { state, pid, attempt, since_ms, .. } => {
@@ -272,7 +272,7 @@ impl Observer {
         }
     }
 
-    /// The leader is alive; it was silent for `silent`.
+    /// Notes that the leader is alive after a silence of `silent`.
     fn beat(&mut self, job: Option<Job>, received: Receipt, silent: Duration, changes: &mut Vec<Change>) {
         let (View::Led(term), Some(leader)) = (self.journal.view(), &mut self.leader) else { return };
         self.void_claims = None;
@@ -346,8 +346,8 @@ impl Observer {
         }
     }
 
-    /// The standbys by the hellos of the last 75 s, sorted by name. The leader is left out, and so is a leader that
-    /// fell silent, unless it said hello after its lease was over.
+    /// The standbys by the hellos of the last 75 s, sorted by name. The leader is left out, and so is a leader that stopped writing, unless
+    /// it sent a hello after its lease was over.
     #[must_use]
     pub fn standbys(&self, at: ReadAt) -> Vec<Standby<'_>> {
         let broker_now = self.broker_now(at);
@@ -365,7 +365,7 @@ impl Observer {
         standbys
     }
 
-    /// What the leader's own hello says about it.
+    /// The leader's own hello.
     #[must_use]
     pub fn leaders_hello(&self) -> Option<&KnownCandidate> {
         self.candidates.get(self.leader.as_ref()?.member.as_ref()?)

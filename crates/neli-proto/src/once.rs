@@ -1,8 +1,7 @@
-//! `--once`, `--window` and `--schedule`: by the facts of a key, whether a lead runs the job; and which facts are
-//! recorded of its run.
-//! The job is ordered only after the key's facts were read to an end that was asked for after the claim took effect,
-//! and after the fact `running` was acknowledged (K2). The outcome is acknowledged before the term is released (K3).
-//! These decisions do not change the journal's law: only the candidate decides who leads.
+//! `--once`, `--window` and `--schedule`: decides by the facts of a key whether a lead runs the job, and which facts of its run are
+//! recorded. The job is ordered only after two steps: the key's facts were read up to an end that was asked for after the claim took
+//! effect, and the fact `running` was acknowledged (K2). The outcome is acknowledged before the term is released (K3). These decisions do
+//! not change the journal's law: only the candidate decides who leads.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -32,17 +31,17 @@ const RETRY: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Once {
     policy: Policy,
-    /// The candidate's lease: reading or writing a fact is given up after half of it.
+    /// The candidate's lease. Reading or writing a fact is given up after half of it.
     lease: Duration,
     member: MemberId,
     name: Box<str>,
     /// The facts of the key, from the topic, from releases and from own runs.
     known: Facts,
-    /// What the journal contained before this candidate began.
+    /// The journal's contents from before this candidate began.
     history: History,
-    /// `--window` and `--schedule`: the window that the wall clock shows now.
+    /// `--window` and `--schedule`: the window of the wall clock.
     shown: Option<Span>,
-    /// `--schedule`: which window runs, and when.
+    /// `--schedule`: the state of the schedule.
     scheduled: Option<Scheduled>,
     phase: Phase,
     /// The number of the last reading or append.
@@ -56,17 +55,17 @@ pub(crate) struct Once {
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 enum Phase {
-    /// It does not lead, and claims nothing before the facts were read (K1).
+    /// It does not lead, and claims nothing before it has read the facts (K1).
     Asking { read: u32 },
     /// It leads; the fact `running` was sent and is not acknowledged yet.
     Announcing { id: u32, fact: Fact, until: Time },
-    /// The job may run. `stop`: the candidate is to stand down, and only leftovers of the job may be alive.
+    /// The job may run. `stop`: the reason if the candidate must stand down; then only processes that the job left may be alive.
     Running { fact: Fact, stop: Option<Why> },
     /// It leads, and reads the facts.
     Reading { read: u32, term: Offset, until: Time },
     /// The job has ended, and the fact with its outcome was sent and is not acknowledged yet.
     Recording { id: u32, fact: Fact, again_at: Option<Time>, stop_by: Option<Time> },
-    /// The outcome was recorded or given up; the term is to be released.
+    /// The outcome was recorded or given up; the term must be released.
     Recorded { fact: Fact },
     /// It does not lead, and may claim.
     StandingBy,
@@ -117,7 +116,7 @@ impl Once {
         }
     }
 
-    /// Does what is due at `now`. An early call does nothing.
+    /// Performs what is due at `now`. An early call does nothing.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         match &mut self.phase {
             Phase::Announcing { until, .. } | Phase::Reading { until, .. } if now >= *until => self.give_up(),
@@ -135,13 +134,13 @@ impl Once {
         }
     }
 
-    /// The claim took effect: only facts that are read from now on count (K2, S1).
+    /// Handles that the claim took effect: only facts that are read from now on count (K2, S1).
     pub(crate) fn led(&mut self, now: Time, term: Offset) {
         let read = self.read();
         self.phase = Phase::Reading { read, term, until: now + self.lease / 2 };
     }
 
-    /// The wall clock shows this window now.
+    /// Handles the present window of the wall clock.
     pub(crate) fn shows(&mut self, now: Time, window: &Window) {
         self.shown = Some(window.span);
         let is_idle = matches!(self.phase, Phase::Waiting { .. });
@@ -151,7 +150,7 @@ impl Once {
         }
     }
 
-    /// The facts were read up to the end that was asked for.
+    /// Handles the facts, which were read up to the requested end.
     pub(crate) fn was_read(&mut self, now: Time, id: u32, facts: Facts) {
         match self.phase {
             Phase::Asking { read } if read == id => {
@@ -187,7 +186,7 @@ impl Once {
         }
     }
 
-    /// The reason why a reading has not reached its end yet; it is repeated.
+    /// Notes why a reading has not reached its end yet; it is repeated.
     pub(crate) fn can_not_read(&mut self, error: Box<str>) {
         let is_new = self.trouble.as_ref() != Some(&error);
         self.trouble = Some(error.clone());
@@ -196,7 +195,7 @@ impl Once {
         }
     }
 
-    /// The broker acknowledged a fact.
+    /// Handles the broker's acknowledgement of a fact.
     pub(crate) fn was_appended(&mut self, now: Time, id: u32) {
         match &self.phase {
             Phase::Announcing { id: awaited, fact, .. } if *awaited == id => {
@@ -216,7 +215,7 @@ impl Once {
         }
     }
 
-    /// A fact was refused or not acknowledged; it may still be in the topic.
+    /// Handles a fact that was refused or not acknowledged; it may still be in the topic.
     pub(crate) fn was_not_appended(&mut self, now: Time, id: u32, error: Box<str>) {
         match &mut self.phase {
             Phase::Announcing { id: awaited, .. } if *awaited == id => {
@@ -239,7 +238,7 @@ impl Once {
         }
     }
 
-    /// The job ended by itself, and no process of it is left (K3).
+    /// Handles that the job ended by itself, and no process of it is left (K3).
     pub(crate) fn run_ended(&mut self, now: Time, end: RunEnd) {
         let Phase::Running { fact, stop } = &self.phase else { return };
         let stop = *stop;
@@ -261,8 +260,8 @@ impl Once {
         }
     }
 
-    /// The candidate stands down. Returns whether it must first record the outcome, which takes a lease at most (K3). A
-    /// run whose main process has ended may still end by itself: then its outcome is recorded first.
+    /// Handles that the candidate stands down. Returns whether it must first record the outcome, which takes a lease at most (K3). A run
+    /// whose main process has ended may still end by itself; then its outcome is recorded first.
     pub(crate) fn holds_back_stop(&mut self, now: Time, why: Why) -> bool {
         if let Phase::Running { stop, .. } = &mut self.phase {
             stop.get_or_insert(why);
@@ -273,8 +272,8 @@ impl Once {
         true
     }
 
-    /// Nothing of the job is left, and none will be started under the term. Gives the key, if the release is to name it: the term's run has
-    /// an outcome, or there was none since the key needs no run.
+    /// Handles that no process of the job is left, and none will be started under the term. Returns the key, if the release must contain
+    /// it: the term's run has an outcome, or there was no run since the key needs none.
     pub(crate) fn term_is_over(&mut self, is_leaving: bool) -> Option<Box<str>> {
         let has_outcome = matches!(self.phase, Phase::Recorded { .. } | Phase::Recording { .. });
         let is_skipped = self.phase == Phase::Leaving;
@@ -286,7 +285,7 @@ impl Once {
         (has_outcome || is_skipped).then(|| self.policy.key.clone())
     }
 
-    /// The fact that another candidate's release states about the key's run (K4).
+    /// The fact in another candidate's release about the key's run (K4).
     pub(crate) fn fact_released_by(&self, event: &candidate::Event) -> Option<Fact> {
         let candidate::Event::Read { record: Some(record), .. } = event else { return None };
         let Body::Release { term, exit: Some(exit), once: Some(key), .. } = &record.body else { return None };
@@ -307,7 +306,7 @@ impl Once {
         })
     }
 
-    /// That release is effective. The facts of the run are read before anything is claimed (K1).
+    /// Handles that this release is effective. The facts of the run are read before anything is claimed (K1).
     pub(crate) fn was_released(&mut self, fact: Fact) {
         if let Some(scheduled) = &mut self.scheduled {
             return scheduled.was_released_elsewhere(&fact.key);
@@ -315,7 +314,7 @@ impl Once {
         if fact.outcome == Outcome::Done {
             self.learn(Facts { done: Some(fact), ..Facts::default() });
         }
-        // Only the facts state how many runs failed before.
+        // Only the facts contain how many runs failed before.
         if self.phase == Phase::StandingBy {
             self.ask();
         }
@@ -340,7 +339,7 @@ impl Once {
         self.phase = Phase::Announcing { id, fact, until: until.max(now) };
     }
 
-    /// The outcome was recorded or given up.
+    /// Handles that the outcome was recorded or given up.
     fn finish(&mut self, now: Time) {
         let Phase::Recording { fact, .. } = &self.phase else { return };
         self.reported_at = None;
@@ -367,7 +366,7 @@ impl Once {
         true
     }
 
-    /// Nothing is claimed before the facts were read (K1).
+    /// Forbids claims until the facts were read (K1).
     fn ask(&mut self) {
         self.actions.push_back(Action::HoldClaims(true));
         let read = self.read();
@@ -381,7 +380,7 @@ impl Once {
         id
     }
 
-    /// The outcome was not acknowledged: it is sent again under another number.
+    /// Sends an outcome that was not acknowledged again, with another number.
     fn append_again(&mut self) {
         let next = self.next_id();
         let Phase::Recording { again_at, fact, id, .. } = &mut self.phase else { return };

@@ -1,4 +1,4 @@
-//! Precedence: the delay before a candidate claims a vacancy. It decides who leads *first*, never who leads.
+//! Precedence: the delay before a candidate claims a vacancy. It decides which candidate claims *first*, never which one leads.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use crate::record::{Hello, MemberId};
 use crate::time::Time;
 use crate::timings::{Elector, PATIENCE, Patience};
 
-/// The width of the random claim delay where nothing is known but that other candidates stand by.
+/// The width of the random claim delay if it is only known that other candidates stand by.
 pub const SPREAD: Duration = Duration::from_millis(50);
 
 /// The interval of a candidate's hellos.
@@ -20,22 +20,20 @@ pub const HELLO_INTERVAL: Duration = Duration::from_secs(30);
 /// priority.
 pub const HELLO_AFTER_LEAD: Duration = Duration::from_secs(2);
 
-/// A member of the group delays its first hello by up to this long, so that the hello can carry the id that the group
-/// has given it.
+/// A member of the group delays its first hello by up to this time, so that the hello can contain the id from the group.
 pub(crate) const HELLO_AWAITS_NAME: Duration = Duration::from_millis(500);
 
-/// A candidate whose last hello is older than this has gone: it has missed two.
+/// A candidate whose last hello is older than this counts as gone: it has missed two.
 pub const HELLO_HOLDS: Duration = Duration::from_secs(75);
 
-/// The jitter for each known standby. A claim takes a millisecond or two until the others have read it, so about
-/// fifteen candidates claim a vacancy, however many stand by, and the first of them within about this time.
+/// The jitter for each known standby. The other candidates read a claim within a millisecond or two. So about fifteen candidates claim a
+/// vacancy, with any number of standbys, and the first of them within about this time.
 const JITTER_PER_STANDBY: Duration = Duration::from_micros(100);
 
-/// With this many standbys the jitter has its maximum of 100 ms; no more need to be remembered.
+/// With this number of standbys the jitter has its maximum of 100 ms, so no more are kept.
 const STANDBYS_COUNTED: usize = 1_000;
 
-/// A candidate that knows of one with a higher priority waits this much longer, and with `--elect group` the patience
-/// as well.
+/// A candidate that knows another one with a higher priority waits this much longer, and with `--elect group` the patience as well.
 const PRIORITY_STEP: Duration = Duration::from_millis(500);
 
 /// At most this many higher priorities count.
@@ -48,7 +46,7 @@ pub enum Standing {
     Assigned,
     /// The role's partition is assigned to another member.
     Elsewhere,
-    /// No assignment is known: joining, lost, or the coordinator is out of reach.
+    /// No assignment is known: the member is joining, it was lost, or the coordinator can't be reached.
     Unknown,
 }
 
@@ -61,30 +59,29 @@ pub(crate) enum NamedSuccessor {
     Own,
 }
 
-/// Decides which candidate claims a vacancy first, as far as this member knows.
+/// Decides which candidate claims a vacancy first, as far as this member knows the others.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Precedence {
     elector: Elector,
-    /// Added to every claim delay: the configured `--claim-delay`, and the back-off of a candidate whose last runs
-    /// failed.
+    /// The part that is added to every claim delay: the configured `--claim-delay`, and the back-off of a candidate whose last runs failed.
     claim_delay: Duration,
     back_off: Duration,
-    /// Added by the spread of many roles; none if this candidate must not claim.
+    /// The part that the spread of many roles adds; `None` if this candidate must not claim.
     spread_delay: Option<Duration>,
     /// The successor that the last leader named, if any.
     successor: Option<NamedSuccessor>,
     /// `--priority`.
     priority: u16,
     standing: Standing,
-    /// The id by which the group's coordinator knows this member, if it is one.
+    /// The id of this member for the group's coordinator, if it is a member.
     group_member: Option<Box<str>>,
-    /// The partition is free, and the group will assign it to this member.
+    /// Whether the partition is free, and the group will assign it to this member.
     foreseen: bool,
-    /// The leader, or the last leader if it fell silent: it does not stand by.
+    /// The leader, or the last leader if it stopped writing: it does not stand by.
     leader: Option<MemberId>,
     /// The other candidates, by their last hello.
     received: BTreeMap<MemberId, ReceivedHello>,
-    /// This candidate's first hello has been read back: a candidate whose first hello is read from now on came later.
+    /// Whether this candidate's first hello has been read back. A candidate whose first hello is read from now on came later.
     is_introduced: bool,
 }
 
@@ -95,7 +92,7 @@ struct ReceivedHello {
     group_member: Option<Box<str>>,
     name: Option<Box<str>>,
     priority: u16,
-    /// Its first hello stands before this candidate's own.
+    /// Whether its first hello is before this candidate's own.
     came_before: bool,
 }
 
@@ -106,7 +103,7 @@ impl ReceivedHello {
 }
 
 impl Precedence {
-    /// The precedence of a candidate that knows nothing yet.
+    /// The precedence of a candidate that has read nothing yet.
     #[must_use]
     pub const fn new(elector: Elector, claim_delay: Duration) -> Self {
         Self {
@@ -125,18 +122,18 @@ impl Precedence {
         }
     }
 
-    /// The same with this `--priority`.
+    /// Sets `--priority`.
     #[must_use]
     pub(crate) fn of_priority(self, priority: u16) -> Self {
         Self { priority, ..self }
     }
 
-    /// Sets what the spread of the roles adds to the claim delay from now on; none if nothing may be claimed.
+    /// Sets the part that the spread of the roles adds to the claim delay from now on; `None` if nothing may be claimed.
     pub(crate) const fn spread_by(&mut self, delay: Option<Duration>) {
         self.spread_delay = delay;
     }
 
-    /// The last leader named this successor, or none.
+    /// Notes the successor that the last leader named, if any.
     pub(crate) const fn succeeded_by(&mut self, successor: Option<NamedSuccessor>) {
         self.successor = successor;
     }
@@ -146,8 +143,8 @@ impl Precedence {
         self.successor == Some(NamedSuccessor::Own)
     }
 
-    /// What the spread adds to the claim delay: nothing if the last leader named this candidate; at least the
-    /// patience if it named another, even before the spread has said so.
+    /// The part that the spread adds to the claim delay: nothing if the last leader named this candidate; at least the patience if it named
+    /// another one, even before the spread has reported it.
     fn spread_delay(&self) -> Option<Duration> {
         let delay = self.spread_delay?;
         Some(match self.successor {
@@ -157,59 +154,59 @@ impl Precedence {
         })
     }
 
-    /// The group's assignment has changed. It replaces what was foreseen.
+    /// Handles a change of the group's assignment. It replaces the prediction.
     pub(crate) fn stand(&mut self, standing: Standing) {
         self.standing = standing;
         self.foreseen = false;
     }
 
-    /// From now on `delay` is added to every claim delay.
+    /// Adds `delay` to every claim delay from now on.
     pub(crate) fn back_off(&mut self, delay: Duration) {
         self.back_off = delay;
     }
 
-    /// Whether the back-off adds to the claim delay because the last runs failed.
+    /// Whether a back-off is added to the claim delay because the last runs failed.
     #[must_use]
     pub(crate) const fn is_backing_off(&self) -> bool {
         !self.back_off.is_zero()
     }
 
-    /// The id by which the group's coordinator knows this member; none once it is no member.
+    /// Sets the id of this member for the group's coordinator; `None` when it is no member any more.
     pub(crate) fn name(&mut self, group_member: Option<Box<str>>) {
         self.group_member = group_member;
     }
 
-    /// By which id the group's coordinator knows this member.
+    /// The id of this member for the group's coordinator.
     #[must_use]
     pub(crate) fn group_member(&self) -> Option<&str> {
         self.group_member.as_deref()
     }
 
-    /// The member that held the partition has left the group or is dead, and nobody leads.
+    /// Handles that the member that held the partition has left the group or is dead, and there is no leader.
     pub(crate) fn foresee(&mut self, now: Time, left: &str) {
         if self.group_member.is_some() {
             self.foreseen = self.is_next(now, left);
         }
     }
 
-    /// Whether the group will assign the partition to this member once `left` is gone. The group chooses the member
-    /// with the fewest partitions (all that have none), and among those the one with the least id
-    /// (`maybeAssignPartition` in librdkafka's sticky assignor). A member whose hello carries no id is left out.
+    /// Whether the group will assign the partition to this member once `left` is gone. The group chooses the member with the fewest
+    /// partitions (here all members without any), and among those the one with the least id (`maybeAssignPartition` in librdkafka's sticky
+    /// assignor). A member whose hello contains no id is left out.
     fn is_next(&self, now: Time, left: &str) -> bool {
         let others = self.received.values().filter(|received| received.holds(now));
         let mut others = others.filter_map(|received| received.group_member.as_ref());
         self.group_member.as_ref().is_some_and(|own| others.all(|other| own < other || **other == *left))
     }
 
-    /// The leader fell silent while it held the partition, as far as is known: whether the group has assigned the
-    /// partition to this member, or will once the leader's session is over.
+    /// For a leader that is silent and held the partition, as far as it is known: whether the group has assigned the partition to this
+    /// member, or will when the leader's session is over.
     fn is_next_to_leader(&self, now: Time) -> bool {
         let leader = self.leader.as_ref().and_then(|leader| self.received.get(leader));
         let left = leader.and_then(|received| received.group_member.as_ref());
         self.standing == Standing::Elsewhere && left.is_some_and(|left| self.is_next(now, left))
     }
 
-    /// Somebody leads again, or the vacancy has another cause.
+    /// Drops the prediction, because there is a leader again, or the vacancy has another cause.
     pub(crate) fn forget_foresight(&mut self) {
         self.foreseen = false;
     }
@@ -220,7 +217,7 @@ impl Precedence {
         self.standing
     }
 
-    /// Another candidate's hello was read.
+    /// Handles another candidate's hello.
     pub fn received(&mut self, now: Time, hello: Hello) {
         let Hello { member, group_member, name, priority, overlaps: _, leaves } = hello;
         if leaves {
@@ -234,30 +231,30 @@ impl Precedence {
         }
     }
 
-    /// This candidate's own hello was read back.
+    /// Notes that this candidate's own hello was read back.
     pub(crate) const fn introduced(&mut self) {
         self.is_introduced = true;
     }
 
-    /// Whether the first hello of another living candidate stands before this candidate's own.
+    /// Whether the first hello of another living candidate is before this candidate's own.
     pub(crate) fn came_before(&self, member: &MemberId) -> bool {
         self.is_introduced && self.received.get(member).is_some_and(|received| received.came_before)
     }
 
-    /// Another candidate released a term. Most do so because they leave, and one that stays says hello again. Returns
-    /// the group's member id from its last hello.
+    /// Handles that another candidate released a term. Most candidates do so because they leave, and one that stays sends a hello again.
+    /// Returns the group member id in its last hello.
     pub(crate) fn released(&mut self, member: &MemberId) -> Option<Box<str>> {
         self.received.remove(member)?.group_member
     }
 
-    /// The number of other candidates known by their hellos, up to a thousand.
+    /// The number of other candidates that are known by their hellos, up to a thousand.
     #[must_use]
     pub(crate) fn standbys(&self, now: Time) -> u32 {
         let standbys = self.received.values().filter(|received| received.holds(now)).count();
         u32::try_from(standbys).unwrap_or(u32::MAX)
     }
 
-    /// The other candidates known by their hellos: member id, name, and when the last hello was read.
+    /// The other candidates that are known by their hellos: member id, name, and when the last hello was read.
     pub(crate) fn others(&self, now: Time) -> impl Iterator<Item = (&MemberId, Option<&str>, Time)> {
         let held = self.received.iter().filter(move |(_, received)| received.holds(now));
         held.map(|(member, received)| (member, received.name.as_deref(), received.at))
@@ -268,19 +265,20 @@ impl Precedence {
         self.priority
     }
 
-    /// The `--priority` of another candidate by its last hello; none if that is too old.
+    /// The `--priority` of another candidate in its last hello; `None` if that is too old.
     pub(crate) fn priority_of(&self, now: Time, member: &MemberId) -> Option<u16> {
         self.received.get(member).filter(|received| received.holds(now)).map(|received| received.priority)
     }
 
-    /// The leader by the journal.
+    /// Sets the leader according to the journal.
     pub(crate) fn led_by(&mut self, leader: Option<&MemberId>) {
         if self.leader.as_ref() != leader {
             self.leader = leader.cloned();
         }
     }
 
-    /// Another leads, and the leader before has released nothing: that one is taken for gone until it says hello again.
+    /// Handles that another candidate leads, and the previous leader has released nothing. The previous leader counts as gone until it
+    /// sends a hello again.
     pub(crate) fn lost_to(&mut self, successor: Option<&MemberId>) {
         if let Some(lost) = self.leader.as_ref().filter(|leader| Some(*leader) != successor) {
             self.received.remove(lost);
@@ -304,8 +302,8 @@ impl Precedence {
         higher.map(|(_, received)| received.priority)
     }
 
-    /// The addition to the claim delay for standbys of a higher priority: one step for each such priority, long
-    /// enough for its candidates to claim first.
+    /// The part of the claim delay for standbys of a higher priority: one step for each such priority, long enough for its candidates to
+    /// claim first.
     fn wait_for_higher(&self, now: Time) -> Duration {
         let priorities: BTreeSet<u16> = self.higher_priorities(now).collect();
         let patience = match self.elector {
@@ -315,7 +313,7 @@ impl Precedence {
         (PRIORITY_STEP + patience) * u32::try_from(priorities.len()).unwrap_or(u32::MAX).min(MOST_PRIORITY_STEPS)
     }
 
-    /// The fixed delay before a claim and the range of the random part; none if this member never claims.
+    /// The fixed delay before a claim and the range of the random part; `None` if this member never claims.
     ///
     /// If the last release was written for a dead supervisor, the member that holds the partition is probably dead.
     #[must_use]
@@ -323,7 +321,7 @@ impl Precedence {
         let added = self.claim_delay + self.back_off + self.wait_for_higher(now) + self.spread_delay()?;
         let foreseen = self.foreseen || (predecessor == Predecessor::Silent && self.is_next_to_leader(now));
         if foreseen && self.elector != Elector::Group(Patience::Never) {
-            // This candidate alone foresees this, so it needs no random delay.
+            // Only one candidate predicts this, so it needs no random delay.
             return Some(Delay { fixed: added, random: Duration::ZERO });
         }
         let among_others = if self.is_alone(now) { Duration::ZERO } else { SPREAD };

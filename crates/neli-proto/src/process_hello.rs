@@ -1,5 +1,4 @@
-//! The hello of a process that stands in many elections: one for all of them, with what other processes must know
-//! about it.
+//! The hello of a process that stands in many elections. It sends one for all of them, with the data that other processes need about it.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -12,7 +11,7 @@ use crate::mapping::Mapping;
 use crate::record::{MAX_BYTES, MemberId, Offset};
 use crate::role_set::RoleSet;
 
-/// The content of such a hello. A candidate of one role reads it as an ordinary hello.
+/// The content of that hello. A candidate of one role reads it as an ordinary hello.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct ProcessHello {
     /// The writer's member id.
@@ -32,7 +31,7 @@ pub struct ProcessHello {
     /// The elector, `group` or `log`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elector: Option<Box<str>>,
-    /// `--roles` as typed; none if the writer is a candidate of one role.
+    /// `--roles` as typed; `None` if the writer is a candidate of one role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roles: Option<Box<str>>,
     /// The number of partitions of the topic.
@@ -41,7 +40,7 @@ pub struct ProcessHello {
     /// `--max-roles`: the most roles that the writer leads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_roles: Option<u32>,
-    /// The offset of its first hello; none in the first hello itself.
+    /// The offset of its first hello; `None` in the first hello itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joined: Option<Offset>,
     /// For how long after this hello the writer claims nothing in the roles of which the records do not tell it who
@@ -58,8 +57,7 @@ pub struct ProcessHello {
 }
 
 impl ProcessHello {
-    /// The hello in a line of JSON, of a process with many roles or of a candidate of one role; none if the line
-    /// holds none.
+    /// Parses a line of JSON: the hello of a process with many roles, or of a candidate of one role; `None` for any other line.
     #[must_use]
     pub fn parse(line: &[u8]) -> Option<Self> {
         if line.len() > MAX_BYTES {
@@ -102,7 +100,7 @@ impl ProcessHello {
         serde_json::to_vec(&Line { v: 1, kind: "hello", hello: self }).unwrap_or_default()
     }
 
-    /// Whether the writer takes roles: only after its first hello was read back and could be answered.
+    /// Whether the writer takes roles: only after its first hello was read back and the others could answer it.
     #[must_use]
     pub(crate) const fn takes_roles(&self) -> bool {
         !self.leaves && (self.joined.is_some() || self.roles.is_none())
@@ -180,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn that_of_a_candidate_of_one_role_is_read_too() {
+    fn the_hello_of_a_candidate_of_one_role_is_read_too() {
         let line = br#"{"v":1,"kind":"hello","member":"ab","name":"web1","seq":1,"host":null,"elector":"log"}"#;
         let hello = ProcessHello::parse(line).unwrap();
         assert_eq!((hello.mapping(), hello.leaves), (Mapping::of_one_role(), false));

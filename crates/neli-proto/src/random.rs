@@ -1,28 +1,29 @@
-//! Random delays without a source of randomness: the seed comes from outside, so that a run can be repeated.
+//! Random delays. The caller gives the seed, so that a run can be repeated.
 
 use core::time::Duration;
 
-/// Where random delays come from.
+/// The source of random delays.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Random(Source);
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 enum Source {
-    /// The state of a splitmix64 generator (Steele, Lea, Flood 2014): enough to keep two candidates out of step.
+    /// The state of a splitmix64 generator (Steele, Lea, Flood 2014). That is sufficient to prevent two candidates from acting at the same
+    /// pace.
     SplitMix64(u64),
     /// The same share of every span, in hundredths.
     Fixed(u32),
 }
 
 impl Random {
-    /// The sequence that belongs to `seed`.
+    /// The sequence for this `seed`.
     #[must_use]
     pub const fn from_seed(seed: u64) -> Self {
         Self(Source::SplitMix64(seed))
     }
 
-    /// No randomness: always so many hundredths of the span. A search over all orders of events uses it, so that no two states
-    /// differ in the generator's state alone.
+    /// No randomness: always this number of hundredths of the span. A search over all orders of events uses it, so that no two states
+    /// differ only in the generator's state.
     #[must_use]
     pub const fn fixed(hundredths: u32) -> Self {
         Self(Source::Fixed(hundredths))
@@ -39,7 +40,7 @@ impl Random {
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         bits ^= bits >> 31;
-        // 53 bits fill a double's mantissa: the quotient is in 0..1.
+        // A double's mantissa has 53 bits, so the quotient is in 0..1.
         #[expect(clippy::cast_precision_loss, reason = "53 bits are exact in a double")]
         let fraction = (bits >> 11) as f64 / (1_u64 << 53) as f64;
         most.mul_f64(fraction)
@@ -62,7 +63,7 @@ mod tests {
         assert!(delays.iter().any(|delay| *delay > span * 19 / 20));
     }
 
-    /// The generator's first outputs for this seed, as its authors' program has them, are so many 2^64ths of the span.
+    /// The generator's first outputs for this seed, according to its authors' program, are multiplied by the span and divided by 2^64.
     #[test]
     fn a_seed_gives_the_sequence_of_splitmix64() {
         const OUTPUTS: [u64; 3] = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];

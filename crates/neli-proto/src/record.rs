@@ -64,14 +64,14 @@ impl fmt::Display for MemberId {
     }
 }
 
-/// One parsed record. The writer is `None` if the record does not name it.
+/// One parsed record. The writer is `None` if the record does not contain it.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Record {
     /// The writer's member id.
     pub member: Option<MemberId>,
     /// The writer's name.
     pub name: Option<Box<str>>,
-    /// The writer's own count of its records.
+    /// The writer's own number of the record.
     pub seq: Option<u64>,
     /// The content.
     pub body: Body,
@@ -130,11 +130,11 @@ pub enum Body {
         /// `--overlap`, in milliseconds; left out without it.
         #[serde(skip_serializing_if = "Option::is_none")]
         overlap_ms: Option<u64>,
-        /// The candidate can't tell who leads, and claims nothing for so long after this hello unless a record tells. Left out
-        /// where it can tell.
+        /// How long after this hello the candidate claims nothing, because it does not know who leads, unless a record shows it. Left out
+        /// if the candidate knows it.
         #[serde(skip_serializing_if = "Option::is_none")]
         waits_ms: Option<u64>,
-        /// The candidate's last hello: it stood by and is now leaving. Left out if false.
+        /// Whether it is the candidate's last hello: it stood by and is leaving. Left out if false.
         #[serde(skip_serializing_if = "is_default")]
         leaves: bool,
     },
@@ -219,8 +219,8 @@ impl Record {
         })
     }
 
-    /// The release that a guard writes for its dead supervisor. No other process writes a release with that reason, and the guard knows
-    /// no more than these fields. `late_ms`: as in [`Body::Release`].
+    /// The release that a guard writes for its dead supervisor. No other process writes a release with that reason, and the guard has no
+    /// more data than these fields. `late_ms`: as in [`Body::Release`].
     #[must_use]
     pub fn release_for_dead(
         member: Option<MemberId>,
@@ -271,7 +271,7 @@ impl Record {
             Body::Release { term, seen, .. } => 0 <= term && term <= seen && seen < offset,
             Body::Request { what: What::Resign, term, .. } => term.is_some_and(|term| (0..offset).contains(&term)),
             Body::Request { what: What::End, .. } => true,
-            // Hellos have a key of their own, so one under the election's key is invalid.
+            // Hellos have a separate key, so one under the election's key is invalid.
             Body::Hello { .. } => false,
         }
     }
@@ -335,7 +335,7 @@ impl Body {
         }
     }
 
-    /// The lease that the record names.
+    /// The lease in the record.
     #[must_use]
     pub fn lease(&self) -> Option<Duration> {
         match self {

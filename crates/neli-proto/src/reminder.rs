@@ -1,4 +1,4 @@
-//! Repeats a warning about trouble that lasts: at once, and then every 30 s; each kind of trouble separately.
+//! Repeats a warning about a problem that lasts: at once, and then every 30 s, separately for each kind of problem.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -6,10 +6,10 @@ use core::time::Duration;
 
 use crate::time::Time;
 
-/// Between two reminders.
+/// The time between two reminders.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(30);
 
-/// The reminders about one kind of trouble.
+/// The reminders about one kind of problem.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Reminder {
     trouble: Option<Trouble>,
@@ -23,7 +23,7 @@ struct Trouble {
 }
 
 impl Reminder {
-    /// The trouble begins, or its text changes. It is reported now if it is new.
+    /// Notes a problem that begins, or whose text changes. It is reported now if it is new.
     pub fn begin(&mut self, now: Time, what: String) {
         match &mut self.trouble {
             Some(trouble) => trouble.what = what,
@@ -31,18 +31,18 @@ impl Reminder {
         }
     }
 
-    /// The trouble is over: how long it lasted, when it was there.
+    /// Notes the end of the problem. Returns how long it lasted, if there was one.
     pub fn end(&mut self, now: Time) -> Option<Duration> {
         self.trouble.take().map(|trouble| now.since(trouble.since))
     }
 
-    /// The present trouble, and since when.
+    /// The present problem, and since when.
     #[must_use]
     pub fn trouble(&self) -> Option<(Time, &str)> {
         self.trouble.as_ref().map(|trouble| (trouble.since, trouble.what.as_str()))
     }
 
-    /// The text to report now, and how long the trouble has lasted.
+    /// The text to report now, and how long the problem has lasted.
     pub fn poll(&mut self, now: Time) -> Option<(String, Duration)> {
         let trouble = self.trouble.as_mut().filter(|trouble| now >= trouble.next)?;
         trouble.next = now + INTERVAL;
@@ -56,46 +56,46 @@ impl Reminder {
     }
 }
 
-/// Reminders about several kinds of trouble: each is reported at once, and then every 30 s while it lasts. One that
-/// ends and comes back within 30 s is not reported more often than that.
+/// Reminders about several kinds of problems. Each is reported at once, and then every 30 s while it lasts. One that ends and begins again
+/// within 30 s is not reported more often than that.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Reminders {
-    /// In the order in which they began; the last is the latest.
+    /// The problems in the order in which they began; the last one is the latest.
     kinds: Vec<KnownTrouble>,
 }
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 struct KnownTrouble {
     trouble: Trouble,
-    /// It has ended, and is kept to limit how soon it is reported again.
+    /// Whether it has ended. It is kept to limit how soon it is reported again.
     is_over: bool,
 }
 
 impl Reminders {
-    /// This kind of trouble begins or goes on. It is reported now if it is new.
+    /// Notes a problem that begins or continues. It is reported now if it is new.
     pub fn begin(&mut self, now: Time, what: String) {
         self.kinds.retain(|kind| !kind.is_over || now < kind.trouble.next);
         let next = match self.kinds.iter().position(|kind| kind.trouble.what == what) {
             Some(at) if !self.kinds[at].is_over => return,
-            // It has come back: it is the latest now, but is not reported sooner than before.
+            // It has begun again, so it is the latest now, but is not reported sooner than before.
             Some(at) => self.kinds.remove(at).trouble.next,
             None => now,
         };
         self.kinds.push(KnownTrouble { trouble: Trouble { what, since: now, next }, is_over: false });
     }
 
-    /// All trouble is over.
+    /// Notes that all problems have ended.
     pub fn end(&mut self) {
         self.kinds.iter_mut().for_each(|kind| kind.is_over = true);
     }
 
-    /// The latest kind of trouble that is there, and since when.
+    /// The latest present problem, and since when.
     #[must_use]
     pub fn trouble(&self) -> Option<(Time, &str)> {
         self.lasting().last().map(|trouble| (trouble.since, trouble.what.as_str()))
     }
 
-    /// The text to report now, and how long that trouble has lasted; to be called until there is none.
+    /// The text to report now, and how long that problem has lasted. Must be called until there is none.
     pub fn poll(&mut self, now: Time) -> Option<(String, Duration)> {
         let due = |kind: &&mut KnownTrouble| !kind.is_over && now >= kind.trouble.next;
         let KnownTrouble { trouble, .. } = self.kinds.iter_mut().find(due)?;
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_lasts_is_never_taken_for_a_new_one() {
+    fn a_problem_that_lasts_is_not_reported_as_new() {
         let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
         let mut reminders = Reminders::default();
         reminders.begin(at(1), "too large".to_owned());
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_has_come_back_is_the_latest() {
+    fn a_problem_that_begins_again_is_the_latest() {
         let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
         let mut reminders = Reminders::default();
         for (seconds, what) in [(1, "too large"), (2, "not allowed")] {

@@ -1,6 +1,6 @@
-//! When the job is run again, and how long after its end (`--restart`, README.md, Options).
+//! Whether the job is run again, and how long after its end (`--restart`, README.md, Options).
 //!
-//! It judges runs that ended by themselves. Whether the candidate still leads is not asked here.
+//! It judges runs that ended by themselves. It does not check whether the candidate still leads.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -8,25 +8,25 @@ use core::time::Duration;
 use crate::job::JobStatus;
 use crate::time::Time;
 
-/// Doubling goes no further.
+/// The longest doubled delay.
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
 
-/// A run of this length has shown that the job can run: its failure is the first again.
+/// A run of this length has shown that the job can run, so its failure counts as the first one.
 const LONG_RUN: Duration = Duration::from_secs(30);
 
-/// Whether, when and how often the job is run again.
+/// The rules for running the job again.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct RestartPolicy {
-    /// After which ends.
+    /// The ends after which the job is run again.
     pub restart: Restart,
-    /// `--restart-delay`: from the end of a run's tree to the next run, while nothing fails.
+    /// `--restart-delay`: the time from the end of a run's tree to the next run, while no run fails.
     pub delay: Duration,
-    /// `--restart-limit`; none is no limit.
+    /// `--restart-limit`; `None` means no limit.
     pub limit: Option<Limit>,
 }
 
 impl RestartPolicy {
-    /// The job is run once.
+    /// The job is run only once.
     pub const NEVER: Self = Self { restart: Restart::No, delay: Duration::ZERO, limit: None };
 }
 
@@ -41,37 +41,37 @@ pub enum Restart {
     OnFailure,
 }
 
-/// So many restarts after failures in so much time.
+/// A limit on the restarts after failures within a time.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Limit {
-    /// How many.
+    /// The number of restarts.
     pub restarts: u32,
-    /// In how much time.
+    /// The time.
     pub within: Duration,
 }
 
 /// The failures so far.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub(crate) struct Backoff {
-    /// Failures in a row, none of them after a long run.
+    /// Failures in a row, except those after a long run.
     in_a_row: u32,
-    /// When runs failed that were followed by another, as long as the limit asks for them.
+    /// The times of failed runs that were followed by another run, as far back as the limit needs them.
     restarts: VecDeque<Time>,
 }
 
-/// What follows a run.
+/// The decision after a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum RestartDecision {
-    /// Another, this long after the end of the old tree.
+    /// Run the job again, this long after the end of the old tree.
     Again(Duration),
-    /// Nothing: the job is done.
+    /// The job is done.
     Done,
-    /// Nothing here: it failed too often.
+    /// The job failed too often to run it again here.
     TooOften,
 }
 
 impl Backoff {
-    /// What follows a run that ended at `now`, by itself, after `ran`.
+    /// The decision after a run that ended by itself at `now`, after `ran`.
     #[must_use]
     pub(crate) fn judge(
         &mut self,
@@ -105,7 +105,7 @@ impl Backoff {
         }
         let factor = 2_u32.saturating_pow(self.in_a_row);
         self.in_a_row = self.in_a_row.saturating_add(1);
-        // A delay that was long from the beginning stays as it is.
+        // A configured delay that is longer stays as it is.
         RestartDecision::Again(policy.delay.saturating_mul(factor).min(LONGEST_DELAY.max(policy.delay)))
     }
 }
@@ -127,7 +127,7 @@ mod tests {
         RestartPolicy { restart, delay, limit }
     }
 
-    /// Runs of these ends and lengths (seconds), one after the other; each failure's delay is waited for.
+    /// Performs runs with these ends and lengths (seconds), one after another, and waits for the delay after each failure.
     fn follow(policy: RestartPolicy, runs: &[(JobStatus, u64)]) -> Vec<RestartDecision> {
         let (mut backoff, mut now) = (Backoff::default(), Time::ZERO);
         let judge = |(status, ran): &(JobStatus, u64)| {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_with_0_and_a_long_run_set_the_delay_back() {
+    fn a_success_and_a_long_run_reset_the_delay() {
         let always = policy(Restart::Always, seconds(1), None);
         let short = (FAILED, 29);
         assert_eq!(delays(always, &[short, short, (DONE, 0), (DONE, 0), short, short]), [1, 2, 1, 1, 1, 2]);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_restarts_and_no_more() {
+    fn the_number_of_restarts_is_limited() {
         let limit = Some(Limit { restarts: 2, within: seconds(300) });
         let on_failure = policy(Restart::OnFailure, seconds(1), limit);
         let decisions = follow(on_failure, &[(FAILED, 0); 3]);
@@ -200,12 +200,12 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_of_long_ago_counts_no_more() {
+    fn an_old_failure_does_not_count() {
         let limit = Some(Limit { restarts: 2, within: seconds(100) });
         let always = policy(Restart::Always, seconds(1), limit);
         let decisions = follow(always, &[(FAILED, 60); 20]);
         assert!(decisions.iter().all(|decision| *decision == RestartDecision::Again(seconds(1))), "{decisions:?}");
-        // Exactly as long ago as the limit reaches is long ago.
+        // A failure that is exactly as old as the limit's time does not count.
         let decisions = follow(always, &[(FAILED, 0), (FAILED, 50), (FAILED, 48)]);
         assert_eq!(decisions.last(), Some(&RestartDecision::Again(seconds(1))));
         let decisions = follow(always, &[(FAILED, 0), (FAILED, 60), (FAILED, 0)]);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn success_is_never_too_often() {
+    fn successes_have_no_limit() {
         let limit = Some(Limit { restarts: 1, within: seconds(300) });
         let always = policy(Restart::Always, Duration::ZERO, limit);
         assert_eq!(delays(always, &[(DONE, 0); 50]), [0; 50]);

@@ -1,16 +1,15 @@
-//! `--schedule`: which window's run a leader begins, and when (S2 to S4): by the window of its wall clock, which may
-//! be set at any time.
-//! No window runs twice under one lead, whatever the clock does; each window that is not run is reported.
+//! `--schedule`: decides for which window a leader begins a run, and when (S2 to S4), by the window of its wall clock, which may be set at
+//! any time. No window runs twice under one lead with any change of the clock, and each window that is not run is reported.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::window::{Span, Window};
 
-/// At most this many spans are remembered; each except the first begins where the clock was set forward.
+/// The most spans that are kept. Each except the first begins where the clock was set forward.
 const MOST_SPANS: usize = 64;
 
-/// `--catch-up`: what a new leader does about windows without a leader.
+/// `--catch-up`: the treatment of windows without a leader by a new leader.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum CatchUp {
     /// It runs the last one (S2).
@@ -22,13 +21,13 @@ pub enum CatchUp {
 /// An action of the schedule.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
-    /// Log this.
+    /// Log this note.
     Note(Note),
     /// Record that this window and those before it are over without a run.
     RecordSkip(Window),
     /// Run the job for this window.
     Run(Window),
-    /// Run nothing before the wall clock shows another window.
+    /// Run no job before the wall clock shows another window.
     Wait {
         /// The start of that window, in milliseconds since 1970, unless the clock is set.
         until_ms: u64,
@@ -40,7 +39,7 @@ pub enum Action {
 pub enum Note {
     /// The wall clock was set back into windows that are over (S4).
     SetBack {
-        /// Nothing runs until it shows this time again.
+        /// When the clock shows this time again, the next window may run.
         until_ms: u64,
     },
     /// Windows are not run.
@@ -57,9 +56,9 @@ pub enum Note {
 pub enum SkipReason {
     /// The wall clock was set forward over them.
     ClockSet,
-    /// There was no leader then.
+    /// There was no leader in that time.
     NobodyLed,
-    /// The run before them lasted into them (S3).
+    /// The previous run continued into them (S3).
     Overrun,
 }
 
@@ -67,13 +66,13 @@ pub enum SkipReason {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Schedule {
     catch_up: CatchUp,
-    /// The window that the wall clock shows.
+    /// The window according to the wall clock.
     shown: Option<Window>,
-    /// The last window that ran or is over without a run, by the facts or under this lead.
+    /// The last window that ran or is over without a run, according to the facts or under this lead.
     newest: Option<Span>,
     /// The spans that are over: no window that starts in one of them runs. Adjacent spans are joined.
     over: Vec<Span>,
-    /// The window that an operator asked for: it runs whatever `--catch-up` says.
+    /// The window that an operator asked for: it runs with each value of `--catch-up`.
     asked_for: Option<Span>,
     /// The time until which it waits, as last reported.
     waits_until: Option<u64>,
@@ -101,7 +100,7 @@ impl Schedule {
         self.actions.pop_front()
     }
 
-    /// The wall clock shows this window. Returns whether no run is under way, so that the window's run may begin.
+    /// Handles the wall clock's present window. If no run is in progress (`is_idle`), the window's run may begin.
     pub fn shows(&mut self, window: &Window, is_idle: bool) {
         let before = self.shown.replace(window.clone());
         if !is_idle || before.as_ref() == Some(window) {
@@ -117,12 +116,12 @@ impl Schedule {
         self.run(window.clone());
     }
 
-    /// Before a lead: the window that an operator asked for last.
+    /// Sets, before a lead, the window that an operator asked for last.
     pub const fn is_asked_for(&mut self, window: Option<Span>) {
         self.asked_for = window;
     }
 
-    /// The lead begins. `recorded`: the newest window with an outcome, or that no outcome was ever recorded.
+    /// Begins the lead. `recorded`: the newest window with an outcome, or that no outcome was ever recorded.
     pub fn led(&mut self, recorded: Recorded) {
         let Some(shown) = self.shown.clone() else { return };
         self.over.clear();
@@ -161,7 +160,7 @@ impl Schedule {
         }
     }
 
-    /// The run has its outcome. Windows that began during the run are not run (S3).
+    /// Handles that the run has an outcome. Windows that began during the run are not run (S3).
     pub fn ended(&mut self) {
         let Some((shown, run)) = self.shown.clone().zip(self.newest) else { return };
         if shown.span.from_ms <= run.from_ms || self.over_with(shown.span).is_some() {
@@ -201,7 +200,7 @@ impl Schedule {
         self.actions.push_back(Action::Note(note));
     }
 
-    /// Reports the windows between the newest that is over and this one.
+    /// Reports the windows between the newest one that is over and this one.
     fn note_gap(&mut self, to: Span, why: SkipReason) {
         let Some(newest) = self.newest else { return };
         // If the clock was set back before, the last of them may be over.
@@ -229,7 +228,7 @@ impl Schedule {
     }
 }
 
-/// The facts of an election's windows at the beginning of a lead.
+/// The recorded facts of an election's windows at the beginning of a lead.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Recorded {
     /// None: there has never been a leader.

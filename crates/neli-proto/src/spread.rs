@@ -1,11 +1,11 @@
-//! Decides which roles this process should hold where several processes share many roles: which process claims a
-//! vacant role first, and which role is handed over so that every process holds a fair share.
+//! Decides which roles this process should hold if several processes share many roles: which process claims a vacant role first, and which
+//! role is handed over so that every process holds a fair share.
 //!
-//! There is one `Spread` for all elections of a process. Its inputs are who holds each role (from the roles'
-//! journals) and which candidates are alive (from their hellos). Its outputs are an extra claim delay for each role
-//! and, one at a time, a role to hand over. All processes read the same journals and compute the same shares
-//! independently. While two processes know different things, a role may be led by the second-best process, but never
-//! by two: the journal alone decides that. `Spread` knows nothing about jobs, nor whether a claim takes effect.
+//! There is one `Spread` for all elections of a process. Its inputs are the holder of each role (from the roles' journals) and the living
+//! candidates (from their hellos). Its outputs are an additional claim delay for each role and, one at a time, a role to hand over. All
+//! processes read the same journals and compute the same shares independently. While two processes have read different records, a role may
+//! be led by the second-best process, but never by two, because only the journal decides that. `Spread` has no data about jobs, nor whether
+//! a claim takes effect.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -41,8 +41,8 @@ const ROLES_COUNTED: u32 = 20;
 /// A periodic hello may arrive this late.
 const LATE_HELLO: Duration = Duration::from_secs(5);
 
-/// A role without a leader for this long may have no candidate that can lead it: it no longer counts in anybody's
-/// share, and no candidate waits for another to claim it.
+/// A role that has had no leader for this long may have no candidate that can lead it. It no longer counts in the shares, and no candidate
+/// waits for another one to claim it.
 const VACANCY_COUNTS: Duration = Duration::from_secs(10);
 
 /// The settings of a `Spread`.
@@ -52,7 +52,7 @@ pub struct Settings {
     pub member: MemberId,
     /// The number of roles. Roles are numbered from 0.
     pub roles: usize,
-    /// What decides which candidate should hold a role.
+    /// The criterion for the holder of a role.
     pub by: By,
     /// `--spread`: whether roles are handed over.
     pub is_on: bool,
@@ -60,16 +60,16 @@ pub struct Settings {
     pub max_roles: Option<u32>,
 }
 
-/// What decides which candidate should hold a role.
+/// The criterion for the holder of a role.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum By {
-    /// The consumer group: the member to which the role's partition is assigned.
+    /// The consumer group decides: the member to which the role's partition is assigned.
     Assignment,
-    /// The number of roles that each candidate holds.
+    /// The number of roles of each candidate decides.
     Count,
 }
 
-/// Who holds a role, according to its journal and to this process's candidate.
+/// The holder of a role, according to its journal and to this process's candidate.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Holding {
     /// A claim of this process is in flight.
@@ -78,16 +78,16 @@ pub enum Holding {
     Done,
     /// This process's term is ending: its job is being stopped, or its release is in flight.
     Ending,
-    /// The journal names another candidate as the leader, which may have fallen silent.
+    /// The journal names another candidate as the leader, which may have been silent since.
     Held {
         /// That candidate.
         by: MemberId,
     },
     /// This process leads it.
     Leading,
-    /// The records read so far do not tell.
+    /// The records that were read so far don't show it.
     Unknown,
-    /// Nobody leads it.
+    /// There is no leader.
     Vacant {
         /// The successor that the last leader named in its release.
         successor: Option<MemberId>,
@@ -106,21 +106,21 @@ impl Holding {
     }
 }
 
-/// What the owner of the nodes has to do.
+/// An action that the owner of the nodes must perform.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
-    /// From now on add this to the claim delay of the role. No role is claimed before its first `Delay`.
+    /// Add this to the claim delay of the role from now on. No role is claimed before its first `Delay`.
     Delay {
         /// The role.
         role: usize,
-        /// The extra delay; none if the role must not be claimed at all.
+        /// The additional delay; `None` if the role must not be claimed.
         extra: Option<Duration>,
     },
-    /// This process must stand down in this role.
+    /// Stand down in this role.
     HandOver {
         /// The role.
         role: usize,
-        /// The successor to name; none if the group's assignment names it.
+        /// The successor to name; `None` if the group's assignment determines it.
         to: Option<MemberId>,
     },
 }
@@ -142,7 +142,7 @@ pub struct Spread {
     not_before: Time,
     /// When a role last changed its holder.
     changed_at: Time,
-    /// The same, not counting the roles that this process handed over.
+    /// When a role last changed its holder, without the roles that this process handed over.
     changed_otherwise_at: Time,
     /// How many roles this process has taken so far.
     taken: u64,
@@ -160,7 +160,7 @@ struct HandedOver {
 }
 
 impl Spread {
-    /// A `Spread` that knows of no other candidate.
+    /// A `Spread` without other candidates.
     #[must_use]
     pub fn new(now: Time, settings: Settings) -> Self {
         let Settings { member, roles, by, is_on, max_roles } = settings;
@@ -184,7 +184,7 @@ impl Spread {
         }
     }
 
-    /// The next action, once all inputs have been passed in.
+    /// The next action, after all inputs have been passed in.
     #[must_use]
     pub fn poll_action(&mut self) -> Option<Action> {
         if !self.is_planned {
@@ -208,7 +208,7 @@ impl Spread {
         members.chain(vacancies).chain(self.hand_over_due()).min()
     }
 
-    /// Does what is due by now. Early calls do nothing.
+    /// Performs what is due. Early calls do nothing.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.poll_timeout().is_some_and(|due| now >= due) {
             self.is_planned = false;
@@ -216,7 +216,7 @@ impl Spread {
         self.now = now;
     }
 
-    /// Another candidate's hello was read, in any role.
+    /// Handles another candidate's hello, from any role.
     pub fn received(&mut self, now: Time, member: &MemberId, max_roles: Option<u32>) {
         if *member != self.member {
             self.members.known(member).received(now, max_roles);
@@ -243,7 +243,7 @@ impl Spread {
         }
     }
 
-    /// A release took effect in a role, of this process or of another.
+    /// Handles a release that took effect in a role, of this process or of another.
     pub fn released(&mut self, now: Time, role: usize, member: &MemberId, why: &str) {
         let (is_own, why) = (*member == self.member, Why::parse(why));
         if let Some(role) = self.roles.get_mut(role) {
@@ -262,7 +262,7 @@ impl Spread {
         self.changed(now);
     }
 
-    /// Another candidate's last hello says that it leaves for good.
+    /// Handles another candidate's last hello: it leaves for good.
     pub fn left(&mut self, now: Time, member: &MemberId) {
         if *member != self.member {
             self.members.known(member).released(now, Some(Why::Stopped));
@@ -270,7 +270,7 @@ impl Spread {
         }
     }
 
-    /// The group has changed this member's assignment in a role.
+    /// Handles a change of this member's assignment in a role.
     pub fn stand(&mut self, now: Time, role: usize, standing: Standing) {
         if let Some(role) = self.roles.get_mut(role).filter(|role| role.standing != standing) {
             role.standing = standing;
@@ -299,7 +299,7 @@ impl Spread {
         if let Some(member) = silent.and_then(|silent| self.members.by_id(&silent)) {
             member.went_silent();
         }
-        // A candidate that another leader names as a successor is alive, even if its hello has not arrived here.
+        // A candidate that a leader names as its successor is alive, even if its hello was not read here yet.
         if let Holding::Vacant { successor: Some(successor) } = &self.roles[number].holding
             && *successor != self.member
         {

@@ -13,21 +13,22 @@ use crate::time::Time;
 /// The leader, as far as it is known.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Leader {
-    /// Its member id; none if no record that was read names it.
+    /// Its member id; `None` if no record that was read contains it.
     pub member: Option<MemberId>,
     /// Its name.
     pub name: Option<Box<str>>,
     /// The term: its fencing token.
     pub term: Offset,
-    /// When this node first saw it lead; it may have led before.
+    /// When this node first read one of its records as the leader; it may have led before.
     pub since: Option<Time>,
     /// Whether the leader is this node.
     pub is_self: bool,
-    /// The longest lease that its records name.
+    /// The longest lease in its records.
     pub lease: Duration,
-    /// When its last effective record was read; if that was written before the node began to listen, when it began to.
+    /// When its last effective record was read. If the record is older than this node's listening, it is when listening began.
     pub received: Time,
-    /// Its last heartbeats were appended after its lease was over, by the broker's timestamps: it does not lead.
+    /// The late heartbeat, if its last heartbeats were appended after its lease was over, by the broker's timestamps: then it does not
+    /// lead.
     pub late: Option<LateBeat>,
 }
 
@@ -53,7 +54,7 @@ pub enum Vacancy {
         /// The reason in the release.
         why: Option<Box<str>>,
     },
-    /// The records read so far do not decide it.
+    /// The records that were read so far don't decide it.
     Unknown,
 }
 
@@ -84,7 +85,7 @@ pub struct OtherCandidate {
 pub struct Awaits {
     /// The event.
     pub what: Awaited,
-    /// When the event occurs or the wait for it ends; none if there is no such time.
+    /// When the event occurs or the wait for it ends; `None` if there is no such time.
     pub until: Option<Time>,
 }
 
@@ -93,7 +94,7 @@ pub struct Awaits {
 pub enum Awaited {
     /// The node's claim is read back.
     Claim,
-    /// The node's own claim delay ends: nobody leads, and others may claim before it.
+    /// The node's own claim delay ends. There is no leader, and other candidates may claim before.
     ClaimDelay,
     /// SIGCONT arrives.
     Continuation,
@@ -113,7 +114,7 @@ pub enum Awaited {
     NextRun,
     /// R1: the records written before the node started are read.
     Records,
-    /// R2: the leader, or a candidate that may lead, has been silent long enough for a claim.
+    /// R2: the leader, or a candidate that may lead, has been silent for long enough to claim.
     Silence,
     /// `--schedule`: the wall clock enters another window.
     Window,

@@ -1,7 +1,7 @@
 //! Decides what is done to the job and when (start it, ask it to stop, kill it), and the exit status.
 //!
-//! Its inputs are the guard's answers and the candidate's decisions. It does not know the journal: the candidate
-//! decides whether the job may run, and the guard enforces until when.
+//! Its inputs are the guard's answers and the candidate's decisions. It does not read the journal: the candidate decides whether the job
+//! may run, and the guard enforces the deadline.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -44,10 +44,10 @@ mod watch;
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Supervisor {
     policy: Policy,
-    /// The guard must answer this long before a deadline, or it is killed.
+    /// The guard must answer this long before a deadline; otherwise it is killed.
     kill_margin: Duration,
     job: Job,
-    /// The right to run the job that is alive, or was last; none before the first term.
+    /// The right to run the job that is alive, or was last; `None` before the first term.
     grant: Option<Grant>,
     watch: Option<Watch>,
     next_guard: NextGuard,
@@ -56,9 +56,9 @@ pub struct Supervisor {
     failed_runs: FailedRuns,
     /// The window of the next runs.
     window: Option<Span>,
-    /// Before each run of the term, and after one that ended by itself, the node decides what follows.
+    /// Whether the node decides what follows, before each run of the term and after each run that ended by itself.
     holds: bool,
-    /// Why the last term has ended, once it has.
+    /// Why the last term has ended, if it has.
     over: Option<Why>,
     /// The signal that stopped `neli-run`.
     stop: Option<Stop>,
@@ -70,15 +70,15 @@ pub struct Supervisor {
 /// The state of a job as seen from outside.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum JobPhase {
-    /// Nothing is alive, and the next run of the same term is due later.
+    /// No process is alive, and the next run of the same term is due later.
     BetweenRuns,
-    /// Nothing is alive, and the node decides what follows: a run, or the end of the term.
+    /// No process is alive, and the node decides what follows: a run, or the end of the term.
     Held,
-    /// Nothing is alive, and nothing may be started.
+    /// No process is alive, and none may be started.
     NoJob,
     /// The guard was ordered to start it.
     Ordered,
-    /// What a dead guard left, which is being killed.
+    /// The guard is dead, and the processes that it left are being killed.
     Orphaned,
     /// Its main process is alive.
     Running,
@@ -91,18 +91,18 @@ pub enum JobPhase {
 enum Job {
     /// None, and none may be started.
     None,
-    /// A run was ordered; whether it is alive is not known yet.
+    /// A run was ordered. It is not known yet whether it is alive.
     Ordered,
-    /// None; the next run of the term (or its first) is due at this time, and the lead is kept.
+    /// None. The next run of the term (or its first) is due at this time, and the lead is kept.
     Restarting { at: Time, end: TreeEnd },
-    /// None, and the node decides what follows: a run, or the end of the term.
+    /// None. The node decides what follows: a run, or the end of the term.
     Held { end: TreeEnd },
     /// Its main process is alive.
     Running { pid: u32, since: Time },
     /// The job was asked to stop, or only processes that it left behind are alive. SIGKILL follows at `kill_at`,
     /// unless it was sent.
     Stopping { why: Why, main: Option<(u32, Time)>, kill_at: Option<Time> },
-    /// The guard is dead, and what it left is being killed.
+    /// The guard is dead, and the processes that it left are being killed.
     Orphaned,
 }
 
@@ -111,22 +111,22 @@ enum Job {
 struct Run {
     /// 1 for the first in this term.
     attempt: u32,
-    /// Whether it was ever alive, as far as known.
+    /// Whether it was ever alive, as far as it is known.
     started: bool,
     /// How its main process ended.
     status: Option<JobStatus>,
     /// How long the main process was alive.
     ran: Duration,
-    /// It ended by itself, before it was asked to, in a term that is held.
+    /// Whether it ended by itself, before it was asked to, in a term that is held.
     by_itself: bool,
     killed: Killed,
 }
 
-/// Whether SIGKILL was needed, and why; the last reason counts.
+/// Whether SIGKILL was needed, and the last reason for it.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 enum Killed {
     No,
-    /// The stop timeout, or a second stop signal.
+    /// The stop timeout was over, or there was a second stop signal.
     InBarrier,
     /// The lease was over.
     ForLoss,
@@ -142,19 +142,19 @@ impl Run {
     }
 }
 
-/// When a dead guard is replaced: at once, but with a growing delay if guards keep dying.
+/// When a dead guard is replaced: at once, but with a growing delay if guards die repeatedly.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 struct NextGuard {
-    /// How many have died in a row, each soon after its start.
+    /// The number of guards that died in a row, each soon after its start.
     deaths: u32,
     /// When the last of them was started.
     started: Option<Time>,
-    /// When to start the next one; `None` while there is one.
+    /// When to start the next one; `None` while there is a guard.
     due: Option<Time>,
 }
 
 impl NextGuard {
-    /// A guard that has lived this long does not count with those before it.
+    /// A guard that has lived for this long does not count with those before it.
     const LONG_LIFE: Duration = Duration::from_secs(10);
     /// The delay before the third guard; doubled for each that follows, up to the maximum.
     const FIRST_DELAY: Duration = Duration::from_millis(100);
@@ -176,12 +176,12 @@ impl NextGuard {
 struct Stop {
     signal: i32,
     at: Time,
-    /// It came while a run was alive, or between two runs.
+    /// Whether it came while a run was alive, or between two runs.
     amid_runs: bool,
 }
 
 impl Supervisor {
-    /// One with no job yet. The guard answers `kill_margin` before a deadline, or is killed.
+    /// A supervisor without a job. The guard must answer `kill_margin` before a deadline; otherwise it is killed.
     #[must_use]
     pub fn new(policy: Policy, kill_margin: Duration) -> Self {
         Self {
@@ -204,7 +204,7 @@ impl Supervisor {
         }
     }
 
-    /// What to do next.
+    /// The next action.
     #[must_use]
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
@@ -224,7 +224,7 @@ impl Supervisor {
         due_times.into_iter().flatten().min()
     }
 
-    /// Does what is due by now. Early calls do nothing.
+    /// Performs what is due. Early calls do nothing.
     pub fn handle_timeout(&mut self, now: Time) {
         let margin = self.kill_margin;
         if self.watch.as_mut().is_some_and(|watch| watch.is_over(now, margin)) {
@@ -239,8 +239,7 @@ impl Supervisor {
         self.look_after_health(now);
     }
 
-    /// Handles an event of the job, of its guard's process or of `neli-run`. The guard's answers have a function of
-    /// their own.
+    /// Handles an event of the job, of its guard's process or of `neli-run`. The guard's answers have a separate function.
     pub fn handle(&mut self, now: Time, event: Event) {
         match event {
             Event::ForegroundSeen(foreground) => self.foreground_seen(now, foreground),
@@ -279,7 +278,7 @@ impl Supervisor {
         self.look_after_health(now);
     }
 
-    /// The term of the job that is alive, or was last; none before the first.
+    /// The term of the job that is alive, or was last; `None` before the first job.
     pub(crate) fn term(&self) -> Option<Offset> {
         self.grant.map(|grant| grant.term)
     }
@@ -303,12 +302,12 @@ impl Supervisor {
         }
     }
 
-    /// Whether a process of the job is alive, or may soon be.
+    /// Whether a process of the job is alive, or may be alive soon.
     pub(crate) fn job_may_be_alive(&self) -> bool {
         self.job != Job::None
     }
 
-    /// What is waited for, if there is or was a job.
+    /// The event that the supervisor waits for, if there is or was a job.
     pub(crate) fn awaits(&self) -> Option<Awaits> {
         let (what, until) = match self.job {
             Job::None | Job::Running { .. } => return None,

@@ -1,4 +1,4 @@
-//! A point in time. The protocol's objects cannot read a clock; their caller passes the time.
+//! A point in time. The protocol's objects can't read a clock; their caller passes the time.
 
 use core::ops::{Add, Sub};
 use core::time::Duration;
@@ -28,13 +28,13 @@ impl Time {
         self.0
     }
 
-    /// The time from `earlier` to this; zero if this is not later.
+    /// The time from `earlier` to this point; zero if this point is not later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// The last multiple of `step` that is not after this; this point itself if `step` is zero.
+    /// The last multiple of `step` that is not after this point; this point itself if `step` is zero.
     #[must_use]
     pub(crate) fn floor_to(self, step: Duration) -> Self {
         Self(self.0 - self.0.checked_rem(nanos(step)).unwrap_or_default())
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_multiple_is_its_own_floor() {
+    fn a_multiple_is_rounded_to_itself() {
         let floor = |nanos, step| Time::from_nanos(nanos).floor_to(Duration::from_nanos(step)).as_nanos();
         assert_eq!([floor(29, 10), floor(30, 10), floor(9, 10), floor(9, 0)], [20, 30, 0, 9]);
     }

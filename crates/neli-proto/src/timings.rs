@@ -1,4 +1,4 @@
-//! The durations of the protocol, and who claims a vacancy first.
+//! The durations of the protocol, and the order of the candidates' claims.
 
 use core::fmt;
 use core::ops::RangeInclusive;
@@ -10,8 +10,7 @@ use crate::record::LEASE_MS;
 pub const SHORTEST_LEASE: Duration = Duration::from_millis(*LEASE_MS.start());
 /// The longest lease.
 pub const LONGEST_LEASE: Duration = Duration::from_millis(*LEASE_MS.end());
-/// How much longer a process waits before it claims a role of which it is not the intended holder: the intended holder claims first if it
-/// is alive.
+/// How much longer a process waits before it claims a role that is intended for another one. If that one is alive, it claims first.
 pub const PATIENCE: Duration = Duration::from_millis(500);
 /// The shortest heartbeat interval: reading back a record takes a few milliseconds, and a shorter interval would fill a log that is kept
 /// for a day.
@@ -31,20 +30,20 @@ pub struct Timings {
 /// The durations from which [`Timings`] is made.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Durations {
-    /// How long a leader may act after it sent a record that was read back effective.
+    /// How long a leader may act after it sent a record that was read back as effective.
     pub lease: Duration,
     /// The time between two beats.
     pub heartbeat_interval: Duration,
     /// How long before the lease's end the guard kills the job.
     pub kill_margin: Duration,
-    /// How long before the deadline the stop signal is sent if beats are not read back; zero sends none.
+    /// How long before the deadline the stop signal is sent if beats are not read back; with zero none is sent.
     pub fence_warning: Duration,
     /// `--claim-delay`: added to every claim delay.
     pub claim_delay: Duration,
-    /// `--preempt-after`: how long a candidate stands by under a leader of lower priority before it asks that leader to resign; none
+    /// `--preempt-after`: how long a candidate stands by under a leader of lower priority before it asks that leader to resign; `None`
     /// without `--preempt`.
     pub preempt_after: Option<Duration>,
-    /// `--overlap`: how long the job may run beside its successor's after the successor's claim was read; none without it.
+    /// `--overlap`: how long the job may run beside its successor's after the successor's claim was read; `None` without it.
     pub overlap: Option<Duration>,
 }
 
@@ -93,8 +92,8 @@ pub fn longest_fence_warning(lease: Duration) -> Duration {
     lease / 2
 }
 
-/// The overlaps that a lease allows: at least that much of the lease is left when the successor's claim is read, unless Kafka was slow
-/// for that long.
+/// The overlaps that a lease allows. At least that much of the lease is left when the successor's claim is read, unless Kafka was slow for
+/// that long.
 #[must_use]
 pub fn overlaps(lease: Duration) -> RangeInclusive<Duration> {
     SHORTEST_OVERLAP..=lease / 2
@@ -148,20 +147,20 @@ impl Timings {
         }
     }
 
-    /// The same timings with a kill margin of at least `margin`, as far as the heartbeat interval and the fence warning allow.
+    /// The same timings with a kill margin of at least `margin`, as far as the heartbeat interval and the fence warning permit.
     #[must_use]
     pub fn with_kill_margin_of(self, margin: Duration) -> Self {
         let kill_margin = self.kill_margin().max(margin.min(self.widest_kill_margin()));
         Self { durations: Durations { kill_margin, ..self.durations }, ..self }
     }
 
-    /// The widest kill margin: a tenth of the lease must be left to start a job in, after the heartbeat interval and the fence warning
+    /// The widest kill margin. A tenth of the lease must be left for the start of a job, after the heartbeat interval and the fence warning
     /// are subtracted (R3).
     fn widest_kill_margin(&self) -> Duration {
         (self.lease() * 9 / 10).saturating_sub(self.heartbeat_interval() + self.fence_warning())
     }
 
-    /// How long a leader may act after it sent a record that was read back effective; whole milliseconds, 300 to 60,000.
+    /// How long a leader may act after it sent a record that was read back as effective; whole milliseconds, 300 to 60,000.
     #[must_use]
     pub const fn lease(&self) -> Duration {
         self.durations.lease
@@ -179,7 +178,7 @@ impl Timings {
         self.durations.kill_margin
     }
 
-    /// How long before the deadline the stop signal is sent if beats are not read back; zero sends none, at most half the lease.
+    /// How long before the deadline the stop signal is sent if beats are not read back; at most half the lease. With zero none is sent.
     #[must_use]
     pub const fn fence_warning(&self) -> Duration {
         self.durations.fence_warning
@@ -191,14 +190,14 @@ impl Timings {
         self.durations.claim_delay
     }
 
-    /// `--preempt-after`: how long a candidate stands by under a leader of lower priority before it asks that leader to resign; none
+    /// `--preempt-after`: how long a candidate stands by under a leader of lower priority before it asks that leader to resign; `None`
     /// without `--preempt`.
     #[must_use]
     pub const fn preempt_after(&self) -> Option<Duration> {
         self.durations.preempt_after
     }
 
-    /// `--overlap`: how long the job may run beside its successor's after the successor's claim was read; at most half the lease; none
+    /// `--overlap`: how long the job may run beside its successor's after the successor's claim was read; at most half the lease. `None`
     /// without it.
     #[must_use]
     pub const fn overlap(&self) -> Option<Duration> {
@@ -212,7 +211,7 @@ impl Timings {
     }
 }
 
-/// Whether the duration is in whole milliseconds, as records can state it.
+/// Whether the duration is in whole milliseconds, so that a record can contain it.
 const fn is_whole(duration: Duration) -> bool {
     duration.subsec_nanos().is_multiple_of(1_000_000)
 }
@@ -286,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn each_error_says_which_duration_is_wrong() {
+    fn each_error_names_the_wrong_duration() {
         use TimingsError::{FenceWarning, HeartbeatInterval, KillMargin, Lease, Overlap};
         for (error, what) in [
             (FenceWarning, "fence warning"),

@@ -1,4 +1,4 @@
-//! R0: judges from the topic's configuration whether its log keeps the records that leases rest on.
+//! R0: judges by the topic's configuration whether its log keeps the records that leases depend on.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -14,7 +14,7 @@ pub use unfit::{RefusedSetting, SettingsUnread};
 mod risk;
 mod unfit;
 
-/// The least `retention.ms` of a log of leases: ten times the longest lease.
+/// The least `retention.ms` of a journal: ten times the longest lease.
 const LEAST_RETENTION: Duration = Duration::from_secs(600);
 
 /// The facts about the topic that R0 needs.
@@ -44,15 +44,15 @@ impl Layout {
     }
 }
 
-/// The settings of a topic that R0 judges, as Kafka reports them: the topic's own, or its broker's defaults. A setting that the broker
-/// does not show is `None`: Redpanda, for one, shows neither `min.insync.replicas` nor `unclean.leader.election.enable`.
+/// The settings of a topic that R0 judges, as Kafka reports them: the topic's own, or its broker's defaults. A setting that the broker does
+/// not show is `None`. For example, Redpanda shows neither `min.insync.replicas` nor `unclean.leader.election.enable`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct TopicSettings {
     /// `cleanup.policy`: `delete`, `compact` or `compact,delete`.
     pub cleanup_policy: Option<String>,
-    /// `retention.ms`; -1 is for ever.
+    /// `retention.ms`; -1 means for ever.
     pub retention_ms: Option<i64>,
-    /// `retention.bytes`; -1 is no limit.
+    /// `retention.bytes`; -1 means no limit.
     pub retention_bytes: Option<i64>,
     /// `message.timestamp.type`: `CreateTime` or `LogAppendTime`.
     pub timestamp_type: Option<String>,
@@ -62,7 +62,7 @@ pub struct TopicSettings {
     pub min_insync_replicas: Option<u32>,
 }
 
-/// The partition that is judged, and its cluster: the names that a command to repair it needs.
+/// The judged partition and its cluster, for the commands that repair it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct JudgedPartition<'a> {
     /// Bootstrap servers.
@@ -82,33 +82,33 @@ pub struct TopicId {
     pub low: i64,
 }
 
-/// The topic that exists under the election's name.
+/// The topic that exists under the election's name, if any.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum TopicIdentity {
     /// The topic with this id.
     Id(TopicId),
-    /// There is none.
+    /// There is no such topic.
     Missing,
-    /// There is one, and the broker has no ids for topics (Kafka before 2.8).
+    /// The topic exists, and the broker has no ids for topics (Kafka before 2.8).
     Unnamed,
 }
 
 /// The judgement of R0 on a topic.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Judgement {
-    /// Every record that may have been cut from the log's head was older than every lease in it, so an empty log is vacant.
+    /// Whether every record that may have been cut from the log's head was older than every lease in it, so that an empty log is vacant.
     pub cut_is_harmless: bool,
-    /// The topic deletes only whole segments from the log's head, so an offset that is missing in between is a marker (L4).
+    /// Whether the topic deletes only whole segments from the log's head, so that a missing offset in between is a marker (L4).
     pub gaps_are_markers: bool,
     /// The risks that apply; one warning names all of them.
     pub risks: Vec<Risk>,
 }
 
-/// Judges the topic, each setting by itself. A refusal names the setting, its value and the right value.
+/// Judges the topic, each setting independently. A refusal contains the setting, its value and the right value.
 ///
 /// # Errors
 ///
-/// The log may lose records that a lease rests on.
+/// The log may lose records that a lease depends on.
 pub fn judge(facts: &TopicFacts, place: JudgedPartition<'_>) -> Result<Judgement, RefusedSetting> {
     let Ok(settings) = &facts.settings else {
         return Ok(Judgement { cut_is_harmless: false, gaps_are_markers: false, risks: risks(facts, place) });
@@ -164,11 +164,11 @@ fn unread(facts: &TopicFacts, reason: &SettingsUnread, place: JudgedPartition<'_
     iter::once(Risk::Unread(reason.clone())).chain(replication_risk(&facts.layout, None, place)).collect()
 }
 
-/// Judges the topic of facts, which is to keep each fact for `retention`. Returns the risks, for one warning.
+/// Judges the topic of facts, which must keep each fact for `retention`. Returns the risks, for one warning.
 ///
 /// # Errors
 ///
-/// The topic loses facts that a key's next run rests on.
+/// The topic loses facts that a key's next run depends on.
 pub fn judge_topic_of_facts(
     facts: &TopicFacts,
     retention: Duration,
@@ -209,8 +209,8 @@ impl TopicSettings {
         shown.into_iter().filter_map(|(name, is_shown)| (!is_shown).then_some(name)).collect()
     }
 
-    /// Whether every record cut from the log's head was certainly older than the least retention: the broker shows each setting that
-    /// decides it, and each is right.
+    /// Whether every record that was cut from the log's head was certainly older than the least retention: the broker shows each setting
+    /// that decides it, and each value is right.
     fn keep_recent_records(&self) -> bool {
         self.cleanup_policy.is_some()
             && self.retention_ms.is_some()

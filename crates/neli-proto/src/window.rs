@@ -1,5 +1,5 @@
-//! Windows: spans of wall-clock time, for each of which the job succeeds once.
-//! The host says which window a wall clock shows: this module knows no calendar.
+//! Windows: spans of wall-clock time, for each of which the job succeeds once. The caller computes the window of a wall clock, because this
+//! module has no calendar.
 
 use alloc::boxed::Box;
 
@@ -26,8 +26,8 @@ pub struct Window {
 }
 
 impl Span {
-    /// Whether a machine whose wall clock shows this window believes a record that `other` has begun on another
-    /// machine: clocks may differ by a window at most.
+    /// Whether a machine whose wall clock shows this window accepts that `other` has begun on another machine. Clocks may differ by one
+    /// window at most.
     #[must_use]
     pub(crate) fn believes(self, other: Self) -> bool {
         other.from_ms <= self.until_ms

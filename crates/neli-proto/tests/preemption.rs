@@ -1,7 +1,7 @@
 //! `--priority` and `--preempt`: the lead moves to a candidate with the highest priority, and stays there.
 //!
-//! Candidates with equal and different priorities join and leave over days of simulated time; each record is read by all a millisecond
-//! after its sending. The lead moves only after a join or a leave, and at most a few times for each.
+//! Candidates with equal and different priorities join and leave over days of simulated time. All candidates read each record a millisecond
+//! after it was sent. The lead moves only after a candidate has joined or left, and at most a few times for each.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ struct Member {
     candidate: Candidate,
     priority: u16,
     grant: Option<Grant>,
-    /// It was stopped, and is removed when it departs.
+    /// Whether it was stopped, and is removed when it has left.
     departed: bool,
 }
 
@@ -38,7 +38,7 @@ struct World {
     elector: Elector,
     members: Vec<Member>,
     log: Vec<Record>,
-    /// How many records of the log everybody has read.
+    /// How many records of the log all candidates have read.
     read: usize,
     /// The priorities of the leaders so far, in order.
     leads: Vec<u16>,
@@ -176,7 +176,7 @@ const ELECTORS: [Elector; 2] = [Elector::Log, Elector::Group(Patience::For(Durat
 
 /// Many candidates with equal and different priorities that join and leave.
 #[test]
-fn the_lead_goes_up_and_stays() {
+fn the_lead_moves_to_the_highest_priority_and_stays() {
     for (elector, seed) in ELECTORS.into_iter().flat_map(|elector| (0..3).map(move |seed| (elector, seed))) {
         let mut random = Random::from_seed(seed);
         let mut draw =
@@ -191,7 +191,7 @@ fn the_lead_goes_up_and_stays() {
                 world.leave(index);
             }
             let before = world.leads.len();
-            // A new leader's priority is known by its hello, at most 30 s later; then a standby may act on it.
+            // A new leader's hello comes at most 30 s later and contains its priority. Then a standby may act on it.
             world.pass(PREEMPT_AFTER * 3);
             let leads = &world.leads[before.saturating_sub(1)..];
             assert_eq!(world.leads.last().copied(), world.highest(), "{elector:?} {seed} {change}: {leads:?}");
@@ -204,9 +204,9 @@ fn the_lead_goes_up_and_stays() {
     }
 }
 
-/// Among equal priorities nobody is asked to resign, however many candidates have `--preempt`.
+/// No candidate asks a leader of the same priority to resign, even if many candidates have `--preempt`.
 #[test]
-fn equals_leave_each_other_alone() {
+fn candidates_of_equal_priority_do_not_preempt_each_other() {
     for elector in ELECTORS {
         let mut world = World::new(elector);
         for _ in 0..20 {

@@ -1,8 +1,8 @@
-//! A leader is elected even if the log is slow: candidates whose claims void each other get out of step.
+//! A leader is elected even if the log is slow: the claims of candidates that void each other get out of step.
 //!
 //! A few candidates, a log, and a simulated time: each record needs half a round trip each way. A claim is void if another record of the
-//! election comes between its writer's last read and the claim, so while undecodable records keep coming all claims are void. The test
-//! shows how long the candidates keep voiding each other's claims after these records have stopped.
+//! election comes between its writer's last read and the claim. So all claims are void while undecodable records keep coming. The test
+//! measures how long the candidates keep voiding each other's claims after these records have stopped.
 
 #![expect(clippy::expect_used, reason = "a test")]
 
@@ -24,7 +24,7 @@ mod records;
 
 const LEASE: Duration = Duration::from_secs(20);
 
-/// For this many round trips another client writes undecodable records.
+/// The number of round trips during which another client writes undecodable records.
 const STRANGER_WRITES: u32 = 20;
 
 const fn hello_of(member: MemberId) -> Hello {
@@ -35,13 +35,13 @@ const fn hello_of(member: MemberId) -> Hello {
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 struct Due(Reverse<Time>, Reverse<u64>);
 
-/// What happens on arrival.
+/// The effect of a message when it arrives.
 enum Arrival {
     /// An event at a candidate.
     At(usize, Event),
     /// At the log: a candidate's record, or an undecodable one.
     Appended(Option<Record>),
-    /// A question for the log's end.
+    /// A query for the log's end.
     Asked(usize, Time),
     /// A timeout of a candidate.
     Timeout(usize, u64),
@@ -114,7 +114,7 @@ impl World {
         self.arrivals.insert(self.count, arrival);
     }
 
-    /// The time of one way, up to a tenth longer than the minimum.
+    /// The duration of one way, up to a tenth longer than the minimum.
     fn way(&mut self) -> Duration {
         self.way + self.random.up_to(self.way / 10)
     }
@@ -273,7 +273,7 @@ fn claims_that_void_each_other_get_out_of_step() {
 
 /// Many candidates need a larger range of delays than a few: the range grows with their number.
 #[test]
-fn a_crowd_gets_out_of_step_too() {
+fn many_candidates_get_out_of_step_too() {
     for candidates in [10, 40, 100, 200] {
         for millis in [2, 20, 100] {
             let round_trip = Duration::from_millis(millis);
@@ -285,9 +285,9 @@ fn a_crowd_gets_out_of_step_too() {
     }
 }
 
-/// A round trip for each of the candidates may be longer than a lease: a claim that comes late only costs time.
+/// A round trip for each of the candidates may be longer than a lease. A claim that comes late only costs time.
 #[test]
-fn a_crowd_gets_out_of_step_with_a_short_lease_too() {
+fn many_candidates_get_out_of_step_with_a_short_lease_too() {
     for (candidates, lease, round_trip) in [(40, 300, 20), (40, 1_000, 100), (100, 2_000, 100), (200, 5_000, 100)] {
         let (lease, round_trip) = (Duration::from_millis(lease), Duration::from_millis(round_trip));
         let worst = (0..5).map(|seed| takes_after_release(candidates, lease, round_trip, seed)).max().expect("some");
@@ -296,9 +296,9 @@ fn a_crowd_gets_out_of_step_with_a_short_lease_too() {
     }
 }
 
-/// How many candidates claim a vacancy at once, although each of them sees it at the same moment.
+/// The number of candidates that claim a vacancy at once, although all of them see it at the same moment.
 #[test]
-fn of_a_crowd_some_fifteen_claim_and_the_first_does_so_at_once() {
+fn of_many_candidates_about_fifteen_claim_and_the_first_claims_at_once() {
     /// The time from a claim until the others read it.
     const ECHO: Duration = Duration::from_micros(1_500);
     const VACANCIES: u32 = 200;

@@ -1,4 +1,4 @@
-//! The callback of [`neli::Builder::before_release`]: when and where it runs, and what its failures cause.
+//! The callback of [`neli::Builder::before_release`]: when and where it is called, and what happens when it fails.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -29,15 +29,15 @@ fn noting_calls(builder: Builder) -> (Builder, Calls) {
     (builder, calls)
 }
 
-/// The election's own thread has no runtime, so the callback must not be called there: a callback that spawns before its future is polled
-/// would panic.
+/// The election's own thread has no runtime, so the callback must not be called there. A callback that spawns before its future is
+/// polled would panic there.
 #[tokio::test(flavor = "current_thread")]
 async fn the_callback_itself_runs_in_the_runtime_of_join() {
     let broker = EmbeddedBroker::start().unwrap();
     let (call, mut calls) = unbounded_channel();
     let builder = candidate(&broker).before_release(LONG, move |_, reason| {
         let call = call.clone();
-        // Spawned by the closure, not by its future.
+        // The closure spawns this task, not its future.
         let spawned = tokio::spawn(async move { call.send(reason).unwrap() });
         async move { spawned.await.unwrap() }
     });
@@ -47,9 +47,9 @@ async fn the_callback_itself_runs_in_the_runtime_of_join() {
     assert!(election.lead().await.unwrap().lease().is_valid(), "the election goes on");
 }
 
-/// The lead is released all the same, and the candidate stands by again.
+/// The term is still released, and the candidate stands by again.
 #[tokio::test(flavor = "current_thread")]
-async fn a_callback_that_panics_costs_the_election_nothing() {
+async fn a_callback_that_panics_does_not_end_the_election() {
     let broker = EmbeddedBroker::start().unwrap();
     let builder =
         candidate(&broker).before_release(LONG, |_, _| -> std::future::Ready<()> { panic!("a user's fault") });
@@ -74,7 +74,7 @@ async fn a_callback_that_panics_costs_the_election_nothing() {
     assert!(election.lead().await.unwrap().lease().is_valid());
 }
 
-/// The callback has its own time limit: the stop timeout that the task uses does not shorten it.
+/// The callback has its own time limit, so the time that the task uses before the stop timeout does not shorten it.
 #[tokio::test(flavor = "current_thread")]
 async fn it_runs_after_a_task_that_is_dropped_at_the_stop_timeout() {
     for stop_timeout in [Duration::ZERO, Duration::from_millis(50)] {
@@ -97,7 +97,7 @@ async fn it_runs_after_a_task_that_is_dropped_at_the_stop_timeout() {
     }
 }
 
-/// No task ran, but the callback is called before each release.
+/// The callback is called before each release, even if no task ran.
 #[tokio::test(flavor = "current_thread")]
 async fn it_runs_where_no_task_runs() {
     let broker = EmbeddedBroker::start().unwrap();

@@ -34,9 +34,9 @@ fn vacant(leadership: &Leadership) -> Option<()> {
     (*leadership == Leadership::Vacant).then_some(())
 }
 
-/// A follower that is started before the first candidate reports what it waits for.
+/// A follower that is started before the first candidate reports that it waits for the topic.
 #[tokio::test(flavor = "current_thread")]
-async fn a_topic_that_is_missing_is_waited_for() {
+async fn a_follower_waits_for_a_missing_topic() {
     let broker = EmbeddedBroker::start().unwrap();
     let mut follower = Follower::builder("billing").embedded(&broker).start().unwrap();
     let message = until(&mut follower, trouble).await;
@@ -46,7 +46,7 @@ async fn a_topic_that_is_missing_is_waited_for() {
     let leader = until(&mut follower, led).await;
     assert_eq!((leader.name.as_deref(), leader.term), (Some("web1"), lead.lease().token()));
     assert!(leader.since.is_some());
-    // A candidate knows the same.
+    // A candidate has the same information.
     assert_eq!(led(&election.leadership()).map(|leader| (leader.term, leader.is_self)), Some((leader.term, true)));
     let standby = candidate(&broker).name("web2").join().await.unwrap();
     let seen = led(&standby.leadership()).unwrap();
@@ -60,7 +60,7 @@ async fn a_topic_that_is_missing_is_waited_for() {
 /// "No leader" is different from "not known yet".
 #[tokio::test(flavor = "current_thread")]
 async fn an_unreachable_broker_is_reported() {
-    // Nothing listens there.
+    // No process listens at this address.
     let mut follower = Follower::builder("billing").brokers("127.0.0.1:9").start().unwrap();
     assert_eq!(follower.leadership(), Leadership::Unknown { trouble: None });
     let message = until(&mut follower, trouble).await;
@@ -87,7 +87,7 @@ async fn the_leader_of_each_role_is_followed() {
     let mut follower = followers.get("1").unwrap().clone();
     until(&mut follower, vacant).await;
     assert_eq!(followers.iter().filter(|(_, follower)| follower.leader().is_some()).count(), 2);
-    // The records of the other roles do not hide its next leader.
+    // Records of the other roles in the same partition do not hide the next leader of this role.
     let next = resigned.lead().await.unwrap();
     assert_eq!(until(&mut follower, led).await.term, next.lease().token());
     roles.leave().await;

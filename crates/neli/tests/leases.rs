@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 const LEASE: Duration = Duration::from_millis(600);
 
-/// A lease that a busy machine, which stalls for more than half a second, does not let end.
+/// A lease that does not end on a busy machine, which stalls for more than half a second.
 const LONG_LEASE: Duration = Duration::from_secs(2);
 
 /// A lead lasts longer than a lease, and the next candidate leads when it ends.
@@ -37,7 +37,7 @@ async fn a_lead_is_kept_by_heartbeats() {
     assert!(other.lead().await.unwrap().lease().token() > term);
 }
 
-/// No other candidate leads before a task has ended that was running when its lead was to be given up.
+/// If a task runs when its lead must end, no other candidate leads before the task has ended.
 #[tokio::test(flavor = "current_thread")]
 async fn a_task_that_runs_is_awaited() {
     let broker = EmbeddedBroker::start().unwrap();
@@ -48,7 +48,7 @@ async fn a_task_that_runs_is_awaited() {
     let task = lead.run(async |lease| {
         begun.send(()).unwrap();
         lease.ending().await;
-        // Longer than any release takes; the lease is kept meanwhile.
+        // This is longer than a release takes; the lease is kept meanwhile.
         let other = second.lead_within(2 * LEASE).await.unwrap();
         assert!(other.is_none(), "led while a task of the lead before ran");
         assert!(lease.is_valid());
@@ -62,7 +62,7 @@ async fn a_task_that_runs_is_awaited() {
     assert!(second.lead().await.unwrap().lease().is_valid());
 }
 
-/// A task that does not end is dropped at the stop timeout; the lease continues for what is done before the release.
+/// A task that does not end is dropped at the stop timeout. The lease continues, so that the callback before the release has it.
 #[tokio::test(flavor = "current_thread")]
 async fn the_callback_runs_under_the_lease_when_tasks_were_dropped() {
     let broker = EmbeddedBroker::start().unwrap();
@@ -88,7 +88,7 @@ async fn the_callback_runs_under_the_lease_when_tasks_were_dropped() {
     assert_eq!(calls.recv().await, Some(true), "the callback has not run under the lease");
 }
 
-/// A task that blocks can't be dropped; but its lease is over at the stop timeout, even if heartbeats are still read back.
+/// A task that blocks can't be dropped. But its lease ends at the stop timeout, even if heartbeats are still read back.
 #[test]
 fn a_lease_that_is_over_is_not_taken_up_again() {
     let broker = EmbeddedBroker::start().unwrap();
@@ -132,10 +132,10 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// A task that is not polled can't notice that it is to end: it does not count as ended, and nothing is released. A spawned one ends by
-/// itself.
+/// A task that is not polled can't notice that its lead must end. It does not count as ended, and the term is not released. A spawned
+/// task ends by itself.
 #[tokio::test(flavor = "current_thread")]
-async fn a_task_that_is_not_polled_is_not_taken_for_ended() {
+async fn a_task_that_is_not_polled_does_not_count_as_ended() {
     let broker = EmbeddedBroker::start().unwrap();
     let join = || Election::builder("billing").embedded(&broker).lease(LEASE).stop_timeout(LEASE / 4).join();
     let election = join().await.unwrap();
@@ -165,7 +165,7 @@ async fn a_task_that_is_not_polled_is_not_taken_for_ended() {
     assert_eq!(task.await.unwrap().unwrap(), neli::Reason::Left);
 }
 
-/// A dropped handle ends the candidacy, whether somebody awaits it or not.
+/// A dropped handle ends the candidacy, whether a caller awaits it or not.
 #[tokio::test(flavor = "current_thread")]
 async fn elections_end() {
     let broker = EmbeddedBroker::start().unwrap();
@@ -185,7 +185,7 @@ async fn elections_end() {
 
 /// Leads and their tasks are `Send`.
 #[test]
-fn futures_that_wait_are_send() {
+fn futures_of_leads_are_send() {
     fn is_send<T: Send>(_: T) {}
     fn is_shared<T: Send + Sync>() {}
     let _ = |election: Election, mut lead: neli::Lead| {

@@ -16,7 +16,7 @@ fn builder(broker: &EmbeddedBroker, elector: Elector) -> Builder {
     Election::builder("billing").embedded(broker).elector(elector).lease(LEASE)
 }
 
-/// For each role, the processes that began to lead it, with their leases.
+/// For each role, the processes that began to lead it, each with its lease.
 type ByRole = BTreeMap<String, Vec<(&'static str, Lease)>>;
 
 #[derive(Clone, Default)]
@@ -79,7 +79,7 @@ async fn share_and_take_over(elector: Elector) {
             break reason;
         }
     };
-    // The group revokes some of them.
+    // With the group as elector, the group revokes some of them.
     assert!(reason == Reason::Spread || elector == Elector::Group && reason == Reason::Revoked, "{reason:?}");
     let of_second = leads.of("second");
     let election = second.get(&of_second[0]).unwrap();
@@ -101,9 +101,9 @@ async fn two_processes_share_the_roles_with_the_group() {
     share_and_take_over(Elector::Group).await;
 }
 
-/// A role whose handles are dropped is given up, and the others are kept.
+/// A process leaves a role whose handles are dropped, and keeps the other roles.
 #[tokio::test(flavor = "current_thread")]
-async fn one_role_is_left_and_the_others_go_on() {
+async fn a_process_leaves_one_role_and_keeps_the_others() {
     let broker = EmbeddedBroker::start().unwrap();
     let roles = builder(&broker, Elector::Log).roles(3).join().await.unwrap();
     let (zero, one) = (roles.get("0").unwrap().clone(), roles.get("1").unwrap().clone());
@@ -118,7 +118,7 @@ async fn one_role_is_left_and_the_others_go_on() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn no_more_roles_are_led_than_it_takes() {
+async fn a_process_leads_at_most_max_roles() {
     let broker = EmbeddedBroker::start().unwrap();
     let roles = builder(&broker, Elector::Log).roles(3).max_roles(1).join().await.unwrap();
     let leads = Leads::default();
@@ -134,7 +134,7 @@ async fn no_more_roles_are_led_than_it_takes() {
 async fn a_process_that_maps_a_role_elsewhere_is_refused() {
     let broker = EmbeddedBroker::start().unwrap();
     let first = builder(&broker, Elector::Log).name("first").named_roles(ROLES).join().await.unwrap();
-    // It has said hello.
+    // When it leads, its hello has been written.
     first.get("bill").unwrap().lead().await.unwrap();
     let mut others = ROLES;
     others.reverse();
@@ -155,7 +155,7 @@ async fn a_process_that_maps_a_role_elsewhere_is_refused() {
 async fn the_next_role_that_is_led_and_the_events_of_all() {
     const COUNT: u32 = 300;
     let broker = EmbeddedBroker::start().unwrap();
-    // More channels than tokio lets a task poll without yielding.
+    // There are more channels than a task may poll in tokio without yielding.
     let roles = builder(&broker, Elector::Log).roles(COUNT).join().await.unwrap();
     let mut events = roles.events();
     let mut leads = BTreeMap::new();

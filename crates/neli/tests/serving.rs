@@ -1,5 +1,4 @@
-//! Ways to work as the leader: a loop that awaits its task, a loop that drops it, concurrent tasks, and a task that gives the lead up
-//! itself.
+//! Ways to work as the leader: a loop that awaits its task, a loop that drops it, concurrent tasks, and a task that resigns by itself.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -16,9 +15,9 @@ fn candidate(broker: &EmbeddedBroker) -> Builder {
     Election::builder("billing").embedded(broker).lease(LEASE).elector(Elector::Log)
 }
 
-/// Each lead's task is awaited before the release; then the next lead is awaited, until the candidate has left.
+/// Each lead's task is awaited before the release. Then the loop waits for the next lead, until the candidate has left.
 #[tokio::test(flavor = "current_thread")]
-async fn serving_goes_on_from_lead_to_lead() {
+async fn serving_continues_in_the_next_lead() {
     let broker = EmbeddedBroker::start().unwrap();
     let election = candidate(&broker).join().await.unwrap();
     let (tell, mut receiver) = unbounded_channel();
@@ -45,7 +44,7 @@ async fn serving_goes_on_from_lead_to_lead() {
     assert_eq!(left, Ok(()));
 }
 
-/// A task gives the lead up itself, another candidate leads, and then this one again.
+/// A task resigns, another candidate leads, and then this one leads again.
 #[tokio::test(flavor = "current_thread")]
 async fn a_task_resigns_and_another_leads() {
     let broker = EmbeddedBroker::start().unwrap();
@@ -80,9 +79,9 @@ async fn a_task_resigns_and_another_leads() {
     }
 }
 
-/// Several tasks run concurrently in one lead, none of which owns it; the lead is released after the last one.
+/// Several tasks run concurrently in one lead, which none of them owns. The lead is released after the last one has ended.
 #[tokio::test(flavor = "current_thread")]
-async fn tasks_beside_each_other_are_all_awaited() {
+async fn concurrent_tasks_are_all_awaited() {
     let broker = EmbeddedBroker::start().unwrap();
     let election = candidate(&broker).join().await.unwrap();
     let lead = election.lead().await.unwrap();

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 #[test]
-fn the_surface_is_the_committed_one() {
+fn the_public_interface_matches_surface_txt() {
     let surface = surface();
     let file = root().join("surface.txt");
     if std::env::var_os("UPDATE").is_some() {
@@ -25,9 +25,9 @@ fn the_surface_is_the_committed_one() {
     );
 }
 
-/// Each public type has an example that runs. Each method has one, or is used in its type's.
+/// Each public type has an example that runs. Each method has one too, or the example of its type uses it.
 #[test]
-fn each_item_is_shown_in_an_example() {
+fn each_public_item_has_an_example() {
     let mut without = Vec::new();
     for (_, source) in sources() {
         let items = items(&source);
@@ -204,7 +204,7 @@ fn without_attributes<'a>(lines: &'a [&'a str]) -> impl Iterator<Item = &'a &'a 
     })
 }
 
-/// Whether an attribute of a type matters to its users.
+/// Whether an attribute of a type affects its users.
 fn is_telling(line: &str) -> bool {
     ["#[derive", "#[non_exhaustive", "#[must_use"].iter().any(|start| line.starts_with(start))
 }

@@ -1,4 +1,5 @@
-//! The example `web`: a write goes to the leader, whichever instance gets the request, and to the next leader when that one has ended.
+//! The example `web`: an instance forwards a write to the leader, whichever instance gets the request, and to the next leader when that
+//! leader has ended.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -52,7 +53,7 @@ async fn writes_go_to_the_leader() {
     let (first, first_task) = instance(&broker).await;
     leads(&mut follower, &first).await;
     let (second, second_task) = instance(&broker).await;
-    // It does not know the leader before it has joined.
+    // The instance does not know the leader before it has joined.
     let elsewhere = loop {
         let answer = write(&second).await;
         if !answer.starts_with("HTTP/1.1 503 ") {
@@ -63,7 +64,7 @@ async fn writes_go_to_the_leader() {
     assert!(elsewhere.contains(&format!("location: http://{first}/add\r\n")), "{elsewhere}");
     assert!(ask(&second, "GET /").await.ends_with("\r\n\r\n0\n"), "its own store");
 
-    // As if its process ended.
+    // This has the same effect as the end of its process.
     first_task.abort();
     leads(&mut follower, &second).await;
     second_task.abort();

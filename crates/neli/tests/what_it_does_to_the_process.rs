@@ -1,5 +1,5 @@
-//! The library starts no process, handles no signal, reads no environment variable and sets nothing global. The crate contains code that
-//! does, for the embedded broker of `neli-run`: the library must not reach it.
+//! The library starts no process, handles no signal, reads no environment variable and changes no global state. The crate contains code
+//! that does so, for the embedded broker of `neli-run`; the library must not reach it.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -26,8 +26,8 @@ const GLOBAL: [&str; 12] = [
     "signal_hook",
     "sigprocmask",
 ];
-/// The entry points of that code: they may occur in the code itself, in what watches a broker, and in a method of the session that only
-/// `neli-run` calls.
+/// The entry points of that code. They may occur in the code itself, in the module that watches a broker, and in a method of the
+/// session that only `neli-run` calls.
 const ENTRANCES: [&str; 3] = ["BrokerFinder", "BrokerDirectory", "follow_broker"];
 const WITH_ENTRANCES: [&str; 4] =
     ["kafka/broker_watch.rs", "kafka/embedded.rs", "kafka/embedded/directory.rs", "session/embedded.rs"];
@@ -38,7 +38,7 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn processes_and_variables_are_out_of_its_reach() {
+fn the_library_does_not_reach_the_code_for_processes_and_variables() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let (mut global, mut entered) = (Vec::new(), Vec::new());
     for file in sources(&root) {

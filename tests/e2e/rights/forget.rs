@@ -7,7 +7,7 @@ use harness::rights::{Resource, Rule};
 use super::{Of, Tenancy};
 use crate::once::{KEY, once, runs};
 
-/// READ on the journal, READ and WRITE on the topic of facts, and nothing else; without one of them, one line says which.
+/// READ on the journal, READ and WRITE on the topic of facts, and no other right. Without one of them, one line names it.
 #[test]
 fn to_have_a_key_run_again() {
     let tenancy = Tenancy::new(Elector::Log);

@@ -15,7 +15,7 @@ with_both_shells! {
         }
     }
 
-    /// The log says that the terminal was closed, whether the job has the foreground or not.
+    /// The log reports that the terminal was closed, with and without the foreground of the job.
     fn a_closed_terminal_is_reported(shell) {
         for line in ["./lead", "./lead | cat"] {
             let mut person = Person::new(shell, r#"exec "$WITNESS" "$TESTIMONY""#);
@@ -46,10 +46,10 @@ with_both_shells! {
         person.election.close([leader]);
     }
 
-    /// The terminal is closed while only a hook is left after a stop: it counts as a second stop, so the hook is not waited for.
+    /// The terminal is closed while only a hook is left after a stop. This counts as a second stop, so the exit does not wait for the hook.
     fn a_closed_terminal_at_the_end(shell) {
         let mut person = Person::of(Elector::Log, shell, "echo waits; exec sleep 1000", |candidate| {
-            // A stop so soon after the first would count as the same one.
+            // A stop that comes too soon after the first one would count as the same stop.
             candidate.option("--on-standby", r#"test -z "$NELI_WHY" || { sleep 0.6; echo > hooked; exec sleep 600; }"#)
         });
         person.terminal.type_line("./lead");
@@ -63,7 +63,7 @@ with_both_shells! {
         person.await_nobody();
     }
 
-    /// With `nohup` candidate and job live on.
+    /// With `nohup` candidate and job continue.
     fn nohup(shell) {
         let mut person = Person::new(shell, "echo waits; exec sleep 1000");
         person.terminal.run("nohup ./lead >out 2>&1 &");

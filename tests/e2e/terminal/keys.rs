@@ -29,7 +29,7 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// A job that goes on has handled SIGINT itself: the shell is not told.
+    /// A job that continues has handled SIGINT itself, so the shell does not get the signal.
     fn ctrl_c_that_the_job_outlives(shell) {
         let job = "trap 'echo caught' INT; echo waits; until [ -e go ]; do sleep 0.05; done; exit 5";
         let mut person = Person::new(shell, job);
@@ -46,7 +46,7 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// Ctrl-C ends the command line, whatever the restart policy is.
+    /// Ctrl-C ends the command line, with every restart policy.
     fn ctrl_c_under_a_restart_policy(shell) {
         for job in ["echo waits; exec sleep 1000".to_owned(), format!("trap 'exit 130' INT; echo waits; {ENDLESS}")] {
             let job = format!("[ $NELI_ATTEMPT -gt 1 ] || exit 3; {job}");
@@ -70,7 +70,7 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// A script that runs it ends too, whatever the job did with the signal.
+    /// A script that runs it ends too, with each reaction of the job to the signal.
     fn ctrl_c_ends_the_script(shell) {
         for job in ["echo waits; exec sleep 1000".to_owned(), format!("trap 'exit 130' INT; echo waits; {ENDLESS}")] {
             let mut person = Person::new(shell, &job);
@@ -78,7 +78,7 @@ with_both_shells! {
         }
     }
 
-    /// If the job does not have the foreground, `neli-run` gets the signal: the script ends as well, whatever the job's exit status.
+    /// If the job does not have the foreground, `neli-run` gets the signal. The script ends too, with any exit status of the job.
     fn ctrl_c_ends_the_script_without_the_foreground(shell) {
         for job in ["echo waits; exec sleep 1000".to_owned(), format!("trap 'exit 0' TERM; echo waits; {ENDLESS}")] {
             let mut person = Person::new(shell, &job);
@@ -95,7 +95,7 @@ with_both_shells! {
         }
     }
 
-    /// At any moment of a start, whichever process has the foreground then.
+    /// Ctrl-C at any moment of a start, with the foreground in any process.
     fn ctrl_c_during_a_start(shell) {
         let mut person = Person::new(shell, "exec sleep 1000");
         executable(&person.file("around"), "./lead; echo went on");
@@ -112,7 +112,7 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// While standing by `neli-run` has the foreground, and the script ends as well.
+    /// While standing by `neli-run` has the foreground, and the script ends too.
     fn ctrl_c_while_standing_by(shell) {
         let mut person = Person::new(shell, "exit 0");
         let mut leader = person.election.candidate().start();
@@ -141,7 +141,7 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// Ctrl-Z: the term is released before the process stops, another candidate leads meanwhile, and `fg` makes it stand by again.
+    /// Ctrl-Z: the term is released before the process stops, another candidate leads meanwhile, and after `fg` it stands by again.
     fn ctrl_z(shell) {
         let job = r#"stty -echo; echo waits; read line; echo "read <$line>""#;
         let mut person = Person::of(Elector::Group, shell, job, |candidate| candidate);
@@ -177,7 +177,7 @@ with_both_shells! {
         person.election.close([]);
     }
 
-    /// While standing by there is nothing to release; events that happen while it is stopped are handled afterwards.
+    /// While standing by there is nothing to release. Events that happen while it is stopped are handled afterwards.
     fn ctrl_z_while_standing_by(shell) {
         let mut person = Person::new(shell, "exit 0");
         let mut leader = person.election.candidate().start();

@@ -8,19 +8,20 @@ const AWAITED_GUARD: &str = "crates/neli-proto/src/guard/awaited.rs";
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AwaitedGuardSilent",
-        breaks: "What is granted while a guard waits to be started is not answered, and it is taken for one that hangs",
+        breaks: "A grant that comes while a guard waits to be started is not answered, so the supervisor takes the guard for one that \
+                 hangs",
         edits: &[edit(AWAITED_GUARD, "Wait::GoesOn(‹Some(Answer::Extended { until: grant.until })›)", "None")],
         noticed_by: &[Model("a_guard_that_is_started_late")],
     },
     Mutant {
         name: "AwaitedGuardStartedLate",
-        breaks: "R4: a guard that has waited is started although its deadline has come",
+        breaks: "R4: a guard that has waited is started after its deadline",
         edits: &[edit(AWAITED_GUARD, "if ‹now >= until› =>", "false")],
         noticed_by: &[Model("a_guard_that_is_started_late")],
     },
     Mutant {
         name: "AwaitedJobRunsOn",
-        breaks: "R6: what was stopped while its guard waited is said to be gone, and the guard is started with it all the same",
+        breaks: "R6: a job that is stopped while its guard waits is reported as gone, but the guard is still started with it",
         edits: &[
             edit(
                 AWAITED_GUARD,
@@ -33,7 +34,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "AwaitedJobsFirstDeadline",
-        breaks: "R4: a guard that has waited starts the job with the deadline of when it was ordered",
+        breaks: "R4: a guard that has waited starts the job with the deadline that was valid when the job was ordered",
         edits: &[edit(AWAITED_GUARD, "‹Order::Spawn { grant, attempt, window }›,", "order")],
         noticed_by: &[Model("a_guard_that_is_started_late")],
     },

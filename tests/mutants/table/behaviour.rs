@@ -13,7 +13,7 @@ const PRECEDENCE: &str = "crates/neli-proto/src/precedence.rs";
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "BackOffIgnored",
-        breaks: "Back-off: whoever's runs failed claims as soon as anybody else",
+        breaks: "Back-off: a candidate whose runs failed claims as soon as any other candidate",
         edits: &[edit(
             PRECEDENCE,
             "let added = self.claim_delay + ‹self.back_off› + self.wait_for_higher(now) + self.spread_delay()?;",
@@ -23,7 +23,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "BackOffInTheGroup",
-        breaks: "Back-off: whoever backs off stays a member, and the group may choose it",
+        breaks: "Back-off: a candidate that backs off remains a member of the group, which may choose it",
         edits: &[edit(
             MEMBERSHIP,
             "if ‹self.precedence.is_backing_off() && !self.claims_only_when_assigned()› {",
@@ -33,13 +33,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "BackOffWithoutEnd",
-        breaks: "Back-off: ten minutes of running do not end it",
+        breaks: "Back-off: a run of ten minutes does not end it",
         edits: &[edit(FAILED_RUNS, "(self.in_a_row > 0).then(|| since + LONG_RUN)", "None")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "EqualsPreempted",
-        breaks: "--preempt: a leader of the same priority is asked to resign",
+        breaks: "--preempt: a candidate asks a leader of the same priority to resign",
         edits: &[edit(
             PREEMPTING,
             "‹(priority < self.precedence.priority())›.then_some",
@@ -49,19 +49,20 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "PreemptionWhileBackingOff",
-        breaks: "--preempt: whoever backs off asks a leader to resign, and does not claim then",
+        breaks: "--preempt: a candidate that backs off asks a leader to resign, but does not claim then",
         edits: &[edit(PREEMPTING, "‹!self.precedence.is_backing_off()›", "true")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "PriorityIgnored",
-        breaks: "--priority: whoever knows of a higher one claims all the same",
+        breaks: "--priority: a candidate claims although one with a higher priority stands by",
         edits: &[edit(PRECEDENCE, "self.claim_delay + self.back_off + ‹self.wait_for_higher(now)›", "Duration::ZERO")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "PriorityInTheGroup",
-        breaks: "--priority: whoever knows of a higher one stays a member, and the group may choose it",
+        breaks: "--priority: a candidate remains a member of the group although one with a higher priority stands by, and the group may \
+                 choose it",
         edits: &[edit(MEMBERSHIP, "‹!self.precedence.is_outranked(now)›", "true")],
         noticed_by: &[Scenarios],
     },
@@ -73,13 +74,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "SettleUnknownToGuard",
-        breaks: "--settle: the guard learns of the term only with its first run, and releases nothing for a supervisor that dies before",
+        breaks: "--settle: the guard gets the term only with its first run, and does not release it if the supervisor dies before",
         edits: &[edit(STOPPING, "‹self.extended(now, grant);› } pub(super) fn extended", "")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "RunWithoutGuardAwaited",
-        breaks: "A run that was ordered of a guard that could not be started is awaited, and its term not released",
+        breaks: "The supervisor waits for the end of a run whose guard could not be started, and its term is not released",
         edits: &[edit(ANSWERS, "self.tree_end().filter(|_| is_ordered && ‹!self.run.started›)", "false")],
         noticed_by: &[
             Node(

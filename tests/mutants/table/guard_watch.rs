@@ -1,5 +1,5 @@
-//! Mutants about guards that are kept from killing in time, about the report of a late kill, and about the watch over a guard's answers,
-//! without which a hanging guard is not killed in time.
+//! Mutants about guards that can't kill in time, about the report of a late kill, and about the watch of a guard's answers, without which a
+//! hanging guard is not killed in time.
 
 use crate::mutant::Notice::{Model, Scenarios};
 use crate::mutant::{Mutant, edit};
@@ -15,7 +15,7 @@ const WATCH: &str = "crates/neli-proto/src/supervisor/watch.rs";
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AnotherRunsEndTaken",
-        breaks: "R6: the guard's word that a run is over is taken for one about the present run, whichever it names",
+        breaks: "R6: the guard's answer about the end of another run counts for the present run",
         edits: &[edit(ANSWERS, "if may_be_alive && ‹is_present› {", "true")],
         noticed_by: &[Model("an_answer_about_the_run_before"), Scenarios],
     },
@@ -31,7 +31,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "BusyGuardTakenForHung",
-        breaks: "R4: a guard that kills a large tree is killed itself, and the supervisor, which no priority helps, begins anew",
+        breaks: "R4: a guard that is killing a large tree is taken for one that hangs and is killed, and the supervisor, which has no \
+                 priority, starts to kill again",
         edits: &[edit(
             WATCH,
             "‹question.respite.unwrap_or_else(|| due(question)).max(self.busy_until)›",
@@ -41,13 +42,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "BusyGuardTrustedForEver",
-        breaks: "R4: a guard that has said that it still kills, and then hangs, is never taken for dead",
+        breaks: "R4: a guard that has answered that it is still killing, and then hangs, is never taken for dead",
         edits: &[edit(WATCH, "self.busy_until = now + ‹KILLS_FOR›;", "Duration::from_secs(3_600)")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "DeadsLateEndUntold",
-        breaks: "A guard that releases for a dead supervisor does not tell that the job outlived its lease",
+        breaks: "A guard that releases for a dead supervisor does not report that the job outlived its lease",
         edits: &[edit(
             GUARDS_SUPERVISOR,
             "let late = ‹self.tenure.and_then(|tenure| tenure.overrun(self.kill_margin))›;",
@@ -57,13 +58,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "FailedLookTakenForWhole",
-        breaks: "R4: the next kill comes as late after a look that failed to see something as after one that has seen all",
+        breaks: "R4: after a search for processes that failed in part, the next kill is as late as after a complete one",
         edits: &[edit(KILLING, "self.pause = Some(if ‹has_seen_all› {", "true")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "ForkBeforeTheDeadline",
-        breaks: "R4: a guard starts a command just before the deadline, and the kill has to wait for the fork",
+        breaks: "R4: a guard starts a command just before the deadline, so that the kill is delayed by the fork",
         edits: &[edit(OBEYING, "else if ‹self.has_time_to_fork(now)› {", "true")],
         noticed_by: &[Scenarios],
     },
@@ -75,13 +76,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "HungGuardsLeaseGoesOn",
-        breaks: "R4: the lease of a guard that hangs is extended further",
+        breaks: "R4: the lease of a guard that hangs is still extended",
         edits: &[edit(RUNNING, "self.note(Note::GuardHangs); if ‹self.job != Job::None› {", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "LateEndUntold",
-        breaks: "A job that outlived its lease is told as one that was fenced in time",
+        breaks: "A job that outlived its lease is reported as fenced in time",
         edits: &[edit(
             FENCED,
             "let late = ‹end.gone_at.map(|gone_at| gone_at.since(lease_end)).filter(|late| !late.is_zero())›;",
@@ -91,19 +92,20 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "LookBeforeTheKnown",
-        breaks: "R4: the guard kills what it knows and looks for the rest at once, which stalls at the memory limit",
+        breaks: "R4: the guard does not kill the known processes first, but searches for the others at once, which is slow at the memory \
+                 limit",
         edits: &[edit(KILLING, "if ‹self.uses_known_processes_only()› {\n            &[KillMethod::Known]", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "LostEndAwaited",
-        breaks: "R7: a guard without a run does not answer a stop, and an end whose report was lost is awaited for ever",
+        breaks: "R7: a guard without a run does not answer a stop, so the supervisor waits for ever if the report of the end was lost",
         edits: &[edit(OBEYING, "self.actions.extend(‹answer.map(Action::Answer)›);", "None")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "OldAnswerForTheEnd",
-        breaks: "A guard that answers an order of before, and hangs before it kills, has until that order's deadline",
+        breaks: "A guard that answers an earlier order, and hangs before it kills, has time until that order's deadline",
         edits: &[edit(
             WATCH,
             "if ‹self.question.is_some_and(|question| question.awaited == AwaitedAnswer::End)› {",
@@ -119,13 +121,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "RespiteWithoutEnd",
-        breaks: "R4: a guard that hangs is given time again and again by a supervisor that is slow itself",
+        breaks: "R4: a supervisor that is slow itself gives a guard that hangs more time again and again",
         edits: &[edit(WATCH, "let had_respite = ‹question.respite.is_some()›;", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "StallTakenForStuck",
-        breaks: "What is left after a stall of the killer's own is called stuck, and its term never released",
+        breaks: "Processes that are left after the killer itself has stalled count as stuck, and their term is never released",
         edits: &[edit(KILLING, "self.stuck_at.iter_mut().for_each(|at| *at = *at + uncounted);", "let _ = uncounted;")],
         noticed_by: &[Scenarios],
     },

@@ -11,7 +11,7 @@ const ONCE: &str = "crates/neli-proto/src/once.rs";
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "UnreadFacts",
-        breaks: "once: what was recorded before the claim took effect is not read again",
+        breaks: "once: facts that were recorded before the claim took effect are not read again",
         edits: &[edit(
             ONCE,
             "self.phase = Phase::Reading { read, term, until: now + self.lease / 2 };",
@@ -22,7 +22,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "UnheldJob",
-        breaks: "once: the job is ordered at the lead, whatever is recorded",
+        breaks: "once: the job is ordered as soon as the candidate leads, without the recorded facts",
         edits: &[edit(NODE, "LeadEvent::Held(grant)", "LeadEvent::Led(grant)")],
         noticed_by: &[Node(
             "once::the_job_waits_for_what_is_recorded_and_for_the_acknowledgement_of_its_beginning",
@@ -31,7 +31,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "OldFactsCount",
-        breaks: "once: what was asked for before the claim took effect is taken for what is recorded",
+        breaks: "once: the answer to a query from before the claim took effect is taken for the present facts",
         edits: &[edit(ONCE, "Phase::Reading { read, term, until } if ‹read == id› => {", "id <= read")],
         noticed_by: &[Node(
             "once::the_job_waits_for_what_is_recorded_and_for_the_acknowledgement_of_its_beginning",
@@ -40,7 +40,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "UnrecordedOutcome",
-        breaks: "once: the release neither waits for the outcome's acknowledgement nor tells of it",
+        breaks: "once: the release neither waits for the outcome's acknowledgement nor contains the outcome",
         edits: &[
             edit(
                 ONCE,
@@ -54,7 +54,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "ForgottenForEver",
-        breaks: "once: what is recorded after a key was forgotten, in a journal that was made anew, counts for nothing",
+        breaks: "once: facts that are recorded after a key was forgotten, in a journal that was created again, are ignored",
         edits: &[edit(FACT, "‹self.forgets < forgotten.forgets› && self.term <= forgotten.term", "true")],
         noticed_by: &[
             Node("forget::facts_after_a_key_was_forgotten_count", "the journal was made anew"),
@@ -63,26 +63,26 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "ForgetsDoNotOrder",
-        breaks: "once: of two facts at one place the one with the higher term counts, though the key was forgotten in between and the \
-                 journal made anew",
+        breaks: "once: of two facts at the same place in the topic the one with the higher term counts, although the key was forgotten \
+                 in between and the journal was created again",
         edits: &[edit(FACT, "(self.forgets, self.term) < (known.forgets, known.term)", "self.term < known.term")],
         noticed_by: &[Model("a_key_that_is_forgotten_before_its_journal_is_remade")],
     },
     Mutant {
         name: "ForgottenByOldCandidates",
-        breaks: "once: what a candidate that does not know of it has run after a key was forgotten counts for nothing",
+        breaks: "once: facts of a candidate that has not read that the key was forgotten are ignored, although it ran after that",
         edits: &[edit(FACT, "self.forgets < forgotten.forgets && ‹self.term <= forgotten.term›", "true")],
         noticed_by: &[Node("forget::facts_after_a_key_was_forgotten_count", "does not know of it")],
     },
     Mutant {
         name: "NothingIsForgotten",
-        breaks: "once: a key that an operator has had forgotten is still taken for done",
+        breaks: "once: a key that an operator has forgotten still counts as done",
         edits: &[edit("crates/neli-proto/src/once/judging.rs", "(None, _) => ‹!self.is_forgotten(fact)›,", "true")],
         noticed_by: &[Model("a_key_that_is_forgotten")],
     },
     Mutant {
         name: "StopAmongLeftovers",
-        breaks: "once: a stop that comes while the leftovers of a run are being ended is forgotten when its outcome is recorded",
+        breaks: "once: a stop that comes while the remaining processes of a run are being ended is lost when the outcome is recorded",
         edits: &[edit(ONCE, "stop.get_or_insert(why);", "let _ = stop;")],
         noticed_by: &[Node(
             "schedule::a_stop_among_leftovers_of_a_run_ends_the_lead_when_the_outcome_is_recorded",

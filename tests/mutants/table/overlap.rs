@@ -13,43 +13,43 @@ const EARLIER_JOB: &str = "crates/neli-proto/src/journal/earlier_job.rs";
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OverlapAsLongAsAnyStop",
-        breaks: "overlap: a job beside another's is killed at the stop timeout alone",
+        breaks: "overlap: a job that runs beside its successor's is killed only at the stop timeout",
         edits: &[edit(STOPPING, "let timeout = ‹within.min(self.policy.stop.timeout)›;", "self.policy.stop.timeout")],
         noticed_by: &[Model("a_leader_that_yields"), Scenarios],
     },
     Mutant {
         name: "OverlapAskedLate",
-        breaks: "overlap: a job whose successor's does not run is asked to stop only when its time is over",
+        breaks: "overlap: if the successor's job does not start, the job is asked to stop only at the end of the overlap",
         edits: &[edit(OVERLAPPED, "asks_at: Some(now + ‹within / 2›)", "within")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "OverlapOfAnyClaim",
-        breaks: "overlap: a leader takes every effective claim for one that lets its job run on",
+        breaks: "overlap: a leader takes every effective claim for one that lets its job continue",
         edits: &[edit(LEADERS, "by_term.filter(|_| ‹is_over› && self.timings", "(is_over || true)")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "OverlapUnyielded",
-        breaks: "overlap: a leader is overlapped that does not yield",
+        breaks: "overlap: a candidate overlaps a leader that does not yield",
         edits: &[edit(OVERLAP_LISTENER, "View::Led(term) if ‹term.yields› =>", "(term.yields || true)")],
         noticed_by: &[Node("overlap::a_leader_that_does_not_yield_is_left_alone", "it claims")],
     },
     Mutant {
         name: "OverlapWithoutIt",
-        breaks: "overlap: a candidate stands in an election of the other kind",
+        breaks: "overlap: a candidate stands by although its leader has `--overlap` and it has not, or the other way round",
         edits: &[edit(LEADERS, "if ‹is_declared› && overlaps !=", "(is_declared && false)")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "EarlierJobForgotten",
-        breaks: "overlap: a leader's beats do not tell that a job before its own may be alive",
+        breaks: "overlap: a leader's beats do not contain that a job before its own may be alive",
         edits: &[edit(LEADERS, "term().filter(|_| ‹may_be_alive›);", "(may_be_alive && false)")],
         noticed_by: &[Model("a_start_beside_two_jobs")],
     },
     Mutant {
         name: "EarlierJobGoneByAnybodysWord",
-        breaks: "overlap: whoever releases a term that was overlapped is believed",
+        breaks: "overlap: a release of an overlapped term counts whichever member has written it",
         edits: &[edit(
             EARLIER_JOB,
             "&& ‹Some(&*member) == record.member.as_ref()›",
@@ -69,13 +69,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "EarlierJobUnread",
-        breaks: "overlap: a release alone is taken for the end of a job that was overlapped before and not read of",
+        breaks: "overlap: after a release, a candidate does not wait for a job that was overlapped before it began to read",
         edits: &[edit(OVERLAP_LISTENER, "EarlierJob::Unknown => ‹Some(self.began + silence(LONGEST_LEASE))›,", "None")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "YieldToNobody",
-        breaks: "overlap: a leader waits for a successor where none is known",
+        breaks: "overlap: a leader waits for a successor when no other candidate stands by",
         edits: &[edit(
             LEADERS,
             "self.timings.overlap().is_some() && ‹self.precedence.standbys(now) > 0›",

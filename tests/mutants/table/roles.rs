@@ -11,7 +11,7 @@ const PRECEDENCE: &str = "crates/neli-proto/src/precedence.rs";
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AnswersUnawaited",
-        breaks: "Roles: a process claims nothing before the others have had time to object to its first hello",
+        breaks: "Roles: a process claims before the others have had time to object to its first hello",
         edits: &[edit(INTRODUCTION, "self.answered_by.get_or_insert(now + ‹ANSWERS›);", "Duration::ZERO")],
         noticed_by: &[Node(
             "many_roles::nothing_is_claimed_before_a_slow_answer_to_the_first_hello",
@@ -20,7 +20,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "ForesightOfMany",
-        breaks: "Roles: whose turn it is in the group is foreseen, although its members hold other partitions too",
+        breaks: "Roles: a member predicts which member the group will choose, although the members hold other partitions too",
         edits: &[edit(
             MEMBERSHIP,
             "id.len() > LONGEST_GROUP_MEMBER || ‹self.is_one_of_many› {",
@@ -30,7 +30,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "MappingIgnored",
-        breaks: "Roles: a process stands beside one that looks for a role in another partition, where both would lead it",
+        breaks: "Roles: a process stands by beside one that maps a role to another partition, so that both would lead it",
         edits: &[edit(
             INTRODUCTION,
             "match self.mapping.refusal(&hello.mapping(), name).filter(|_| ‹!hello.leaves›) {",
@@ -43,13 +43,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "SuccessorIgnored",
-        breaks: "Spread: whoever reads that a release names another claims as if it named nobody",
+        breaks: "Spread: a candidate that reads that a release names another one claims as soon as if it named none",
         edits: &[edit(PRECEDENCE, "Some(NamedSuccessor::Other) => ‹delay.max(PATIENCE)›,", "delay")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "SuccessorOfAnotherEnd",
-        breaks: "Spread: a release names a successor although what ended the lead is no hand-over",
+        breaks: "Spread: a release names a successor although the lead did not end with a hand-over",
         edits: &[edit(
             RELEASING,
             "successor: ‹common.successor.clone().filter(|_| self.why == Why::Spread)›,",

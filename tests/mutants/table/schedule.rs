@@ -10,7 +10,7 @@ const WINDOW: &str = "crates/neli-proto/src/window.rs";
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AnyClockBelieved",
-        breaks: "Windows: one that a wrong clock has recorded stops everybody until it comes",
+        breaks: "Windows: a window in the future, recorded by a wrong clock, stops all candidates until that time",
         edits: &[edit(WINDOW, "other.from_ms <= self.until_ms", "let _ = (self, other); true")],
         noticed_by: &[Scenarios],
     },
@@ -22,7 +22,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "OverrunForgotten",
-        breaks: "--schedule: what a run has outlasted is neither told nor recorded as over",
+        breaks: "--schedule: the windows that passed during a run are neither reported nor recorded as over",
         edits: &[edit(
             SCHEDULE,
             "if ‹shown.span.from_ms <= run.from_ms || self.over_with(shown.span).is_some()› {",
@@ -38,7 +38,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "SetBackForgotten",
-        breaks: "--schedule: a clock that is set back has windows run again",
+        breaks: "--schedule: after a clock is set back, windows are run again",
         edits: &[edit(SCHEDULE, "if let Some(over) = ‹self.over_with(window.span).copied()› {", "None::<Span>")],
         noticed_by: &[Scenarios],
     },

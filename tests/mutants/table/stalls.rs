@@ -12,13 +12,14 @@ const ORDERS: &str = "crates/neli-proto/src/guard/orders.rs";
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ClaimsOfACrowd",
-        breaks: "R2: after a void claim the next one comes within four round trips, however many stand by",
+        breaks: "R2: after a void claim the next one comes within four round trips, even if many candidates stand by",
         edits: &[edit(CLAIMING, "common.precedence.standbys(now).max(ROUND_TRIPS)", "ROUND_TRIPS")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "CutByOneAnswer",
-        breaks: "R1: one answer that the log ends below what was read is taken for a cut, although some brokers say less for a moment",
+        breaks: "R1: one answer that the log ends below the records read counts as a cut, although a broker may give such an answer for \
+                 a moment",
         edits: &[edit(
             BOUNDS,
             "return if ‹asked.since(first) >= SHRUNK_FOR› { Err(HistoryCut) } else { Ok(None) };",
@@ -28,7 +29,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "HungReaderKept",
-        breaks: "R1: a reader that hands over nothing, although the log goes on, is never replaced",
+        breaks: "R1: a reader that delivers no records, although the log grows, is never replaced",
         edits: &[edit(
             STANDING_BY,
             "self.listener.stuck_since().map(|since| since + self.patience_with_reader())",
@@ -38,13 +39,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "MarkersTakenForGaps",
-        breaks: "L4: a transaction's marker counts as a missing record also where only whole segments are deleted",
+        breaks: "L4: a transaction's marker counts as a missing record even where only whole segments are deleted",
         edits: &[edit(JOURNAL, "is_between && ‹self.gaps_are_markers›", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "ProducerKeptAfterCut",
-        breaks: "A topic that was made anew is written to by the producer that knew the old one",
+        breaks: "After a topic was created again, the producer for the old topic still writes to it",
         edits: &[edit(
             COMMON,
             "self.actions.extend([Action::ForgetTerms, ‹Action::RenewProducer›, Action::Ask]);",
@@ -54,13 +55,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "ProducerKeptUnanswered",
-        breaks: "R1: claims that go unanswered for two leases are sent by the same producer for ever",
+        breaks: "R1: a producer whose claims get no answer for two leases is never replaced",
         edits: &[edit(COMMON, "self.actions.push_back(Action::RenewProducer);", "")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "StopBehindSignals",
-        breaks: "A stop or a kill waits behind all signals that are to be passed on to the job",
+        breaks: "A stop or a kill waits behind all signals that must be passed on to the job",
         edits: &[edit(
             ORDERS,
             "return self.signals.put(*signal, *to)",
@@ -70,7 +71,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "UnansweredCheckAwaited",
-        breaks: "A health command that the guard never answers is awaited for ever",
+        breaks: "The supervisor waits for ever for a health command that the guard never answers",
         edits: &[edit(
             HEALTH,
             "Look::Awaited { .. } => ‹self.ended(now, CommandEnd::Unanswered, \"\".into())›,",

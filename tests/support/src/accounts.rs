@@ -1,4 +1,4 @@
-//! User accounts of the test brokers, and the rights that they have from the start.
+//! User accounts of the test brokers, and their initial rights.
 
 use crate::kafka::Kafka;
 use crate::request::Request;
@@ -10,7 +10,7 @@ pub const PASSWORD: &str = "correct horse";
 /// An account that may log in on a broker's listener with accounts, named after its rights.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Account {
-    /// May create topics; beyond that only what a test allows, on the test's own topic and group.
+    /// An account that may create topics. Its other rights are those that a test grants on the test's own topic and group.
     Founder,
     /// All rights except reading a topic's configuration.
     NoConfigs,
@@ -24,7 +24,7 @@ pub enum Account {
     NoWrite,
     /// Every right that a candidate needs.
     Operator,
-    /// Only what a test allows, on the test's own topic and group.
+    /// An account with only those rights that a test grants on the test's own topic and group.
     Tenant,
 }
 
@@ -116,7 +116,7 @@ pub fn secure_login(mechanism: &str, name: &str, password: &str) -> Vec<(String,
 pub fn change_password(kafka: &Kafka, account: Account, is_back: bool) {
     const ROUNDS: i32 = 4096;
     const SALT: &[u8] = b"salt of the tests";
-    /// [`PASSWORD`], salted and hashed with PBKDF2.
+    /// [`PASSWORD`] after salting and hashing with PBKDF2.
     const SALTED: [u8; 32] = [
         0xaf, 0x3e, 0x74, 0xf9, 0x46, 0xd1, 0x90, 0x18, 0xc0, 0x1d, 0x4d, 0x43, 0x23, 0x21, 0x4f, 0xe5, 0x44, 0x19,
         0xd3, 0x9f, 0x7f, 0xbe, 0x30, 0x0a, 0x1a, 0xb5, 0x48, 0x79, 0xb3, 0x0b, 0x56, 0x10,

@@ -1,4 +1,4 @@
-//! A `neli-run` under test: its command line, and how it is started.
+//! A `neli-run` under test: its command line, and its start.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ mod running;
 
 pub use running::{Event, Running};
 
-/// What decides which candidate claims a vacancy first (`--elect`).
+/// The rule by which candidates order their claims (`--elect`).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Elector {
     /// The consumer group.
@@ -52,7 +52,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// `neli-run` with only the options for a log that a test can read.
+    /// A `neli-run` with only the options for a log that a test can read.
     #[must_use]
     pub fn new(program: &Path) -> Self {
         Self {
@@ -136,7 +136,7 @@ impl Candidate {
         self.start_behind(&[])
     }
 
-    /// Starts it through another command that execs what follows, such as `["nice", "-n", "19"]`.
+    /// Starts it through another command that executes the rest of its arguments, such as `["nice", "-n", "19"]`.
     #[must_use]
     pub fn start_behind(&self, prefix: &[&str]) -> Running {
         // A program sets the kernel's parent-death signal, because a call between fork and exec would be unsafe code.
@@ -175,7 +175,7 @@ mod tests {
         let mut running = candidate.input(b"in and out").start();
         assert_eq!(running.await_event("one").number("term"), 3);
         assert_eq!(running.await_event("one").number("term"), 4);
-        assert!(running.await_event_within("one", wait::PATIENCE).is_none(), "it can't come any more");
+        assert!(running.await_event_within("one", wait::PATIENCE).is_none(), "the script prints no third event");
         assert_eq!(running.status(), 7);
         assert_eq!(running.output(), b"in and out");
         assert_eq!(running.strange_lines(), ["noise"]);
@@ -183,7 +183,7 @@ mod tests {
 
     /// `status` returns only after all stderr output of the process itself has been read, even if other processes keep stderr open.
     #[test]
-    fn output_before_the_end_is_read_by_then() {
+    fn output_before_the_end_is_read_before_the_status_is_returned() {
         let script = "sleep 1000 & yes | head -n 20000 >&2; printf '%s' last >&2";
         let (_directory, candidate) = candidate(script);
         let mut running = candidate.start();
@@ -217,7 +217,7 @@ mod tests {
                 let mut running = candidate.start();
                 running.await_event("up");
                 let process = running.process();
-                // Not dropped, as if the whole test process were killed.
+                // The value is not dropped, as if the whole test process were killed.
                 std::mem::forget(running);
                 process
             });

@@ -1,7 +1,7 @@
 //! Several brokers, and a separate network path from each candidate to each broker.
 //!
 //! Each broker has a listener for each candidate, and advertises the address of that candidate's wire on it. So every connection of a
-//! candidate goes through its own wires, whichever broker told it the address. The test itself connects directly.
+//! candidate goes through its own wires, also if it got the address from another broker. The test itself connects directly.
 
 use std::io;
 use std::iter;
@@ -36,7 +36,7 @@ impl Cluster {
         Self::of(brokers, candidates, |node| node)
     }
 
-    /// The same, but the controller notices a broker's death as late as it does with Kafka's defaults.
+    /// Like [`Cluster::start`], but the controller notices a broker's death as late as with Kafka's defaults.
     #[must_use]
     pub fn with_default_sessions(brokers: usize, candidates: usize) -> Self {
         Self::of(brokers, candidates, Node::with_default_session)
@@ -75,7 +75,7 @@ impl Cluster {
         Kafka::of_all(&self.addresses())
     }
 
-    /// The cluster as this candidate reaches it, through its wires.
+    /// The cluster for this candidate, through its wires.
     #[must_use]
     pub fn kafka_of(&self, candidate: usize) -> Kafka {
         Kafka::of_all(&self.wires[candidate].iter().map(|wire| format!("127.0.0.1:{}", wire.port)).collect::<Vec<_>>())
@@ -164,10 +164,11 @@ pub fn coordinator_partition(group: &str) -> i32 {
     (hash & i32::MAX) % OFFSETS_PARTITIONS
 }
 
-/// Makes one broker the preferred leader of partition 0 of a topic, and has it elected.
+/// Makes one broker the preferred leader of partition 0 of a topic, and requests its election.
 ///
 /// # Errors
-/// No broker answered. [`Cluster::leader_of`] tells whether the election took place.
+///
+/// No broker answered. [`Cluster::leader_of`] shows whether the election took place.
 pub fn move_leader(addresses: &[String], topic: &str, to: usize) -> io::Result<()> {
     let others = (0..addresses.len()).filter(|other| *other != to);
     let replicas: Vec<i32> =

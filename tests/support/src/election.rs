@@ -28,7 +28,7 @@ impl Answer {
     /// Runs the command and waits for its end.
     #[must_use]
     pub fn of(mut command: Command) -> Self {
-        let output = command.stdin(Stdio::null()).output().expect("the program is there");
+        let output = command.stdin(Stdio::null()).output().expect("cargo has built the program");
         let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
         let status = output.status.code().expect("it was not killed");
         Self { text: text(output.stdout), errors: text(output.stderr), status }
@@ -42,7 +42,7 @@ impl Answer {
     }
 }
 
-/// One election with a fresh name, and the file to which all its witnesses write.
+/// One election with a new name, and the file to which all its witnesses write.
 #[derive(Debug)]
 pub struct TestElection {
     /// The election's name.
@@ -66,7 +66,7 @@ impl TestElection {
         }
     }
 
-    /// Another election of the same program, whose candidates are given a topic.
+    /// Another election of the same program, for candidates that get a topic by an option.
     #[must_use]
     pub fn another(&self) -> Self {
         let Self { program, brokers, elector, .. } = self;
@@ -91,13 +91,13 @@ impl TestElection {
         self.candidate_of(&self.program)
     }
 
-    /// The same, with another program.
+    /// The same candidate, with another program.
     #[must_use]
     pub fn candidate_of(&self, program: &Path) -> Candidate {
         self.bare_candidate_of(program).option("--elect", self.elector.name()).job(self.witness().command())
     }
 
-    /// A candidate with no option other than where the election is.
+    /// A candidate with only the options that locate the election.
     #[must_use]
     pub fn bare_candidate(&self) -> Candidate {
         self.bare_candidate_of(&self.program)
@@ -113,7 +113,7 @@ impl TestElection {
         Witness::new(&self.file())
     }
 
-    /// What decides which candidate claims first.
+    /// The rule by which candidates order their claims.
     #[must_use]
     pub fn elector(&self) -> Elector {
         self.elector
@@ -137,20 +137,20 @@ impl TestElection {
         self.directory.path()
     }
 
-    /// What the witnesses have written so far.
+    /// The lines that the witnesses have written so far.
     #[must_use]
     pub fn testimony(&self) -> Testimony {
         Testimony::read(&self.file())
     }
 
-    /// Waits until a witness of this term beats: from then on it handles signals.
+    /// Waits until a witness of this term writes: from then on it handles signals.
     pub fn await_witness(&self, epoch: u64) {
         wait::until_true("a job that runs", || self.testimony().of(epoch).any(|line| line.event == Event::Beat));
     }
 
-    /// Waits until a witness of a later term beats, and returns that term. If a lease may be lost again at once, a `leading` event alone
+    /// Waits until a witness of a later term writes, and returns that term. If a lease may be lost again at once, a `leading` event alone
     /// does not mean that a job runs.
-    #[expect(clippy::must_use_candidate, reason = "most want the job to run, and not to know under which term")]
+    #[expect(clippy::must_use_candidate, reason = "most callers need a running job, but not its term")]
     pub fn await_witness_after(&self, epoch: u64) -> u64 {
         wait::until("a job in a later term", || {
             let beats = self.testimony().lines.into_iter().filter(|line| line.event == Event::Beat);
@@ -172,7 +172,7 @@ impl TestElection {
         testimony.of(epoch).rfind(|line| matches!(line.event, Event::End(_))).expect("it ended by itself").at
     }
 
-    /// Waits until no process of a term's job is left; fails if one stays.
+    /// Waits until no process of a term's job is left; fails if a process stays.
     pub fn await_gone(&self, epoch: u64) {
         wait::until_true("a job's tree that is gone", || self.testimony().alive(Some(epoch)).is_empty());
     }
@@ -209,7 +209,7 @@ impl TestElection {
         let mut watch = Command::new(&self.program);
         watch.args(["watch", "--group", &self.group, "--brokers", &self.brokers]);
         watch.args(["--json", "--from", "start", "--until-end"]);
-        let answer = watch.output().expect("the program is there");
+        let answer = watch.output().expect("cargo has built the program");
         assert!(answer.status.success(), "watch: {}", String::from_utf8_lossy(&answer.stderr));
         let text = String::from_utf8(answer.stdout).expect("JSON is UTF-8");
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));

@@ -1,6 +1,6 @@
 //! The results of a bench, printed as a table and as JSON.
 
-#![expect(clippy::print_stdout, reason = "what a bench is for")]
+#![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
 use std::fmt::Write as _;
 
@@ -89,7 +89,7 @@ impl Figures {
         }
     }
 
-    /// Prints the table, if one was asked for.
+    /// Prints the table, if it was requested.
     pub fn finish(self) {
         if !self.json {
             print!("{}", table(&self.rows));

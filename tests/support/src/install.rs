@@ -1,4 +1,4 @@
-//! What is built once and kept in `target/harness`: Kafka's jars (fetched by Maven), a formatted log directory, the witness.
+//! Files that are built once and kept in `target/harness`: Kafka's jars (fetched by Maven), a formatted log directory, the witness.
 //!
 //! Test binaries may run in parallel: a lock lets one of them build while the others wait. Each file is built under another name and then
 //! renamed, so that an interrupted build is never used.
@@ -24,13 +24,13 @@ const TOOLS: [(&str, &str); 2] = [("java", "default-jdk-headless"), ("mvn", "mav
 pub struct Distribution {
     /// Java's class path.
     pub class_path: String,
-    /// A log directory as `StorageTool format` leaves it; each broker gets a copy.
+    /// A log directory that `StorageTool format` has prepared; each broker gets a copy.
     pub formatted: PathBuf,
 }
 
 /// Kafka, fetched and prepared on first use.
 ///
-/// If it can't be had, no test that needs it can pass. So one line says why and the whole test program ends, instead of one failure per
+/// Without it no test that needs it can pass. So one line explains the reason and the whole test program ends, instead of one failure per
 /// test.
 pub fn kafka() -> &'static Distribution {
     static MADE: OnceLock<Distribution> = OnceLock::new();
@@ -119,7 +119,7 @@ fn compiled(
     made
 }
 
-/// A directory in `target/` for the files of a broker or a test: `/tmp` may be a small file system in memory.
+/// A directory in `target/` for the files of a broker or a test. `/tmp` is not used, because it may be a small file system in memory.
 #[must_use]
 pub fn scratch() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("run-").tempdir_in(home()).expect("target/ can be written")
@@ -145,7 +145,7 @@ fn make(path: &Path, maker: impl FnOnce(&Path) -> Result<(), String>) -> Result<
         return Ok(());
     }
     let partial = path.with_extension("partial");
-    // The remains of an interrupted run.
+    // Remains of an interrupted run are removed.
     let _ = fs::remove_dir_all(&partial);
     let _ = fs::remove_file(&partial);
     maker(&partial)?;
@@ -179,7 +179,7 @@ fn format(class_path: &str, into: &Path) -> Result<(), String> {
     run(&mut tool, "Java 17 or later: apt-get install default-jdk-headless")
 }
 
-/// Runs a tool to its end. The error says what to install if the tool is missing, and its output if it fails.
+/// Runs a tool to its end. The error contains its output, or the package to install if the tool is missing.
 pub(crate) fn run(tool: &mut Command, install: &str) -> Result<(), String> {
     let name = tool.get_program().to_string_lossy().into_owned();
     let Output { status, stdout, stderr } = tool.stdin(Stdio::null()).output().map_err(|error| {

@@ -1,4 +1,4 @@
-//! Records that a test writes itself, as another program or a forger would, and the raw log without the law.
+//! Records that a test writes itself, as another program or a forger would; and reading the raw log without the law.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub struct Pen {
 /// A record as it is stored in the log.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Raw {
-    /// Where.
+    /// The offset.
     pub offset: i64,
     /// Its key; empty if it has none.
     pub key: Vec<u8>,
@@ -51,7 +51,7 @@ impl Pen {
     /// Writes a record; the broker may refuse it.
     pub fn try_write(&self, key: &str, payload: &[u8]) {
         self.put(BaseRecord::to(&self.topic).partition(0).key(key).payload(payload));
-        // Delivered or refused: in both cases nothing is outstanding after the flush.
+        // The record is stored or refused; in both cases no record is in flight after the flush.
         self.producer.flush(wait::PATIENCE).expect("the broker answers");
     }
 
@@ -90,7 +90,7 @@ pub fn end(kafka: &Kafka, topic: &str) -> i64 {
     wait::until("where the log ends", || reader.fetch_watermarks(topic, 0, wait::PATIENCE).ok()).1
 }
 
-/// All records that partition 0 holds now; other processes may go on writing.
+/// All records that partition 0 contains now; other processes may continue to write.
 #[must_use]
 pub fn read(kafka: &Kafka, topic: &str) -> Vec<Raw> {
     let last = end(kafka, topic) - 1;
@@ -118,7 +118,7 @@ pub fn read(kafka: &Kafka, topic: &str) -> Vec<Raw> {
                 }
             }
             Some(Err(rdkafka::error::KafkaError::PartitionEOF(_))) => return records,
-            // librdkafka tries again by itself.
+            // librdkafka retries by itself.
             Some(Err(error)) => trouble = Some(error),
         }
     }

@@ -1,4 +1,4 @@
-//! Brokers: one for the whole test run, a few for tests that stop theirs, and one that never answers.
+//! Brokers: one for the whole test run, some for tests that stop theirs, and one that never answers.
 
 use std::env;
 use std::sync::OnceLock;
@@ -37,7 +37,7 @@ impl Kafka {
         SHARED.get_or_init(|| match env::var("KAFKA_BROKERS") {
             Ok(address) if !address.is_empty() => Self::at(&address),
             _ => {
-                // A static is never dropped: the broker ends when its pipe closes, at the end of the process.
+                // A static is never dropped, so the broker ends when its pipe closes, at the end of the process.
                 static BROKER: OnceLock<Broker> = OnceLock::new();
                 BROKER.get_or_init(|| Broker::start(Node::alone())).kafka()
             }
@@ -50,7 +50,7 @@ impl Kafka {
         Self { address: address.to_owned(), accounts_address: None }
     }
 
-    /// `HOST:PORT` of the listener where every client may do everything.
+    /// `HOST:PORT` of the listener where every client has all rights.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
@@ -163,7 +163,7 @@ impl Kafka {
         let asked = [ResourceSpecifier::Topic(name)];
         let answer =
             runtime.block_on(admin.describe_configs(&asked, &AdminOptions::new())).expect("the broker answers");
-        let settings = answer.into_iter().next().expect("one was asked for").expect("the topic is there");
+        let settings = answer.into_iter().next().expect("the request names one topic").expect("the topic exists");
         settings.get(key).and_then(|entry| entry.value.clone()).expect("a setting that Kafka knows")
     }
 

@@ -1,6 +1,6 @@
 //! The harness of `neli-run`'s end-to-end tests and benches: a real Kafka, candidates, witnesses.
 //!
-//! Everything that is started here ends with the process that started it, even if that process is killed: brokers by the end of a pipe,
+//! Every process that is started here ends with the process that started it, even if that one is killed: brokers by the end of a pipe,
 //! candidates by the kernel's parent-death signal, witnesses by their guard, and as a last resort by their own time limit. Errors panic
 //! with the available output, because this crate is for tests only.
 
@@ -16,7 +16,7 @@ pub mod cluster;
 pub mod election;
 /// Results of benches.
 pub mod figures;
-/// What is built once and kept in `target/`: Kafka, the witness.
+/// Files that are built once and kept in `target/`: Kafka, the witness.
 pub mod install;
 /// Records that a test writes itself.
 pub mod journal;

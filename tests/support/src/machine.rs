@@ -1,4 +1,4 @@
-//! Control groups that stand for a machine: a candidate's processes die together in one, and have its limits.
+//! Control groups that simulate a machine: a candidate's processes die together in one, and have its limits.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ pub struct Machine {
     others: Vec<PathBuf>,
 }
 
-/// Where a controller is found: in the hierarchy of cgroup v2, or in one of its own (v1).
+/// The place of a controller: in the hierarchy of cgroup v2, or in a separate one (v1).
 enum Controller {
     Unified,
     Own(PathBuf),
@@ -32,12 +32,12 @@ impl Machine {
         made.directory.join("cgroup.kill").exists().then_some(made)
     }
 
-    /// Limits the memory of all processes in the group together. With the controller of cgroup v2 they are slowed down from two thirds of
-    /// the limit on (`memory.high`).
+    /// Limits the memory of all processes in the group together. With the controller of cgroup v2 they are throttled from two thirds of the
+    /// limit on (`memory.high`).
     ///
     /// # Errors
     ///
-    /// There is no memory controller, or it may not be used.
+    /// There is no memory controller, or this process may not use it.
     pub fn limit_memory(&mut self, bytes: u64) -> io::Result<()> {
         match self.controller("memory")? {
             Controller::Own(directory) => fs::write(directory.join("memory.limit_in_bytes"), bytes.to_string()),
@@ -52,7 +52,7 @@ impl Machine {
     ///
     /// # Errors
     ///
-    /// There is no processor controller, or it may not be used.
+    /// There is no processor controller, or this process may not use it.
     pub fn limit_processor(&mut self, share: f64) -> io::Result<()> {
         const PERIOD_US: f64 = 100_000.0;
         let quota = format!("{:.0}", PERIOD_US * share);
@@ -67,19 +67,19 @@ impl Machine {
 
     /// The group with this name under a controller; with cgroup v2 it is the same group.
     fn controller(&mut self, name: &str) -> io::Result<Controller> {
-        let own_name = self.directory.file_name().expect("it was given one").to_owned();
+        let own_name = self.directory.file_name().expect("the directory has a name").to_owned();
         if let Some(parent) = below_ours("cgroup", Some(name)) {
             let directory = parent.join(own_name);
             fs::create_dir(&directory)?;
             self.others.push(directory.clone());
             return Ok(Controller::Own(directory));
         }
-        let parent = self.directory.parent().expect("it is below ours");
+        let parent = self.directory.parent().expect("the group is below ours");
         fs::write(parent.join("cgroup.subtree_control"), format!("+{name}"))?;
         Ok(Controller::Unified)
     }
 
-    /// A command prefix that enters all the groups and then execs what follows.
+    /// A command prefix that enters all the groups and then executes the rest of its arguments.
     #[must_use]
     pub fn enter(&self) -> Vec<String> {
         let entering = r#"until [ "$1" = -- ]; do echo $$ >"$1/cgroup.procs" || exit; shift; done; shift; exec "$@""#;
@@ -89,7 +89,7 @@ impl Machine {
 
     /// Kills every process in the group in one step, as a power cut would.
     pub fn die(&self) {
-        // If the group is gone there is nothing to kill.
+        // It fails if the group is gone; then there is no process to kill.
         let _ = fs::write(self.directory.join("cgroup.kill"), "1");
     }
 }
@@ -107,7 +107,7 @@ impl Drop for Machine {
     }
 }
 
-/// Our own control group, in the hierarchy with this type of file system and this controller.
+/// This process's own control group, in the hierarchy with this type of file system and this controller.
 fn below_ours(kind: &str, controller: Option<&str>) -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());

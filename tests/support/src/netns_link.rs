@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 
 use crate::wait;
 
-/// A namespace at the far end of a link. There 127.0.0.1 leads over the link to this machine's 127.0.0.1. The namespace ends when this is
-/// dropped, or with the process that made it.
+/// A namespace at the far end of a link. In it, 127.0.0.1 is this machine's 127.0.0.1, over the link. The namespace ends when this is
+/// dropped, or with the process that created it.
 #[derive(Debug)]
 pub struct NetnsLink {
     /// A process that keeps the namespace alive by reading a pipe to which nothing is written.
@@ -50,11 +50,11 @@ const FAR: &str = r#"
 const NOBODY: &str = "02:00:00:00:00:01";
 
 impl NetnsLink {
-    /// A working link.
+    /// Creates a working link.
     ///
     /// # Errors
     ///
-    /// There is no `ip`, or a namespace or an interface may not be created. The error says which.
+    /// There is no `ip`, or a namespace or an interface may not be created. The error shows the reason.
     pub fn lay() -> Result<Self, String> {
         let mut keeper = Command::new("unshare");
         keeper.args(["--net", "cat"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -76,7 +76,7 @@ impl NetnsLink {
         Ok(link)
     }
 
-    /// A command prefix that runs what follows in the namespace.
+    /// A command prefix that runs the rest of its arguments in the namespace.
     #[must_use]
     pub fn far_end(&self) -> [String; 2] {
         ["nsenter".to_owned(), format!("--net=/proc/{}/ns/net", self.keeper.id())]
@@ -100,7 +100,7 @@ impl NetnsLink {
         self.run(&self.far_end(), "ip neighbour flush dev link nud permanent").expect("ours");
     }
 
-    /// Runs a script behind a command prefix.
+    /// Runs a script with a command prefix.
     fn run(&self, prefix: &[String], script: &str) -> Result<(), String> {
         let arguments = [self.keeper.id().to_string(), self.near.to_string(), self.far.to_string()];
         let shell = ["sh", "-ec", script, "sh"].map(str::to_owned);

@@ -1,8 +1,7 @@
 //! A network that can be broken: TCP proxies ("wires") between a candidate and a broker, each with its own state.
 //!
-//! A wire does to a stream what a network does: it delays bytes, slows them down or holds them, in one direction or both; it resets
-//! connections or refuses them. It never drops bytes from the middle of a stream, because TCP would retransmit them or end the
-//! connection.
+//! A wire treats a stream as a network does: it delays bytes, slows them down or holds them, in one direction or both; it resets
+//! connections or refuses them. It never drops bytes from the middle of a stream, because TCP would retransmit them or end the connection.
 
 use std::io;
 use std::net::SocketAddr;
@@ -30,12 +29,12 @@ pub enum Flow {
     Late(Duration),
     /// Nothing is delivered. A connection that lost bytes is closed when the state changes.
     Lost,
-    /// Nothing is delivered until the state changes; then everything that was held is.
+    /// Nothing is delivered until the state changes; then all held bytes are delivered.
     Held,
-    /// Delivered at once.
+    /// Bytes are delivered at once.
     #[default]
     Open,
-    /// Delivered at this many bytes a second.
+    /// This many bytes a second are delivered.
     Trickle(u32),
 }
 
@@ -48,9 +47,9 @@ pub struct Weather {
     pub back: Flow,
     /// The wire does not listen, and existing connections are reset.
     pub refuses: bool,
-    /// Requests with this API key never reach the broker, on connections made from now on.
+    /// Requests with this API key never reach the broker, on connections that are opened from now on.
     pub swallows: Option<i16>,
-    /// Answers can be falsified ([`Wire::falsify_ends`], [`Wire::hide_brokers`]), on connections made from now on.
+    /// Answers can be falsified ([`Wire::falsify_ends`], [`Wire::hide_brokers`]), on connections that are opened from now on.
     pub falsifies: bool,
 }
 
@@ -66,7 +65,7 @@ struct WireState {
 #[derive(Debug)]
 pub struct Network {
     handle: Handle,
-    /// Ends the thread when it is dropped.
+    /// Its drop ends the thread.
     _end: oneshot::Sender<()>,
 }
 
@@ -128,12 +127,12 @@ impl Wire {
         self.falsified.ends_passed()
     }
 
-    /// Whether answers about the cluster name no broker, like those of a broker that has just come back to a cluster of one.
+    /// Sets whether answers about the cluster contain no broker, like those of a broker that was just restarted in a cluster of one.
     pub fn hide_brokers(&self, hides: bool) {
         self.falsified.hide_brokers(hides);
     }
 
-    /// How many answers that name no broker have passed.
+    /// How many answers without brokers have passed.
     #[must_use]
     pub fn answers_without_brokers(&self) -> u32 {
         self.falsified.hidden()

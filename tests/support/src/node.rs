@@ -41,28 +41,28 @@ const SHORT_SESSION: &str = "broker.session.timeout.ms=3000\nbroker.heartbeat.in
 /// The ports of the listeners with TLS.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Secure {
-    /// Every client may do everything.
+    /// The port where every client has all rights.
     plain: u16,
-    /// A client must log in by SCRAM.
+    /// The port where a client must log in by SCRAM.
     accounts: u16,
     /// The port that is advertised for logins by SCRAM.
     advertised_accounts: u16,
-    /// A client must show a certificate.
+    /// The port where a client must have a certificate.
     mutual: u16,
-    /// The broker's certificate has expired.
+    /// The port where the broker's certificate has expired.
     expired: u16,
 }
 
 /// `HOST:PORT` of each listener with TLS.
 #[derive(Clone, Debug)]
 pub struct SecureAddresses {
-    /// Every client may do everything.
+    /// The listener where every client has all rights.
     pub plain: String,
-    /// A client must log in by one of [`accounts::SCRAM`].
+    /// The listener where a client must log in by one of [`accounts::SCRAM`].
     pub accounts: String,
-    /// A client must show a certificate, and is the user that the certificate names.
+    /// The listener where a client must have a certificate, and is the user that the certificate names.
     pub mutual: String,
-    /// The broker's certificate has expired.
+    /// The listener where the broker's certificate has expired.
     pub expired: String,
 }
 
@@ -100,7 +100,7 @@ impl Secure {
     }
 }
 
-/// A listener for the clients of one place, advertised under that place's own address.
+/// A listener for the clients of one location, advertised with a separate address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Door {
     /// The port where the broker listens.
@@ -130,7 +130,7 @@ impl Node {
         }
     }
 
-    /// The same with TLS listeners as well.
+    /// The same broker with TLS listeners as well.
     pub(crate) fn with_tls(self) -> Self {
         let [plain, accounts, mutual, expired] = [free_port(), free_port(), free_port(), free_port()];
         Self { secure: Some(Secure { plain, accounts, advertised_accounts: accounts, mutual, expired }), ..self }
@@ -147,7 +147,7 @@ impl Node {
         self
     }
 
-    /// The same with Kafka's default session: the controller gives the broker up after 9 s without a heartbeat.
+    /// The same broker with Kafka's default session: the controller takes it for dead after 9 s without a heartbeat.
     pub(crate) fn with_default_session(self) -> Self {
         Self { session: "", ..self }
     }
@@ -183,7 +183,7 @@ impl Node {
         iter::zip(1.., iter::zip(controllers, doors)).map(node).collect()
     }
 
-    /// `HOST:PORT` of the listener where every client may do everything.
+    /// `HOST:PORT` of the listener where every client has all rights.
     pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.plain)
     }
@@ -218,7 +218,7 @@ impl Node {
     pub(crate) fn identity(&self, formatted: &str) -> String {
         let line = |line: &str| match line.split_once('=') {
             Some(("node.id", _)) => format!("node.id={}\n", self.id),
-            // The directory id is a random number in base64: with another digit it is another number.
+            // The directory id is a random number in base64. With another digit it is another number.
             Some(("directory.id", id)) if self.id > 1 => {
                 let digit = if id.starts_with(char::from(b'a' + u8::try_from(self.id).expect("a few"))) {
                     'Z'
@@ -232,8 +232,8 @@ impl Node {
         formatted.lines().map(line).collect()
     }
 
-    /// `server.properties`. Limits that brokers have by default are not changed, with one exception: the broker's session, for which a
-    /// killed broker must wait before it may come back (unless Kafka's default is wanted). Settings that cost memory are kept small.
+    /// `server.properties`. Kafka's default limits are not changed, with one exception: the broker's session, because a killed broker must
+    /// wait for it before it may start again (unless Kafka's default is wanted). Settings that cost memory are kept small.
     pub(crate) fn settings(&self, data: &Path, authority: Option<&Authority>) -> String {
         let Self {
             id,

@@ -29,7 +29,7 @@ struct Stat {
     started: u64,
 }
 
-/// For each thread of a process its state, and the kernel function in which it waits.
+/// For each thread of a process: its state, and the kernel function in which it waits.
 #[must_use]
 pub fn waits_of(pid: i32) -> String {
     let of_thread = |thread: i32| {
@@ -53,7 +53,7 @@ impl Process {
         stat.lives().then_some(Self { pid, started: stat.started })
     }
 
-    /// A child of ours that was not waited for: the pid is valid even if the child has ended.
+    /// A child of this process that was not waited for: the pid is valid even if the child has ended.
     #[must_use]
     pub fn child(pid: u32) -> Self {
         let pid = i32::try_from(pid).expect("a pid");
@@ -157,7 +157,7 @@ impl Process {
         line.split_whitespace().nth(1)?.parse().ok()
     }
 
-    /// The sum of several such fields in MB; 0 for a process that is gone.
+    /// The sum of several of these fields in MB; 0 for a process that is gone.
     #[must_use]
     pub fn megabytes(self, file: &str, fields: &[&str]) -> Option<f64> {
         let kib: u64 = fields.iter().map(|field| self.kib(file, field)).sum::<Option<_>>()?;
@@ -216,7 +216,7 @@ pub struct Hold(Pid);
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // If it was killed meanwhile, the kernel informs its parent only after we, its tracer, have waited for it.
+        // If it was killed meanwhile, the kernel informs its parent only after this process, its tracer, has waited for it.
         if ptrace::detach(self.0, None).is_err() {
             let _ = waitpid(self.0, Some(WaitPidFlag::__WALL));
         }
@@ -226,7 +226,7 @@ impl Drop for Hold {
 impl Stat {
     fn read(pid: i32) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name stands in parentheses and may contain any character: the fields follow the last closing one.
+        // The name is in parentheses and may contain any character, so the fields follow the last closing one.
         let (before, after) = text.rsplit_once(')')?;
         let name = before.split_once('(')?.1.to_owned();
         let fields: Vec<&str> = after.split_whitespace().collect();

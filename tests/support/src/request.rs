@@ -1,4 +1,4 @@
-//! Requests that rust-rdkafka has no call for, encoded by hand: Kafka's own tools take seconds to start.
+//! Requests that rust-rdkafka does not support, encoded by hand. Kafka's own tools take seconds to start.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,6 +1,6 @@
 //! ACLs of a broker that has an authorizer, granted and revoked while it runs.
 //!
-//! rust-rdkafka has no call for ACLs, and Kafka's own tool takes seconds to start: the three requests are encoded by hand.
+//! rust-rdkafka has no call for ACLs, and Kafka's own tool takes seconds to start. So the three requests are encoded by hand.
 
 use crate::kafka::Kafka;
 use crate::request::Request;
@@ -51,7 +51,7 @@ impl<'a> Rule<'a> {
         Self { user, resource, operation, permission: Permission::Allow }
     }
 
-    /// A rule that denies, which takes precedence. (READ and WRITE imply DESCRIBE: only a denial can take DESCRIBE away.)
+    /// A rule that denies, which takes precedence. (READ and WRITE imply DESCRIBE, so only a denial can remove DESCRIBE.)
     #[must_use]
     pub const fn deny(user: &'a str, resource: Resource<'a>, operation: Operation) -> Self {
         Self { user, resource, operation, permission: Permission::Deny }
@@ -78,7 +78,7 @@ impl<'a> Rule<'a> {
     }
 }
 
-/// Changes the rules of a broker, as its superuser: on that listener every client is one.
+/// Changes the rules of a broker as its superuser, because every client of that listener is one.
 #[derive(Clone, Debug)]
 pub struct Rights {
     address: String,
@@ -120,7 +120,7 @@ impl Rights {
         self.await_all(rules, false);
     }
 
-    /// Waits until the broker itself applies the rules: the controller's answer does not yet mean that.
+    /// Waits until the broker itself applies the rules, because the controller's answer does not show that.
     fn await_all(&self, rules: &[Rule<'_>], there: bool) {
         for rule in rules {
             wait::until_true("a rule that holds, or does no more", || self.knows(rule) == there);
@@ -131,7 +131,7 @@ impl Rights {
         let mut request = Request::new(29, 1); // DescribeAcls
         rule.write(&mut request);
         let answer = self.ask(&request);
-        // An error code, an optional text, and the number of resources.
+        // The answer begins with an error code, an optional text, and the number of resources.
         assert_eq!(answer[..2], [0, 0], "refused: {}", String::from_utf8_lossy(&answer));
         let text = i16::from_be_bytes([answer[2], answer[3]]);
         let at = 4 + usize::try_from(text).unwrap_or(0);

@@ -54,7 +54,7 @@ impl Schema {
                 self.skip_below(&format!("{path}."), seen);
                 return;
             }
-            // Records of other programs, printed as they are.
+            // These are records of other programs, which are printed unchanged.
             if documented.starts_with("anything") {
                 return;
             }

@@ -1,4 +1,4 @@
-//! A terminal as a user has it: a shell with job control, keys, and a screen.
+//! A terminal with a shell with job control, keys, and a screen.
 //!
 //! The terminal is a pseudoterminal of the kernel, so its foreground group, modes and signals are real.
 
@@ -70,7 +70,7 @@ pub enum Ctrl {
     Z,
 }
 
-/// A terminal and the shell on it. Dropping it closes the terminal and kills what outlives that.
+/// A terminal and the shell on it. Dropping it closes the terminal and kills the processes that outlive that.
 #[derive(Debug)]
 pub struct Terminal {
     shell: Child,
@@ -81,7 +81,7 @@ pub struct Terminal {
     screen: Arc<Screen>,
     /// How much of the screen was returned already.
     seen: usize,
-    /// The pipe that ends the reading thread when it is closed, and that thread.
+    /// The pipe, whose closing ends the reading thread, and that thread.
     reading: Option<(OwnedFd, JoinHandle<()>)>,
 }
 
@@ -96,7 +96,7 @@ impl Terminal {
     /// A terminal with this shell in `directory`, at its prompt. A directory can have one shell at a time.
     #[must_use]
     pub fn new(shell: Shell, directory: &Path) -> Self {
-        // Close-on-exec: otherwise another test's child would inherit it.
+        // The descriptor is close-on-exec, because another test's child would inherit it otherwise.
         let master = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC).expect("a pseudoterminal");
         grantpt(&master).expect("it is ours");
         unlockpt(&master).expect("it is ours");
@@ -209,7 +209,7 @@ impl Terminal {
     pub fn close(&mut self) {
         if let Some((end, thread)) = self.reading.take() {
             drop(end);
-            thread.join().expect("it reads, and no more");
+            thread.join().expect("the call only reads");
         }
         self.master = None;
     }
@@ -265,12 +265,12 @@ impl Screen {
 }
 
 impl Drop for Terminal {
-    #[expect(clippy::print_stderr, reason = "a failed test shows what its terminal showed")]
+    #[expect(clippy::print_stderr, reason = "a failed test prints the contents of its terminal")]
     fn drop(&mut self) {
         if thread::panicking() {
             eprintln!("--- the terminal showed:\n{}", self.text());
         }
-        // All are stopped first, so that no supervisor sees its guard die.
+        // All processes are stopped first, so that no supervisor sees the death of its guard.
         for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
             for process in self.processes() {
                 process.signal(signal);
@@ -303,7 +303,7 @@ impl Log {
         &self.path
     }
 
-    /// Waits for the next event of this name, after the one that was awaited before.
+    /// Waits for the next event of this name, after the last one that was returned.
     pub fn await_event(&mut self, name: &str) -> Event {
         let find = || {
             let events = self.events().into_iter().enumerate().skip(self.returned);

@@ -13,12 +13,12 @@ pub use crate::node::SecureAddresses;
 /// A new key, without a password.
 const KEY: &str = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
 
-/// An authority that signs certificates for brokers on loopback and for clients, valid for a day. Only a client that a test configures so
-/// trusts it.
+/// An authority that signs certificates for brokers on loopback and for clients, valid for a day. A client trusts it only if a test
+/// configures that.
 #[derive(Debug)]
 pub struct Authority {
     directory: PathBuf,
-    /// Its directory, if it has one of its own; deleted when this is dropped.
+    /// Its own directory, if it has one; deleted when this is dropped.
     _own: Option<TempDir>,
 }
 
@@ -69,13 +69,13 @@ impl Authority {
         self.sign(name, 2, KEY)
     }
 
-    /// The same with an expired certificate.
+    /// Like [`identity`](Self::identity), with an expired certificate.
     #[must_use]
     pub fn expired_identity(&self, name: &str) -> Identity {
         self.sign(name, -1, KEY)
     }
 
-    /// The same with a key that is encrypted with this password, which has no space.
+    /// Like [`identity`](Self::identity), with a key that is encrypted with this password, which contains no space.
     #[must_use]
     pub fn locked_identity(&self, name: &str, password: &str) -> Identity {
         self.sign(name, 2, &format!("{} -passout pass:{password}", KEY.trim_end_matches(" -nodes")))

@@ -1,11 +1,11 @@
 //! Decides whether a sampled quantity grows.
 //!
-//! A process's memory goes up and down with its work, while a leak stays. So the series is cut into windows, and the minimum of each
-//! window counts: the level to which the quantity returns. The first quarter is left out, because a process grows at its start. The
-//! series grows if two tests hold for the other windows. First, their order is not random (the Mann-Kendall test at a significance of 1
-//! in 10,000). Second, the rise from the first to the last window (by the Theil-Sen slope) is above the allowed one. A series with high
-//! variance may rise far, but not in order. For memory, the largest rises between two windows are ignored: an allocator keeps what one
-//! peak took, and a leak shows in all the other windows as well.
+//! A process's memory rises and falls with its work, while a leak stays. So the series is cut into windows, and the minimum of each window
+//! counts: the level to which the quantity returns. The first quarter is left out, because a process grows at its start. The series grows
+//! if two tests hold for the other windows. First, their order is not random (the Mann-Kendall test at a significance of 1 in 10,000).
+//! Second, the rise from the first to the last window (by the Theil-Sen slope) is above the allowed one. A series with high variance may
+//! rise far, but not in order. For memory, the largest rises between two windows are ignored: an allocator keeps the memory of a peak, and
+//! a leak is visible in all the other windows as well.
 
 /// The result for a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,7 +29,7 @@ const WINDOWS: usize = 30;
 const SURE: f64 = 3.72;
 
 impl Trend {
-    /// Judges samples at equal distances; for a meaningful result each window needs at least four.
+    /// Judges samples at equal distances. For a meaningful result each window needs at least four.
     #[must_use]
     pub fn of(samples: &[f64], allowed: f64, forgiven: usize) -> Self {
         let quarter = samples.len() / 4;
@@ -90,7 +90,7 @@ fn pairs(levels: &[f64]) -> impl Iterator<Item = (f64, f64)> {
     })
 }
 
-/// The middle of what there is.
+/// The median.
 fn median(mut samples: Vec<f64>) -> f64 {
     samples.sort_by(f64::total_cmp);
     let middle = samples.len() / 2;
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leak_is_seen_through_what_comes_and_goes() {
+    fn a_leak_is_found_although_the_quantity_varies() {
         // Five descriptors leak in half an hour, while the number in use varies by ten.
         let leak = series(|at, noise| 40.0 + (5.0 * at).floor() + if noise > 0.6 { 10.0 } else { 0.0 });
         let trend = Trend::of(&leak, 0.5, 0);
@@ -136,18 +136,18 @@ mod tests {
     }
 
     #[test]
-    fn a_warm_up_and_steps_that_are_forgiven_do_not_grow() {
+    fn a_warm_up_and_ignored_steps_do_not_grow() {
         assert!(!Trend::of(&series(|at, _| 8e6 + 4e6 * at.min(0.2)), 100e3, 2).grows);
         let steps = series(|at, noise| {
             let steps = f64::from(at > 0.5) + f64::from(at > 0.7);
             8e6 + 600e3 * steps + 20e3 * noise
         });
         assert!(!Trend::of(&steps, 100e3, 2).grows);
-        assert!(Trend::of(&steps, 100e3, 0).grows, "of what is counted, no step is forgiven");
+        assert!(Trend::of(&steps, 100e3, 0).grows, "no step is ignored");
     }
 
     #[test]
-    fn chance_is_seldom_taken_for_growth() {
+    fn random_series_rarely_count_as_growing() {
         let mut noise = noise();
         let wrong = (0..300).filter(|_| Trend::of(&noise.by_ref().take(360).collect::<Vec<_>>(), 0.0, 0).grows).count();
         assert!(wrong <= 1, "{wrong} of 300");

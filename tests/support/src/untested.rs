@@ -1,10 +1,10 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-/// The variable that names a file to which each such line is appended too, for a summary of the run.
+/// The variable with the path of a file to which each of these lines is appended too, for a summary of the run.
 const LIST: &str = "NOT_TESTED";
 
-/// Prints what could not be tested on this machine, and why. It writes past libtest's capture, which discards the `eprintln!` output of
+/// Prints which part could not be tested on this machine, and why. It does not use `eprintln!`, because libtest discards that output of
 /// tests that pass.
 pub fn not_tested(why: &str) {
     let _ = writeln!(io::stderr(), "NOT TESTED: {why}");

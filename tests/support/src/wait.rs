@@ -1,10 +1,10 @@
-//! The only module that reads the clock and sleeps. A test waits for a condition with a bound, and never for a time.
+//! The only module that reads the clock and sleeps. A test waits for a condition with a time limit, and never for a time.
 
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
-/// The bound of every wait: far more than anything takes, so that a busy machine does not make a test fail.
+/// The time limit of every wait. It is far above the time of any step, so that a busy machine does not make a test fail.
 pub const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Nanoseconds of `CLOCK_BOOTTIME`, the clock of witnesses and leases.
@@ -17,7 +17,7 @@ pub fn now() -> u64 {
 /// The present time plus a duration, in nanoseconds of `CLOCK_BOOTTIME`.
 #[must_use]
 pub fn after(while_: Duration) -> u64 {
-    now() + u64::try_from(while_.as_nanos()).expect("centuries are not awaited")
+    now() + u64::try_from(while_.as_nanos()).expect("less than 500 years")
 }
 
 /// Calls `ask` every millisecond until it returns a value; `None` if it did not within `bound`.
@@ -36,7 +36,7 @@ pub fn poll_for<T>(bound: Duration, mut ask: impl FnMut() -> Option<T>) -> Optio
 
 /// Waits until `ask` returns a value, for at most [`PATIENCE`]; the failure names `what`.
 pub fn until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
-    poll_for(PATIENCE, ask).unwrap_or_else(|| panic!("waited {PATIENCE:?} in vain: {what}"))
+    poll_for(PATIENCE, ask).unwrap_or_else(|| panic!("not within {PATIENCE:?}: {what}"))
 }
 
 /// Waits until a condition holds, for at most [`PATIENCE`].
@@ -46,6 +46,6 @@ pub fn until_true(what: &str, mut condition: impl FnMut() -> bool) {
 
 /// Lets time pass, to show that something does *not* happen or that something lasts.
 pub fn pause(while_: Duration) {
-    #[expect(clippy::disallowed_methods, reason = "the home of it: between two looks at a condition")]
+    #[expect(clippy::disallowed_methods, reason = "the only function that may sleep")]
     std::thread::sleep(while_);
 }

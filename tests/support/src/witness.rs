@@ -1,4 +1,4 @@
-//! The job that records when it ran (`witness.c`), and the checker of its records.
+//! The job that records when it ran (`witness.c`), and the check of its records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -64,11 +64,11 @@ pub struct Line {
 /// The event of a line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Event {
-    /// It runs.
+    /// The process runs.
     Beat,
-    /// It is about to end by itself with this status.
+    /// The process is about to end by itself with this status.
     End(i64),
-    /// It received this signal.
+    /// The process received this signal.
     Signal(i64),
     /// The first instruction of its main process, with the parent's pid.
     Start(i64),
@@ -133,7 +133,7 @@ impl Testimony {
     pub fn alive(&self, epoch: Option<u64>) -> Vec<Process> {
         let lines = self.lines.iter().filter(|line| epoch.is_none() || line.epoch == epoch);
         let pids: BTreeSet<i32> = lines.map(|line| line.pid).collect();
-        // A process that got the pid of a witness later is excluded.
+        // A process that got the pid of a witness later does not count.
         pids.into_iter()
             .filter_map(Process::find)
             .filter(|process| process.name().as_deref() == Some("witness"))
@@ -192,19 +192,19 @@ mod tests {
     }
 
     #[test]
-    fn a_later_term_inside_an_earlier_one_is_caught() {
+    fn a_later_term_inside_an_earlier_one_is_reported() {
         let inside = testimony("1000 beat main 7 3 0 0\n9000 beat main 7 3 0 0\n5000 beat main 8 5 0 0\n");
         assert_eq!(inside.overlaps().len(), 1);
     }
 
     #[test]
-    fn an_orphan_of_an_earlier_term_is_caught() {
+    fn an_orphan_of_an_earlier_term_is_reported() {
         let orphan = testimony("1000 beat main 7 3 0 0\n2000 beat main 8 5 0 0\n3000 beat daemon 9 3 0 0\n");
         assert_eq!(orphan.overlaps().len(), 1);
     }
 
     #[test]
-    fn one_after_the_other_is_well() {
+    fn jobs_that_run_one_after_another_do_not_overlap() {
         let well = testimony(
             "1000 beat main 7 3 0 0\n2000 beat main 7 3 0 0\n2001 start main 8 5 0 1\n3000 beat main 8 5 0 0\n99",
         );

@@ -1,4 +1,4 @@
-//! The actions of a candidate, and what it reports about the election.
+//! The actions of a candidate, and its reports about the election.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -8,10 +8,10 @@ use crate::record::{Offset, Record, Why};
 use crate::supervisor::{Departure, Loss};
 use crate::time::Time;
 
-/// What the candidate's owner has to do.
+/// An action that the candidate's owner must perform.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
-    /// R1: start a new reader, ask it for the end offset, and drop the reader before.
+    /// R1: start a new reader, ask it for the end offset, and drop the previous reader.
     Ask,
     /// Exit: no term is held, and no claim is in flight.
     Depart(Departure),
@@ -19,7 +19,7 @@ pub enum Action {
     Extend(Grant),
     /// Ask for the topic's id until there is an answer ([`Event::TopicIdentified`](super::Event::TopicIdentified)).
     Identify,
-    /// Kill the job at once, whatever the lease says.
+    /// Kill the job at once, also before the lease's end.
     Kill(Loss),
     /// Join the group, if the elector is `group`.
     JoinGroup,
@@ -35,24 +35,23 @@ pub enum Action {
     Note(Note),
     /// A milestone of the election: guard and hooks act on it, and it is logged.
     Reached(Milestone),
-    /// Read from this offset, which the log holds.
+    /// Read from this offset, which is in the log.
     ReadFrom(Offset),
-    /// Exit for good: another candidate stands in this election with `--overlap` and this one without it, or the
-    /// other way round.
+    /// Exit for good: another candidate of this election uses `--overlap` and this one does not, or the other way round.
     Refuse {
         /// The reason, in one line.
         why: Box<str>,
     },
-    /// Make a new producer, and drop the one before.
+    /// Create a new producer, and drop the previous one.
     RenewProducer,
     /// Hand this record to the producer. Its send time is the time of the input that caused it (R3).
     Send {
         /// The record. Its key is the election's, or for a hello the hello's key.
         record: Record,
     },
-    /// Begin the barrier: stop the job, and report when nothing of it is left. Beats go on.
+    /// Begin the barrier: stop the job, and report when no process of it is left. Beats continue.
     StopJob(Why),
-    /// The same with a time limit. No more beats are sent.
+    /// Begin the barrier with a time limit. No more beats are sent.
     StopJobWithin {
         /// The reason.
         why: Why,
@@ -67,7 +66,7 @@ pub enum Action {
 /// The milestones of an election, on which guard and hooks act.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Milestone {
-    /// The lease ran out or another candidate took the lead, and nothing of the job is left.
+    /// The lease ran out or another candidate took the lead, and no process of the job is left.
     Fenced {
         /// The term.
         term: Offset,
@@ -77,8 +76,7 @@ pub enum Milestone {
         loss: Loss,
         /// The time that was left of the lease.
         left: Duration,
-        /// How long after the lease's end something of the job was still alive; if it is set, the guarantee was
-        /// broken.
+        /// How long after the lease's end a process of the job was still alive; if it is set, the guarantee was broken.
         late: Option<Duration>,
     },
     /// The lead was won.
@@ -88,8 +86,7 @@ pub enum Milestone {
         /// The end of the lease if no beat is read back.
         until: Time,
     },
-    /// `--overlap`: another candidate's claim took effect, and this job runs on beside the other's for a limited
-    /// time.
+    /// `--overlap`: another candidate's claim took effect, and this job continues beside the other's for a limited time.
     Overlapped {
         /// The term that has ended.
         term: Offset,
@@ -109,7 +106,7 @@ pub enum Milestone {
         /// Whether Kafka acknowledged it.
         delivered: bool,
     },
-    /// Standing by.
+    /// The candidate stands by.
     Standby(StandingFor),
     /// Another candidate's claim took effect while this one led.
     Superseded {
@@ -120,14 +117,14 @@ pub enum Milestone {
         /// The other candidate's name.
         by: Option<Box<str>>,
     },
-    /// The topic's id has changed: it was deleted and made again.
+    /// The topic's id has changed: the topic was deleted and created again.
     TopicRemade,
 }
 
-/// What a standby waits for.
+/// The reason why a standby waits.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct StandingFor {
-    /// The leader, as far as known.
+    /// The leader, as far as it is known.
     pub leader: Option<Box<str>>,
     /// The leader's term.
     pub term: Option<Offset>,
@@ -138,17 +135,17 @@ pub struct StandingFor {
 /// Why a standby may not claim yet.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Waiting {
-    /// Its last runs failed, so the others claim first.
+    /// Its last runs failed, so the other candidates claim first.
     BackingOff,
-    /// The history was cut, or the topic made anew, and the records that were read since do not say who leads.
+    /// The history was cut, or the topic was created again, and the records that were read since don't show who leads.
     Cut,
-    /// The records that were read do not say who leads.
+    /// The records that were read don't show who leads.
     Undecided,
     /// Another candidate leads.
     Led,
     /// It stood down, and another candidate must lead first.
     CoolingOff,
-    /// Nobody leads, and its claim delay is running, in which others may claim.
+    /// There is no leader, and this candidate's claim delay is running, in which others may claim.
     Precedence,
 }
 
@@ -157,7 +154,7 @@ pub enum Waiting {
 pub enum Note {
     /// A claim was sent.
     Claiming {
-        /// The offset up to which the claimant has judged everything.
+        /// The offset up to which the claimant has judged all records.
         after: Offset,
     },
     /// An operator ended the election.
@@ -187,11 +184,11 @@ pub enum Note {
         /// This candidate's priority.
         own: u16,
     },
-    /// The reader has delivered nothing for a while although the log grows: it is replaced.
+    /// The reader has delivered no record for a while although the log grows. It is replaced.
     ReaderStuck {
         /// The known end of the log.
         end: Offset,
-        /// How long nothing was delivered.
+        /// How long no record was delivered.
         silent: Duration,
     },
     /// An operator asked the leader to resign.
@@ -203,18 +200,18 @@ pub enum Note {
         /// The operator's reason.
         reason: Option<Box<str>>,
     },
-    /// The lease is over, without a fence warning, although heartbeats were read back: no broker has confirmed the topic's id.
+    /// The lease is over without a fence warning. Heartbeats were read back, but no broker has confirmed the topic's id.
     LeaseUnconfirmed {
         /// The term.
         term: Offset,
-        /// For how long none has.
+        /// For how long no broker has confirmed it.
         unconfirmed: Duration,
     },
-    /// The broker has no ids for topics, so a topic that is deleted and made again may go unnoticed.
+    /// The broker has no ids for topics, so the candidate may not notice that the topic was deleted and created again.
     TopicUnnamed,
     /// The topic has more partitions than roles.
     UnusedPartitions,
-    /// `--overlap`: the job runs on until another candidate has claimed.
+    /// `--overlap`: the job continues until another candidate has claimed.
     Yielding {
         /// The term.
         term: Offset,

@@ -1,5 +1,5 @@
-//! R0: a claim took effect before the topic was judged. The term is held, but nothing runs, and nothing is written
-//! under it except its release.
+//! R0: a claim took effect before the topic was judged. The term is held, but no job runs under it, and no record but its release is
+//! written.
 
 use super::Common;
 use super::leading::Leading;
@@ -68,7 +68,7 @@ impl AwaitingJudgement {
         }
     }
 
-    /// The topic may carry an election.
+    /// Handles the judgement that the topic may carry an election.
     fn judged(self, common: &mut Common, now: Time) -> State {
         if now >= self.expires_at(common) {
             self.release(common, now, Why::ClaimExpired)
@@ -79,7 +79,7 @@ impl AwaitingJudgement {
         }
     }
 
-    /// The term is not wanted any more, and nothing ever ran under it.
+    /// Releases the term, which is not wanted any more. No job has run under it.
     fn release(self, common: &mut Common, now: Time, why: Why) -> State {
         if why.lets_another_lead() {
             common.cool_off(now);
@@ -92,7 +92,7 @@ impl AwaitingJudgement {
         }
     }
 
-    /// R6: if the term is no longer current in our own view, nothing is written under it. Its lease runs out.
+    /// R6: if the term is no longer current in this candidate's view, no record is written under it. Its lease runs out.
     fn drop_term(common: &mut Common, now: Time) -> State {
         common.ask_anew(now);
         StandingBy::from(now)

@@ -17,8 +17,8 @@ use crate::time::Time;
 /// After a void claim the next one is spread over at least this many round trips.
 const ROUND_TRIPS: u32 = 4;
 
-/// The widest spread. It does not depend on the lease: with many standbys on a slow link a spread of a lease would leave each claim less
-/// than a round trip, and they would void each other without end. A claim that comes later only costs time.
+/// The widest spread. It does not depend on the lease: with many standbys on a slow link, a spread of one lease would leave each claim less
+/// than a round trip, and the claims would void each other without end. A later claim only costs time.
 const WIDEST_SPREAD: Duration = Duration::from_secs(60);
 
 /// A claim in flight.
@@ -26,7 +26,7 @@ const WIDEST_SPREAD: Duration = Duration::from_secs(60);
 pub(super) struct Claiming {
     seq: u64,
     sent: Time,
-    /// A candidate that is told to stand down meanwhile releases the term if the claim takes effect (R7).
+    /// The reason, if the candidate was asked to stand down meanwhile: then it releases the term if the claim takes effect (R7).
     stood_down: Option<Why>,
     /// A release that was read after the claim was sent names this candidate as the successor.
     is_named: bool,
@@ -43,7 +43,7 @@ impl Claiming {
         if let Judgement::Awaited { claimed } = &mut common.judgement {
             *claimed = true;
         }
-        // Kafka does not answer: that was reported, and there is a new attempt each lease.
+        // If Kafka does not answer, that was reported, and there is a new attempt each lease.
         if !common.claim_unanswered {
             common.standing_by = None;
             common.actions.push_back(Action::Note(Note::Claiming { after }));
@@ -51,7 +51,7 @@ impl Claiming {
         State::Claiming(Self { seq, sent: now, stood_down: None, is_named: false })
     }
 
-    /// Until when the claim is waited for.
+    /// Until when the candidate waits for the claim.
     pub(super) fn expires_at(&self, common: &Common) -> Time {
         self.sent + common.timings.lease()
     }
@@ -117,10 +117,10 @@ impl Claiming {
         Leading::begin(common, now, claim, self.sent)
     }
 
-    /// R2: a fresh random delay after a void claim, so that candidates that retry in step do not void each other for
-    /// ever. Another claim voids ours if it is appended while ours is in flight; the longer that takes, the longer
-    /// the delay must be. The successor that a release names needs none after a claim that it sent before it read the
-    /// release, since the others leave the vacancy to it.
+    /// R2: a fresh random delay after a void claim, so that candidates that retry at the same pace do not void each other for ever. Another
+    /// claim voids this one if it is appended while this one is in flight; the longer that takes, the longer the delay must be. The named
+    /// successor of a release needs no delay after a claim that it sent before it read the release, since the other candidates leave the
+    /// vacancy to it.
     fn was_void(self, common: &mut Common, now: Time) -> State {
         let spread = self.spread_after_void(common, now);
         let is_left_to_it = self.is_named && common.precedence.is_named_successor();
@@ -132,8 +132,8 @@ impl Claiming {
         StandingBy::from(not_before)
     }
 
-    /// Two claims within one round trip void each other. So a crowd needs about one round trip for each of its
-    /// members. A claim that was never read back says nothing about the round trip.
+    /// Two claims within one round trip void each other, so many candidates need about one round trip for each of them. A claim that was
+    /// never read back does not show how long a round trip is.
     fn spread_after_void(&self, common: &Common, now: Time) -> Duration {
         let round_trip = now.since(self.sent);
         if round_trip >= common.timings.lease() {

@@ -21,9 +21,9 @@ use crate::supervisor::Departure;
 use crate::time::{Time, millis};
 use crate::timings::Timings;
 
-/// The number of moments in a heartbeat interval at which the roles of one process beat. For each answer a broker
-/// looks at every partition that a reader fetches, so beats sent together share answers; but if all were sent at one
-/// moment they would wait for each other.
+/// The number of moments in a heartbeat interval at which the roles of one process send beats. For each answer a broker checks every
+/// partition that a reader fetches, so beats that are sent together share answers. But if all were sent at one moment, they would wait for
+/// each other.
 const BEAT_MOMENTS: u32 = 16;
 
 /// The part of a candidate's state that does not depend on its role, and its pending actions.
@@ -39,30 +39,29 @@ pub(super) struct Common {
     pub(super) topic: KnownTopic,
     /// The last sequence number used.
     seq: u64,
-    /// R0.
+    /// R0: the judgement of the topic.
     pub(super) judgement: Judgement,
-    /// The highest term ever held; no term at or below it is taken up (R5).
+    /// The highest term ever held. The candidate takes up no term at or below it (R5).
     pub(super) highest_term: Offset,
-    /// It exits once no term is held.
+    /// The reason why it exits when it holds no term.
     pub(super) leaving: Option<Why>,
-    /// It is suspended once no term is held.
+    /// Whether it is suspended when it holds no term.
     pub(super) suspending: bool,
-    /// After standing down: nothing is claimed before this time, or before another candidate's claim has been
-    /// effective (R7).
+    /// After standing down: the candidate claims nothing before this time, or before another candidate's claim has been effective (R7).
     pub(super) cooling_off: Option<Time>,
     /// A leader of lower priority, and when it is asked to resign.
     pub(super) preemption: Option<Preemption>,
     /// Its own last lead was lost, so it waits longer before it preempts another.
     pub(super) has_lost_lead: bool,
-    /// Nothing is claimed until the node allows it.
+    /// Whether the node forbids claims for now.
     pub(super) claims_are_held: bool,
-    /// Its process stands in other elections too, with one member of the group, and says one hello for all of them.
+    /// Its process stands in other elections too, with one member of the group, and sends one hello for all of them.
     pub(super) is_one_of_many: bool,
     /// Whether it is a member of the group, or about to be.
     pub(super) in_group: bool,
-    /// The id under which it held the partition when it left the group; the release carries it.
+    /// The id under which it held the partition when it left the group; the release contains it.
     pub(super) left_as: Option<Box<str>>,
-    /// The successor for which it stands down; the release carries it.
+    /// The successor for which it stands down; the release contains it.
     pub(super) successor: Option<MemberId>,
     /// The term released last, and the successor that its release names.
     pub(super) released_for: Option<(Offset, MemberId)>,
@@ -76,11 +75,11 @@ pub(super) struct Common {
     pub(super) next_hello: Option<Time>,
     /// The random part of the next claim's delay, drawn once for each vacancy.
     pub(super) draw: Option<Draw>,
-    /// A claim was not read back within its lease, and nothing has been read since: Kafka does not answer.
+    /// A claim was not read back within its lease, and no record has been read since: Kafka does not answer.
     pub(super) claim_unanswered: bool,
     /// Since when claims have not been read back, or when the producer was renewed for that reason.
     unanswered_since: Option<Time>,
-    /// What was last reported about standing by.
+    /// The last report about standing by.
     pub(super) standing_by: Option<StandingFor>,
     /// The leader, and since when it has been known.
     pub(super) leader_since: Shown<Option<(Offset, Time)>>,
@@ -91,7 +90,7 @@ pub(super) struct Common {
     pub(super) actions: VecDeque<Action>,
 }
 
-/// The candidate that superseded our term; none if the term is over and no other has begun.
+/// The candidate that superseded our term; `None` if the term is over and no other one has begun.
 pub(super) struct Superseder {
     pub(super) term: Option<Offset>,
     pub(super) name: Option<Box<str>>,
@@ -138,7 +137,7 @@ impl Common {
         }
     }
 
-    /// Does what is due by now in every state.
+    /// Performs the due actions that are the same in every state.
     pub(super) fn perform_due_actions(&mut self, now: Time) {
         if self.next_hello.is_some_and(|due| now >= due) {
             self.say_hello(now);
@@ -159,8 +158,8 @@ impl Common {
         millis(self.timings.lease())
     }
 
-    /// When the next beat is due after a record sent at `sent`: one interval later, or at the last common moment of
-    /// the process's roles before that. Never later, so that no lease gets shorter.
+    /// When the next beat is due after a record sent at `sent`: one interval later, or at the last common moment of the process's roles
+    /// before that. It is never later, so that no lease gets shorter.
     pub(super) fn beat_after(&self, sent: Time) -> Time {
         let interval = self.timings.heartbeat_interval();
         let due = sent + interval;
@@ -179,7 +178,7 @@ impl Common {
         }
     }
 
-    /// `now` is left out of the last one.
+    /// `now` is `None` for the last hello.
     fn send_hello(&mut self, now: Option<Time>) {
         let seq = self.next_seq();
         let mut hello = self.identity.hello.clone();
@@ -216,7 +215,7 @@ impl Common {
         self.listener.journal().term() == Some(term)
     }
 
-    /// R7: our term ends at once if, in a decided view, another term is current or ours is released.
+    /// R7: our term ends at once if the view is decided and another term is current or ours is released.
     pub(super) fn superseded(&self, term: Offset) -> Option<Superseder> {
         match self.listener.journal().view() {
             View::Led(Term { offset, name, .. }) if *offset != term => {
@@ -227,20 +226,20 @@ impl Common {
         }
     }
 
-    /// Another candidate's record was read.
+    /// Handles a record of another candidate.
     pub(super) fn read_of_another(&mut self, now: Time, record: &Record, received: Received) {
         let is_news = received.verdict == Verdict::Effective && received.fresh;
         match &record.body {
             Body::Claim { .. } if is_news => {
                 self.precedence.forget_foresight();
-                // R7: another candidate leads now, so the cool-off is over.
+                // R7: another candidate leads now, so the cool-off ends.
                 self.cooling_off = None;
             }
             Body::Release { group_member, why, .. } => {
                 let known = record.member.as_ref().and_then(|member| self.precedence.released(member));
                 if is_news {
-                    // A dead leader's release can't carry its member id. If another member holds the partition, it
-                    // was that one.
+                    // A dead leader's release can't contain its group member id. If another member holds the partition, that member was the
+                    // leader.
                     let has_died = why.as_deref() == Some(Why::SupervisorDied.as_str())
                         && self.precedence.standing() == Standing::Elsewhere
                         && !self.unused_partitions;
@@ -254,7 +253,7 @@ impl Common {
         }
     }
 
-    /// Counts a record for the statistics, whoever wrote it.
+    /// Counts a record of any candidate for the statistics.
     pub(super) fn count(&mut self, record: &Record, received: Received) {
         let counts = &mut self.counts.0;
         match (&record.body, received.verdict) {
@@ -285,7 +284,8 @@ impl Common {
             View::Led(term) => term.member.as_ref(),
             View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
         };
-        // The claim is over the silence of the leader before, which most likely is dead; with `--overlap` it may be alive, and says so.
+        // The claim follows the silence of the previous leader, which most likely is dead. With `--overlap` it may be alive, and then its
+        // record shows it.
         if leader.is_some() && earlier_job.is_none() {
             self.precedence.lost_to(leader);
         }
@@ -295,7 +295,7 @@ impl Common {
         }
     }
 
-    /// The history was cut: what was read or judged before says nothing about the log as it is now.
+    /// Handles a cut of the history: earlier records and judgements don't apply to the present log.
     pub(super) fn forget_history(&mut self, now: Time) {
         self.topic = self.topic.after_cut(now);
         self.leader_since.0 = None;
@@ -319,16 +319,16 @@ impl Common {
 
     // ---- claims -----------------------------------------------------------------------------------------------------
 
-    /// From then on a claim that was sent at `sent` is too late: the job would be warned of the fence before a beat had
-    /// an interval's time to come back. Where beats are always as slow, no job could ever stay.
+    /// The time from which a claim that was sent at `sent` is too late: the job would get the fence warning before a beat had an interval's
+    /// time to be read back. If beats are always that slow, no job could run for long.
     pub(super) fn claim_expires_at(&self, sent: Time) -> Time {
         let timings = &self.timings;
         let late = timings.heartbeat_interval() + timings.kill_margin() + timings.fence_warning();
         sent + timings.lease().saturating_sub(late)
     }
 
-    /// A claim was not read back within its lease: either the producer or the reader has failed. The log's end shows
-    /// whether there is more to read; a producer that has failed for two leases is renewed.
+    /// Handles a claim that was not read back within its lease: either the producer or the reader has failed. The log's end shows whether
+    /// there are more records to read. A producer that has failed for two leases is renewed.
     pub(super) fn claim_went_unanswered(&mut self, now: Time, sent: Time) {
         self.claim_unanswered = true;
         self.actions.push_back(Action::LookForEnd);
@@ -340,14 +340,14 @@ impl Common {
         }
     }
 
-    /// A record was read.
+    /// Notes that a record was read, so Kafka answers.
     pub(super) const fn kafka_answers(&mut self) {
         (self.claim_unanswered, self.unanswered_since) = (false, None);
     }
 
     // ---- standing down and leaving ------------------------------------------------------------------------------------
 
-    /// Records why it stands down, for good or until SIGCONT.
+    /// Notes why it stands down, for good or until SIGCONT.
     pub(super) fn stands_down(&mut self, why: Why, leaving: bool) {
         if leaving && (self.leaving.is_none() || why == Why::Ended) {
             self.leaving = Some(why);
@@ -358,19 +358,19 @@ impl Common {
         }
     }
 
-    /// R7: nothing is claimed until another candidate leads, or for two leases; then it joins the group again.
+    /// R7: the candidate claims nothing until another one leads, or for two leases. Then it joins the group again.
     pub(super) fn cool_off(&mut self, now: Time) {
         self.cooling_off = Some(now + self.timings.lease() * 2);
     }
 
-    /// Why it exits once nothing is held, if it does.
+    /// Why it exits when it holds nothing, if it does.
     pub(super) fn departure(&self) -> Option<Departure> {
         self.leaving.map(|why| if why == Why::Ended { Departure::Ended } else { Departure::Left })
     }
 
     pub(super) fn depart(&mut self, departure: Departure) -> State {
         self.leave_group();
-        // The others count a candidate as alive if it has said hello and has not just released a term.
+        // The other candidates count a candidate as alive if it has sent a hello and has not just released a term.
         if self.next_hello.take().is_some() && !self.is_one_of_many {
             self.send_hello(None);
         }
@@ -378,7 +378,7 @@ impl Common {
         State::Departed
     }
 
-    /// Reports the unused partitions once, if a revoke would end a lead otherwise.
+    /// Reports the unused partitions once, if a revocation would end a lead otherwise.
     pub(super) fn learn_of_unused_partitions(&mut self) {
         if self.in_group && !self.unused_partitions {
             self.unused_partitions = true;

@@ -10,7 +10,7 @@ use crate::topic::TopicIdentity;
 /// Events in Kafka: in the journal, the topic and the group.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Event {
-    /// The log holds `start..end`, as of `asked`. `trusted`: an empty log from offset 0 is a new one.
+    /// The log contains `start..end`, as of `asked`. If `trusted`, an empty log from offset 0 is a new one.
     Answered {
         /// The time just before the request.
         asked: Time,
@@ -38,7 +38,7 @@ pub enum Event {
         /// The member id.
         id: Box<str>,
     },
-    /// Records of other keys stand at each offset from `first` to `last`. A reader for several candidates reports them to each candidate
+    /// The records at the offsets from `first` to `last` have other keys. A reader for several candidates reports them to each candidate
     /// before the candidate's next event, and at the latest before an offset that is missing (L4).
     Passed {
         /// The first.
@@ -46,20 +46,20 @@ pub enum Event {
         /// The last.
         last: Offset,
     },
-    /// A record of another key stands at `offset`.
+    /// The record at `offset` has another key.
     ReadOther {
         /// The record's offset.
         offset: Offset,
         /// The content, if the record is a hello of this election.
         hello: Option<Hello>,
     },
-    /// A record of the election stands at `offset`; `None` is one that does not parse.
+    /// The record at `offset` is the election's; `None` if it can't be parsed.
     Read {
         /// The record's offset.
         offset: Offset,
         /// The content of the record.
         record: Option<Record>,
-        /// When it was appended, in milliseconds since 1970, if it has a timestamp: only shown.
+        /// When it was appended, in milliseconds since 1970, if it has a timestamp. For display only.
         written_ms: Option<u64>,
     },
     /// Every record below `next` has been handed over.
@@ -87,7 +87,7 @@ pub enum Event {
     },
     /// A batch can't be decoded, so no record after it can be read.
     Undecodable,
-    /// The topic has more partitions than roles. The group then moves partitions at each join, so a revocation tells nothing about the
+    /// The topic has more partitions than roles. The group then moves partitions at each join, so a revocation shows nothing about the
     /// leader.
     UnusedPartitions,
     /// A record of this candidate could not be delivered.

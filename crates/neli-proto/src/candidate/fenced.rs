@@ -1,4 +1,4 @@
-//! The lease is over, but something of the job may be left. Nothing is written until it is gone.
+//! The lease is over, but processes of the job may be left. No record is written until they are gone.
 
 use super::Common;
 use super::action::{Action, Milestone};
@@ -14,7 +14,7 @@ pub(super) struct Fenced {
     pub(super) term: Offset,
     /// The reason that the release will carry.
     pub(super) why: Why,
-    /// The reason for which it was standing down already, which decides what follows the fence.
+    /// The reason for which it was standing down before the fence. It decides what follows the fence.
     pub(super) stood_down: Option<Why>,
     pub(super) lease_end: Time,
     pub(super) loss: Loss,
@@ -39,7 +39,7 @@ impl Fenced {
         match input {
             Input::HistoryCut => self.loss = Loss::HistoryCut,
             Input::NothingLeft(end) if end.proof.is_of(self.term) => return self.nothing_left(common, now, end),
-            // The rest of the job is awaited first; then the cool-off begins, unless it has to begin already.
+            // The candidate first waits for the end of the job's processes. Then the cool-off begins, unless it must begin already.
             Input::StandDown { why } => {
                 if why != Why::Suspended || self.stood_down.is_none() {
                     self.stood_down = Some(why);

@@ -1,10 +1,8 @@
-//! The topic's identity: offsets alone do not show that a topic was deleted and made again, but its id does (R1, R2,
-//! R3).
+//! The topic's identity: offsets alone do not show that a topic was deleted and created again, but its id does (R1, R2, R3).
 //!
-//! The id is asked for as soon as listening has begun, in parallel to the reading: a candidate that claimed before
-//! the answer would not notice a topic remade in between. A leader asks again at least twice a lease, since a beat
-//! extends the lease only while the id is confirmed; a standby asks before a silence is over, so that its claim need
-//! not wait for the answer.
+//! The id is asked for as soon as listening has begun, in parallel to the reading: a candidate that claimed before the answer would not
+//! notice that the topic was created again in between. A leader asks again at least twice a lease, since a beat extends the lease only
+//! while the id is confirmed. A standby asks before a silence is over, so that its claim need not wait for the answer.
 
 use core::time::Duration;
 
@@ -19,16 +17,16 @@ const ASK_FOR_MISSING: Duration = Duration::from_secs(1);
 /// yet.
 const GONE_AFTER: Duration = Duration::from_secs(5);
 
-/// What is known of the topic's identity.
+/// The topic's identity, as far as it is known.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct KnownTopic {
     /// The topic from which the journal is read.
     name: TopicName,
-    /// When the last question was asked that was answered with this id.
+    /// The time of the last question that was answered with this id.
     confirmed: Option<Time>,
-    /// When a question was last wanted.
+    /// The time of the last question that was requested.
     asked: Option<Time>,
-    /// A question has not been answered yet.
+    /// Whether a question has not been answered yet.
     open: bool,
     /// Since when answers have said that the topic does not exist.
     missing_since: Option<Time>,
@@ -38,19 +36,19 @@ pub(super) struct KnownTopic {
     before: Option<TopicId>,
 }
 
-/// How a topic can be told from another one of the same name.
+/// The means by which a topic can be distinguished from another one of the same name.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum TopicName {
-    /// By this id.
+    /// This id.
     Id(TopicId),
-    /// Not yet known.
+    /// It is not known yet.
     Unknown,
-    /// It can't: the broker has no ids for topics.
+    /// There is none: the broker has no ids for topics.
     Unnamed,
 }
 
 impl KnownTopic {
-    /// Nothing is known yet.
+    /// The state before the first answer.
     pub(super) const fn unknown() -> Self {
         Self {
             name: TopicName::Unknown,
@@ -63,7 +61,7 @@ impl KnownTopic {
         }
     }
 
-    /// The history was cut: what was known may be about another topic.
+    /// The state after a cut of the history: earlier answers may be about another topic.
     pub(super) fn after_cut(&self, now: Time) -> Self {
         let (name, before) = match self.name {
             TopicName::Id(id) => (TopicName::Unknown, Some(id)),
@@ -83,29 +81,29 @@ impl KnownTopic {
     }
 }
 
-/// What a candidate needs the topic's confirmed identity for.
+/// The purpose for which a candidate needs the topic's confirmed identity.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Confirmation {
-    /// To claim after a silence.
+    /// A claim after a silence.
     Claim,
-    /// To extend its lease.
+    /// The extension of its lease.
     Lease,
-    /// For nothing, once the id is known.
+    /// None, once the id is known.
     Nothing,
 }
 
-/// What an answer about the topic's id shows.
+/// The change that an answer about the topic's id shows.
 enum TopicChange {
     /// The topic has been missing for so long that its history is gone.
     Gone,
     /// Nothing has changed.
     None,
-    /// The topic has another id.
+    /// The topic has another id: it was created again.
     Remade,
 }
 
 impl Candidate {
-    /// A broker has answered a question asked at `asked` with the topic's id.
+    /// Handles an answer to the question that was asked at `asked`.
     pub(super) fn identified(&mut self, now: Time, asked: Time, identity: TopicIdentity) {
         match self.common.identified(asked, identity) {
             TopicChange::Gone => self.history_cut(now),
@@ -135,7 +133,7 @@ impl Common {
             (TopicIdentity::Id(id), TopicName::Id(known)) if id == known => {
                 topic.confirmed = topic.confirmed.max(Some(asked));
             }
-            // What was read of the old topic says nothing about the new one.
+            // Records of the old topic don't apply to the new one.
             (TopicIdentity::Id(_), TopicName::Id(_)) => return TopicChange::Remade,
             (TopicIdentity::Id(id), TopicName::Unknown | TopicName::Unnamed) => {
                 (topic.name, topic.confirmed) = (TopicName::Id(id), Some(asked));
@@ -153,19 +151,18 @@ impl Common {
                 topic.name = TopicName::Unnamed;
                 self.actions.push_back(Action::Note(Note::TopicUnnamed));
             }
-            // One broker without ids among others that have them confirms nothing.
+            // If one broker has no ids and others have them, its answer confirms nothing.
             (TopicIdentity::Missing | TopicIdentity::Unnamed, _) => {}
         }
         TopicChange::None
     }
 
-    /// Whether a beat that was read back may extend the lease: the topic must be the one in which the term was
-    /// claimed.
+    /// Whether a beat that was read back may extend the lease: the topic must be the one in which the term was claimed.
     pub(super) fn is_topic_confirmed_for_lease(&self, now: Time) -> bool {
         self.topic.is_confirmed_since(now - self.timings.lease())
     }
 
-    /// When the last question was asked that was answered with the topic's id.
+    /// The time of the last question that was answered with the topic's id.
     pub(super) const fn topic_confirmed_at(&self) -> Option<Time> {
         self.topic.confirmed
     }
@@ -175,7 +172,7 @@ impl Common {
         self.topic.is_confirmed_since(since)
     }
 
-    /// When to ask for the topic's id; none while a question is open, or if the broker has no ids.
+    /// When to ask for the topic's id; `None` while a question is open, or if the broker has no ids.
     pub(super) fn identity_due(&self, wanted: Confirmation) -> Option<Time> {
         let topic = &self.topic;
         if topic.open || topic.name == TopicName::Unnamed || !self.listener.is_answered() {
@@ -184,7 +181,7 @@ impl Common {
         let lease = self.timings.lease();
         let not_before = |span: Duration| topic.asked.map(|asked| asked + span);
         if topic.name == TopicName::Unknown {
-            // It is asked for the first time as soon as listening has begun.
+            // The first question is asked as soon as listening has begun.
             return Some(not_before(ASK_FOR_MISSING).unwrap_or(Time::ZERO));
         }
         if topic.missing_since.is_some() {
@@ -202,7 +199,7 @@ impl Common {
         }
     }
 
-    /// The producer that should have asked is gone.
+    /// Asks again, because the producer that should have asked is gone.
     pub(super) fn ask_identity_again(&mut self) {
         if self.topic.open {
             self.actions.push_back(Action::Identify);

@@ -1,4 +1,4 @@
-//! R3 to R6: the lease that a leader holds, its beats, and its end.
+//! R3 to R6: the lease of a leader, its beats, and its end.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -16,12 +16,12 @@ use crate::record::{Body, JobState, Offset, Why};
 use crate::supervisor::{JobEnd, JobReport, Loss};
 use crate::time::Time;
 
-/// A stop that is over sooner than this is not announced by a beat. The release would wait behind that beat, since a
-/// broker handles one append of a connection at a time, which costs 2 ms of a handover's 8.
+/// A stop that ends sooner than this is not announced by a beat. The release would wait for that beat, since a broker handles the appends
+/// of a connection one after another; that would cost 2 ms of a handover's 8.
 const QUICK_STOP: Duration = Duration::from_millis(10);
 
-/// The least time between two beats that report a new state. Without it a job that restarts as fast as it ends would
-/// flood the journal (1,020 records a second, measured).
+/// The least time between two beats that report a new state. Without it, a job that ends at once and is restarted would flood the journal
+/// (1,020 records a second, measured).
 const STATE_BEAT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A lease that is held, and a job that may be alive.
@@ -34,11 +34,11 @@ pub(super) struct Leading {
     next_beat: Time,
     /// The next beat reports a new state of the job.
     state_is_new: bool,
-    /// No beat is sent before this time only to report a new state.
+    /// Before this time no beat is sent only to report a new state.
     state_beats_from: Time,
     /// Beats that were sent and not read back yet.
     in_flight: VecDeque<SentBeat>,
-    /// The last beat that was read back did not extend the lease, since the topic's id was not confirmed.
+    /// Whether the last beat that was read back did not extend the lease, because the topic's id was not confirmed.
     is_unconfirmed: bool,
     /// Whether the guard was sent a grant since the last beat.
     extended: bool,
@@ -46,16 +46,16 @@ pub(super) struct Leading {
     grant: Grant,
     /// The reason for which the job was asked to stop.
     stopping: Option<Why>,
-    /// `--overlap`: it stands down, and the job runs on until another candidate has claimed.
+    /// `--overlap`: it stands down, and the job continues until another candidate has claimed.
     yielding: Option<Yielding>,
     job: JobReport,
 }
 
-/// `--overlap`: a leader that stands down while its job runs on.
+/// `--overlap`: a leader that stands down while its job continues.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct Yielding {
     why: Why,
-    /// If nobody has claimed by then, the job is stopped anyway.
+    /// If no candidate has claimed by then, the job is stopped.
     until: Time,
 }
 
@@ -129,8 +129,8 @@ impl Leading {
             Input::NothingLeft(end) if end.proof.is_of(self.term) => return self.nothing_left(common, now, end),
             Input::Revoked => self.stand_down(common, now, Why::Revoked),
             Input::StandDown { why } => {
-                // Before the barrier, so that the group has chosen a successor by the time of the release. A handover
-                // names its successor already.
+                // The group is left before the barrier, so that it has chosen a successor by the time of the release. A handover has a
+                // named successor already.
                 if why != Why::Spread {
                     common.leave_group();
                 }
@@ -159,7 +159,7 @@ impl Leading {
                 if let Some(by) = common.superseded(self.term) {
                     let (term, by_term, by) = (self.term, by.term, by.name);
                     common.actions.push_back(Action::Reached(Milestone::Superseded { term, by_term, by }));
-                    // Another candidate leads, so the reason for standing down has been met.
+                    // Another candidate leads, so there is no reason to stand down any more.
                     (self.stopping, self.yielding) = (None, None);
                     return self.lose(common, Why::Fenced, Loss::Superseded);
                 }
@@ -180,7 +180,7 @@ impl Leading {
         State::Leading(self)
     }
 
-    /// R3: the beat `seq` came back effective. The lease runs from its sending.
+    /// R3: the beat `seq` was read back and is effective. The lease runs from its sending.
     fn extend_by(&mut self, common: &mut Common, now: Time, seq: Option<u64>) {
         let echo = self.in_flight.iter().position(|beat| Some(beat.seq) == seq);
         let Some(SentBeat { at: sent, .. }) = echo.and_then(|index| self.in_flight.remove(index)) else { return };
@@ -193,8 +193,8 @@ impl Leading {
     }
 
     fn extend(&mut self, common: &mut Common) {
-        // R6: `term` and `seen` go to the guard together, and only while our view says that the term is current. In
-        // an undecided view the guard is sent its last grant again, since its answer shows that it is alive.
+        // R6: `term` and `seen` go to the guard together, and only while the term is current in this candidate's view. If the view is
+        // undecided, the guard gets its last grant again, because its answer shows that it is alive.
         if common.is_current(self.term) {
             self.grant = common.grant(self.term, self.lease_end);
         }
@@ -202,7 +202,7 @@ impl Leading {
         common.actions.push_back(Action::Extend(self.grant));
     }
 
-    /// Sends a beat when one is due, if the term is current in our own view (R6).
+    /// Sends a beat if one is due and the term is current in this candidate's view (R6).
     fn beat_if_due(&mut self, common: &mut Common, now: Time) {
         if now < self.next_beat {
             return;
@@ -250,7 +250,7 @@ impl Leading {
         }
     }
 
-    /// When the fence warning is due: no beat has been read back for long enough.
+    /// When the fence warning is due, because no beat has been read back for long enough.
     fn warning_due(&self, common: &Common) -> Option<Time> {
         let wanted = !common.timings.fence_warning().is_zero() && self.stopping.is_none();
         wanted.then(|| self.deadline(common) - common.timings.fence_warning())
@@ -269,7 +269,7 @@ impl Leading {
         self.is_unconfirmed.then(|| now.since(since))
     }
 
-    /// A fence warning has said so before, unless there was none.
+    /// Notes that no broker has confirmed the topic's id, unless a fence warning has reported it before.
     fn note_unconfirmed(&self, common: &mut Common, now: Time) {
         let term = self.term;
         let unsaid = self.unconfirmed_for(common, now).filter(|_| self.stopping != Some(Why::Fenced));
@@ -277,7 +277,7 @@ impl Leading {
         common.actions.extend(unsaid.map(note));
     }
 
-    /// R7: a barrier; with `--overlap` it waits until another candidate has claimed, if one stands by.
+    /// R7: begins a barrier. With `--overlap` the barrier waits until another candidate has claimed, if one stands by.
     fn stand_down(&mut self, common: &mut Common, now: Time, why: Why) {
         if self.stopping.is_some() || !lets_job_run_on(why) {
             return self.stop(common, why);
@@ -288,7 +288,7 @@ impl Leading {
             None if self.job.state == JobState::Running && common.may_yield(now) => {
                 let (term, patience) = (self.term, common.timings.lease());
                 self.yielding = Some(Yielding { why, until: now + patience });
-                // The others learn of it at once.
+                // The other candidates must learn of it at once.
                 self.next_beat = now;
                 common.actions.push_back(Action::Note(Note::Yielding { term, why, patience }));
             }
@@ -296,7 +296,7 @@ impl Leading {
         }
     }
 
-    /// Until when its job runs on for another candidate to claim.
+    /// Until when its job continues, so that another candidate can claim.
     fn yields_until(&self) -> Option<Time> {
         self.yielding.filter(|_| self.stopping.is_none()).map(|yielding| yielding.until)
     }
@@ -322,7 +322,7 @@ impl Leading {
         }
     }
 
-    /// R5: a lease that ended is not taken up again.
+    /// R5: a lease that has ended is not taken up again.
     fn lose(self, common: &mut Common, why: Why, loss: Loss) -> State {
         common.actions.push_back(Action::Kill(loss));
         let (stood_down, overlapped_by) = (self.stopping(), None);
@@ -331,7 +331,7 @@ impl Leading {
 
     fn nothing_left(self, common: &mut Common, now: Time, end: JobEnd) -> State {
         let why = self.stopping().unwrap_or(end.why);
-        // R7: until one lease after the last effective record that was sent.
+        // R7: the term is held until one lease after the last effective record was sent.
         let held_until = self.last_effective_sent + common.timings.lease();
         let term = JobTerm { why, stood_down: None, held_until, late: None, is_cut: false, overlapped_by: None };
         Releasing::of_job(common, now, end, term)

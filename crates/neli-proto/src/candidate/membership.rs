@@ -9,13 +9,12 @@ use crate::precedence::{HELLO_AWAITS_NAME, Standing};
 use crate::time::Time;
 use crate::timings::{Elector, Patience};
 
-/// The longest group member id that is handed on: librdkafka's client id, a hyphen and 36 characters. A record must fit into 1 KiB.
+/// The longest group member id that is sent to others: librdkafka's client id, a hyphen and 36 characters. A record must fit into 1 KiB.
 const LONGEST_GROUP_MEMBER: usize = 128;
 
 impl Common {
-    /// Joins the group once the topic is known to exist, because the group takes a while to assign a partition; and sends the hello once
-    /// the topic is known to be fit for an election. Into a topic that R0 refuses the candidate writes nothing but one claim and its
-    /// release.
+    /// Joins the group when the topic is known to exist, because the group takes a while to assign a partition. Sends the hello when the
+    /// topic is known to be fit for an election. Into a topic that R0 refuses, the candidate writes only one claim and its release.
     pub(super) fn introduce(&mut self, now: Time) {
         if !self.listener.is_answered() || self.leaving.is_some() || self.suspending || self.next_hello.is_some() {
             return;
@@ -33,10 +32,10 @@ impl Common {
         }
     }
 
-    /// Handles the member id from the group's coordinator: the candidate sends it to the others, so that they know which of them claims
-    /// next.
+    /// Handles the member id from the group's coordinator. The candidate sends it to the others, so that they can predict which of them
+    /// claims next.
     pub(super) fn named(&mut self, now: Time, id: Box<str>) {
-        // Ignored: messages that the group sent before the candidate left it; an id that would make a record too long; and the id of a
+        // Ignored are: messages that the group sent before the candidate left it; an id that would make a record too long; and the id of a
         // member with several roles, because the group assigns partitions to it by their number, and it stays a member.
         if !self.in_group || id.len() > LONGEST_GROUP_MEMBER || self.is_one_of_many {
             return;
@@ -49,7 +48,7 @@ impl Common {
 
     /// Handles a change of this member's standing in the group.
     pub(super) fn stand(&mut self, standing: Standing) {
-        // Ignored: messages that the group sent before the candidate left it.
+        // Messages that the group sent before the candidate left it are ignored.
         if self.in_group {
             self.precedence.stand(standing);
         }
@@ -79,9 +78,9 @@ impl Common {
         }
     }
 
-    /// Adds `delay` to the claim delay from now on. A candidate that backs off leaves the group before its release says so: the group
-    /// then chooses another member, and every candidate can predict which. With `--patience never`, where only the assigned member
-    /// claims, it stays.
+    /// Adds `delay` to the claim delay from now on. A candidate that backs off leaves the group before its release announces it. The group
+    /// then chooses another member, and every candidate can predict which one. With `--patience never` only the assigned member claims, so
+    /// it stays.
     pub(super) fn back_off(&mut self, delay: Duration) {
         self.precedence.back_off(delay);
         if self.precedence.is_backing_off() && !self.claims_only_when_assigned() {
@@ -89,8 +88,8 @@ impl Common {
         }
     }
 
-    /// Keeps a candidate in the group from its first hello on, unless it is leaving, cooling off, or of no use to the group. A candidate
-    /// that joined early and can't send its hello yet leaves for the last reason too.
+    /// Keeps a candidate in the group from its first hello on, unless it is leaving, cooling off, or the group should not choose it. A
+    /// candidate that joined early and can't send its hello yet leaves for the last reason too.
     pub(super) fn keep_membership(&mut self, now: Time) {
         if self.leaving.is_some() || self.cooling_off.is_some() {
             return;
@@ -102,8 +101,8 @@ impl Common {
         }
     }
 
-    /// Whether the group may choose this candidate: not while it backs off, knows a candidate of higher priority, or could not use a
-    /// partition that the group might assign to it.
+    /// Whether the group may choose this candidate. It may not while the candidate backs off, knows a candidate of higher priority, or
+    /// could not use a partition that the group might assign to it.
     fn is_of_use_to_group(&self, now: Time) -> bool {
         if self.claims_only_when_assigned() {
             let lease = self.timings.lease();
@@ -114,7 +113,7 @@ impl Common {
         }
     }
 
-    /// When a member with `--patience never` leaves the group because its reader has not reached the end of the log for a lease: only the
+    /// When a member with `--patience never` leaves the group, because its reader has not reached the end of the log for a lease. Only the
     /// assigned member claims, so it would hold the assignment without ever leading.
     pub(super) fn blind_due(&self) -> Option<Time> {
         let may_leave = self.in_group && self.cooling_off.is_none() && self.claims_only_when_assigned();

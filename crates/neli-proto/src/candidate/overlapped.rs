@@ -1,4 +1,4 @@
-//! `--overlap`: another has claimed, and the job that runs here is to stop within that time, or with the lease (O3).
+//! `--overlap`: another candidate has claimed. The job that runs here must stop within the overlap, or with the lease (O3).
 
 use super::Common;
 use super::action::{Action, Milestone};
@@ -10,7 +10,7 @@ use crate::record::{Offset, Why};
 use crate::supervisor::{JobEnd, Loss};
 use crate::time::Time;
 
-/// A term that has ended while its job runs on beside the next one's. Its lease is not extended any more.
+/// A term that has ended while its job continues beside the next leader's. Its lease is not extended any more.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Overlapped {
     term: Offset,
@@ -19,15 +19,15 @@ pub(super) struct Overlapped {
     /// The reason for which it stands down.
     why: Why,
     lease_end: Time,
-    /// The job is asked to stop at this time, or when the other's job runs; `None` once it was asked.
+    /// When the job is asked to stop, unless the next leader's job runs before; `None` after it was asked.
     asks_at: Option<Time>,
-    /// What is left of the job is killed at this time.
+    /// When the remaining processes of the job are killed.
     kill_at: Time,
 }
 
 impl Overlapped {
-    /// The claim of `by_term` was read. A job that was not asked to stop runs on until the other's job runs, but for
-    /// half of the time at most.
+    /// Handles the claim of `by_term`. A job that was not asked to stop continues until the next leader's job runs, but at most for half of
+    /// the time.
     pub(super) fn begin(
         common: &mut Common,
         now: Time,
@@ -111,13 +111,14 @@ impl Overlapped {
             Some(term) if term.offset == self.by_term && term.has_run && self.asks_at.is_some() => {
                 self.stop(common, now)
             }
-            // By its claim nothing can be left here: a clock was wrong, as wherever a leader is superseded.
+            // At the time of that claim no process can be left here. If one is, a clock was wrong, as in every case in which a leader is
+            // superseded.
             Some(term) if term.offset > self.by_term => self.lose(common, Why::Fenced, Loss::Superseded),
             Some(_) | None => State::Overlapped(self),
         }
     }
 
-    /// R5: the lease is over, but something of the job may be left.
+    /// R5: the lease is over, but processes of the job may be left.
     fn lose(self, common: &mut Common, why: Why, loss: Loss) -> State {
         let Self { term, by_term, why: stood_down, lease_end, .. } = self;
         common.actions.push_back(Action::Kill(loss));

@@ -1,4 +1,4 @@
-//! `--overlap`: what claims and beats say about it, and candidates that differ in it.
+//! `--overlap`: its fields in claims and beats, and candidates whose settings differ.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -12,7 +12,7 @@ use crate::record::{Hello, Offset, Overlap, Record};
 use crate::time::Time;
 
 impl Common {
-    /// The current term, and what is known of it.
+    /// The current term, and its known properties.
     pub(super) fn current_term(&self) -> Option<&Term> {
         match self.listener.journal().view() {
             View::Led(term) => Some(term),
@@ -24,25 +24,25 @@ impl Common {
         self.current_term().and_then(|term| term.name.clone())
     }
 
-    /// `--overlap` as records carry it.
+    /// `--overlap` in the form of a record's field.
     pub(super) fn overlap_ms(&self) -> Option<u64> {
         self.timings.overlap().and_then(|within| u64::try_from(within.as_millis()).ok())
     }
 
-    /// The field of a claim sent now.
+    /// The field of a claim that is sent now.
     pub(super) fn overlap_of_claim(&self) -> Option<Overlap> {
         let over = self.listener.claim_window().and_then(|window| window.over);
         self.overlap_ms().map(|within_ms| Overlap { within_ms, over, yields: false })
     }
 
-    /// The field of a beat sent now.
+    /// The field of a beat that is sent now.
     pub(super) fn overlap_of_beat(&self, now: Time, yields: bool) -> Option<Overlap> {
         let may_be_alive = self.listener.earlier_job_gone_at().is_some_and(|gone_at| now < gone_at);
         let over = self.listener.journal().earlier_job().term().filter(|_| may_be_alive);
         self.overlap_ms().map(|within_ms| Overlap { within_ms, over, yields })
     }
 
-    /// Whether a leader that is to stop lets its job run on (O1): somebody stands by who may claim.
+    /// Whether a leader that must stop lets its job continue (O1): a standby that may claim is known.
     pub(super) fn may_yield(&self, now: Time) -> bool {
         self.timings.overlap().is_some() && self.precedence.standbys(now) > 0
     }
@@ -56,7 +56,8 @@ impl Common {
 }
 
 impl Candidate {
-    /// A claim or a beat of another was read (O6). Who stands by in an election that the other leads in another way goes.
+    /// Compares this candidate with a leader whose claim or beat was read (O6). If their settings differ and this candidate only stands by,
+    /// it exits.
     pub(super) fn compare_with_leader(&mut self, record: &Record, received: Received) {
         let is_declared = received.fresh && received.verdict == Verdict::Effective && record.body.lease().is_some();
         let overlaps = record.body.overlap().is_some();
@@ -65,7 +66,7 @@ impl Candidate {
         }
     }
 
-    /// A hello of another was read (O6). Of two that differ the one that came later goes.
+    /// Compares this candidate with another one whose hello was read (O6). If their settings differ, the one that came later exits.
     pub(super) fn compare_with_standby(&mut self, hello: &Hello) {
         let differs = hello.overlaps != self.common.timings.overlap().is_some();
         if differs && self.common.precedence.came_before(&hello.member) && self.state.holds_nothing() {
@@ -85,7 +86,7 @@ impl Candidate {
 }
 
 impl State {
-    /// Whether neither a term nor a job is held.
+    /// Whether it holds neither a term nor a job.
     const fn holds_nothing(&self) -> bool {
         matches!(self, Self::Claiming(_) | Self::StandingBy(_) | Self::Suspended(_))
     }

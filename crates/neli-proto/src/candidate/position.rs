@@ -14,7 +14,7 @@ use crate::time::Time;
 /// The state of a candidate as seen from outside.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Position {
-    /// R0: its claim took effect before the topic was judged. Nothing runs under the term.
+    /// R0: its claim took effect before the topic was judged. No job runs under the term.
     AwaitingJudgement {
         /// The term.
         term: Offset,
@@ -23,7 +23,7 @@ pub enum Position {
     Claiming,
     /// It has exited.
     Departed,
-    /// The lease is over, but something of the job may be left.
+    /// The lease is over, but processes of the job may be left.
     Fenced {
         /// The term.
         term: Offset,
@@ -39,24 +39,24 @@ pub enum Position {
     },
     /// It reads the records from before its start (R1).
     Listening,
-    /// `--overlap`: another candidate leads, and this job runs on beside the other's for a limited time.
+    /// `--overlap`: another candidate leads, and this job continues beside the other's for a limited time.
     Overlapped {
         /// The term that has ended.
         term: Offset,
     },
-    /// Nothing of the job is left, and the release is in flight.
+    /// No process of the job is left, and the release is in flight.
     Releasing {
         /// The term.
         term: Offset,
     },
-    /// It stands by. The state is the one that was logged last, so that status and log agree.
+    /// It stands by. The value is the one that was logged last, so that status and log agree.
     Standby(Option<StandingFor>),
-    /// It holds nothing; the process is suspended until SIGCONT, or about to be.
+    /// It holds nothing. The process is suspended until SIGCONT, or about to be.
     Suspended,
 }
 
 impl Candidate {
-    /// The present state. When it stands by, the one that was logged last, so that status and log agree.
+    /// The present state. If it stands by, the value is the one that was logged last, so that status and log agree.
     #[must_use]
     pub fn position(&self) -> Position {
         match &self.state {
@@ -92,7 +92,7 @@ impl Candidate {
         }
     }
 
-    /// Why nobody leads, as far as known.
+    /// Why there is no leader, as far as it is known.
     pub(crate) fn vacancy(&self) -> Option<Vacancy> {
         let listener = &self.common.listener;
         let vacancy = match listener.journal().view() {
@@ -125,7 +125,7 @@ impl Candidate {
         other.collect()
     }
 
-    /// When its own lease ends, while it holds one.
+    /// The end of its own lease, while it holds one.
     pub(crate) fn lease_end(&self) -> Option<Time> {
         match &self.state {
             State::AwaitingJudgement(state) => Some(state.lease_end(&self.common)),
@@ -153,7 +153,7 @@ impl Candidate {
         }
     }
 
-    /// What it waits for. While it leads or is fenced, the supervisor answers that.
+    /// What it waits for. While it leads or is fenced, the supervisor answers this question.
     pub(crate) fn awaits(&self) -> Option<Awaits> {
         let common = &self.common;
         let (what, until) = match &self.state {
@@ -183,13 +183,13 @@ impl Candidate {
         self.common.listener.claim_window().map(|claim_window| claim_window.since)
     }
 
-    /// Whether the log was read up to the end that was asked for.
+    /// Whether the log was read up to the requested end.
     #[must_use]
     pub(crate) fn is_caught_up(&self) -> bool {
         self.common.listener.is_caught_up()
     }
 
-    /// Whether everything was read and no other candidate is known, neither by its hello nor as the leader.
+    /// Whether all records were read and no other candidate is known, neither by its hello nor as the leader.
     #[must_use]
     pub fn is_alone(&self, now: Time) -> bool {
         let another_leads = match self.common.listener.journal().view() {
@@ -200,7 +200,7 @@ impl Candidate {
         self.common.listener.is_caught_up() && !another_leads && self.common.precedence.standbys(now) == 0
     }
 
-    /// The last released term, if no other has begun.
+    /// The last released term, if no other term has begun.
     pub(crate) const fn released_term(&self) -> Option<Offset> {
         match self.common.listener.journal().view() {
             View::Released { term, .. } => Some(*term),
@@ -208,7 +208,7 @@ impl Candidate {
         }
     }
 
-    /// The term that is held, while the lease lasts.
+    /// The term that it holds, while the lease lasts.
     pub(crate) const fn leads(&self) -> Option<Offset> {
         match &self.state {
             State::Leading(state) => Some(state.term()),
@@ -223,28 +223,28 @@ impl Candidate {
         }
     }
 
-    /// Whether it holds nothing and is to be suspended until SIGCONT.
+    /// Whether it holds nothing and must be suspended until SIGCONT.
     pub(crate) const fn is_suspended(&self) -> bool {
         matches!(self.state, State::Suspended(_))
     }
 
-    /// Whether it holds a term in a topic that is not judged yet: nothing runs, and if the process dies its guard
-    /// owes the release.
+    /// Whether it holds a term in a topic that is not judged yet. Then no job runs, and if the process dies its guard must release the
+    /// term.
     pub(crate) const fn holds_unjudged(&self) -> bool {
         matches!(self.state, State::AwaitingJudgement(_))
     }
 
-    /// Whether a claim or a release is in flight, or a term is held in a topic that is not judged yet.
+    /// Whether a claim or a release is in flight, or it holds a term in a topic that is not judged yet.
     pub(crate) const fn has_claimed(&self) -> bool {
         matches!(self.state, State::AwaitingJudgement(_) | State::Claiming(_) | State::Releasing(_))
     }
 
-    /// Whether a term is held or being released, or a claim is in flight.
+    /// Whether it holds or releases a term, or a claim is in flight.
     pub(crate) const fn holds_or_awaits(&self) -> bool {
         !matches!(self.state, State::Departed | State::StandingBy(_) | State::Suspended(_))
     }
 
-    /// Whether it exits once nothing is held.
+    /// Whether it exits when it holds nothing.
     pub(crate) const fn is_leaving(&self) -> bool {
         self.common.leaving.is_some()
     }

@@ -1,8 +1,8 @@
-//! `--preempt`: a candidate that has stood by for long enough under a leader of lower priority asks it to resign.
+//! `--preempt`: a candidate that has stood by for long enough under a leader of lower priority asks the leader to resign.
 //!
-//! The request is that of any operator, and R7 forbids the leader to claim again before another has led. The
-//! priorities in the hellos decide who claims next. Nobody asks a leader of its own priority, so the lead moves up
-//! and never back.
+//! The request is the same as an operator's, and R7 forbids the leader to claim again before another candidate has led. The priorities in
+//! the hellos decide which candidate claims next. A candidate asks only leaders of lower priority, so the lead moves to higher priorities
+//! only.
 
 use alloc::format;
 use core::time::Duration;
@@ -13,7 +13,7 @@ use crate::journal::View;
 use crate::record::{Body, Offset, What};
 use crate::time::Time;
 
-/// A candidate that lost its own last lead waits this many times as long, since it may lose the next one too.
+/// A candidate that has lost its own last lead waits this many times as long, since it may lose the next one too.
 const AFTER_LOSS: u32 = 10;
 
 /// A leader of lower priority.
@@ -30,8 +30,8 @@ impl Common {
         self.preemption.map(|preemption| preemption.asks_at)
     }
 
-    /// Records a leader of lower priority, and asks it to resign when `--preempt-after` has passed; again after each
-    /// further such time, since a request may be lost.
+    /// Notes a leader of lower priority, and asks it to resign when `--preempt-after` has passed. Asks again after each further such time,
+    /// since a request may be lost.
     pub(super) fn preempt_if_due(&mut self, now: Time) {
         let (Some(after), Some(lower)) = (self.preempt_after(), self.lower_leader(now)) else {
             self.preemption = None;
@@ -52,7 +52,7 @@ impl Common {
         Some(if self.has_lost_lead { after * AFTER_LOSS } else { after })
     }
 
-    /// The leader, if its priority is known and lower, and this candidate could claim at once.
+    /// The leader, if its priority is known and lower, and if this candidate could claim at once.
     fn lower_leader(&self, now: Time) -> Option<LowerLeader> {
         let is_ready = self.listener.is_caught_up()
             && self.judgement == Judgement::Fit
@@ -73,7 +73,7 @@ impl Common {
         let own = self.precedence.priority();
         self.actions.push_back(Action::Note(Note::Preempting { term, priority, own }));
         let seq = self.next_seq();
-        // The record's name says by whom: a long name would not fit twice.
+        // The record contains this candidate's name already; a long name would not fit twice.
         let reason = Some(format!("its priority is {own}, and the leader's {priority} (--preempt)").into());
         self.send(seq, Body::Request { what: What::Resign, term: Some(term), by: None, reason });
     }

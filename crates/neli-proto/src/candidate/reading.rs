@@ -1,4 +1,4 @@
-//! R1 and R3: how a candidate handles the records it reads, its own first.
+//! R1 and R3: how a candidate handles the records that it reads, especially its own.
 
 use alloc::boxed::Box;
 
@@ -11,8 +11,8 @@ use crate::precedence::Standing;
 use crate::record::{Body, Hello, Offset, Record, What, Why};
 use crate::time::Time;
 
-/// Our claim was read back effective, so its term is held. Only reading makes this value, and taking up or releasing
-/// the term consumes it, so that a released term can't be taken up (R6).
+/// Our claim was read back as effective, so its term is held. Only reading creates this value, and taking up or releasing the term consumes
+/// it. So a released term can't be taken up (R6).
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct OwnClaim {
     term: Offset,
@@ -35,7 +35,7 @@ impl OwnClaim {
 }
 
 impl Candidate {
-    /// The answer to a question about the log's bounds.
+    /// Handles the answer to a question about the log's bounds.
     pub(super) fn answered(&mut self, now: Time, bounds: LogBounds) {
         match self.common.listener.answered(now, bounds) {
             Ok(Some(from)) => {
@@ -47,14 +47,14 @@ impl Candidate {
         }
     }
 
-    /// A leader is fenced, a claim in flight belongs to the old history, and every candidate starts again at R1, with
-    /// a new producer too.
+    /// Handles a cut of the history. A leader is fenced, a claim in flight belongs to the old history, and every candidate begins again at
+    /// R1, with a new producer too.
     pub(super) fn history_cut(&mut self, now: Time) {
         self.step(now, Input::HistoryCut);
         self.common.forget_history(now);
     }
 
-    /// A record of the election stands at `offset`.
+    /// Handles a record of the election at `offset`.
     pub(super) fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>, written_ms: Option<u64>) {
         if offset < self.common.listener.journal().next() {
             return self.history_cut(now);
@@ -91,7 +91,7 @@ impl Candidate {
         self.view_changed(now);
     }
 
-    /// Records of other keys stand at each offset from `first` to `last`; the one at `last` may be a hello.
+    /// Handles records of other keys at the offsets from `first` to `last`. The one at `last` may be a hello.
     pub(super) fn read_others(&mut self, now: Time, first: Offset, last: Offset, hello: Option<Hello>) {
         if first < self.common.listener.journal().next() {
             return self.history_cut(now);
@@ -114,7 +114,7 @@ impl Candidate {
         self.step(now, Input::ViewChanged);
     }
 
-    /// One of our own records was read back for the first time.
+    /// Handles one of our own records that was read back for the first time.
     fn came_back(&mut self, now: Time, offset: Offset, record: &Record, verdict: Verdict) {
         let is_effective = verdict == Verdict::Effective;
         let seq = record.seq;
@@ -128,7 +128,7 @@ impl Candidate {
         self.step(now, input);
     }
 
-    /// One of our records was acknowledged. This says nothing about the law's verdict on it.
+    /// Handles the acknowledgement of one of our records. It does not show the law's verdict on the record.
     pub(super) fn delivered(&mut self, now: Time, seq: u64) {
         self.step(now, Input::Delivered { seq });
     }
@@ -147,9 +147,9 @@ impl Candidate {
         }
     }
 
-    /// The partition was given to another member. A leader that never had it leads on, since it was not taken from
-    /// it. If the topic has more partitions than roles, the group moves this one like any other, which says nothing
-    /// about the leader.
+    /// Handles a revocation: the partition was given to another member. A leader that never had the partition continues to lead, since it
+    /// was not taken from it. If the topic has more partitions than roles, the group moves this one like any other, so a revocation shows
+    /// nothing about the leader.
     pub(super) fn revoked(&mut self, now: Time) {
         let was_assigned = self.common.precedence.standing() == Standing::Assigned;
         if self.common.in_group {

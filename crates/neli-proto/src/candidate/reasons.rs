@@ -1,8 +1,8 @@
-//! What follows from each reason for standing down (R7).
+//! The consequences of each reason for standing down (R7).
 
 use crate::record::Why;
 
-/// Of two reasons, the one of the higher rank decides what follows.
+/// The rank of a reason. Of two reasons, the one of the higher rank counts.
 pub(super) const fn rank(why: Why) -> u8 {
     match why {
         Why::Ended => 3,
@@ -18,7 +18,7 @@ pub(super) const fn rank(why: Why) -> u8 {
     }
 }
 
-/// `--overlap`: whether the job is healthy and wanted, so that it may run on until another has claimed.
+/// `--overlap`: whether the job is healthy and wanted, so that it may continue until another candidate has claimed.
 pub(super) const fn lets_job_run_on(why: Why) -> bool {
     match why {
         Why::Resigned | Why::Revoked | Why::Spread | Why::Stopped => true,

@@ -1,4 +1,4 @@
-//! R6: a release is written when nothing is left, and then nothing more.
+//! R6: a release is written when no process of the job is left, and no record of the term after it.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -23,29 +23,29 @@ pub(super) struct Releasing {
     end: End,
     /// It could not be delivered, and is sent again at this time.
     again_at: Option<Time>,
-    /// Until when its delivery is waited for.
+    /// Until when the candidate waits for the delivery.
     give_up: Time,
-    /// The journal is read anew afterwards, since the lease was lost (R5).
+    /// Whether the journal must be read again afterwards, because the lease was lost (R5).
     anew: bool,
-    /// `--overlap`: another candidate claimed while the job ran on. The release is void, and says that nothing is
-    /// left of the job.
+    /// `--overlap`: another candidate claimed while the job continued. Then the release is void, and reports that no process of the job is
+    /// left.
     overlapped_by: Option<Offset>,
 }
 
-/// The job's end as the release tells it.
+/// The job's end, for the release.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 struct End {
     /// The exit status.
     exit: Option<u8>,
-    /// How long after the lease's end something of the job was still alive.
+    /// How long after the lease's end a process of the job was still alive.
     late: Option<Duration>,
-    /// The key whose run it was.
+    /// The key of the run.
     once: Option<Box<str>>,
 }
 
-/// The proof that no process runs under a term and none will: a release needs it (R6).
+/// The proof that no process runs under a term and none will. A release needs it (R6).
 enum NothingRuns {
-    /// Nothing was started, and the claim can't be taken up any more.
+    /// No process was started, and the claim can't be taken up any more.
     NeverLed(OwnClaim),
     /// The job's end.
     NothingLeft(NothingLeft),
@@ -60,14 +60,14 @@ impl NothingRuns {
     }
 }
 
-/// A term that is to be released.
+/// A term that must be released.
 struct Release {
     nothing_runs: NothingRuns,
     why: Why,
     end: End,
-    /// A candidate that exits waits no longer than this for the delivery.
+    /// If the candidate exits, it waits for the delivery until this time at most.
     held_until: Time,
-    /// The lease was lost.
+    /// Whether the lease was lost.
     anew: bool,
     overlapped_by: Option<Offset>,
 }
@@ -81,11 +81,11 @@ pub(super) struct JobTerm {
     pub(super) stood_down: Option<Why>,
     /// The lease's end, or when it would have ended.
     pub(super) held_until: Time,
-    /// How long after the lease's end something of the job was still alive.
+    /// How long after the lease's end a process of the job was still alive.
     pub(super) late: Option<Duration>,
-    /// The history was cut: the term's number may be another candidate's now.
+    /// Whether the history was cut: then the term's number may belong to another candidate now.
     pub(super) is_cut: bool,
-    /// `--overlap`: the term of the claim that took effect while the job ran on.
+    /// `--overlap`: the term of the claim that took effect while the job continued.
     pub(super) overlapped_by: Option<Offset>,
 }
 
@@ -97,12 +97,12 @@ impl Releasing {
         Self::begin(common, now, Release { nothing_runs, why, end, held_until, anew: false, overlapped_by: None })
     }
 
-    /// A claim that was given up took effect late: its lease is over (R5).
+    /// Releases a claim that was given up and took effect late: its lease is over (R5).
     pub(super) fn of_expired_claim(common: &mut Common, now: Time, claim: OwnClaim) -> State {
         Self::of_claim(common, now, claim, Why::ClaimExpired, now)
     }
 
-    /// Nothing is left of the term's job: the term is released, if it is still ours.
+    /// Releases the term of a job of which no process is left, if the term is still ours.
     pub(super) fn of_job(common: &mut Common, now: Time, job_end: JobEnd, term: JobTerm) -> State {
         let JobEnd { proof, exit, leaving, once, back_off, .. } = job_end;
         let JobTerm { why, stood_down, held_until, late, is_cut, overlapped_by } = term;
@@ -112,12 +112,12 @@ impl Releasing {
         }
         common.back_off(back_off);
         common.has_lost_lead = is_lost(why) || stood_down.is_some_and(is_lost);
-        // A leader that was overlapped has let another lead.
+        // A leader that was overlapped has let another candidate lead.
         if overlapped_by.is_none() && (why.lets_another_lead() || stood_down.is_some_and(Why::lets_another_lead)) {
             common.cool_off(now);
         }
-        // R6: a release is written only while the term is current in our own view. After a cut the view is of another
-        // history, in which the term's number may be another candidate's.
+        // R6: a release is written only while the term is current in this candidate's view. After a cut the view is of another history, in
+        // which the term's number may belong to another candidate.
         let is_current = (common.is_current(proof.term()) || overlapped_by.is_some()) && !is_cut;
         if is_current {
             let anew = matches!(why, Why::Fenced | Why::GuardDied);
@@ -134,8 +134,8 @@ impl Releasing {
         }
     }
 
-    /// Writes once, and does not wait for it, that the job of a term was alive after its lease's end. Another candidate may have led by
-    /// then, so the release is void: it is for operators, who would find the broken guarantee in this machine's log alone.
+    /// Writes once, without waiting for the delivery, that the job of a term was alive after its lease's end. Another candidate may have
+    /// led by then, so the release is void. It is for operators, who would otherwise find the broken guarantee only in this machine's log.
     fn tell_lateness(common: &mut Common, now: Time, proof: NothingLeft, why: Why, end: End) {
         let term = NothingRuns::NothingLeft(proof).into_term();
         let mut void = Self { term, seq: 0, why, end, again_at: None, give_up: now, anew: false, overlapped_by: None };
@@ -146,8 +146,7 @@ impl Releasing {
         let Release { nothing_runs, why, end, held_until, anew, overlapped_by } = release;
         let term = nothing_runs.into_term();
         common.highest_term = common.highest_term.max(term);
-        // A candidate that exits waits no longer than its lease would have lasted (R7). One that stays has nothing
-        // else to do.
+        // A candidate that exits waits no longer than its lease would have lasted (R7). One that stays has no other task meanwhile.
         let goes = common.leaving.is_some() || common.suspending;
         let give_up = held_until.max(if goes { now } else { now + common.timings.lease() });
         let mut releasing = Self { term, seq: 0, why, end, again_at: None, give_up, anew, overlapped_by };
@@ -159,7 +158,7 @@ impl Releasing {
         self.term
     }
 
-    /// Until when the delivery is waited for.
+    /// Until when the candidate waits for the delivery.
     pub(super) const fn gives_up_at(&self) -> Time {
         self.give_up
     }
@@ -173,7 +172,7 @@ impl Releasing {
         match input {
             Input::Delivered { seq } if seq == self.seq => return self.over(common, now, true),
             Input::ReleaseRead { term } if term == self.term => return self.over(common, now, true),
-            // If it arrived after a cut, the term's number might be another candidate's.
+            // If the release arrived after a cut, the term's number might belong to another candidate.
             Input::GivenUp | Input::HistoryCut => return self.over(common, now, false),
             Input::StandDown { why } => {
                 if why.lets_another_lead() {
@@ -185,15 +184,14 @@ impl Releasing {
                     return self.over(common, now, false);
                 }
                 if self.again_at.is_some_and(|again| now >= again) {
-                    // A second release is void, so it can be sent again as long as there is time, but only while the
-                    // term is current.
+                    // A second release is void, so the release can be sent again while there is time, but only while the term is current.
                     if !common.is_current(self.term) && self.overlapped_by.is_none() {
                         return self.over(common, now, false);
                     }
                     self.send(common);
                 }
             }
-            // Not at once: an undelivered record may have been refused before it was sent.
+            // It is not sent again at once: an undelivered record may have been refused before it was sent.
             Input::Undelivered { seq } => {
                 if seq == self.seq {
                     self.again_at = Some(now + common.timings.heartbeat_interval());
@@ -231,7 +229,7 @@ impl Releasing {
             late_ms: self.end.late.map(millis_rounded_up),
             group_member: common.left_as.clone(),
             once: self.end.once.clone(),
-            // Any other reason leaves the role to the next candidate.
+            // With any other reason, no successor is named.
             successor: common.successor.clone().filter(|_| self.why == Why::Spread),
         };
         common.send(self.seq, release);
@@ -240,7 +238,7 @@ impl Releasing {
     fn over(self, common: &mut Common, now: Time, delivered: bool) -> State {
         let Self { term, why, anew, .. } = self;
         common.actions.push_back(Action::Reached(Milestone::Released { term, why, delivered }));
-        // R2: a claim that was read back late may have voided another's, which retries in step with ours.
+        // R2: a claim that was read back late may have voided another candidate's, which retries at the same pace as ours.
         let not_before = if why == Why::ClaimExpired { now + common.random.up_to(SPREAD) } else { now };
         (common.standing_by, common.successor) = (None, None);
         common.say_hello_after_lead(now);

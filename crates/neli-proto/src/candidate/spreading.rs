@@ -1,4 +1,4 @@
-//! The candidate's part in the spread of many roles: who holds this role, and a lead that is handed over.
+//! The candidate's part in the spread of many roles: which candidate holds this role, and the handover of a lead.
 
 use super::state::State;
 use super::{Candidate, Common};
@@ -9,7 +9,7 @@ use crate::spread::Holding;
 use crate::time::Time;
 
 impl Candidate {
-    /// Who holds the role, as far as known here.
+    /// The holder of the role, as far as it is known here.
     pub(crate) fn holding(&self) -> Holding {
         match &self.state {
             State::AwaitingJudgement(_) | State::Claiming(_) => Holding::Claiming,
@@ -57,7 +57,7 @@ impl Common {
         is_release && verdict == Verdict::Effective && self.precedence.is_named_successor()
     }
 
-    /// Remembers the successor that a release names, until somebody has claimed.
+    /// Notes the successor that a release names, until a candidate has claimed.
     pub(super) fn note_successor(&mut self, record: Option<&Record>, verdict: Verdict) {
         match record.map(|record| &record.body).filter(|_| verdict == Verdict::Effective) {
             Some(Body::Release { term, successor, .. }) => {

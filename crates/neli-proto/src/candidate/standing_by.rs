@@ -1,4 +1,4 @@
-//! The state without a term: when a vacancy or a silence is claimed (R2), and when a candidate gives up waiting.
+//! The state without a term: when a candidate claims a vacancy or a silence (R2), and when it gives up waiting.
 
 use core::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::time::Time;
 /// No term is held.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct StandingBy {
-    /// Nothing is claimed before this time.
+    /// The candidate claims nothing before this time.
     not_before: Time,
 }
 
@@ -43,15 +43,14 @@ impl StandingBy {
         match input {
             // A claim that was given up took effect late: its lease is over (R5).
             Input::ClaimEffective(claim) => return Releasing::of_expired_claim(common, now, claim),
-            // A candidate that waits for silence only because the log was not trusted reads it again: it may be
-            // vacant.
+            // A candidate that waits for silence only because the log was not trusted reads the log again, because it may be vacant.
             Input::LogTrusted => {
                 if common.listener.is_undecided_by_distrust() {
                     common.ask_anew(now);
                 }
             }
             Input::MoveOn => return self.move_on(common, now),
-            // R2: the others leave the vacancy to the named successor, so it needs no delay after an earlier void claim.
+            // R2: the other candidates leave the vacancy to the named successor, so it needs no delay after an earlier void claim.
             Input::NamedSuccessor => return Self::from(now),
             Input::StandDown { why } => {
                 if why.lets_another_lead() {
@@ -82,7 +81,7 @@ impl StandingBy {
         State::StandingBy(self)
     }
 
-    /// Does what is due: exits, reads anew or further back, claims, or gives up waiting.
+    /// Performs what is due: exits, reads again or from further back, claims, or gives up waiting.
     fn move_on(self, common: &mut Common, now: Time) -> State {
         if let Some(departure) = common.departure() {
             return common.depart(departure);
@@ -107,7 +106,7 @@ impl StandingBy {
         State::StandingBy(self)
     }
 
-    /// When the claim is due (R2); none while that is not known, or if it never is.
+    /// When the claim is due (R2); `None` if that is unknown, or if it is never due.
     pub(super) fn claim_due(&self, common: &Common) -> Option<Time> {
         let has_claimed_unjudged = common.judgement == Judgement::Awaited { claimed: true };
         let is_barred = common.claims_are_held || common.cooling_off.is_some() || common.leaving.is_some();
@@ -118,7 +117,7 @@ impl StandingBy {
         if claim_window.confirmed_from.is_some_and(|from| !common.is_topic_confirmed_since(from)) {
             return None;
         }
-        // A term taken over from a leader that yields must be led at once.
+        // A term that is taken over from a leader that yields must be led at once.
         if claim_window.over.is_some() && common.judgement != Judgement::Fit {
             return None;
         }
@@ -128,13 +127,13 @@ impl StandingBy {
         Some(due.max(self.not_before))
     }
 
-    /// Reports what it stands by for, if that has changed.
+    /// Reports why it stands by, if that has changed.
     fn report(&self, common: &mut Common, now: Time) {
         if !common.listener.is_caught_up() || common.judgement != Judgement::Fit {
             return;
         }
         let (leader, term, why) = match common.listener.journal().view() {
-            // Our own release is in flight, or our own silence is waited for: nobody leads.
+            // Our own release is in flight, or our own silence is waited for: there is no leader.
             View::Led(term) if term.member.as_ref() == Some(&common.identity.member) => return,
             View::Led(term) => (term.name.clone(), Some(term.offset), Some(Waiting::Led)),
             _ if common.cooling_off.is_some() => (None, None, Some(Waiting::CoolingOff)),
@@ -160,7 +159,7 @@ impl StandingBy {
 /// The time that `--wait 0` allows for Kafka's first answer.
 const WAIT_FOR_KAFKA: Duration = Duration::from_secs(5);
 
-/// librdkafka may need this long to notice a dead connection and go on reading.
+/// librdkafka may need this time to notice a dead connection and continue reading.
 const READER_RECOVERS: Duration = Duration::from_secs(5);
 
 /// The random part of a claim's delay.
@@ -174,7 +173,7 @@ pub(super) struct Draw {
 
 impl Common {
     fn claim_delay(&self, at: Time, predecessor: Predecessor) -> Option<Delay> {
-        // With more partitions than roles the group's next assignment can't be foreseen.
+        // If there are more partitions than roles, the group's next assignment can't be predicted.
         let is_foreseeable = predecessor != Predecessor::Silent || !self.unused_partitions;
         self.precedence.delay(at, if is_foreseeable { predecessor } else { Predecessor::Gone })
     }
@@ -192,12 +191,12 @@ impl Common {
         }
     }
 
-    /// When `--wait` is over; none if that would cut short the silence of a leader that has not been read.
+    /// When `--wait` is over; `None` if that would cut short the wait for the silence of a leader whose records have not been read.
     pub(super) fn wait_due(&self) -> Option<Time> {
         let until = self.wait_until?;
         let at_once = until == self.started;
         if self.claims_are_held {
-            // An answer that is still awaited may be a reason to exit with another status.
+            // An answer that is still missing may be a reason to exit with another status.
             Some(if at_once { self.started + WAIT_FOR_KAFKA } else { until })
         } else if self.listener.has_read_other_leader() || self.claim_unanswered {
             Some(until)
@@ -208,7 +207,7 @@ impl Common {
         }
     }
 
-    /// Replaces a reader that has delivered nothing for this long although the log grows.
+    /// The time after which a reader that has delivered no record is replaced, if the log grows.
     fn patience_with_reader(&self) -> Duration {
         self.timings.lease().max(READER_RECOVERS)
     }

@@ -24,13 +24,13 @@ pub(super) enum State {
     Claiming(Claiming),
     /// It has exited, and takes no more inputs.
     Departed,
-    /// The lease is over, but something of the job may be left.
+    /// The lease is over, but processes of the job may be left.
     Fenced(Fenced),
     /// It leads.
     Leading(Leading),
-    /// `--overlap`: another candidate leads, and this job runs on beside the other's for a limited time.
+    /// `--overlap`: another candidate leads, and this job continues beside the other's for a limited time.
     Overlapped(Overlapped),
-    /// Nothing of the job is left, nothing will be started, and the release is in flight (R6).
+    /// No process of the job is left, none will be started, and the release is in flight (R6).
     Releasing(Releasing),
     /// No term is held.
     StandingBy(StandingBy),
@@ -60,24 +60,24 @@ pub(super) enum Input {
         /// Its sequence number.
         seq: u64,
     },
-    /// A claim or a release must not be waited for any longer.
+    /// The candidate must not wait for a claim or a release any longer.
     GivenUp,
     /// The guard fenced the job, or died.
     GuardFenced {
         /// The reason that the release will carry.
         why: Why,
     },
-    /// The partition's history was cut or made anew.
+    /// The partition's history was cut, or the partition was created again.
     HistoryCut,
     /// The job's state changed.
     JobChanged(JobReport),
     /// An empty log can be trusted from now on.
     LogTrusted,
-    /// Nothing more happens at this time: a standby does what is due now.
+    /// No other input follows at this time: a standby performs what is due now.
     MoveOn,
-    /// A release was read for the first time that names this candidate as the successor.
+    /// A release that names this candidate as the successor was read for the first time.
     NamedSuccessor,
-    /// Nothing of the job is left.
+    /// No process of the job is left.
     NothingLeft(JobEnd),
     /// A release of ours was read back for the first time.
     ReleaseRead {
@@ -86,18 +86,18 @@ pub(super) enum Input {
     },
     /// The partition was revoked, and given to another member.
     Revoked,
-    /// Stand down. `Common` says whether for good or until SIGCONT.
+    /// The candidate must stand down. `Common` contains whether for good or until SIGCONT.
     StandDown {
         /// The reason.
         why: Why,
     },
-    /// Do what is due.
+    /// The candidate must perform what is due.
     TimedOut,
     /// Time has passed. A lease that is over ends before any other input is handled.
     TimePassed,
     /// R0: the topic may carry an election.
     TopicJudged {
-        /// The journal has to be read again.
+        /// Whether the journal must be read again.
         is_misread: bool,
     },
     /// A record of ours could not be delivered.
@@ -125,7 +125,7 @@ impl State {
         }
     }
 
-    /// When the state has something to do.
+    /// When the state must be performed next.
     pub(super) fn due(&self, common: &Common) -> Option<Time> {
         match self {
             Self::AwaitingJudgement(state) => Some(state.expires_at(common)),
@@ -143,7 +143,7 @@ impl State {
         !matches!(self, Self::Departed | Self::Suspended(_))
     }
 
-    /// What the topic's identity must be confirmed for.
+    /// The purpose for which the topic's identity must be confirmed.
     pub(super) const fn confirmation(&self) -> Confirmation {
         match self {
             Self::Leading(_) => Confirmation::Lease,
@@ -158,8 +158,8 @@ impl State {
         }
     }
 
-    /// The term that a `resign` may name (held, or not released yet), and the reason for which it is standing down
-    /// already, if any.
+    /// The term that a `resign` may name (held, or not released yet), and the reason for which the candidate is standing down already, if
+    /// any.
     pub(super) fn resignable(&self, common: &Common) -> Option<(Offset, Option<Why>)> {
         match self {
             Self::AwaitingJudgement(state) => Some((state.term(), None)),

@@ -1,4 +1,4 @@
-//! No term is held, and the process is suspended or about to be: nothing is claimed or sent until SIGCONT.
+//! No term is held, and the process is suspended or about to be. It claims and sends nothing until SIGCONT.
 
 use super::Common;
 use super::action::Action;
@@ -22,7 +22,7 @@ impl Suspended {
         match input {
             // A claim that was given up took effect late.
             Input::ClaimEffective(claim) => return Releasing::of_expired_claim(common, now, claim),
-            // It stands again from R1, as after a start.
+            // It stands for election again from R1, as after a start.
             Input::Continued => {
                 common.standing_by = None;
                 common.ask_anew(now);

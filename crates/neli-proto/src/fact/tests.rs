@@ -25,7 +25,7 @@ fn come_to(records: &[(Place, Option<&[u8]>)]) -> Facts {
 }
 
 #[test]
-fn a_fact_comes_back_as_it_was_written() {
+fn a_fact_is_read_back_as_it_was_written() {
     for outcome in [Outcome::Done, Outcome::Failed, Outcome::Running, Outcome::Skipped, Outcome::Forgotten] {
         let fact = Fact { exit: Some(3), ran_ms: Some(3_200), at_ms: Some(1_769_860_801_123), ..fact(outcome, 57) };
         let fact = Fact { forgets: 2, ..fact };
@@ -44,7 +44,7 @@ fn a_fact_comes_back_as_it_was_written() {
 }
 
 #[test]
-fn a_record_that_came_late_replaces_nothing_newer() {
+fn a_late_record_replaces_no_newer_one() {
     let [begun, failed, late] =
         [(Outcome::Running, 9), (Outcome::Failed, 9), (Outcome::Running, 5)].map(|(how, term)| fact(how, term));
     let bytes = [&begun, &failed, &late].map(Fact::to_bytes);
@@ -65,14 +65,14 @@ fn facts_before_a_key_was_forgotten_do_not_count_and_later_ones_do() {
 }
 
 #[test]
-fn of_windows_the_newer_counts_where_terms_have_begun_anew_and_the_later_term_where_a_clock_was_wrong() {
+fn the_newer_window_counts_if_terms_began_again_and_the_later_term_if_a_clock_was_wrong() {
     let done = |term, from_ms| {
         let window = Some(Span { from_ms, until_ms: from_ms + 10 });
         Fact { window, ..fact(Outcome::Done, term) }
     };
     for (records, expected) in [
         ([done(5, 10), done(9, 20)], done(9, 20)),
-        // The record of the older run came late.
+        // The record of the older run reached the log late.
         ([done(9, 20), done(5, 10)], done(9, 20)),
         // The journal was created again.
         ([done(57, 10), done(0, 20)], done(0, 20)),
@@ -85,10 +85,9 @@ fn of_windows_the_newer_counts_where_terms_have_begun_anew_and_the_later_term_wh
     }
 }
 
-/// Each window lasts 10 ms. A run of window 1 is cut off; its record reaches the log after window 2 has
-/// succeeded.
+/// Each window lasts 10 ms. A run of window 1 is interrupted, and its record reaches the log after window 2 has succeeded.
 #[test]
-fn a_late_record_takes_no_success_away_while_its_window_lasts_where_compaction_lags_by_a_window() {
+fn with_a_compaction_lag_of_a_window_a_late_record_replaces_no_success_of_the_present_window() {
     let done =
         |term, from_ms| Fact { window: Some(Span { from_ms, until_ms: from_ms + 10 }), ..fact(Outcome::Done, term) };
     let log = [(1, done(1, 0)), (12, done(9, 10)), (13, done(5, 0))];
@@ -105,9 +104,9 @@ fn a_late_record_takes_no_success_away_while_its_window_lasts_where_compaction_l
     }
 }
 
-/// The record of a run before the key was forgotten reaches the log after the success that came after that.
+/// The record of a run from before the key was forgotten reaches the log after the success of a later run.
 #[test]
-fn a_late_record_of_a_forgotten_run_takes_no_success_away_before_compaction_and_the_forgetting_outlasts_it() {
+fn a_late_record_of_a_forgotten_run_replaces_no_success_before_compaction_and_the_request_is_kept() {
     let of = |outcome, term, forgets| Fact { forgets, ..fact(outcome, term) };
     let log = [
         of(Outcome::Done, 5, 0),
@@ -121,7 +120,7 @@ fn a_late_record_of_a_forgotten_run_takes_no_success_away_before_compaction_and_
         come_to(&records.iter().map(|(place, bytes)| (*place, Some(&**bytes))).collect::<Vec<_>>())
     };
     for end in 1..=log.len() {
-        // Compaction keeps the last record of each place, and at any moment may have come as far as to any record.
+        // Compaction keeps the last record of each place, and may have processed any number of records.
         for cleaned in 0..end {
             let is_last = |at: usize| !log[at + 1..end].iter().any(|later| later.place() == log[at].place());
             let kept: Vec<Fact> =
@@ -129,7 +128,7 @@ fn a_late_record_of_a_forgotten_run_takes_no_success_away_before_compaction_and_
             let facts = read(&kept);
             assert_eq!(facts.forgotten, (end > 1).then(|| log[1].clone()), "{end} {cleaned}");
             let is_done = facts.done.is_some_and(|done| !done.is_forgotten_by(&log[1]));
-            // The case that is left: compaction has removed the success before the late record.
+            // In the remaining case compaction has removed the success before the late record.
             let was_removed = end == log.len() && cleaned > 3;
             assert_eq!(is_done, end >= 4 && !was_removed, "{end} {cleaned}");
         }
@@ -137,7 +136,7 @@ fn a_late_record_of_a_forgotten_run_takes_no_success_away_before_compaction_and_
 }
 
 #[test]
-fn a_record_without_a_value_takes_back_and_one_that_is_no_fact_is_noticed() {
+fn a_record_without_a_value_removes_the_fact_and_an_unreadable_one_is_noticed() {
     let done = fact(Outcome::Done, 5).to_bytes();
     assert_eq!(come_to(&[(Place::Done, Some(&done)), (Place::Done, None)]), Facts::default());
     let nonsense = (Place::Done, Some(&b"nonsense"[..]));

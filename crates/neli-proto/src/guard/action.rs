@@ -7,25 +7,25 @@ use super::message::{Answer, CommandKind, Grant, Target};
 use crate::time::Time;
 use crate::window::Span;
 
-/// What the guard's process has to do, in this order.
+/// An action that the guard's process must perform, in this order.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
-    /// Send this answer to the supervisor as soon as its socket takes it.
+    /// Send this answer to the supervisor as soon as its socket accepts it.
     Answer(Answer),
-    /// Take the terminal back, and send [`Answer::Exited`] with what only the process can see: whether the job had
-    /// the foreground, and whether it has left processes.
+    /// Take the terminal back, and send [`Answer::Exited`] with the facts that only the process can see: whether the job had the
+    /// foreground, and whether it has left processes.
     AnswerExited {
         /// The main process's status.
         code: Option<i32>,
         /// The signal that killed it.
         signal: Option<i32>,
-        /// Look at the tree, to distinguish the job's leftovers from commands beside it. Without a look every
-        /// remaining process counts, so that the killing of a tree is not delayed.
+        /// Check the tree, to distinguish the job's remaining processes from commands that run beside it. Without a check every remaining
+        /// process counts, so that the killing of a tree is not delayed.
         look: bool,
     },
-    /// Send [`Answer::LeftBehind`] if a look finds processes; they are about to be killed.
+    /// Send [`Answer::LeftBehind`] if a check finds processes; they are about to be killed.
     AnswerLeftBehind {
-        /// When the look must be over.
+        /// When the check must end.
         until: Time,
     },
     /// Send [`Answer::Started`] with a pidfd of the main process.
@@ -34,53 +34,52 @@ pub enum Action {
     AnswerStuck,
     /// The run is over: prepare for the next one.
     BeginAnew,
-    /// Exit: nothing is left to do. No action follows.
+    /// Exit, because nothing is left to do. No action follows.
     End,
-    /// Give the job's group the terminal's foreground, if `neli-run`'s has it.
+    /// Give the job's group the terminal's foreground, if the group of `neli-run` has it.
     HandOn,
-    /// SIGKILL to what is left of the tree, by these methods in this order; [`Event::Killed`](super::Event::Killed)
-    /// must follow.
+    /// Send SIGKILL to the remaining processes of the tree, by these methods in this order; [`Event::Killed`](super::Event::Killed) must
+    /// follow.
     Kill(&'static [KillMethod]),
-    /// SIGKILL to a command's group.
+    /// Send SIGKILL to a command's group.
     KillCommand(CommandKind),
-    /// SIGKILL to the main process's group: one system call, which for most jobs reaches the whole tree.
+    /// Send SIGKILL to the main process's group: one system call, which for most jobs reaches the whole tree.
     KillMainGroup,
-    /// Learn what belongs to the tree; [`Event::Learnt`](super::Event::Learnt) must follow.
+    /// Find out which processes belong to the tree; [`Event::Learnt`](super::Event::Learnt) must follow.
     Learn {
-        /// When the look must be over.
+        /// When the check must end.
         until: Time,
     },
     /// Become the program that releases for the dead supervisor. No action follows.
     Release {
-        /// What is released.
+        /// The grant whose term is released.
         grant: Grant,
-        /// For how long after the lease's end something of the job may have been alive.
+        /// How long after the lease's end a process of the job may have been alive.
         late: Option<Duration>,
     },
     /// Remove the job's control group; a living supervisor does this itself.
     RemoveCgroup,
-    /// The lease descriptor of this term, if there is one, shows this deadline from now on.
+    /// Show this deadline in the lease descriptor of this term from now on, if there is one.
     ShowDeadline {
         /// The term.
         term: i64,
         /// The deadline.
         until: Time,
     },
-    /// The lease descriptor shows from now on that the term is over.
+    /// Show in the lease descriptor that the term is over.
     ShowEnd,
-    /// A signal to the main process or its group.
+    /// Send a signal to the main process or its group.
     Signal {
         /// Its number.
         signal: i32,
         /// The receiver.
         to: Target,
     },
-    /// A signal and SIGCONT to each remaining process; [`Answer::LeftBehind`] names them to the supervisor.
+    /// Send a signal and SIGCONT to each remaining process; [`Answer::LeftBehind`] names them to the supervisor.
     SignalRest {
         /// The signal's number.
         signal: i32,
-        /// Leave out the main process's group, which was asked before: many programs end at once if they are asked
-        /// twice.
+        /// Leave out the main process's group, which got the signal before: many programs end at once if they get it twice.
         but_group: bool,
     },
     /// Start the job. [`Event::Executed`](super::Event::Executed) or [`Event::NotStarted`](super::Event::NotStarted)
@@ -95,7 +94,7 @@ pub enum Action {
         /// The window that the run is for, if any.
         window: Option<Span>,
     },
-    /// Start a command; if that fails, [`Event::CommandEnded`](super::Event::CommandEnded) reports it.
+    /// Start a command. If that fails, [`Event::CommandEnded`](super::Event::CommandEnded) reports it.
     StartCommand(CommandKind),
     /// Take the terminal's foreground back from the job, and restore the terminal's modes.
     TakeBack,

@@ -1,13 +1,13 @@
-//! The answers that the supervisor has not received yet. They are queued, so that a stopped supervisor does not block the guard, and
-//! learns the end of each job when it continues.
+//! The answers that the supervisor has not received yet. They are queued, so that a stopped supervisor does not block the guard, and gets
+//! the end of each job when it continues.
 
 use alloc::collections::VecDeque;
 use core::mem;
 
 use super::message::Answer;
 
-/// Answers in the order in which they were given, each with what is sent along (`D`: a descriptor). The queue stays short: a run gives
-/// few answers, and of an answer that may be given repeatedly only the last is kept.
+/// Answers in the order in which they were given, each with an optional descriptor (`D`). The queue stays short: a run has few answers, and
+/// of an answer that may be repeated only the last one is kept.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Answers<D> {
     waiting: VecDeque<(Answer, Option<D>)>,
@@ -22,7 +22,7 @@ impl<D> Answers<D> {
         self.waiting.push_back((answer, along));
     }
 
-    /// Drops the descriptor of the first answer, because it can't be sent and the answers behind it must not wait. Returns whether there
+    /// Drops the descriptor of the first answer, because it can't be sent and the later answers must not wait for it. Returns whether there
     /// was one.
     pub fn give_up_descriptor(&mut self) -> bool {
         let Some((answer, along)) = self.waiting.front_mut() else { return false };
@@ -32,13 +32,13 @@ impl<D> Answers<D> {
         along.take().is_some()
     }
 
-    /// The answer to be sent next.
+    /// The answer that is sent next.
     #[must_use]
     pub fn first(&self) -> Option<(&Answer, Option<&D>)> {
         self.waiting.front().map(|(answer, along)| (answer, along.as_ref()))
     }
 
-    /// Removes the answer to be sent next.
+    /// Removes the answer that is sent next.
     pub fn take_first(&mut self) -> Option<(Answer, Option<D>)> {
         self.waiting.pop_front()
     }
@@ -73,7 +73,7 @@ mod tests {
     use crate::time::Time;
 
     #[test]
-    fn of_a_thousand_extensions_the_last_waits_and_every_end() {
+    fn of_a_thousand_extensions_the_last_is_kept_and_so_is_every_end() {
         let mut answers = Answers::<()>::default();
         for nanos in 0..1_000 {
             answers.put(Answer::Extended { until: Time::from_nanos(nanos) }, None);

@@ -1,4 +1,4 @@
-//! A guard that has not been started yet, and the orders that wait for it.
+//! A guard that has not been started yet, and the orders for it.
 
 use super::message::{Answer, Grant, Order};
 use super::orders::Orders;
@@ -6,9 +6,9 @@ use crate::time::Time;
 
 /// The orders for a guard that has not been started yet, in the order in which they were given.
 ///
-/// It answers in the guard's place while there is nothing to guard, so that the guard is not taken for one that
-/// hangs: a grant that is extended meanwhile is the one that the guard will get. If the term ends before the guard is
-/// started, none is started, since nothing of that term is alive.
+/// It answers in the guard's place while there is no job to guard, so that the guard does not count as hanging. If a grant is extended
+/// meanwhile, the guard gets the last one. If the term ends before the guard is started, none is started, since no process of that term is
+/// alive.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct AwaitedGuard {
     orders: Orders<()>,
@@ -17,11 +17,11 @@ pub struct AwaitedGuard {
     is_job_ordered: bool,
 }
 
-/// What follows for the wait, and the answer to the order, if any.
+/// The consequence for the wait, and the answer to the order, if any.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[must_use]
 pub enum Wait {
-    /// The wait goes on.
+    /// The wait continues.
     GoesOn(Option<Answer>),
     /// No guard needs to be started.
     IsOver(Option<Answer>),
@@ -62,7 +62,7 @@ impl AwaitedGuard {
         self.grant.is_none()
     }
 
-    /// What follows when it is the guard's turn: nothing is started after its deadline.
+    /// The consequence when the guard may start: nothing is started after the guard's deadline.
     pub fn turn(&self, now: Time) -> Wait {
         match self.grant {
             Some(Grant { term, until, .. }) if now >= until => {
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(awaited(&[Order::Lease(grant(10))]).put(&Order::Over { term: 7 }), Wait::IsOver(None));
     }
 
-    /// No end is awaited of a job that was not ordered.
+    /// There is no end to wait for if no job was ordered.
     #[test]
     fn a_stop_ends_the_wait_only_if_a_job_was_ordered() {
         let guard = awaited(&[Order::Lease(grant(10)), STOP, Order::Kill]);

@@ -1,7 +1,7 @@
-//! Commands beside the job: the health command, and the `--on-lead` hook.
+//! Commands that run beside the job: the health command, and the `--on-lead` hook.
 //!
-//! Each is part of the job's tree and dies with it, but is not part of the job's work. So it is killed when the main
-//! process has ended, and what is left of the tree without it is what the job left.
+//! Each is part of the job's tree and dies with it, but is not part of the job's work. So it is killed when the main process has ended, and
+//! the processes that the job left are those of the tree without it.
 
 use alloc::collections::VecDeque;
 
@@ -22,21 +22,21 @@ pub(super) struct Commands {
 struct Running {
     /// The number that its report must carry.
     id: u32,
-    /// `None` once it was killed and its end was reported.
+    /// When it is killed; `None` after it was killed and its end was reported.
     kill_at: Option<Time>,
 }
 
 impl Commands {
-    /// When there is something to do.
+    /// When the next command must be killed.
     pub(super) fn due(&self) -> Option<Time> {
         self.running.iter().filter_map(|running| running.as_ref()?.kill_at).min()
     }
 
-    /// Starts one, or reports its end if it has ended already.
+    /// Starts a command, or reports its end if that is known already.
     pub(super) fn start(&mut self, kind: CommandKind, id: u32, kill_at: Time, actions: &mut VecDeque<Action>) {
         let running = &mut self.running[index(kind)];
         if running.is_some() {
-            // It was killed and does not die, so another would hang as well.
+            // The previous one was killed and does not die, so another one would hang too.
             actions.push_back(ended(kind, id, CommandEnd::TimedOut));
             return;
         }
@@ -44,12 +44,12 @@ impl Commands {
         actions.push_back(Action::StartCommand(kind));
     }
 
-    /// Kills the commands whose time is up.
+    /// Kills the commands whose time limit is over.
     pub(super) fn handle_timeout(&mut self, now: Time, actions: &mut VecDeque<Action>) {
         self.kill(|kill_at| now >= kill_at, &CommandEnd::TimedOut, actions);
     }
 
-    /// Kills all: the main process has ended.
+    /// Kills all commands, because the main process has ended.
     pub(super) fn abandon(&mut self, actions: &mut VecDeque<Action>) {
         self.kill(|_| true, &CommandEnd::Abandoned, actions);
     }
@@ -64,7 +64,7 @@ impl Commands {
         }
     }
 
-    /// A command was waited for, or could not be started; its end is reported unless it was.
+    /// Handles a command that was waited for, or could not be started. Reports its end, unless that was reported before.
     pub(super) fn ended(&mut self, kind: CommandKind, end: CommandEnd, actions: &mut VecDeque<Action>) {
         if let Some(Running { id, kill_at: Some(_) }) = self.running[index(kind)].take() {
             actions.push_back(ended(kind, id, end));

@@ -53,24 +53,25 @@ pub enum Event {
     SocketClosed,
     /// The supervisor is dead: its pidfd is readable, or this process has another parent. Some of its orders may be unread.
     SupervisorDied,
-    /// Every child that had ended was waited for; the value says what is left of the job. The guard must be told each time it wakes up.
+    /// Every child that had ended was waited for; the value shows what is left of the job. This event must come each time the guard wakes
+    /// up.
     Waited(Remains),
 }
 
-/// The processes left of a job, as known after waiting for every child that had ended.
+/// The remaining processes of a job, after every child that had ended was waited for.
 #[derive(Debug)]
 pub enum Remains {
     /// Children that have not ended.
     Children,
-    /// No children; but the job's control group holds a process that another program has put there.
+    /// There are no children, but the job's control group contains a process that another program has put there.
     ControlGroup,
-    /// Nothing.
+    /// No process.
     Nothing(TreeGone),
 }
 
 impl Remains {
-    /// `has_children`: waitid(2) found a child that has not ended; for a subreaper with one thread, none means that no descendant is
-    /// left. `is_populated`: called only if there are no children; whether the control group holds a process.
+    /// `has_children`: waitid(2) found a child that has not ended. If a subreaper with one thread has none, no descendant is left.
+    /// `is_populated`: whether the control group contains a process; it is called only if there are no children.
     pub fn seen(has_children: bool, is_populated: impl FnOnce() -> bool) -> Self {
         if has_children {
             Self::Children
@@ -82,6 +83,6 @@ impl Remains {
     }
 }
 
-/// The proof that no process of a job is left. Only [`Remains::seen`] makes it, and the end of a run consumes it. It can't be copied.
+/// The proof that no process of a job is left. Only [`Remains::seen`] creates it, and the end of a run consumes it. It can't be copied.
 #[derive(Debug)]
 pub struct TreeGone(());

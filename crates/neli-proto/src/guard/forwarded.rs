@@ -4,19 +4,19 @@ use alloc::collections::VecDeque;
 
 use crate::guard::message::Target;
 
-/// The kernel's first real-time signal: real-time signals are queued, lower ones are merged.
+/// The kernel's first real-time signal. Real-time signals are queued, and lower ones are merged.
 const FIRST_REAL_TIME: i32 = 32;
 
-/// Waiting signals, merged as the kernel merges a process's pending signals: a standard signal is pending once, however often it was
-/// sent; each real-time signal counts. So memory is bounded, and the job receives what it would have received directly.
+/// Waiting signals, merged as the kernel merges a process's pending signals. A standard signal is pending once, even if it was sent several
+/// times; each real-time signal counts. So memory is limited, and the job gets the same signals as it would get directly.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub(super) struct Forwarded {
-    /// Each signal and target once, in the order in which they were last sent, with the number of times.
+    /// Each signal and target once, in the order of their last sending, with the number of times.
     waiting: VecDeque<(i32, Target, u64)>,
 }
 
 impl Forwarded {
-    /// Adds a signal. A standard signal that is pending moves to the end, because of a stop and a SIGCONT the later one decides.
+    /// Adds a signal. A standard signal that is pending moves to the end, because the later one of a stop and a SIGCONT decides.
     pub(super) fn put(&mut self, signal: i32, to: Target) {
         let same = self.waiting.iter().position(|(waiting, target, _)| (*waiting, *target) == (signal, to));
         if let Some((.., count)) = same.and_then(|at| self.waiting.get_mut(at)).filter(|_| signal >= FIRST_REAL_TIME) {
@@ -29,12 +29,12 @@ impl Forwarded {
         self.waiting.push_back((signal, to, 1));
     }
 
-    /// The signal to be sent next.
+    /// The signal that is sent next.
     pub(super) fn first(&self) -> Option<(i32, Target)> {
         self.waiting.front().map(|(signal, to, _)| (*signal, *to))
     }
 
-    /// Removes the signal to be sent next.
+    /// Removes the signal that is sent next.
     pub(super) fn take_first(&mut self) -> Option<(i32, Target)> {
         let first = self.first();
         match self.waiting.front_mut() {

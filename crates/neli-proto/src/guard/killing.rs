@@ -1,55 +1,54 @@
-//! SIGKILL to a tree, again and again until nothing is left: when, and by which methods in which order. Used by the
-//! guard, and by a supervisor that has inherited a dead guard's tree.
+//! SIGKILL to a tree, repeated until no process is left: when, and by which methods in which order. The guard uses it, and so does a
+//! supervisor that has inherited a dead guard's tree.
 
 use core::time::Duration;
 
 use crate::time::Time;
 
-/// The pause from one SIGKILL to the next while something is left: the first, and the longest.
+/// The first and the longest pause from one SIGKILL to the next while a process is left.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LAST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The time from the guard's first SIGKILL, to known processes, to the next by all methods. The other methods may
-/// block: the control group while another process makes or removes one; a look, which opens files, while the job is
-/// at its memory limit. In this time the known processes die, give back their memory, and leave their children to the
-/// guard, which then knows those too.
+/// The time from the guard's first SIGKILL, which goes to known processes, to the next one by all methods. The other methods may block: the
+/// control group while another process creates or removes one; a check, which opens files, while the job is at its memory limit. In this
+/// time the known processes die, release their memory, and leave their children to the guard, which then knows those too.
 const OTHER_METHODS_AFTER: Duration = Duration::from_millis(2);
 
-/// How much of the time between two calls counts for the patience. A killer that was stopped itself, that gets no processor, or whose look
-/// takes long comes late; what it has killed may be dead by then, and was not looked at since.
+/// How much of the time between two calls counts for the patience. The caller may be late because it was stopped, got no processor, or took
+/// long for a check. The processes that it has killed may be dead by then, but it has not checked them since.
 const LONGEST_COUNTED: Duration = Duration::from_millis(200);
 
 /// A method of sending SIGKILL.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum KillMethod {
-    /// To known processes: those learnt while there was time, and the guard's own children. This opens no file,
-    /// allocates nothing and never blocks.
+    /// To known processes: those that were learnt while there was time, and the guard's own children. This opens no file, allocates no
+    /// memory and never blocks.
     Known,
-    /// To the control group. The kernel blocks while another process makes or removes a group (up to 29 ms measured).
+    /// To the control group. The kernel blocks while another process creates or removes a group (up to 29 ms measured).
     Cgroup,
-    /// To each process that a look finds. This opens files.
+    /// To each process that a check finds. This opens files.
     Found,
 }
 
 /// A tree that was sent SIGKILL.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Killing {
-    /// When what is left counts as stuck, unless that was reported.
+    /// When the remaining processes count as stuck, unless that was reported.
     stuck_at: Option<Time>,
     /// The time of the last call.
     called_at: Time,
     again_at: Time,
-    /// `None` before the first SIGKILL; then the pause from this one to the next.
+    /// The pause from this SIGKILL to the next; `None` before the first one.
     pause: Option<Duration>,
     /// When the present round began.
     round: Option<Time>,
-    /// Processes that are not known must not wait.
+    /// Whether processes that are not known must be killed at once too.
     uses_every_method_at_once: bool,
 }
 
 impl Killing {
-    /// For a guard, which inherits the children of processes that die and has learnt of others before: begins at
-    /// `now`; what is left after `patience` is stuck, counted in the time in which this process kills.
+    /// For a guard, which inherits the children of dying processes and has learnt of others before. It begins at `now`. Processes that
+    /// remain after `patience` are stuck; it counts the time in which this process kills.
     #[must_use]
     pub fn new(now: Time, patience: Duration) -> Self {
         Self {
@@ -62,17 +61,17 @@ impl Killing {
         }
     }
 
-    /// The same without any knowledge of the tree.
+    /// For a process that knows nothing about the tree.
     #[must_use]
     pub fn with_every_method(now: Time, patience: Duration) -> Self {
         Self { uses_every_method_at_once: true, ..Self::new(now, patience) }
     }
 
-    /// The methods to kill all that is left, in this order. Known processes come first, since that never blocks; in
-    /// the guard's first round they are all, and 2 ms later the control group and a look follow.
+    /// The methods to kill all remaining processes, in this order. Known processes come first, since that never blocks. In the guard's
+    /// first round there are no other methods; 2 ms later the control group and a check follow.
     ///
-    /// To be called again at [`again_at`](Self::again_at) at the latest, and whenever a child has ended, since it may
-    /// have left children. [`performed`](Self::performed) must follow.
+    /// Must be called again at [`again_at`](Self::again_at) at the latest, and whenever a child has ended, since it may have left children.
+    /// [`performed`](Self::performed) must follow.
     pub fn round(&mut self, now: Time) -> &'static [KillMethod] {
         self.count_until(now);
         if self.pause.is_some() && now < self.again_at {
@@ -91,7 +90,7 @@ impl Killing {
         self.pause.is_none() && !self.uses_every_method_at_once
     }
 
-    /// The round ended at `now`. `has_seen_all`: no read failed during the look.
+    /// Ends the round at `now`. `has_seen_all`: no read failed during the check.
     pub fn performed(&mut self, now: Time, has_seen_all: bool) {
         self.count_until(now);
         let Some(begun) = self.round.take() else { return };
@@ -100,8 +99,8 @@ impl Killing {
             return;
         }
         let pause = self.pause.unwrap_or(FIRST_PAUSE);
-        // In a large tree a look takes longer than the pause, and the processors are needed for the dying processes:
-        // at most half of the time is spent looking.
+        // In a large tree a check takes longer than the pause, and the dying processes need the processors. So at most half of the time is
+        // spent on checks.
         self.again_at = now + pause.max(now.since(begun));
         self.pause = Some(if has_seen_all { LAST_PAUSE.min(pause * 2) } else { pause });
     }
@@ -112,20 +111,20 @@ impl Killing {
         self.again_at
     }
 
-    /// The same, unless a round is in progress.
+    /// When to kill again, unless a round is in progress.
     #[must_use]
     pub(crate) fn due(&self) -> Option<Time> {
         self.round.is_none().then_some(self.again_at)
     }
 
-    /// The part of the time since the last call that is longer than a killer's own pauses prolongs the patience.
+    /// Extends the patience by the part of the time since the last call that is longer than a killer's own pauses.
     fn count_until(&mut self, now: Time) {
         let uncounted = now.since(self.called_at).saturating_sub(LONGEST_COUNTED);
         self.stuck_at.iter_mut().for_each(|at| *at = *at + uncounted);
         self.called_at = now;
     }
 
-    /// Whether to report now that what is left can't be killed; true once.
+    /// Whether to report now that the remaining processes can't be killed; returns true once.
     pub fn is_stuck(&mut self, now: Time) -> bool {
         self.stuck_at.take_if(|at| now >= *at).is_some()
     }
@@ -188,7 +187,7 @@ mod tests {
         }
     }
 
-    /// Kills whenever it is due, until `end`. Whether it has reported what is left as stuck.
+    /// Kills whenever it is due, until `end`. Returns whether it has reported the remaining processes as stuck.
     fn kill_until(killing: &mut Killing, end: Time) -> bool {
         let mut is_stuck = false;
         while killing.again_at() < end {
@@ -210,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_process_that_kills_after_a_stall_of_its_own_calls_nothing_stuck() {
-        // What it had killed before may have died, and nobody has looked yet.
+        // The processes that it had killed before may have died, and it has not checked them yet.
         let mut killing = Killing::new(at(0), PATIENCE);
         kill_until(&mut killing, at(100));
         killing.round(at(60_000));

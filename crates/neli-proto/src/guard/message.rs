@@ -1,6 +1,6 @@
-//! The messages between supervisor and guard: one JSON object a packet, both ways.
+//! The messages between supervisor and guard: one JSON object in each packet, in both directions.
 //!
-//! A message that does not parse, or makes no sense when it arrives, is ignored: the deadline holds in any case.
+//! A message that can't be parsed, or has no meaning when it arrives, is ignored: the deadline holds in any case.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,46 +12,43 @@ use crate::command::CommandEnd;
 use crate::time::Time;
 use crate::window::Span;
 
-/// From the supervisor to the guard.
+/// A message from the supervisor to the guard.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(tag = "order", rename_all = "snake_case")]
 pub enum Order {
-    /// Run a command beside the job. A descriptor for its output is sent along; without one its output goes to our
-    /// stderr.
+    /// Run a command beside the job. A descriptor for its output is sent with it; without one its output goes to the guard's stderr.
     Command {
-        /// The command, one of those that the guard was given at its start.
+        /// The command, one of those in the guard's configuration.
         kind: CommandKind,
-        /// The run's number, which the answer must carry.
+        /// The run's number, which the answer must contain.
         id: u32,
         /// When to kill it.
         kill_at: Time,
     },
     /// Give the job's group the terminal's foreground, if `neli-run`'s group has it, and SIGCONT.
     HandOn,
-    /// SIGKILL to the whole tree, now.
+    /// Send SIGKILL to the whole tree, now.
     Kill,
     /// The lease holds until the grant's end.
     Lease(Grant),
-    /// The release is about to be handed to the producer: nothing may be started or extended under this term any more
-    /// (R6).
+    /// The release is about to be handed to the producer. Nothing may be started or extended under this term any more (R6).
     Over {
         /// The term.
         term: i64,
     },
-    /// The term's release was delivered, or another candidate's claim took effect: nothing may be released for the
-    /// dead any more.
+    /// The term's release was delivered, or another candidate's claim took effect: nothing may be released for a dead supervisor any more.
     Released {
         /// The term.
         term: i64,
     },
-    /// Pass this signal on once the job has executed; ignored if its main process has ended.
+    /// Pass this signal on after the job has executed. It is ignored if the main process has ended.
     Signal {
-        /// Its process id.
+        /// The signal's number.
         signal: i32,
         /// The receiver.
         to: Target,
     },
-    /// The term is held until the grant's end: start the job.
+    /// The term is held until the grant's end. Start the job.
     Spawn {
         /// The grant.
         #[serde(flatten)]
@@ -62,13 +59,13 @@ pub enum Order {
         #[serde(flatten)]
         window: Option<Span>,
     },
-    /// The barrier: the stop signal and SIGCONT now, SIGKILL to the whole tree later. If it is repeated, the new time
+    /// Begin the barrier: send the stop signal and SIGCONT now, and SIGKILL to the whole tree later. If the order is repeated, the new time
     /// counts.
     Stop {
-        /// The signal, for the job's group while the main process lives, otherwise for each remaining process that
-        /// was not asked as part of the group; `None` sends nothing.
+        /// The signal, for the job's group while the main process lives, otherwise for each remaining process that did not get it as part
+        /// of the group; `None` sends no signal.
         signal: Option<i32>,
-        /// When SIGKILL comes.
+        /// When SIGKILL is sent.
         kill_at: Time,
     },
     /// Take the terminal's foreground back from the job, and restore the terminal's modes.
@@ -80,7 +77,7 @@ pub enum Order {
 pub struct Grant {
     /// The term.
     pub term: i64,
-    /// The offset as of which the term is current.
+    /// The offset up to which the journal was read when the term was current.
     pub seen: i64,
     /// The sequence number for a release that the guard writes for a dead supervisor.
     pub next_seq: u64,
@@ -119,19 +116,19 @@ pub enum Target {
     Main,
 }
 
-/// From the guard to the supervisor.
+/// An answer of the guard to the supervisor.
 ///
-/// A `spawn` that is carried out is answered by `Accepted`, then `Started`, `Exited` and last `Gone` or `Fenced`;
-/// otherwise by `Accepted` and `NotStarted`.
+/// A `spawn` that is performed is answered by `Accepted`, then `Started`, `Exited` and last `Gone` or `Fenced`; otherwise by `Accepted` and
+/// `NotStarted`.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Answer {
-    /// A `spawn` was read, and is about to be carried out.
+    /// A `spawn` was read, and is about to be performed.
     Accepted {
         /// The deadline.
         until: Time,
     },
-    /// A command has ended, or its time is up and it was sent SIGKILL. Each `command` order is answered once by this.
+    /// A command has ended, or its time limit is over and it was sent SIGKILL. This answers each `command` order once.
     CommandEnded {
         /// The command.
         kind: CommandKind,
@@ -146,9 +143,9 @@ pub enum Answer {
         code: Option<i32>,
         /// The signal.
         signal: Option<i32>,
-        /// Whether descendants of it are left.
+        /// Whether descendants of the main process are left.
         left: bool,
-        /// Whether it had the terminal's foreground, which `neli-run`'s group has again.
+        /// Whether it had the terminal's foreground, which the group of `neli-run` has again.
         foreground: bool,
     },
     /// A `lease` was read.
@@ -156,51 +153,51 @@ pub enum Answer {
         /// The new deadline.
         until: Time,
     },
-    /// The deadline has come, or had come when an order was read: nothing of this term runs or will run.
+    /// The deadline has come, or had come when an order was read. No process of this term runs or will run.
     Fenced {
         /// The term.
         term: i64,
-        /// When nothing was left of its job; `None` if no job was alive.
+        /// When the last process of its job ended; `None` if no job was alive.
         gone_at: Option<Time>,
     },
-    /// Nothing is left of the job.
+    /// No process of the job is left.
     Gone,
-    /// The job's tree was sent SIGKILL, because of the stop timeout or of an order.
+    /// The job's tree was sent SIGKILL, because of the stop timeout or an order.
     Killed,
-    /// The job's main process has ended and these processes are left: they are asked to stop, or killed. Those that
-    /// were asked together with the main process, as part of its group, are reported only when they are killed.
+    /// The job's main process has ended and these processes are left. They are asked to stop, or killed. Those that were asked together
+    /// with the main process, as part of its group, are reported only when they are killed.
     LeftBehind {
         /// Some of them, if there are many.
         processes: Vec<Named>,
         /// Their number.
         count: usize,
-        /// Whether they were sent SIGKILL, not the stop signal.
+        /// Whether they were sent SIGKILL, and not the stop signal.
         killed: bool,
     },
-    /// A `stop` or `kill` was read when nothing was alive: this run, the last one, is over, and its end was reported. It is
-    /// named so that the report is not taken for one about the next run.
+    /// A `stop` or `kill` was read when no process was alive: this run, the last one, is over, and its end was reported. It is named so
+    /// that the answer does not count as one about the next run.
     NoRun {
         /// Its term.
         term: i64,
         /// Its number in that term.
         attempt: u64,
     },
-    /// The job could not be started, and nothing is left of it.
+    /// The job could not be started, and no process of it is left.
     NotStarted {
         /// The error's number.
         errno: i32,
         /// The step that failed.
         at: Step,
     },
-    /// Something of the job is left although it was sent SIGKILL: it is looked for, and sent it again. Said each time.
+    /// Processes of the job are left although they were sent SIGKILL. They are searched for, and sent it again. This is reported each time.
     StillKilling,
-    /// The job has executed. A pidfd of its main process is sent along, if the kernel has pidfds.
+    /// The job has executed. A pidfd of its main process is sent with it, if the kernel has pidfds.
     Started {
         /// The main process.
         pid: i32,
     },
-    /// The job has executed, but the descriptor of its main process could not be sent along: the kernel or one of the two
-    /// processes has none left.
+    /// The job has executed, but the descriptor of its main process could not be sent: the kernel or one of the two processes has none
+    /// left.
     StartedUnseen {
         /// The main process.
         pid: i32,
@@ -210,7 +207,7 @@ pub enum Answer {
         /// The signal that stopped it.
         signal: i32,
     },
-    /// These processes are still there a lease after SIGKILL; some of them, if there are very many.
+    /// These processes are alive a lease after SIGKILL; some of them, if there are very many.
     Stuck {
         /// Their process ids.
         pids: Vec<i32>,
@@ -227,14 +224,14 @@ pub enum Step {
     Fork,
     /// The deadline came between fork and exec, because the guard or the child was delayed.
     InTime,
-    /// Making the lease descriptor.
+    /// The creation of the lease descriptor.
     Lease,
 }
 
-/// A process as it is named in the log.
+/// A process with the data that the log shows.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct Named {
-    /// Its number.
+    /// Its process id.
     pub pid: i32,
     /// The name of its program, as far as it could be read: up to 15 bytes, which the process can change.
     pub name: String,

@@ -53,7 +53,7 @@ impl Guard {
             Order::TakeBack => self.actions.push_back(Action::TakeBack),
         }
         if self.supervisor.has_gone() {
-            // A term that only its last orders have named.
+            // The guard knows this term only from its last orders.
             self.end_term(now);
         }
     }
@@ -73,7 +73,7 @@ impl Guard {
                 self.actions.push_back(Action::Answer(Answer::Extended { until }));
                 self.tree.may_be_looked_at = true;
             }
-            // While something is being killed, the report of its end is the answer.
+            // While processes are being killed, the report of the run's end is the answer.
             GrantOutcome::Refused if self.run.is_some() => {}
             GrantOutcome::Refused => self.actions.push_back(fenced(grant.term, None)),
         }
@@ -85,7 +85,7 @@ impl Guard {
         outcome
     }
 
-    /// Starts the job unless one is there: no order can bring about two at once.
+    /// Starts the job unless there is one already, so that no order can cause two jobs at once.
     fn spawn(&mut self, now: Time, grant: Grant, attempt: u64, window: Option<Span>) {
         if self.run.is_some() {
             return;
@@ -102,13 +102,13 @@ impl Guard {
         (self.run, self.last_run) = (Some(GuardedRun::new()), Some((grant.term, attempt)));
     }
 
-    /// An end whose report was lost must not be awaited for ever.
+    /// Answers that there is no run. Otherwise a supervisor that has lost the report of the end would wait for ever.
     fn answer_no_run(&mut self) {
         let answer = self.last_run.map(|(term, attempt)| Answer::NoRun { term, attempt });
         self.actions.extend(answer.map(Action::Answer));
     }
 
-    /// A command runs only beside a job that runs, and is not started shortly before the deadline.
+    /// Starts a command, but only beside a job that runs, and not shortly before the deadline.
     fn start_command(&mut self, now: Time, kind: CommandKind, id: u32, kill_at: Time) {
         let runs = self.run.as_ref().is_some_and(|run| run.has_main() && !run.is_being_killed());
         if !runs || self.supervisor.is_known_dead() {

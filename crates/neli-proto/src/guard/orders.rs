@@ -1,14 +1,14 @@
-//! The orders that the guard has not taken yet. None may be lost when the socket is full: if a stop were dropped, its
-//! job would run on.
+//! The orders that the guard has not received yet. None may be lost when the socket is full: if a stop were dropped, its job would
+//! continue.
 
 use alloc::collections::VecDeque;
 
 use super::forwarded::Forwarded;
 use super::message::Order;
 
-/// Orders in the order in which they were given, each with the descriptor that is sent along (`D`), and behind them
-/// the signals to pass on, so that Stop and Kill never wait behind signals. The list stays short: a guard that does
-/// not answer is killed within a lease, and of repeated orders only the last is kept.
+/// Orders in the order in which they were given, each with an optional descriptor (`D`). After them come the signals to pass on, so that
+/// Stop and Kill never wait for signals. The list stays short: a guard that does not answer is killed within a lease, and of repeated
+/// orders only the last one is kept.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Orders<D> {
     waiting: VecDeque<(Order, Option<D>)>,
@@ -21,21 +21,21 @@ impl<D> Orders<D> {
     pub fn put(&mut self, order: &Order, along: Option<D>) {
         match order {
             Order::Signal { signal, to } => return self.signals.put(*signal, *to),
-            // What waits here was meant for the run before.
+            // The waiting signals were meant for the previous run.
             Order::Spawn { .. } => {
                 self.signals.clear();
                 self.owes_release = true;
             }
             Order::Released { .. } => self.owes_release = false,
             Order::Command { kind, .. } => {
-                // A command that is ordered again was given up before.
+                // If a command is ordered again, the earlier order was given up.
                 let is_same =
                     |waiting: &Order| matches!(waiting, Order::Command { kind: waiting, .. } if waiting == kind);
                 self.waiting.retain(|(waiting, _)| !is_same(waiting));
             }
             Order::HandOn
             | Order::Kill
-            // They are few: a guard that reads none is killed within a lease.
+            // There are few of these orders: a guard that reads none is killed within a lease.
             | Order::Lease(_)
             | Order::Over { .. }
             | Order::Stop { .. }
@@ -44,7 +44,7 @@ impl<D> Orders<D> {
         self.waiting.push_back((*order, along));
     }
 
-    /// The order to send next.
+    /// The order that is sent next.
     #[must_use]
     pub fn first(&self) -> Option<(Order, Option<&D>)> {
         match self.waiting.front() {
@@ -53,21 +53,21 @@ impl<D> Orders<D> {
         }
     }
 
-    /// The order to send next can't take its descriptor along, and what waits behind it must not wait for that. Returns
-    /// whether it had one.
+    /// Drops the descriptor of the next order, because it can't be sent and the later orders must not wait for it. Returns whether there
+    /// was one.
     pub fn give_up_descriptor(&mut self) -> bool {
         self.waiting.front_mut().is_some_and(|(_, along)| along.take().is_some())
     }
 
-    /// Removes the order that was to be sent next.
+    /// Removes the order that is sent next.
     pub fn drop_first(&mut self) {
         if self.waiting.pop_front().is_none() {
             self.signals.take_first();
         }
     }
 
-    /// Whether a job was ordered whose term the guard must release if the supervisor dies: no later order says that
-    /// it was released.
+    /// Whether a job was ordered whose term the guard must release if the supervisor dies. This is so until an order reports that the term
+    /// was released.
     #[must_use]
     pub const fn owe_release(&self) -> bool {
         self.owes_release
@@ -96,7 +96,7 @@ mod tests {
 
     const SIGNAL: Order = Order::Signal { signal: 10, to: Target::Main };
 
-    /// The orders that a guard takes which has taken none before.
+    /// The orders that a guard without earlier orders receives.
     fn taken_after(given: &[Order]) -> Vec<Order> {
         let mut orders = Orders::<()>::default();
         for order in given {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_to_a_run_that_is_over_does_not_come_to_the_next() {
+    fn a_signal_for_an_earlier_run_is_not_sent_to_the_next() {
         let grant = Grant { term: 1, seen: 1, next_seq: 1, until: Time::from_nanos(1) };
         let spawn = Order::Spawn { grant, attempt: 2, window: None };
         assert_eq!(taken_after(&[SIGNAL, spawn]), core::slice::from_ref(&spawn));

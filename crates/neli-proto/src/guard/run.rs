@@ -1,4 +1,4 @@
-//! One run of the job, from the order until nothing of it is left.
+//! One run of the job, from the order until no process of it is left.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -12,7 +12,7 @@ use crate::time::Time;
 const SIGCONT: i32 = 18;
 const SIGTSTP: i32 = 20;
 
-/// A run: the job, and everything that descends from it.
+/// A run: the job, and all processes that descend from it.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct GuardedRun {
     main: Main,
@@ -20,9 +20,9 @@ pub(super) struct GuardedRun {
     held_back: Forwarded,
     /// Why it could not execute.
     failure: Option<Answer>,
-    /// The main process's group was asked to stop.
+    /// Whether the main process's group was asked to stop.
     group_was_asked: bool,
-    /// When the barrier ends.
+    /// When the barrier ends with SIGKILL.
     kill_at: Option<Time>,
     /// Set once SIGKILL was sent.
     killing: Option<Killing>,
@@ -46,7 +46,7 @@ pub enum RunPhase {
 /// The state of the main process.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum Main {
-    /// Ordered, but not known to have executed.
+    /// It was ordered, and is not known to have executed.
     Starting,
     /// It has executed, or failed to.
     Running,
@@ -55,7 +55,7 @@ enum Main {
 }
 
 impl GuardedRun {
-    /// A run that is about to be started.
+    /// A run that is about to start.
     pub(super) fn new() -> Self {
         Self {
             main: Main::Starting,
@@ -76,7 +76,7 @@ impl GuardedRun {
         }
     }
 
-    /// When there is something to do.
+    /// When the run must be handled next.
     pub(super) fn due(&self) -> Option<Time> {
         self.killing.as_ref().map_or(self.kill_at, Killing::due)
     }
@@ -108,7 +108,7 @@ impl GuardedRun {
         }
     }
 
-    /// Begins the barrier: asks the job to stop, and remembers when SIGKILL is due.
+    /// Begins the barrier: asks the job to stop, and notes when SIGKILL is due.
     pub(super) fn stop(&mut self, signal: Option<i32>, kill_at: Time, actions: &mut VecDeque<Action>) {
         self.kill_at = Some(kill_at);
         let Some(signal) = signal else { return };
@@ -121,7 +121,7 @@ impl GuardedRun {
         }
     }
 
-    /// SIGKILL to all of it, now and until nothing is left. What is still there after `patience` is stuck.
+    /// Sends SIGKILL to all its processes, now and until none is left. Those that are alive after `patience` are stuck.
     pub(super) fn kill(&mut self, now: Time, patience: Duration, actions: &mut VecDeque<Action>) {
         if self.has_main() {
             actions.push_back(Action::KillMainGroup);
@@ -131,26 +131,25 @@ impl GuardedRun {
         actions.push_back(Action::Kill(methods));
     }
 
-    /// A child has ended. If it had children, they are the guard's now. If a whole round is due, the timeout begins
-    /// it.
+    /// Handles a child that has ended: if it had children, they are the guard's now. If a whole round is due, the timeout begins it.
     pub(super) fn kill_remaining(&mut self, now: Time, actions: &mut VecDeque<Action>) {
         let killing = self.killing.as_mut().filter(|killing| now < killing.again_at());
         actions.extend(killing.map(|killing| Action::Kill(killing.round(now))));
     }
 
-    /// The actions of [`Action::Kill`] were performed.
+    /// Notes that the actions of [`Action::Kill`] were performed.
     pub(super) fn killed(&mut self, now: Time, has_seen_all: bool) {
         if let Some(killing) = &mut self.killing {
             killing.performed(now, has_seen_all);
         }
     }
 
-    /// Whether to report now that what is left can't be killed; true once.
+    /// Whether to report now that the remaining processes can't be killed; returns true once.
     pub(super) fn is_stuck(&mut self, now: Time) -> bool {
         self.killing.as_mut().is_some_and(|killing| killing.is_stuck(now))
     }
 
-    /// The job has executed.
+    /// Notes that the job has executed.
     pub(super) fn executed(&mut self, actions: &mut VecDeque<Action>) {
         if self.main == Main::Starting {
             actions.push_back(Action::AnswerStarted);
@@ -158,7 +157,7 @@ impl GuardedRun {
         }
     }
 
-    /// The job could not execute, and its child ends.
+    /// Notes that the job could not execute, and that its child ends.
     pub(super) fn not_executed(&mut self, errno: i32, at: Step, actions: &mut VecDeque<Action>) {
         self.failure = Some(Answer::NotStarted { errno, at });
         self.pass_on_held_back(actions);
@@ -171,10 +170,10 @@ impl GuardedRun {
         }
     }
 
-    /// The main process was stopped.
+    /// Handles a stop of the main process.
     pub(super) fn main_stopped(&mut self, signal: i32, actions: &mut VecDeque<Action>) {
         if self.main == Main::Starting && signal == SIGTSTP {
-            // A stop is handled only once it has executed.
+            // A stop is handled only after it has executed.
             actions.push_back(Action::Signal { signal: SIGCONT, to: Target::Main });
         }
         if !self.is_being_killed() {
@@ -182,8 +181,7 @@ impl GuardedRun {
         }
     }
 
-    /// The main process has ended. As a shell does, the guard takes the terminal back, even if processes of the job
-    /// are left.
+    /// Handles the end of the main process. As a shell does, the guard takes the terminal back, even if processes of the job are left.
     pub(super) fn main_ended(&mut self, code: Option<i32>, signal: Option<i32>, actions: &mut VecDeque<Action>) {
         self.main = Main::Ended;
         actions.push_back(match self.failure {

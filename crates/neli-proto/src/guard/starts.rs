@@ -1,8 +1,7 @@
-//! Which guard is started next, and when, if several are wanted.
+//! The order and the times of guards' starts, if several are wanted.
 //!
-//! A process that wins many roles at once would fork all of their guards at once, and heartbeats, deadlines and
-//! releases would wait behind the forks. So only as many guards start at the same time as there are processors. The
-//! others wait in order, but for a limited time.
+//! A process that wins many roles at once would fork all of their guards at once, and heartbeats, deadlines and releases would wait for the
+//! forks. So only as many guards start at the same time as there are processors. The others wait in order, but for a limited time.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use core::time::Duration;
@@ -16,12 +15,12 @@ pub struct GuardStarts {
     patience: Duration,
     /// Waiting roles in order, each with the time at which its guard was wanted.
     waiting: VecDeque<(usize, Time)>,
-    /// Roles whose guard was forked but has not started the job yet, and since when.
+    /// The roles whose guard was forked but has not started the job yet, and since when.
     starting: BTreeMap<usize, Time>,
 }
 
 impl GuardStarts {
-    /// For a machine with this many processors, and roles with this lease.
+    /// The starts on a machine with this many processors, for roles with this lease.
     #[must_use]
     pub fn new(processors: usize, lease: Duration) -> Self {
         // While this process forks one guard, another can execute.
@@ -29,12 +28,12 @@ impl GuardStarts {
         Self { at_once, patience: lease / 4, waiting: VecDeque::new(), starting: BTreeMap::new() }
     }
 
-    /// A role wants a guard from now on.
+    /// Notes that a role wants a guard from now on.
     pub fn want(&mut self, role: usize, now: Time) {
         self.waiting.push_back((role, now));
     }
 
-    /// The role whose guard is to be started now, if any; from then on it counts as starting.
+    /// The role whose guard must start now, if any. From then on it counts as starting.
     pub fn next(&mut self, now: Time) -> Option<usize> {
         let (_, wanted) = *self.waiting.front()?;
         // A guard whose job is not ordered, for example because Kafka does not answer its claim, blocks the others
@@ -48,14 +47,14 @@ impl GuardStarts {
         Some(role)
     }
 
-    /// The role's guard has started its job, or will not: removes the role.
+    /// Removes the role: its guard has started its job, or will not start it.
     pub fn is_over(&mut self, role: usize) {
         if self.starting.remove(&role).is_none() {
             self.waiting.retain(|(waiting, _)| *waiting != role);
         }
     }
 
-    /// When to ask for the next one again, unless a start ends before.
+    /// When to call [`next`](Self::next) again, unless a start ends before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         let (_, wanted) = self.waiting.front()?;
@@ -79,7 +78,7 @@ mod tests {
         Time::ZERO + Duration::from_millis(millis)
     }
 
-    /// On two processors, with this many guards wanted one millisecond after another.
+    /// The starts on two processors, with this many guards that were wanted one millisecond after another.
     fn wanted(count: usize) -> GuardStarts {
         let mut starts = GuardStarts::new(2, LEASE);
         for role in 0..count {

@@ -1,10 +1,10 @@
-//! The guard's view of its supervisor: what is known of that process, and what follows from its death.
+//! The guard's view of its supervisor: the known state of that process, and the consequences of its death.
 
 use super::Guard;
 use super::action::Action;
 use crate::time::Time;
 
-/// What is known of the supervisor's process.
+/// The known state of the supervisor's process.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum SupervisorLife {
     /// Its end of the socket is open, and it is not known to be dead.
@@ -18,7 +18,7 @@ pub enum SupervisorLife {
 }
 
 impl SupervisorLife {
-    /// Whether it can't give orders any more, or soon can't.
+    /// Whether it can't give orders any more, or will soon be unable to.
     pub(super) fn has_gone(self) -> bool {
         self != Self::Open
     }
@@ -27,7 +27,7 @@ impl SupervisorLife {
         matches!(self, Self::DeadUnread | Self::Dead)
     }
 
-    /// All that it has sent so far was read: a supervisor that was dead before can have sent no more.
+    /// Notes that everything it has sent was read. If the supervisor was dead before, no more orders follow.
     pub(super) fn all_was_read(&mut self) {
         if *self == Self::DeadUnread {
             *self = Self::Dead;
@@ -56,15 +56,15 @@ impl Guard {
         }
     }
 
-    /// Nothing runs without a supervisor.
+    /// Ends the term and kills the job, because no job may run without a supervisor.
     fn lose_supervisor(&mut self, now: Time) {
-        // The terminal comes first: the calling shell goes on at once and may read from it.
+        // The terminal comes first, because the calling shell continues at once and may read from it.
         self.actions.push_back(Action::TakeBack);
         self.end_term(now);
     }
 
-    /// Ends the guard when the supervisor is gone and nothing is left of the job; releases, if the supervisor is
-    /// known to be dead and could not release. Unread orders may name a term, or say that it was released.
+    /// Ends the guard when the supervisor is gone and no process of the job is left. If the supervisor is known to be dead and could not
+    /// release the term, the guard releases it. Unread orders may contain a term, or the report that it was released.
     pub(super) fn end_if_done(&mut self) {
         let can_order_more = matches!(self.supervisor, SupervisorLife::Open | SupervisorLife::DeadUnread);
         if self.is_over || can_order_more || self.run.is_some() {

@@ -1,4 +1,4 @@
-//! The term that the guard knows of, and until when its job may run. Pure: the time is an argument.
+//! The last term of the guard, and until when its job may run.
 
 use core::time::Duration;
 
@@ -9,13 +9,13 @@ use crate::time::Time;
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Tenure {
     grant: Grant,
-    /// Nothing may be started or extended under it any more.
+    /// Whether nothing may be started or extended under it any more.
     over: bool,
-    /// Nothing may be released for it any more.
+    /// Whether nothing may be released for it any more.
     settled: bool,
     /// The latest deadline that was granted, even if that was too late for the job.
     last_until: Time,
-    /// When nothing was left of its job, if that was after the lease's end.
+    /// When the last process of its job ended, if that was after the lease's end.
     overran_until: Option<Time>,
 }
 
@@ -29,9 +29,8 @@ pub(super) enum GrantOutcome {
 }
 
 impl Tenure {
-    /// Applies `grant`, read at `now`, to the tenure: returns the outcome.
-    /// A lease that ended is not taken up again, nor a term at or below an earlier one (R5). `seen` and the next
-    /// sequence number are taken over even then, since the term may still have to be released.
+    /// Applies `grant`, which was read at `now`, and returns the outcome. A lease that has ended is not taken up again, nor a term at or
+    /// below an earlier one (R5). `seen` and the next sequence number are updated even then, since the term may still have to be released.
     pub(super) fn granted(before: Option<Self>, grant: Grant, now: Time) -> (Self, GrantOutcome) {
         let tenure = match before {
             Some(held) if held.grant.term > grant.term => return (held, GrantOutcome::Refused),
@@ -63,24 +62,23 @@ impl Tenure {
         (!self.over).then_some(self.grant.until)
     }
 
-    /// The term is over.
+    /// Ends the term.
     pub(super) fn end(&mut self) {
         self.over = true;
     }
 
-    /// Nothing may be released for the term any more: it was released, another candidate has taken over, or something
-    /// of its job can't be killed.
+    /// Prevents a release of the term: it was released, another candidate has taken over, or a process of its job can't be killed.
     pub(super) fn settle(&mut self) {
         self.over = true;
         self.settled = true;
     }
 
-    /// Nothing is left of its job now. The lease ends `kill_margin` after the deadline.
+    /// Notes that no process of its job is left. The lease ends `kill_margin` after the deadline.
     pub(super) fn job_ended(&mut self, now: Time, kill_margin: Duration) {
         self.overran_until = Some(now).filter(|now| *now > self.last_until + kill_margin);
     }
 
-    /// For how long after the lease's end something of its job may have been alive.
+    /// How long after the lease's end a process of its job may have been alive.
     pub(super) fn overrun(&self, kill_margin: Duration) -> Option<Duration> {
         let late = self.overran_until?.since(self.last_until + kill_margin);
         (!late.is_zero()).then_some(late)
@@ -115,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_moves_the_deadline_and_never_back() {
+    fn a_grant_moves_the_deadline_and_never_back() {
         let (tenure, outcome) = Tenure::granted(Some(holding(0, 10)), grant(0, 3, 20), at(5));
         assert_eq!(outcome, GrantOutcome::Granted(at(20)));
         let (tenure, outcome) = Tenure::granted(Some(tenure), grant(0, 2, 15), at(6));
@@ -124,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_that_comes_at_its_deadline_is_refused_and_yet_to_be_released() {
+    fn a_grant_at_its_deadline_is_refused_and_its_term_must_be_released() {
         let (tenure, outcome) = Tenure::granted(None, grant(7, 7, 10), at(10));
         assert_eq!(outcome, GrantOutcome::Refused);
         assert_eq!(tenure.deadline(), None);

@@ -4,7 +4,7 @@ fn at(millis: u64) -> Time {
     Time::ZERO + Duration::from_millis(millis)
 }
 
-/// Gives the guard the event at that time; returns whether the guard is over then.
+/// Passes the event to the guard at that time; returns whether the guard is over then.
 fn handle_event(guard: &mut Guard, millis: u64, event: Event) -> bool {
     guard.handle(at(millis), event);
     core::iter::from_fn(|| guard.poll_action()).any(|action| matches!(action, Action::Release { .. } | Action::End))
@@ -30,10 +30,10 @@ fn at_the_deadline_nothing_is_allocated() {
     assert_eq!(guard.actions.capacity(), capacity);
 }
 
-/// The guard learns in any order that its supervisor is dead, that all orders were read, and that no process is left. It is over with the
-/// last of the three events, and not before.
+/// The guard gets three events in any order: its supervisor is dead, all orders were read, and no process is left. It is over after the
+/// last of them, and not before.
 #[test]
-fn it_is_over_when_the_supervisor_is_dead_all_is_read_and_nothing_is_left() {
+fn it_is_over_when_the_supervisor_is_dead_all_orders_are_read_and_no_process_is_left() {
     const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
     for order in ORDERS {
         let mut guard = Guard::new(Duration::from_secs(5));
@@ -56,9 +56,9 @@ fn it_is_over_when_the_supervisor_is_dead_all_is_read_and_nothing_is_left() {
     }
 }
 
-/// A round by all means may keep it waiting: it is begun where the deadline was looked at first.
+/// A round by all methods may block, so it begins only after the deadline was checked.
 #[test]
-fn an_end_when_a_whole_round_is_due_leaves_the_round_to_the_timeout() {
+fn a_child_s_end_does_not_begin_a_round_by_all_methods() {
     let with_every_method = Action::Kill(&[KillMethod::Known, KillMethod::Cgroup, KillMethod::Found]);
     for remains in [Remains::seen(true, || false), Remains::seen(false, || true)] {
         let mut guard = Guard::new(Duration::from_secs(5));

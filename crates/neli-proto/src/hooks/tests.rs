@@ -4,7 +4,7 @@ use super::*;
 
 const ALL: [Hook; 3] = [Hook::Fence, Hook::Lead, Hook::Standby];
 
-/// What runs, and why.
+/// The hooks that run, and the reasons.
 fn run(hooks: &mut Hooks, event: Event) -> Vec<(Hook, &'static str)> {
     hooks.handle(Time::ZERO, event);
     actions(hooks)
@@ -118,7 +118,7 @@ fn a_hook_of_the_guard_has_failed_if_its_end_is_not_reported_in_time() {
 }
 
 #[test]
-fn hooks_that_run_side_by_side_end_each_for_itself() {
+fn hooks_that_run_in_parallel_end_independently() {
     let mut hooks = Hooks::new(ALL.to_vec());
     for event in [Event::Led(5), Event::Superseded, Event::StoodBy] {
         hooks.handle(Time::ZERO, event);

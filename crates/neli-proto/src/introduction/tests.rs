@@ -1,4 +1,4 @@
-//! How a process becomes known, and beside which candidates it does not stand.
+//! The introduction of a process, and the candidates beside which it does not stand.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -28,7 +28,7 @@ fn hello(member: &str, typed: &str, partitions: u32) -> ProcessHello {
     }
 }
 
-/// A process with four roles on three partitions, that begins to read at offset 10.
+/// A process with four roles on three partitions, which begins to read at offset 10.
 fn introduction() -> Introduction {
     let mut introduction = Introduction::new("me".into(), Mapping::new("4", 3));
     introduction.listens(START, 10);
@@ -68,9 +68,9 @@ fn nothing_is_claimed_before_the_others_could_answer() {
 }
 
 #[test]
-fn of_two_that_differ_the_later_first_hello_exits() {
-    // A process is earlier by the offset of its hello, or by the offset of its first hello that it states; after a
-    // cut the two may be equal.
+fn of_two_processes_that_differ_the_one_with_the_later_first_hello_exits() {
+    // The earlier process is found by the offset of its hello, or by the offset of its first hello, which the hello contains. After a cut
+    // the two may be equal.
     for (joined, offset) in [(None, 10), (None, 11), (Some(11), 13), (Some(3), 13), (Some(12), 13)] {
         let mut introduction = introduction();
         if offset > 12 {
@@ -104,7 +104,7 @@ fn a_candidate_that_may_have_gone_is_waited_for() {
     let mut there = introduction.clone();
     there.received(START, 14, &ProcessHello { joined: Some(4), ..hello("other", "4", 4) });
     assert_eq!(actions(&mut there), [Action::Refuse { error: refusal("other", "4", 4) }]);
-    // The other process's last hello said that it leaves.
+    // The other process's last hello reports that it leaves.
     let mut gone = introduction.clone();
     gone.received(START + ANSWERS, 14, &ProcessHello { leaves: true, ..hello("other", "4", 4) });
     assert_eq!(actions(&mut gone), [Action::Stand, hello_at(START + ANSWERS, Some(12))]);
@@ -114,7 +114,7 @@ fn a_candidate_that_may_have_gone_is_waited_for() {
 }
 
 #[test]
-fn a_candidate_that_shares_no_role_is_reported_once_and_answered_if_it_is_new() {
+fn a_candidate_without_a_shared_role_is_reported_once_and_answered_if_it_is_new() {
     let warning = |name: &str| {
         let warning = Mapping::new("4", 3).warning_if_no_role_is_shared(&Mapping::new("a,b", 3), name).unwrap();
         Action::SharesNoRole { warning: warning.into() }
@@ -139,7 +139,7 @@ fn a_candidate_that_shares_no_role_is_reported_once_and_answered_if_it_is_new() 
 }
 
 #[test]
-fn after_a_cut_it_is_introduced_anew() {
+fn after_a_cut_it_is_introduced_again() {
     let mut introduction = introduction();
     introduction.received(START, 12, &hello("me", "4", 3));
     introduction.handle_timeout(START + ANSWERS);
@@ -154,7 +154,7 @@ fn after_a_cut_it_is_introduced_anew() {
 }
 
 #[test]
-fn hello_is_said_again_soon_after_a_release() {
+fn a_hello_is_sent_again_soon_after_a_release() {
     let mut introduction = introduction();
     introduction.received(START, 12, &hello("me", "4", 3));
     introduction.handle_timeout(START + ANSWERS);

@@ -1,4 +1,4 @@
-//! What may be left of the job from which a claim with `--overlap` took the lead.
+//! The state of the job from which a claim with `--overlap` took the lead.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -7,12 +7,12 @@ use super::{Verdict, View};
 use crate::record::{Body, MemberId, Offset, Record};
 use crate::timings::LONGEST_LEASE;
 
-/// The job of the term before the current one, or before the last released one, as far as the records tell.
+/// The job of the term before the current one, or before the last released one, as far as the records show it.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum EarlierJob {
-    /// Nothing is left of it.
+    /// No process of it is left.
     Gone,
-    /// It may run until its lease is over; that lease began before the claim that overlaps it.
+    /// It may run until its lease is over, which began before the claim that overlaps it.
     Overlapped {
         /// Its term.
         term: Offset,
@@ -28,7 +28,7 @@ pub enum EarlierJob {
 }
 
 impl EarlierJob {
-    /// The term whose job may be alive, where one is known.
+    /// The term whose job may be alive, if one is known.
     #[must_use]
     pub(crate) const fn term(&self) -> Option<Offset> {
         match self {
@@ -37,7 +37,7 @@ impl EarlierJob {
         }
     }
 
-    /// A claim took effect in this view. A claim that names no term was sent when no job was left.
+    /// Applies a claim that took effect in this view. If the claim names no term, no job was left when it was sent.
     pub(super) fn claimed(&mut self, view: &View, claim: &Record) {
         *self = match (claim.body.overlap().and_then(|overlap| overlap.over), view) {
             (None, _) => Self::Gone,
@@ -48,8 +48,8 @@ impl EarlierJob {
         };
     }
 
-    /// Applies a leader's record: the current leader's says whether the job before its own is gone, and the previous
-    /// leader's is final about its own job.
+    /// Applies a leader's record. The current leader's record shows whether the job before its own is gone, and the previous leader's is
+    /// final about its own job.
     pub(super) fn received(&mut self, verdict: Verdict, record: &Record) {
         match &record.body {
             Body::Beat { overlap, .. } if verdict == Verdict::Effective => {

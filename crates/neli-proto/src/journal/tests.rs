@@ -38,7 +38,7 @@ fn release(term: Offset, seen: Offset) -> Record {
     })
 }
 
-/// A journal that reads records at growing offsets and returns its verdicts.
+/// A journal that reads records at growing offsets and checks its verdicts.
 struct Reading(Journal);
 
 impl Reading {
@@ -98,7 +98,7 @@ fn l3_the_longest_lease_of_the_term_is_kept() {
 }
 
 #[test]
-fn l3_another_member_speaks_for_no_term() {
+fn l3_a_record_of_another_member_counts_for_no_term() {
     let by = |member: &str, body: Body| Record { member: Some(MemberId::from(member)), ..record(body) };
     Reading::of(0, Origin::Beginning)
         .says(0, &by("a", claim(-1).body), Verdict::Effective)
@@ -114,7 +114,7 @@ fn l3_another_member_speaks_for_no_term() {
 }
 
 #[test]
-fn l4_a_start_in_the_middle_waits_for_a_record_that_reaches_into_it() {
+fn l4_a_reading_from_the_middle_is_undecided_until_a_record_refers_to_it() {
     Reading::of(100, Origin::Middle)
         .says(100, &beat(7, 98), Verdict::Undecided)
         .says(101, &release(6, 98), Verdict::Undecided)
@@ -137,13 +137,13 @@ fn l4_a_release_read_meanwhile_is_remembered() {
     let mut reading = Reading::of(100, Origin::Middle);
     reading
         .says(100, &release(7, 98), Verdict::Undecided)
-        // The leader's record as of 99 stands after the release that its own guard wrote.
+        // The leader's record as of 99 comes after the release that its own guard wrote.
         .says(101, &beat(7, 99), Verdict::Void);
     assert_eq!(reading.0.view(), &View::Released { term: 7, why: None });
 }
 
 #[test]
-fn l4_a_missing_offset_moves_the_window_whatever_the_view_was() {
+fn l4_a_missing_offset_moves_the_window_in_every_view() {
     let mut reading = Reading::of(0, Origin::Beginning);
     reading
         .says(0, &claim(-1), Verdict::Effective)
@@ -155,7 +155,7 @@ fn l4_a_missing_offset_moves_the_window_whatever_the_view_was() {
 }
 
 #[test]
-fn l4_what_an_answer_excludes_is_a_marker_for_a_minute_after_the_asking() {
+fn l4_for_a_minute_after_the_question_gaps_that_an_answer_excludes_are_markers() {
     let mut journal = Journal::read_from(0, Origin::Beginning);
     journal.read(NOW, 0, Some(&claim(-1)));
     journal.answered(NOW, NOW, 1);
@@ -178,7 +178,7 @@ fn l4_part_of_a_gap_may_be_markers() {
 }
 
 #[test]
-fn l4_where_whole_segments_are_deleted_a_gap_between_two_records_holds_markers() {
+fn l4_if_only_whole_segments_are_deleted_a_gap_between_two_records_is_markers() {
     let mut reading = Reading::of(0, Origin::Beginning);
     assert!(!reading.0.topic_judged(true), "nothing was misread");
     reading.says(0, &claim(-1), Verdict::Effective).says(9, &beat(0, 0), Verdict::Effective);
@@ -230,7 +230,7 @@ fn a_resign_binds_the_term_that_it_names_and_no_other() {
 }
 
 #[test]
-fn where_nothing_was_missing_nothing_is_to_be_read_again() {
+fn without_missing_records_the_log_is_not_read_again() {
     let mut reading = Reading::of(0, Origin::Beginning);
     reading.says(0, &claim(-1), Verdict::Effective).says(1, &beat(0, 0), Verdict::Effective);
     assert!(!reading.0.topic_judged(true));
@@ -268,14 +268,14 @@ fn a_claim_names_the_term_that_it_overlaps() {
     );
     let EarlierJob::Overlapped { term: 0, member: Some(member), .. } = reading.0.earlier_job() else { panic!() };
     assert_eq!(*member, MemberId::from("a"));
-    // A record that the earlier leader wrote without knowing of the claim says nothing about its own job.
+    // A record that the earlier leader wrote before it read the claim shows nothing about its own job.
     reading.says(2, &by("a", over(beat(0, 0), None)), Verdict::Void);
     assert_eq!(reading.0.earlier_job().term(), Some(0));
-    // The job of the previous term, of another member, may be left.
+    // The job of the previous term, which is another member's, may be left.
     reading.says(3, &by("c", over(claim(2), Some(0))), Verdict::Effective);
     assert_eq!(*reading.0.earlier_job(), unread(0));
 
-    // A reader that began later learns of it from a beat.
+    // A reader that began later gets it from a beat.
     let mut later = Reading::of(5, Origin::Middle);
     later.says(5, &by("c", over(beat(3, 4), Some(0))), Verdict::Effective);
     assert_eq!(*later.0.earlier_job(), unread(0));

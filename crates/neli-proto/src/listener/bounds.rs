@@ -1,4 +1,4 @@
-//! The log's bounds: where a reading begins (R1), and which answers show that the history was cut.
+//! The log's bounds: the start of a reading (R1), and the answers that show that the history was cut.
 
 use core::time::Duration;
 
@@ -7,10 +7,10 @@ use crate::journal::Origin;
 use crate::record::Offset;
 use crate::time::Time;
 
-/// If a broker reports a log's end below a record that was read, the history counts as cut when the report is repeated after this time.
+/// The history counts as cut if a broker reports a log's end below a record that was read, and reports it so again after this time.
 const SHRUNK_FOR: Duration = Duration::from_secs(1);
 
-/// What the log holds: `start..end`.
+/// The bounds of the log: it contains `start..end`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LogBounds {
     /// The time just before the request.
@@ -58,13 +58,13 @@ impl Listener {
                 if shrunk {
                     return Err(HistoryCut);
                 }
-                // If this reading shows a record to have been effective, that record was received no later than the last record.
+                // If this reading shows that a record was effective, that record was received no later than the last record.
                 self.last_effective = self.last_record;
                 self.span = self.span.saturating_mul(2);
             }
             Stage::CaughtUp | Stage::Reading(_) => {
                 if shrunk {
-                    // A broker that has just taken over the partition may report a lower end for a moment: it is asked again.
+                    // A broker that has just taken over the partition may report a lower end for a moment, so it is asked again.
                     let first = *self.shrunk.get_or_insert(asked);
                     return if asked.since(first) >= SHRUNK_FOR { Err(HistoryCut) } else { Ok(None) };
                 }
@@ -76,7 +76,7 @@ impl Listener {
                 return Ok(None);
             }
         }
-        // A record appended since the last reading is not skipped: in a later reading it would count as received long ago.
+        // A record that was appended since the last reading is not skipped, because in a later reading it would count as received long ago.
         let from = start.max((end - self.span).min(self.frontier));
         let origin = match () {
             () if self.history_cut || from > start => Origin::Middle,
@@ -97,8 +97,8 @@ impl Listener {
         Ok(Some(from))
     }
 
-    /// Records that the log ends at `end`, as of a time not before `asked`. Returns whether that is below an end that was known when the
-    /// question was asked. The answers to two questions asked at the same time have no order.
+    /// Notes that the log ends at `end`, as of a time not before `asked`. Returns whether that is below an end that was known when the
+    /// question was asked. Two answers to questions that were asked at the same time have no order.
     fn learn_end(&mut self, now: Time, asked: Time, end: Offset) -> bool {
         let (known_at, known) = self.known_end;
         let shrunk = asked >= known_at && end < known;

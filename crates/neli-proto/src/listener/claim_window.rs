@@ -8,8 +8,8 @@ use crate::record::Offset;
 use crate::time::Time;
 use crate::timings::LONGEST_LEASE;
 
-/// How long before the end of a silence the topic's identity may be confirmed, so that no claim waits for the answer. A topic that is
-/// created anew after that confirmation may be claimed by a candidate that takes it for the old one.
+/// How long before the end of a silence the topic's identity may be confirmed, so that no claim waits for the answer. If the topic is
+/// created again after that confirmation, a candidate that takes it for the old one may claim in it.
 pub(super) const CONFIRMED_WITHIN: Duration = Duration::from_secs(2);
 
 /// From when on a vacancy or a silence may be claimed, before any delay.
@@ -19,27 +19,27 @@ pub(crate) struct ClaimWindow {
     pub since: Time,
     /// How the last leader's term ended.
     pub predecessor: Predecessor,
-    /// For a silence: the topic's identity must have been confirmed at this time or later. A candidate that missed that the topic was
-    /// created anew takes the new leader's beats for void.
+    /// For a silence: the topic's identity must have been confirmed at this time or later. A candidate that did not notice that the topic
+    /// was created again would take the new leader's beats for void.
     pub confirmed_from: Option<Time>,
-    /// `--overlap`: the term of the leader that yields, whose job runs on.
+    /// `--overlap`: the term of the leader that yields, whose job continues.
     pub over: Option<Offset>,
 }
 
-/// How the last leader's term ended, as far as that decides who may claim first.
+/// The end of the last leader's term, as far as it decides which candidate may claim first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Predecessor {
     /// It has released the term, or no leader is known.
     Gone,
     /// A guard wrote its release because the supervisor died.
     Died,
-    /// It fell silent.
+    /// It stopped writing.
     Silent,
 }
 
 impl Listener {
-    /// Whether to ask for the bounds again and read further back (R2): every record was read, they do not decide, older ones exist, and
-    /// there is time. The reading stops until the answer arrives.
+    /// Whether to ask for the bounds again and read from further back (R2). This is so if all records were read and don't decide the view,
+    /// older ones exist, and there is time. The reading stops until the answer arrives.
     #[must_use]
     pub(crate) fn reads_further_back(&mut self, now: Time) -> bool {
         let wanted = self.stage == Stage::CaughtUp
@@ -56,14 +56,14 @@ impl Listener {
         wanted
     }
 
-    /// Whether a reading from twice as far back, which takes as long as all readings before, will likely end before the silence does. A
-    /// reading that ends later would only delay the claim.
+    /// Whether a reading from twice as far back will probably end before the silence does. It takes as long as all readings before; if it
+    /// ended later, it would only delay the claim.
     fn has_time_to_read(&self, now: Time) -> bool {
         let claim_from = self.claim_window().map(|claim_window| claim_window.since);
         claim_from.is_none_or(|since| now + now.since(self.began) < since)
     }
 
-    /// How much longer nothing may be claimed because the records do not tell who leads; none where they tell.
+    /// How much longer nothing may be claimed because the records don't show who leads; `None` if they show it.
     #[must_use]
     pub(crate) fn undecided_for(&self, now: Time) -> Option<Duration> {
         if self.is_vacant() || !matches!(self.journal.view(), View::Undecided(_)) {
@@ -72,7 +72,7 @@ impl Listener {
         Some(self.claim_window()?.since.since(now)).filter(|left| !left.is_zero())
     }
 
-    /// From when on a candidate may claim (R2), before any delay; none while that isn't known.
+    /// From when on a candidate may claim (R2), before any delay; `None` while that is unknown.
     #[must_use]
     pub(crate) fn claim_window(&self) -> Option<ClaimWindow> {
         if self.stage != Stage::CaughtUp || self.undecodable {
@@ -105,8 +105,8 @@ impl Listener {
     }
 }
 
-/// How long no record of a leader with this lease must have been read before the leader counts as silent: its clock may run 1 % slower
-/// (R2, R8).
+/// How long no record of a leader with this lease must have been read before the leader counts as silent. The leader's clock may run 1 %
+/// slower (R2, R8).
 #[must_use]
 pub fn silence(lease: Duration) -> Duration {
     lease + lease / 100 + Duration::from_millis(10)

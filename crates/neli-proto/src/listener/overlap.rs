@@ -7,10 +7,10 @@ use crate::record::Offset;
 use crate::time::Time;
 use crate::timings::LONGEST_LEASE;
 
-/// The facts about overlapping jobs that the records tell.
+/// The facts about overlapping jobs in the records.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub(super) struct Overlaps {
-    /// This candidate has `--overlap`.
+    /// Whether this candidate uses `--overlap`.
     is_wanted: bool,
     /// The term that was overlapped last, and when the claim that overlaps it was received.
     last: Option<(Offset, Time)>,
@@ -26,14 +26,14 @@ impl Overlaps {
 }
 
 impl Listener {
-    /// The same listener for a candidate with `--overlap`.
+    /// Makes it the listener of a candidate with `--overlap`, if `is_wanted`.
     #[must_use]
     pub(crate) fn with_overlap(mut self, is_wanted: bool) -> Self {
         self.overlaps.is_wanted = is_wanted;
         self
     }
 
-    /// Notes the change that a record has made.
+    /// Notes the change by a record.
     pub(super) fn note_overlap(&mut self, now: Time) {
         if let Some(term) = self.journal.earlier_job().term()
             && self.overlaps.last.is_none_or(|(last, _)| last != term)
@@ -64,7 +64,7 @@ impl Listener {
         }
     }
 
-    /// No candidate claims while a job may be alive that was overlapped before (O5): otherwise three jobs could run.
+    /// When a candidate may claim if an overlapped job may be alive (O5): only after it, because otherwise three jobs could run.
     pub(super) fn after_earlier_job(&self, since: Time) -> Time {
         let is_known = matches!(self.journal.earlier_job(), EarlierJob::Overlapped { .. });
         let is_decided = !matches!(self.journal.view(), View::Undecided(_));
@@ -80,7 +80,7 @@ impl Listener {
             return None;
         }
         let since = self.after_earlier_job(yields_since);
-        // The topic's identity must be confirmed as for a silence, because the leader goes on meanwhile and is not asked.
+        // The topic's identity must be confirmed as for a silence, because the leader continues meanwhile and is not asked.
         let confirmed_from = yields_since.max(since - CONFIRMED_WITHIN);
         let (predecessor, over) = (Predecessor::Gone, Some(term.offset));
         Some(ClaimWindow { since, predecessor, confirmed_from: Some(confirmed_from), over })

@@ -1,4 +1,4 @@
-//! The actions of a node, and what it reports.
+//! The actions of a node, and its reports.
 
 use alloc::boxed::Box;
 
@@ -12,22 +12,22 @@ use crate::record::{Offset, Record};
 use crate::supervisor::{self, Ending};
 use crate::time::Time;
 
-/// What the node's owner has to do.
+/// An action that the node's owner must perform.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
     /// Record this fact in the topic of facts, and report [`FactsEvent::Appended`](super::FactsEvent::Appended) or
-    /// [`FactsEvent::NotAppended`](super::FactsEvent::NotAppended). The owner fills in the time of writing.
+    /// [`FactsEvent::NotAppended`](super::FactsEvent::NotAppended). The owner adds the time of writing.
     AppendFact {
-        /// The number that the report must carry.
+        /// The number that the report must contain.
         id: u32,
         /// The fact.
         fact: Fact,
     },
-    /// After the exit's work, die of this signal, since it came from the terminal.
+    /// Exit, and then die of this signal, since it came from the terminal.
     DieOf {
         /// SIGINT or SIGQUIT.
         signal: i32,
-        /// Send it to the whole process group, since so far only the job has received it.
+        /// Whether to send it to the whole process group, since so far only the job has received it.
         to_group: bool,
     },
     /// The node has ended, with this status.
@@ -36,41 +36,41 @@ pub enum Action {
     Identify,
     /// Join the group.
     JoinGroup,
-    /// The guard does not answer: kill it, and what can be found of the job.
+    /// Kill the guard, which does not answer, and all processes of the job that can be found.
     KillGuard,
-    /// SIGKILL to this hook and all of its group.
+    /// Send SIGKILL to this hook and all of its group.
     KillHook {
         /// Its number.
         id: u32,
     },
-    /// The guard is dead: kill what it left, and report [`supervisor::Event::OrphansGone`] when nothing is left.
+    /// Kill the processes that the dead guard left, and report [`supervisor::Event::OrphansGone`] when none is left.
     KillOrphans,
     /// Leave the group.
     LeaveGroup {
-        /// No other candidate waits for this one ([`Node::is_alone`](super::Node::is_alone)).
+        /// Whether no other candidate waits for this one ([`Node::is_alone`](super::Node::is_alone)).
         alone: bool,
     },
     /// Report which group has the terminal's foreground: [`supervisor::Event::ForegroundSeen`].
     LookAtForeground,
     /// Ask soon for the log's end ([`candidate::Event::Answered`]).
     LookForEnd,
-    /// A note for the log, by which nothing is decided.
+    /// A note for the log. No decision depends on it.
     Note(Note),
     /// Send this order to the guard. A health command is sent with a descriptor for its output.
     Order(Order),
-    /// R1: start a new reader, ask it for the end offset, and drop the reader before; have the topic judged (R0).
+    /// R1: start a new reader, ask it for the end offset, and drop the previous reader; make the topic be judged (R0).
     ReadAnew,
-    /// Read the topic of facts up to its present end for what it says of the key, and report
-    /// [`FactsEvent::Read`](super::FactsEvent::Read). An earlier reading is dropped.
+    /// Read the key's facts in the topic of facts up to its present end, and report [`FactsEvent::Read`](super::FactsEvent::Read). An
+    /// earlier reading is dropped.
     ReadFacts {
-        /// The number that the report must carry.
+        /// The number that the report must contain.
         id: u32,
     },
-    /// Read from this offset, which the log holds.
+    /// Read from this offset, which is in the log.
     ReadFrom(Offset),
-    /// Replace the guard, which remembers the terms of a history that is gone (R5). No job is alive.
+    /// Replace the guard, which has the terms of a history that is gone (R5). No job is alive.
     RenewGuard,
-    /// Make a new producer, and drop the one before.
+    /// Create a new producer, and drop the previous one.
     RenewProducer,
     /// Run a hook that does not run beside the job.
     RunHook(HookRun),
@@ -81,8 +81,8 @@ pub enum Action {
     },
     /// Start a new guard.
     StartGuard,
-    /// Stop the process once it has left the group: no term is held, no claim is in flight, no hook runs, and none
-    /// will until SIGCONT.
+    /// Stop the process once it has left the group: no term is held, no claim is in flight and no hook runs, and that stays so until
+    /// SIGCONT.
     Suspend,
 }
 
@@ -91,7 +91,7 @@ pub enum Action {
 pub struct HookRun {
     /// The hook.
     pub hook: Hook,
-    /// The run's number, which the report of its end must carry.
+    /// The run's number, which the report of its end must contain.
     pub id: u32,
     /// `NELI_WHY`; may be empty.
     pub why: &'static str,
@@ -106,7 +106,7 @@ pub struct HookRun {
 /// A note for the log.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Note {
-    /// Of the election.
+    /// A note of the candidate.
     Election(candidate::Note),
     /// A hook has failed.
     HookFailed {
@@ -115,7 +115,7 @@ pub enum Note {
         /// How it failed.
         end: CommandEnd,
     },
-    /// Of the job.
+    /// A note about the job.
     Job {
         /// The term of the present or the last run.
         term: Offset,
@@ -124,18 +124,18 @@ pub enum Note {
     },
     /// A milestone of the election.
     Milestone(Milestone),
-    /// Of the key whose run succeeds once.
+    /// A note about the key for which the job succeeds once.
     Once(once::Note),
-    /// The node exits for good, since it was refused.
+    /// The node exits for good, because it was refused.
     Refused(Refusal),
 }
 
 /// Why a node was refused.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Refusal {
-    /// By Kafka, by R0, by a candidate whose options differ, or by this machine, which can't start a guard; the line
-    /// says why.
+    /// It was refused by Kafka, by R0, by a candidate whose options differ, or by this machine, which can't start a guard. The line
+    /// contains the reason.
     Said(Box<str>),
-    /// The topic was deleted and made again, which the configuration does not accept.
+    /// The topic was deleted and created again, which the configuration does not accept.
     TopicRemade,
 }

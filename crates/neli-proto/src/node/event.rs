@@ -12,10 +12,10 @@ use crate::record::{MemberId, Why};
 use crate::supervisor;
 use crate::window::Window;
 
-/// What has happened.
+/// An event.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Event {
-    /// The process goes on without a SIGCONT, since it could not be suspended.
+    /// The process continues without a SIGCONT, since it could not be suspended.
     Continued,
     /// An event of the election: Kafka's answers about the journal, the topic and the group.
     Election(candidate::Event),
@@ -23,13 +23,12 @@ pub enum Event {
     Exiting,
     /// An answer from the topic of facts.
     Facts(FactsEvent),
-    /// The lead is to be handed over, if one is held: another candidate holds fewer roles than its share.
+    /// Hand over the lead, if it is held: another candidate holds fewer roles than its share.
     HandOver {
-        /// The successor; none for the member to which the group has assigned the partition.
+        /// The successor; `None` for the member to which the group has assigned the partition.
         to: Option<MemberId>,
     },
-    /// No guard can be started for the node, neither a first one nor one after a dead one: this process can't run
-    /// anything any more.
+    /// No guard can be started for the node, neither a first one nor one in place of a dead one. So this process can't run a job any more.
     GuardRefused {
         /// The reason, in one line.
         error: Box<str>,
@@ -43,14 +42,14 @@ pub enum Event {
         /// How it ended.
         end: CommandEnd,
     },
-    /// An answer of the guard. If more is known of it than the answer says, the job's event carries all: a health
-    /// command's end with its output, and a stop with the terminal's state.
+    /// An answer of the guard. If the owner has more data than the answer, the job's event contains all of it: a health command's end with
+    /// its output, and a stop with the terminal's state.
     Guard(Answer),
     /// An event of the job that is not an answer of its guard.
     Job(supervisor::Event),
-    /// The terminal is gone, which the kernel has reported only to the job, since that had the foreground.
+    /// The terminal is gone. The kernel has reported that only to the job, since the job had the foreground.
     JobsTerminalGone,
-    /// Kafka refuses for good: nothing is read or written any more.
+    /// Kafka refuses for good: no record can be read or written any more.
     KafkaRefused {
         /// Kafka's reason, in one line.
         error: Box<str>,
@@ -60,13 +59,13 @@ pub enum Event {
         /// Its number.
         signal: i32,
     },
-    /// This is added to the claim delay from now on; none if nothing may be claimed.
+    /// Add this to the claim delay from now on; `None` if nothing may be claimed.
     SpreadBy(Option<Duration>),
-    /// The process wants the node to stand down.
+    /// Stand down, because the process wants it.
     StandDown {
         /// The reason.
         why: Why,
-        /// For good.
+        /// Whether for good.
         leaving: bool,
     },
     /// R0: the topic may not carry an election.
@@ -74,43 +73,43 @@ pub enum Event {
         /// The reason, in one line.
         error: Box<str>,
     },
-    /// `--window` and `--schedule`: the window that the wall clock shows now. It must come before what is recorded of
-    /// windows, and with a schedule whenever the window changes while the node leads.
+    /// `--window` and `--schedule`: the window that the wall clock shows now. It must come before the recorded facts of windows, and with a
+    /// schedule whenever the window changes while the node leads.
     Window(Window),
 }
 
-/// The answer to a question about the key's facts, or to a fact that was to be recorded.
+/// The result of a question about the key's facts, or of recording a fact.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum FactsEvent {
     /// The fact was acknowledged.
     Appended {
-        /// As [`Action::AppendFact`](super::Action::AppendFact) has it.
+        /// The number of [`Action::AppendFact`](super::Action::AppendFact).
         id: u32,
     },
-    /// The topic was missing, and was made here.
+    /// The topic was missing, and this process created it.
     Created,
-    /// The fact was refused, or not acknowledged in time. It may be in the topic all the same.
+    /// The fact was refused, or not acknowledged in time. It may be in the topic nevertheless.
     NotAppended {
-        /// As [`Action::AppendFact`](super::Action::AppendFact) has it.
+        /// The number of [`Action::AppendFact`](super::Action::AppendFact).
         id: u32,
-        /// Why.
+        /// The reason.
         error: Box<str>,
     },
-    /// The topic was read to the end that was asked for.
+    /// The topic was read to the requested end.
     Read {
-        /// As [`Action::ReadFacts`](super::Action::ReadFacts) has it.
+        /// The number of [`Action::ReadFacts`](super::Action::ReadFacts).
         id: u32,
-        /// What it says of the key.
+        /// The key's facts.
         facts: Box<Facts>,
     },
-    /// The topic is being read, and that takes a while.
+    /// The topic is being read, and the reading is not complete yet.
     Reading {
-        /// How far it is.
+        /// The progress of the reading.
         progress: Box<str>,
     },
-    /// The facts can't be read yet; that is tried again.
+    /// The facts can't be read yet. The reading is tried again.
     Unread {
-        /// Why.
+        /// The reason.
         error: Box<str>,
     },
 }

@@ -1,4 +1,4 @@
-//! A node whose job runs once for a key: connects the key's facts, the candidate and the supervisor.
+//! A node whose job succeeds once for a key: connects the key's facts, the candidate and the supervisor.
 
 use alloc::boxed::Box;
 
@@ -44,12 +44,12 @@ impl Node {
         use once::Action as From;
         match action {
             From::Append { id, fact } => self.actions.push_back(Action::AppendFact { id, fact }),
-            // A node that is exiting does nothing else any more.
+            // A node that is exiting ignores all other events.
             _ if self.is_exiting => {}
             From::Finish { again } => {
                 let why = if again { Why::Failed } else { Why::Exited };
                 self.candidate.handle_local(now, LocalEvent::StandDown { why, leaving: !again });
-                // The stop that was held back, or this one.
+                // It is the stop that was delayed, or this one.
                 self.supervisor.handle_lead(now, LeadEvent::StoppedFor(why));
             }
             From::HoldClaims(are_held) => self.candidate.hold_claims(now, are_held),
@@ -73,7 +73,7 @@ impl Node {
         is_waiting.then_some(Awaits { what: Awaited::Window, until: None })
     }
 
-    /// The status with which the node ends. A candidate that leaves because the key needs no run has a status of its own. A run that was
+    /// The status with which the node ends. A candidate that leaves because the key needs no run has a special status. A run that was
     /// stopped has not succeeded, so the status is not 0.
     pub(super) fn ending(&self, ending: Ending) -> Ending {
         let Some(once) = &self.once else { return ending };
@@ -84,7 +84,7 @@ impl Node {
         }
     }
 
-    /// No process of a term's job is left. Returns the key, if the release is to report its run.
+    /// Handles that no process of a term's job is left. Returns the key, if the release must report its run.
     pub(super) fn term_is_over(&mut self, is_leaving: bool) -> Option<Box<str>> {
         let is_leaving = is_leaving || self.candidate.is_leaving();
         self.once.as_mut()?.term_is_over(is_leaving)

@@ -9,22 +9,22 @@ use crate::time::Time;
 /// The state of a node at one moment.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Status {
-    /// The leader, as far as the records that were read tell. A leader that has gone silent is shown until another leads.
+    /// The leader, as far as the records that were read show it. A leader that is silent is shown until another candidate leads.
     pub leader: Option<Leader>,
-    /// Why there is no leader, as far as the records tell; none if there is one.
+    /// Why there is no leader, as far as the records show it; `None` if there is one.
     pub vacancy: Option<Vacancy>,
     /// The node's state in the election; if it leads, the state of its job.
     pub position: Position,
-    /// When the node's own lease ends if no beat extends it; none while it holds none.
+    /// When the node's own lease ends if no beat extends it; `None` while it holds none.
     pub lease_end: Option<Time>,
     /// The event that the node waits for, if any.
     pub awaits: Option<Awaits>,
     /// When the node departs because of `--wait`, unless it leads before.
     pub departs_at: Option<Time>,
-    /// The other candidates, by their hellos of the last 75 s; at most 1,000. The leader is not among them.
+    /// The other candidates by their hellos of the last 75 s, at most 1,000. The leader is not included.
     pub standbys: Vec<OtherCandidate>,
     /// Counters since the node began to listen.
     pub counts: Counts,
-    /// The node is leaving for good, once it holds no term.
+    /// Whether the node is leaving for good when it holds no term.
     pub is_leaving: bool,
 }

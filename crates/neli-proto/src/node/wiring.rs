@@ -1,4 +1,4 @@
-//! Passes messages between the candidate, supervisor, hooks and keyed runs of a node.
+//! Passes messages between the candidate, the supervisor, the hooks and the keyed runs of a node.
 
 use alloc::boxed::Box;
 
@@ -51,7 +51,7 @@ impl Node {
                 self.hooks.give_up();
                 return self.candidate.give_up(now);
             }
-            // A node that is exiting waits only for its hooks.
+            // A node that is exiting waits for its hooks only.
             _ if self.is_exiting => return,
             From::DieOf { .. } if self.is_refused => return,
             From::DieOf { signal, to_group } => Action::DieOf { signal, to_group },
@@ -60,7 +60,7 @@ impl Node {
             From::KillGuard => Action::KillGuard,
             From::KillOrphans => Action::KillOrphans,
             From::LookAtForeground => Action::LookAtForeground,
-            // Only the end of a guard is noted before the first term, and its message names no term.
+            // Before the first term, only the end of a guard is noted, and its message names no term.
             From::Note(note) => Action::Note(Note::Job { term: self.supervisor.term().unwrap_or(-1), note }),
             From::Order(order) => return self.order(now, order),
             From::RunEnded(end) => {
@@ -114,7 +114,7 @@ impl Node {
             From::Refuse { why } => return self.kafka_refuses(now, Refusal::Said(why)),
             From::RenewProducer => return self.actions.push_back(Action::RenewProducer),
             From::Send { record } => return self.actions.push_back(Action::Send { record }),
-            // A stopped process could not end a hook in time.
+            // A process that is stopped could not end a hook in time.
             From::Suspend => {
                 self.is_suspending = true;
                 return;
@@ -146,8 +146,8 @@ impl Node {
                 self.nothing_to_release(*term);
                 hooks::Event::Superseded
             }
-            // No hook starts here: the leading hook starts when the job is started, and for an overlapped leader its release reports the
-            // end.
+            // No hook starts here: the `--on-lead` hook starts when the job is started, and for an overlapped leader its release reports
+            // the end.
             Milestone::Leading { .. } | Milestone::Overlapped { .. } => {
                 return self.actions.push_back(Action::Note(Note::Milestone(milestone)));
             }
@@ -164,14 +164,14 @@ impl Node {
         self.actions.push_back(Action::Order(Order::Released { term }));
     }
 
-    /// Kafka refuses the node. A running job is stopped in order, as far as the lease reaches; a term that is held is released.
+    /// Handles a refusal by Kafka. A running job is stopped in order, as far as the lease permits, and a term that is held is released.
     pub(super) fn kafka_refuses(&mut self, now: Time, refusal: Refusal) {
         let holds = self.supervisor.job_may_be_alive() || self.candidate.holds_unjudged();
         self.refuse(now, refusal, holds);
     }
 
-    /// No guard can be started, so no job can be run. A term that is held or claimed is released first: there is no guard that would do
-    /// it.
+    /// Handles that no guard can be started, so that no job can be run. A term that is held or claimed is released first, because there is
+    /// no guard that would release it later.
     pub(super) fn guard_refused(&mut self, now: Time, error: Box<str>) {
         let holds = self.supervisor.job_may_be_alive() || self.candidate.holds_or_awaits();
         self.refuse(now, Refusal::Said(error), holds);

@@ -1,4 +1,5 @@
-//! Whether the age of a leader's last record, by the broker's timestamp and this machine's clock, may be wrong because the two clocks differ.
+//! Whether the age of a leader's last record, by the broker's timestamp and this machine's clock, may be wrong because the two clocks
+//! differ.
 
 use core::time::Duration;
 
@@ -12,14 +13,13 @@ use crate::time::millis;
 pub(super) const CLOCKS_DIFFER: Duration = Duration::from_secs(1);
 
 impl Observer {
-    /// A broker gave this timestamp to a record of the partition, of any election.
+    /// Notes a broker's timestamp of a record of the partition, of any election.
     pub fn stamped(&mut self, written_ms: u64) {
         self.latest_timestamp = self.latest_timestamp.max(Some(written_ms));
     }
 
-    /// How long to listen before the timestamps about the leader are believed: two of its heartbeats, if it seems
-    /// silent or its record lies in the future, and no record was read live that would show the difference between
-    /// the clocks.
+    /// How long to listen before the timestamps of the leader's records count. That is two of its heartbeats, if it seems silent or its
+    /// record is in the future, and no record was read live that would show the difference of the clocks.
     #[must_use]
     pub fn doubts_timestamps(&self, at: ReadAt) -> Option<Duration> {
         let (View::Led(_), None, Some(leader)) = (self.journal.view(), self.broker_clock, &self.leader) else {
@@ -33,7 +33,7 @@ impl Observer {
         (is_ahead || is_silent).then(|| leader.two_beats())
     }
 
-    /// Whether a record behind the leader's last one shows, by the broker's clock alone, that the leader has been silent for longer than its
+    /// Whether a record after the leader's last one shows, by the broker's clock alone, that the leader has been silent for longer than its
     /// lease.
     fn is_silent_by_brokers_clock(&self) -> bool {
         let last = self.leader.as_ref().and_then(|leader| Some((leader.last_record.written_ms?, leader.lease)));
@@ -49,7 +49,7 @@ mod tests {
 
     /// The lease is 5 s.
     #[test]
-    fn a_later_record_of_the_partition_proves_a_silence_without_listening() {
+    fn a_later_record_of_the_partition_proves_a_silence_without_a_wait() {
         for (stamped_ms, is_doubted) in [(0, true), (5_059, true), (5_060, false)] {
             let mut observer = observer();
             read_late(&mut observer, 0, later(90_000), 0, &claim("m", -1));

@@ -31,11 +31,11 @@ pub struct PastTerm {
 /// How a term ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum TermEnd {
-    /// It has not ended, as far as was read.
+    /// It has not ended, as far as the records show it.
     Open,
-    /// `--overlap`: another candidate claimed while the job ran on.
+    /// `--overlap`: another candidate claimed while the job continued.
     Overlapped {
-        /// When, in milliseconds since 1970.
+        /// When it claimed, in milliseconds since 1970.
         claimed_ms: Option<u64>,
     },
     /// It was released.
@@ -49,8 +49,8 @@ pub enum TermEnd {
 /// An irregularity.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Finding {
-    /// By the broker's timestamps a term was claimed before the lease of the previous term was over, which was not
-    /// released: two jobs may have run at once.
+    /// According to the broker's timestamps, a term was claimed before the lease of the previous term was over, which was not released. So
+    /// two jobs may have run at once.
     Overlap {
         /// The later term.
         term: Offset,
@@ -63,9 +63,9 @@ pub enum Finding {
     LateFence {
         /// The term.
         term: Offset,
-        /// How long it may have been alive after that.
+        /// How long after that it may have been alive.
         late: Duration,
-        /// Another candidate led by then, so that two jobs may have run at once.
+        /// Whether another candidate led by then, so that two jobs may have run at once.
         overlaps: bool,
     },
     /// There was no leader.
@@ -74,7 +74,7 @@ pub enum Finding {
         after: Offset,
         /// The length of that time.
         gap: Duration,
-        /// There is still no leader.
+        /// Whether there is still no leader.
         is_open: bool,
     },
     /// Records without effect: of leaders whose term was over, claims that came too late, and records that can't be
@@ -89,7 +89,7 @@ pub enum Finding {
     },
     /// Records were missing, so that a reader could not know the leader.
     Missing {
-        /// How often.
+        /// How often this happened.
         times: u64,
     },
 }
@@ -99,8 +99,8 @@ pub enum Finding {
 pub struct Found {
     /// The finding.
     pub finding: Finding,
-    /// When the record that shows it was appended, in milliseconds since 1970: the last record if there are several,
-    /// and for a time without a leader the claim that ends it.
+    /// When the record that shows it was appended, in milliseconds since 1970. For several records it is the last one; for a time without a
+    /// leader it is the claim that ends it.
     pub at_ms: Option<u64>,
 }
 
@@ -138,7 +138,7 @@ pub struct History {
     from_ms: u64,
 }
 
-/// A shorter time without a leader is no finding.
+/// A shorter time without a leader is not reported.
 const SHORT_GAP: Duration = Duration::from_secs(1);
 
 impl History {
@@ -160,29 +160,29 @@ impl History {
         }
     }
 
-    /// The same; records that were appended before `from_ms`, in milliseconds since 1970, are no findings.
+    /// The history without findings about records that were appended before `from_ms`, in milliseconds since 1970.
     #[must_use]
     pub fn since(self, from_ms: u64) -> Self {
         Self { from_ms, ..self }
     }
 
-    /// The observer at the end of what was read.
+    /// The observer at the end of the records that were read.
     #[must_use]
     pub const fn observer(&self) -> &Observer {
         &self.observer
     }
 
-    /// The log ended at `end` when that was `asked`.
+    /// Handles an answer: the log ended at `end` when that was `asked`.
     pub fn answered(&mut self, now: Time, asked: Time, end: Offset) {
         self.observer.answered(now, asked, end);
     }
 
-    /// The record at `offset` is of no interest.
+    /// Handles the record at `offset`, which is not of this election.
     pub fn read_other(&mut self, now: Time, offset: Offset) {
         self.observer.read_other(now, offset);
     }
 
-    /// The record at `offset` is of this election; `None` if it does not parse.
+    /// Handles the record at `offset`, which is of this election; `None` if it can't be parsed.
     pub fn read(&mut self, at: ReadAt, offset: Offset, record: Option<&Record>, written_ms: Option<u64>) {
         if offset < self.observer.journal().next() {
             return;
@@ -227,7 +227,7 @@ impl History {
         self.not_effective_ms = written_ms.or(self.not_effective_ms);
     }
 
-    /// Whether an irregular record counts as a finding.
+    /// Whether a finding about a record of this time is reported.
     fn is_looked_at(&self, written_ms: Option<u64>) -> bool {
         written_ms.is_none_or(|written_ms| written_ms >= self.from_ms)
     }
@@ -238,7 +238,7 @@ impl History {
         }
     }
 
-    /// The terms, oldest first.
+    /// The terms; the oldest one comes first.
     #[must_use]
     pub fn terms(&self) -> &[PastTerm] {
         &self.terms
@@ -287,7 +287,7 @@ impl History {
         findings
     }
 
-    /// The findings between a term and the next.
+    /// The findings between each term and the next one.
     fn between_terms(&self) -> Vec<Found> {
         let mut findings = Vec::new();
         for (at, pair) in self.terms.windows(2).enumerate() {
@@ -309,7 +309,7 @@ impl History {
     fn led(&mut self) {
         let Some(leader) = self.observer.leader() else { return };
         let Leader { member, name, term, lease, claimed_ms, last_record, .. } = leader.clone();
-        // The term continues behind the missing records.
+        // The term continues after the missing records.
         if let Some(last) = self.terms.last_mut().filter(|last| last.term == term) {
             last.end = TermEnd::Open;
             return;
@@ -319,21 +319,21 @@ impl History {
         self.terms.push(PastTerm { term, member, name, lease, from_ms, last_record_ms, end: TermEnd::Open });
     }
 
-    /// The claim that was read ended that term, but not because of silence.
+    /// Handles that a claim ended the term `over`, but not because of silence.
     fn overlapped(&mut self, over: Offset, claimed_ms: Option<u64>) {
         if let Some(term) = self.terms.iter_mut().rev().find(|term| term.term == over) {
             term.end = TermEnd::Overlapped { claimed_ms };
         }
     }
 
-    /// The open term is over.
+    /// Ends the open term.
     fn close(&mut self, end: TermEnd) {
         if let Some(term) = self.terms.last_mut().filter(|term| term.end == TermEnd::Open) {
             term.end = end;
         }
     }
 
-    /// The record may be the leader's.
+    /// Handles a record that may be the leader's.
     fn leader_record(&mut self) {
         let (Some(leader), Some(term)) = (self.observer.leader(), self.terms.last_mut()) else { return };
         // A late heartbeat does not lengthen the term.
@@ -363,20 +363,19 @@ fn is_late(record: Option<&Record>) -> bool {
 }
 
 impl PastTerm {
-    /// When the leader's lease was over at the latest, in milliseconds since 1970; `None` if it is not over, or not
-    /// known.
+    /// When the leader's lease was over at the latest, in milliseconds since 1970; `None` if it is not over, or unknown.
     #[must_use]
     pub fn over_ms(&self) -> Option<u64> {
         match &self.end {
             TermEnd::Open | TermEnd::Unknown => None,
             TermEnd::Overlapped { claimed_ms } => *claimed_ms,
-            // A release that was appended later ends a term that was over.
+            // A release that was appended later belongs to a term that was over before.
             TermEnd::Released(release) => Some(release.received.written_ms?.min(self.silent_ms().unwrap_or(u64::MAX))),
             TermEnd::Silent => self.silent_ms(),
         }
     }
 
-    /// When the leader's lease is over at the latest, unless another record of it comes.
+    /// When the leader's lease will be over at the latest, unless it writes another record.
     #[must_use]
     pub fn silent_ms(&self) -> Option<u64> {
         Some(self.last_record_ms?.saturating_add(millis(self.lease)))

@@ -1,4 +1,4 @@
-//! What an observer knows: leader, job, release, standbys, and each change.
+//! The data that an observer has: leader, job, release, standbys, and each change.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -34,7 +34,7 @@ pub struct Leader {
     pub claimed_ms: Option<u64>,
     /// Its last record: a claim or a beat.
     pub last_record: Receipt,
-    /// Its last record was appended after its lease was over.
+    /// The late heartbeat, if its last record was appended after its lease was over.
     pub late: Option<LateBeat>,
     /// The state of its job by its last beat.
     pub job: Option<Job>,
@@ -58,9 +58,9 @@ pub struct Job {
 /// A request to a leader to stand down.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ResignRequest {
-    /// Who asks.
+    /// The name of the operator.
     pub by: Option<Box<str>>,
-    /// The reason that was given.
+    /// The reason that the operator gave.
     pub reason: Option<Box<str>>,
 }
 
@@ -88,7 +88,7 @@ pub struct Release {
 /// Void claims.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct VoidClaims {
-    /// How many.
+    /// The number of void claims.
     pub count: u32,
     /// The candidate of the last one.
     pub by: Option<Box<str>>,
@@ -105,7 +105,7 @@ pub struct KnownCandidate {
     pub name: Option<Box<str>>,
     /// Its machine.
     pub host: Option<Box<str>>,
-    /// Its supervisor.
+    /// The process id of its supervisor.
     pub pid: Option<u32>,
     /// The program's version.
     pub version: Option<Box<str>>,
@@ -113,20 +113,20 @@ pub struct KnownCandidate {
     pub elector: Option<Box<str>>,
     /// `--priority`.
     pub priority: u16,
-    /// `--roles`: its hello is about all roles.
+    /// `--roles`: whether its hello is about all roles.
     pub has_many_roles: bool,
     /// `--max-roles`: the most roles that it leads; `None` without a limit.
     pub max_roles: Option<u32>,
     /// Whether `--overlap` was given.
     pub overlaps: bool,
-    /// For how long after its hello it claims nothing, because the records do not tell it who leads; zero where they tell.
+    /// How long after its hello it claims nothing, because the records don't show it who leads; zero if they show it.
     pub undecided_for: Duration,
     /// When the hello was read and written.
     pub received: Receipt,
 }
 
 impl KnownCandidate {
-    /// A process with many roles.
+    /// The candidate of a process with many roles.
     pub(super) fn of_process(hello: ProcessHello, received: Receipt) -> Self {
         let ProcessHello { member, name, host, pid, version, elector, max_roles, waits_ms, .. } = hello;
         Self {
@@ -158,7 +158,7 @@ pub struct Standby<'a> {
     pub candidate: &'a KnownCandidate,
     /// The age of its last hello.
     pub age: Duration,
-    /// How many of its runs failed in a row.
+    /// The number of its failed runs in a row.
     pub failed_runs: u32,
 }
 
@@ -171,8 +171,7 @@ pub enum Leadership<'a> {
         leader: &'a Leader,
         /// The age of its last record.
         age: Duration,
-        /// The rest of its lease, counted from its last record: an upper bound, since the lease runs from the
-        /// record's sending.
+        /// The rest of its lease, counted from its last record. This is an upper limit, since the lease runs from the record's sending.
         left: Duration,
     },
     /// The log's head was deleted, and the rest contains no record of the election.
@@ -186,13 +185,13 @@ pub enum Leadership<'a> {
         /// The age of the release.
         age: Duration,
     },
-    /// The leader has been silent for longer than its lease, so it leads no more.
+    /// The leader has been silent for longer than its lease, so it no longer leads.
     Silent {
         /// The last leader.
         leader: &'a Leader,
-        /// The age of the last of its records that was appended within its lease.
+        /// The age of its last record that was appended within its lease.
         age: Duration,
-        /// For how long a standby could have claimed.
+        /// How long a standby could have claimed.
         claimable_since: Duration,
         /// How long no standby will claim yet, because a late heartbeat came.
         claimable_in: Duration,
@@ -201,7 +200,7 @@ pub enum Leadership<'a> {
     Unknown,
 }
 
-/// A change that a record brings.
+/// A change by a record.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Change {
     /// `--overlap`: no process is left of the job that ran beside the leader's.
@@ -209,25 +208,24 @@ pub enum Change {
         /// Its term.
         term: Offset,
     },
-    /// A leader that had been silent for longer than its lease sent a record again, and leads on.
+    /// A leader that had been silent for longer than its lease has written a record, and still leads.
     SilenceEnded {
-        /// For how long it was silent.
+        /// The length of the silence.
         silent: Duration,
     },
     /// The leader's job.
     Job(Job),
-    /// A heartbeat was appended so long after the record before it that the leader's lease was over: its leader leads no more.
+    /// A heartbeat was appended so late after the previous record that the leader's lease was over: the leader no longer leads.
     LateBeat {
         /// The time between the two.
         gap: Duration,
     },
-    /// Before this record the leader had been silent for longer than its lease, by the broker's timestamps. For
-    /// records that are read late; [`Observer::silent_at`](super::Observer::silent_at) is for records that are read
-    /// live.
+    /// Before this record the leader had been silent for longer than its lease, by the broker's timestamps. This is for records that are
+    /// read late; for records that are read live there is [`Observer::silent_at`](super::Observer::silent_at).
     FellSilent(Silence),
     /// A new term; [`Observer::leader`](super::Observer::leader) is its leader.
     Led,
-    /// Records are missing: the leader is unknown.
+    /// Records are missing, so the leader is unknown.
     Missing,
     /// `--overlap`: a job may run beside the leader's from now on.
     Overlapped(OverlappedJob),
@@ -237,12 +235,12 @@ pub enum Change {
     Requested {
         /// The request.
         what: What,
-        /// Who asks.
+        /// The name of the operator.
         by: Option<Box<str>>,
-        /// The reason that was given.
+        /// The reason that the operator gave.
         reason: Option<Box<str>>,
     },
-    /// `--overlap`: the leader will stop; its job runs on until another candidate has claimed.
+    /// `--overlap`: the leader must stop; its job continues until another candidate has claimed.
     Yields,
 }
 
@@ -265,7 +263,7 @@ pub struct Silence {
     pub lease: Duration,
     /// The length of the silence, until now or until the next record.
     pub silent: Duration,
-    /// When others could claim, in milliseconds since 1970.
+    /// When other candidates could claim, in milliseconds since 1970.
     pub since_ms: u64,
 }
 
@@ -295,9 +293,9 @@ impl Leader {
         }
     }
 
-    /// In this time two of the leader's beats are read, if it is alive.
+    /// The time in which two of the leader's beats are read, if it is alive.
     pub(super) fn two_beats(&self) -> Duration {
-        // The time between two records that were read says nothing of the interval: a leader also beats when its job's state changes.
+        // The time between two records that were read does not show the interval, because a leader also beats when its job's state changes.
         LONGEST_INTERVAL.min(self.lease / 3) * 2 + DELIVERY
     }
 

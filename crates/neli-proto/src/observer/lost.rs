@@ -20,12 +20,12 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    /// No such leader.
+    /// An empty list.
     pub(super) const fn new() -> Self {
         Self { silent: BTreeMap::new(), gone: BTreeMap::new() }
     }
 
-    /// This leader's term ended without a release.
+    /// Adds a leader whose term ended without a release.
     pub(super) fn insert(&mut self, leader: &Leader, claim: Receipt) {
         self.silent.retain(|_, (last_record, lease)| !is_later(claim, *last_record, *lease + HELLO_HOLDS));
         self.silent.extend(leader.member.clone().map(|member| (member, (leader.last_record, leader.lease))));
@@ -54,8 +54,8 @@ pub(super) fn leads<'a>(journal: &Journal, leader: Option<&'a Leader>) -> Option
     leader.filter(|_| matches!(journal.view(), View::Led(_)))
 }
 
-/// Whether another candidate ended `leader`'s term by a claim after silence; `changes` are those of the claim's
-/// record. With `--overlap` the earlier leader is alive, and ends its job.
+/// Whether another candidate ended `leader`'s term by a claim after a silence; `changes` are those of the claim's record. With `--overlap`
+/// the earlier leader is alive, and ends its job.
 pub(super) fn is_lost(leader: &Leader, journal: &Journal, changes: &[Change]) -> bool {
     let View::Led(term) = journal.view() else { return false };
     term.offset != leader.term
@@ -63,8 +63,7 @@ pub(super) fn is_lost(leader: &Leader, journal: &Journal, changes: &[Change]) ->
         && !changes.iter().any(|change| matches!(change, Change::Overlapped(_)))
 }
 
-/// The leader's silence that ended with this record, which was read later than it was written; `None` if the leader
-/// was not silent.
+/// The leader's silence that ended with this record, which was read later than it was written; `None` if there was no silence.
 pub(super) fn past_silence(leader: &Leader, received: Receipt) -> Option<Silence> {
     let silent = leader.last_record.written_before(received).filter(|_| !received.is_live)?;
     Silence::of(leader, silent, received.written_ms?)
@@ -100,14 +99,14 @@ mod tests {
         journal
     }
 
-    /// The last one to claim, with a lease of 5 s.
+    /// The leader of the last claim, with a lease of 5 s.
     fn leader_of(journal: &Journal, last_record: Receipt) -> Leader {
         let View::Led(term) = journal.view() else { panic!("led") };
         Leader::of(term, last_record, None)
     }
 
     #[test]
-    fn a_hello_counts_again_if_it_was_said_after_the_lost_lease() {
+    fn a_hello_counts_again_if_it_was_sent_after_the_lost_lease() {
         for has_timestamp in [true, false] {
             let at = |ms| receipt(ms, has_timestamp);
             let (first, second) = (MemberId::from("a"), MemberId::from("b"));

@@ -4,12 +4,12 @@ use core::time::Duration;
 
 use crate::time::{Time, millis};
 
-/// A time of reading or of showing.
+/// A time at which a record was read or is shown.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ReadAt {
-    /// By the monotonic clock that the rules use.
+    /// The time by the monotonic clock, which the rules use.
     pub now: Time,
-    /// By this machine's wall clock, in milliseconds since 1970.
+    /// The time by this machine's wall clock, in milliseconds since 1970.
     pub wall_ms: u64,
 }
 
@@ -20,7 +20,7 @@ pub struct Receipt {
     pub read: Time,
     /// When it was appended, in milliseconds since 1970; `None` if the record has no timestamp.
     pub written_ms: Option<u64>,
-    /// It was read live, as it was written: its age is the time since the reading.
+    /// Whether it was read live, as it was written. Then its age is the time since the reading.
     pub is_live: bool,
 }
 
@@ -48,7 +48,7 @@ impl Receipt {
         if self.is_live || self.written_ms.is_none() { AgeBy::Receipt } else { AgeBy::Timestamp }
     }
 
-    /// How long before the other record it was appended, by the broker's clock.
+    /// How long before a later record it was appended, by the broker's clock.
     pub(super) fn written_before(self, later: Self) -> Option<Duration> {
         let span = later.written_ms?.checked_sub(self.written_ms?)?;
         Some(Duration::from_millis(span))

@@ -5,21 +5,20 @@ use alloc::vec::Vec;
 
 use super::{KnownCandidate, Standby};
 
-/// All candidates together may lead fewer roles than there are.
+/// The limits of candidates that together may lead fewer roles than there are.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NoRoom {
-    /// How many candidates there are.
+    /// The number of candidates.
     pub candidates: usize,
-    /// How many roles they may lead together.
+    /// The number of roles that they may lead together.
     pub most: u32,
-    /// `--max-roles` of each, without repetition.
+    /// The values of `--max-roles`, without repetition.
     pub max_roles: BTreeSet<u32>,
 }
 
 impl NoRoom {
-    /// For a role without a leader: the limits of its standbys, if all of them together may lead fewer than `roles`
-    /// roles; `None` if there is enough room or one standby has no limit. A candidate that leads another role is a
-    /// standby of this one.
+    /// For a role without a leader: the limits of its standbys, if all of them together may lead fewer than `roles` roles; `None` if they
+    /// may lead enough or one of them has no limit. A candidate that leads another role is a standby of this one.
     #[must_use]
     pub fn of(standbys: &[Standby<'_>], roles: u32) -> Option<Self> {
         Self::of_limits(standbys.iter().map(|standby| standby.candidate.max_roles), roles)

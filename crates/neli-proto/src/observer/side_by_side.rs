@@ -14,11 +14,11 @@ pub struct OverlappedJob {
     pub term: Offset,
     /// The name of its leader, if it was read.
     pub name: Option<Box<str>>,
-    /// How long it may run at most, counted from the claim.
+    /// The longest time that it may run, counted from the claim.
     pub lease: Duration,
 }
 
-/// What was known of both jobs before a record was read.
+/// The known state of both jobs before a record was read.
 pub(super) struct SideBySide {
     /// The term whose leader yields.
     yields: Option<Offset>,
@@ -35,7 +35,7 @@ impl SideBySide {
         Self { yields, earlier: journal.earlier_job().term() }
     }
 
-    /// The changes since then.
+    /// The change since then.
     pub(super) fn change_to(&self, journal: &Journal) -> Option<Change> {
         let now = Self::of(journal);
         match (journal.earlier_job(), self.earlier) {

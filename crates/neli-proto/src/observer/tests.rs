@@ -14,7 +14,7 @@ mod many_roles;
 /// When the reading begins; the broker's clock and this machine's agree.
 const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };
 
-/// The time so many milliseconds after the beginning.
+/// The time this many milliseconds after the beginning.
 pub(super) fn later(ms: u64) -> ReadAt {
     ReadAt { now: AT.now + Duration::from_millis(ms), wall_ms: AT.wall_ms + ms }
 }
@@ -23,12 +23,12 @@ pub(super) fn observer() -> Observer {
     Observer::new(Journal::read_from(0, Origin::Beginning))
 }
 
-/// Reads a line when it is appended, so many milliseconds after the beginning.
+/// Reads a line when it is appended, this many milliseconds after the beginning.
 pub(super) fn read(observer: &mut Observer, offset: Offset, ms: u64, line: &str) -> Vec<Change> {
     read_late(observer, offset, later(ms), ms, line)
 }
 
-/// The same, but read at another time.
+/// Reads a line at another time than that of its appending.
 pub(super) fn read_late(observer: &mut Observer, offset: Offset, at: ReadAt, ms: u64, line: &str) -> Vec<Change> {
     observer.read(at, offset, Record::parse(line.as_bytes()).as_ref(), Some(AT.wall_ms + ms)).1
 }
@@ -85,7 +85,7 @@ fn a_late_reading_takes_the_age_from_the_timestamp() {
     observer.caught_up();
     let Leadership::Silent { leader, age, .. } = observer.leadership(later(108_000)) else { panic!("silent") };
     assert_eq!((leader.last_record.age_by(), age.as_secs()), (AgeBy::Timestamp, 108));
-    // A leader that is read again and again leads on; its age is the time since the reading.
+    // A leader whose records are read again and again still leads; its age is the time since the reading.
     let changes = read_late(&mut observer, 1, later(108_000), 108_000, &beat("m", 0, "running"));
     assert!(matches!(changes.as_slice(), [Change::LateBeat { gap }, Change::Job(_)] if gap.as_secs() == 108));
     let changes = read_late(&mut observer, 2, later(109_000), 109_000, &beat("m", 0, "running"));
@@ -94,9 +94,9 @@ fn a_late_reading_takes_the_age_from_the_timestamp() {
     assert_eq!((leader.last_record.age_by(), age.as_secs()), (AgeBy::Receipt, 1));
 }
 
-/// A machine whose clock is two minutes fast must not take a living leader for a dead one.
+/// A machine whose clock is two minutes ahead must not take a living leader for a dead one.
 #[test]
-fn timestamps_are_doubted_until_something_is_read_as_it_is_written() {
+fn timestamps_do_not_count_before_a_record_is_read_live() {
     let fast = |ms: u64| ReadAt { now: later(ms).now, wall_ms: later(ms + 120_000).wall_ms };
     let mut observer = observer();
     read_late(&mut observer, 0, fast(5_000), 0, &claim("m", -1));
@@ -105,7 +105,7 @@ fn timestamps_are_doubted_until_something_is_read_as_it_is_written() {
     observer.caught_up();
     assert!(matches!(observer.leadership(fast(5_000)), Leadership::Silent { .. }));
     assert_eq!(observer.standbys(fast(5_000)).len(), 0);
-    // Two of its heartbeats, of a second at most.
+    // Two of its heartbeats take two seconds at most.
     assert_eq!(observer.doubts_timestamps(fast(5_000)), Some(Duration::from_millis(2_200)));
     read_late(&mut observer, 3, fast(5_010), 5_005, &beat("m", 0, "running"));
     assert!(matches!(observer.leadership(fast(5_010)), Leadership::Led { .. }));
@@ -114,9 +114,9 @@ fn timestamps_are_doubted_until_something_is_read_as_it_is_written() {
     assert_eq!(standbys.iter().map(|standby| standby.age.as_millis()).collect::<Vec<_>>(), [505]);
 }
 
-/// With a slow clock every record seems young, also the last record of a dead leader.
+/// With a clock that is behind, every record seems new, also the last record of a dead leader.
 #[test]
-fn timestamps_of_the_future_are_doubted() {
+fn timestamps_of_the_future_do_not_count() {
     let mut observer = observer();
     read_late(&mut observer, 0, later(0), 1_500, &claim("m", -1));
     observer.caught_up();
@@ -125,7 +125,7 @@ fn timestamps_of_the_future_are_doubted() {
 }
 
 #[test]
-fn a_timestamp_of_the_future_is_believed_as_far_as_clocks_may_differ() {
+fn a_timestamp_of_the_future_counts_within_the_tolerance() {
     let ahead = u64::try_from(CLOCKS_DIFFER.as_millis()).expect("a short time");
     for (ahead, is_doubted) in [(ahead, false), (ahead + 1, true)] {
         let mut observer = observer();
@@ -134,7 +134,7 @@ fn a_timestamp_of_the_future_is_believed_as_far_as_clocks_may_differ() {
     }
 }
 
-/// With a short lease, the leader beats three times per lease.
+/// With a short lease, the leader sends three beats per lease.
 #[test]
 fn a_leader_with_a_short_lease_is_listened_to_for_two_of_its_heartbeats() {
     let mut observer = observer();
@@ -166,7 +166,7 @@ fn standbys_are_known_by_hellos_of_the_last_75_s() {
 }
 
 #[test]
-fn a_release_tells_its_writer_its_reason_and_its_time() {
+fn a_release_shows_its_writer_its_reason_and_its_time() {
     let mut observer = observer();
     read(&mut observer, 0, 0, &claim("m", -1));
     let changes = read(&mut observer, 1, 1_000, &release("m", 0, "exited", "3"));
@@ -186,7 +186,7 @@ fn a_release_tells_its_writer_its_reason_and_its_time() {
 }
 
 #[test]
-fn a_request_to_resign_is_the_term_s() {
+fn a_request_to_resign_belongs_to_the_term() {
     let mut observer = observer();
     read(&mut observer, 0, 0, &claim("m", -1));
     let request = r#"{"v":1,"kind":"request","member":null,"name":"ann@db1","seq":null,"what":"resign","term":0,"by":null,"reason":"patching"}"#;
@@ -201,7 +201,7 @@ fn a_request_to_resign_is_the_term_s() {
 }
 
 #[test]
-fn a_reading_from_the_middle_knows_nothing_before_a_record_of_the_leader() {
+fn a_reading_from_the_middle_is_undecided_before_a_record_of_the_leader() {
     let mut observer = Observer::new(Journal::read_from(50, Origin::Middle));
     assert_eq!(observer.leadership(AT), Leadership::Unknown);
     let changes = read(&mut observer, 50, 0, &beat("m", 7, "running").replace("\"seen\":7", "\"seen\":49"));
@@ -214,9 +214,9 @@ fn a_reading_from_the_middle_knows_nothing_before_a_record_of_the_leader() {
     assert_eq!(observer.leadership(AT), Leadership::Forgotten);
 }
 
-/// There is no standby if `resign` could hand over only to the dead leader.
+/// Otherwise `resign` would count the dead leader as a standby, and find no other one.
 #[test]
-fn a_leader_whose_silence_was_claimed_over_stands_by_only_once_it_says_hello_again() {
+fn a_leader_that_was_replaced_after_a_silence_stands_by_only_after_another_hello() {
     let names = |observer: &Observer, ms| {
         let standbys = observer.standbys(later(ms));
         standbys.iter().map(|standby| standby.candidate.shown().to_owned()).collect::<Vec<_>>()
@@ -226,7 +226,7 @@ fn a_leader_whose_silence_was_claimed_over_stands_by_only_once_it_says_hello_aga
     read(&mut observer, 1, 0, &claim("d1", 0));
     hello(&mut observer, 2, 0, "d2");
     read(&mut observer, 3, 4_000, &beat("d1", 1, "running"));
-    // It sent the hello while its lease lasted, and no record shows that it has died since.
+    // It sent the hello during its lease, and no record shows that it has died since.
     hello(&mut observer, 4, 4_500, "d1");
     read(&mut observer, 5, 9_100, &claim("d2", 3));
     assert_eq!(names(&observer, 9_100), [""; 0]);
@@ -236,7 +236,7 @@ fn a_leader_whose_silence_was_claimed_over_stands_by_only_once_it_says_hello_aga
 
 /// `--overlap`: the leader is alive until it reports that no process of its job is left.
 #[test]
-fn a_leader_that_another_overlaps_is_there() {
+fn a_leader_that_is_overlapped_is_a_standby() {
     let mut observer = observer();
     let marked = |line: String, more: &str| line.replace("\"lease_ms\"", &format!("{more},\"lease_ms\""));
     hello(&mut observer, 0, 0, "a");
@@ -299,7 +299,7 @@ fn a_hello_of_75_s_ago_is_forgotten_at_the_next() {
 }
 
 #[test]
-fn a_run_that_ends_well_makes_good_for_those_that_failed() {
+fn a_run_that_succeeds_resets_the_failed_runs() {
     let mut observer = observer();
     let failed_runs = |observer: &mut Observer, claimed: Offset, ms: u64, exit: &str| {
         read(observer, claimed, ms, &claim("m", claimed - 1));
@@ -312,7 +312,7 @@ fn a_run_that_ends_well_makes_good_for_those_that_failed() {
     assert_eq!(failed_runs(&mut observer, 6, 30, "0"), Some(0));
 }
 
-/// A record that is only read late is no silence; a beat in time shows none.
+/// A record that is only read late is no silence; a beat in time shows that there was none.
 #[test]
 fn a_leader_that_was_not_silent_ends_no_silence() {
     for (is_live, read_ms) in [(true, 1_000), (false, 109_000)] {
@@ -336,7 +336,7 @@ fn a_silence_that_is_over_when_it_is_read_is_reported() {
 }
 
 #[test]
-fn a_term_a_hello_or_a_missing_record_is_something_that_was_read() {
+fn terms_hellos_and_missing_records_count_as_read() {
     let anything = |read_it: &dyn Fn(&mut Observer)| {
         let mut observer = observer();
         read_it(&mut observer);
@@ -348,9 +348,9 @@ fn a_term_a_hello_or_a_missing_record_is_something_that_was_read() {
     assert!(anything(&|observer| drop(read(observer, 5, 0, &beat("m", 0, "running")))));
 }
 
-/// A leader also beats when its job's state changes, and once the job runs.
+/// A leader also sends beats when its job's state changes, and when the job runs.
 #[test]
-fn two_records_close_together_do_not_shorten_the_time_to_listen() {
+fn two_records_close_together_do_not_shorten_the_wait() {
     let mut observer = observer();
     read_late(&mut observer, 0, later(9_000), 0, &claim("m", -1));
     read_late(&mut observer, 1, later(9_000), 30, &beat("m", 0, "running"));

@@ -1,4 +1,4 @@
-//! How long a standby leaves a released term to the others.
+//! How long a standby leaves a released term to the other candidates.
 
 use core::time::Duration;
 
@@ -6,9 +6,9 @@ use super::{Leadership, Observer, ReadAt, Standby};
 use crate::record::Why;
 
 impl Observer {
-    /// How much longer that candidate will not claim, as far as the records show: it stood down and waits two leases
-    /// for another candidate, or its last runs failed; or its history was cut (a topic that was made anew), so that the records do not tell it
-    /// who leads. Zero if there is a leader.
+    /// How much longer that candidate will not claim, as far as the records show it: it stood down and waits two leases for another
+    /// candidate; its last runs failed; or its history was cut (a topic that was created again), so that the records don't show it who
+    /// leads. Zero if there is a leader.
     #[must_use]
     pub fn waits(&self, standby: &Standby<'_>, at: ReadAt) -> Duration {
         let (release, age) = match self.leadership(at) {
@@ -36,7 +36,7 @@ mod tests {
 
     use super::super::tests::{claim, hello, later, observer, read, release};
 
-    /// How long each candidate waits when asked this many milliseconds after a release for this reason.
+    /// How long each candidate waits, this many milliseconds after a release for this reason.
     fn waits(why: &str, exit: &str, ms: u64) -> Vec<u128> {
         let mut observer = observer();
         hello(&mut observer, 0, 0, "n");
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn one_whose_history_was_cut_says_for_how_long_it_claims_nothing() {
+    fn the_hello_of_a_candidate_with_a_cut_history_contains_its_wait() {
         let mut observer = observer();
         let line = r#"{"v":1,"kind":"hello","member":"n","name":"n","seq":1,"waits_ms":58000}"#;
         observer.read_hello(later(0), 0, Record::parse(line.as_bytes()), None);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_stood_down_waits_for_two_leases_and_one_whose_run_failed_backs_off() {
+    fn after_standing_down_a_candidate_waits_two_leases_and_after_a_failed_run_it_backs_off() {
         assert_eq!(waits("resigned", "0", 4_000), [6_000, 0]);
         assert_eq!(waits("resigned", "0", 10_000), [0, 0]);
         assert_eq!(waits("failed", "1", 200), [300, 0]);

@@ -1,4 +1,4 @@
-//! The settings of a job that runs once per key, and what the node does for it.
+//! The settings of a job that succeeds once per key, and its actions for the node.
 
 use alloc::boxed::Box;
 
@@ -7,16 +7,16 @@ use crate::record::Why;
 use crate::schedule::{self, CatchUp};
 use crate::window::Span;
 
-/// The key or window that runs once, and the candidate that runs it.
+/// The key or window for which the job succeeds once, and the policy of the candidate.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Policy {
-    /// `--once`: the key. `--window`: the window's.
+    /// `--once`: the key. `--window`: the window's key.
     pub key: Box<str>,
     /// `--window`: the window that the wall clock showed at the start.
     pub window: Option<Span>,
     /// `--schedule`: the job runs in each window; each run takes its key from the wall clock.
     pub schedule: Option<CatchUp>,
-    /// `--retries`: this many failed runs are followed by another; counted across machines.
+    /// `--retries`: the number of failed runs that are followed by another, counted on all machines.
     pub retries: u32,
     /// `--done-status`: the exit status of a candidate that finds the key done.
     pub done_status: u8,
@@ -25,7 +25,7 @@ pub struct Policy {
 /// Why the job is not run.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Skip {
-    /// The key that needs no run.
+    /// The key, which needs no run.
     pub key: Box<str>,
     /// The fact that was found; for windows it may be about a newer one.
     pub fact: Fact,
@@ -40,32 +40,32 @@ pub enum Action {
     Append {
         /// The number.
         id: u32,
-        /// The fact; the writer's wall clock is filled in.
+        /// The fact; the owner adds its wall clock.
         fact: Fact,
     },
     /// Whether a vacancy may be claimed.
     HoldClaims(bool),
     /// No process of the job is left, and the run's outcome is recorded or given up: release the term.
     Finish {
-        /// Another run of the key may follow.
+        /// Whether another run of the key may follow.
         again: bool,
     },
-    /// Log this.
+    /// Log this note.
     Note(Note),
-    /// Read the key's facts to an end that is asked for from now on; drop what was read under an earlier number.
+    /// Read the key's facts up to an end that is asked for from now on; drop facts that were read for an earlier number.
     Read {
         /// The number.
         id: u32,
     },
-    /// The job may start under the current term; for this window, if there is one.
+    /// Let the job start under the current term, for this window if there is one.
     Run(Option<Span>),
-    /// Exit: the job is not to be run.
+    /// Exit, because the job must not be run.
     Skip,
-    /// The facts can't be read or written: let another candidate lead.
+    /// Let another candidate lead, because the facts can't be read or written.
     StandDown,
-    /// `--schedule`: a stop that waited until the outcome was recorded.
+    /// `--schedule`: perform a stop that waited until the outcome was recorded.
     Stop(Why),
-    /// `--schedule`: no run before the next window; the lead is kept.
+    /// `--schedule`: keep the lead and run no job before the next window.
     Wait,
 }
 
@@ -74,12 +74,11 @@ pub enum Action {
 pub enum Note {
     /// The job is not run, for this reason.
     Skipped(Skip),
-    /// The topic of facts was missing, but the journal contains a release that names a run of this key, which was
-    /// recorded there.
+    /// The topic of facts was missing, but the journal contains a release with a run of this key, which was recorded there.
     FactsLost(Box<str>),
-    /// The recorded fact is about a window more than one window ahead of the wall clock, so it does not count (S2).
+    /// The recorded fact is about a window that is more than one window ahead of the wall clock, so it does not count (S2).
     NotBelieved(Fact),
-    /// The facts can't be read or written, so nothing runs.
+    /// The facts can't be read or written, so no job runs.
     Unavailable(Box<str>),
     /// `--schedule`: these windows are not run, for this reason.
     Schedule(schedule::Note),

@@ -1,4 +1,4 @@
-//! Whether the topic of facts was lost: the topic was missing, but the journal names a run that was recorded there.
+//! Whether the topic of facts was lost: the topic was missing, but the journal contains a run that was recorded there.
 
 use alloc::boxed::Box;
 
@@ -6,19 +6,19 @@ use super::{Action, Note, Once};
 use crate::candidate;
 use crate::record::{Body, Offset};
 
-/// What the journal contained before this candidate began.
+/// The journal's contents from before this candidate began.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub(super) struct History {
     /// The journal's end when the candidate first asked for it.
     end: Option<Offset>,
-    /// The key in the last release below that end that names one.
+    /// The key in the last release below that end that contains one.
     named: Option<Box<str>>,
-    /// The topic of facts was missing, and this candidate created it.
+    /// Whether the topic of facts was missing, and this candidate created it.
     facts_are_new: bool,
 }
 
 impl Once {
-    /// An event of the election.
+    /// Handles an event of the election.
     pub(crate) fn observe(&mut self, event: &candidate::Event) {
         if let candidate::Event::Answered { end, .. } = event {
             self.history.end.get_or_insert(*end);
@@ -32,7 +32,7 @@ impl Once {
         }
     }
 
-    /// The topic of facts was missing, and this candidate created it.
+    /// Notes that the topic of facts was missing, and this candidate created it.
     pub(crate) fn facts_are_new(&mut self) {
         self.history.facts_are_new = true;
         self.tell_of_lost_facts();

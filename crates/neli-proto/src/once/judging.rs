@@ -1,4 +1,4 @@
-//! What the facts of a key, or of an election's windows, mean for the wanted run.
+//! The meaning of the facts of a key, or of an election's windows, for the wanted run.
 
 use alloc::boxed::Box;
 
@@ -8,7 +8,7 @@ use crate::reminder::INTERVAL;
 use crate::time::Time;
 
 impl Once {
-    /// Why the job is not to be run, by all known facts.
+    /// Why the job must not be run, by all known facts.
     pub(super) fn skip(&self) -> Option<Skip> {
         if let Some(fact) = self.known.done.as_ref().filter(|fact| self.covers(fact)) {
             // A candidate that ran the job exits with the job's status.
@@ -19,7 +19,7 @@ impl Once {
         (failed.attempt > self.policy.retries).then(|| self.skip_for(failed, failed.exit.unwrap_or(1)))
     }
 
-    /// The exit status of a candidate that exits because the job is not to be run.
+    /// The exit status of a candidate that exits because the job must not be run.
     pub(crate) fn skipped(&self) -> Option<u8> {
         if self.phase == Phase::Leaving { self.skip().map(|skip| skip.status) } else { None }
     }
@@ -34,7 +34,7 @@ impl Once {
         self.scheduled.is_none() && self.skip().is_none()
     }
 
-    /// Whether its key, or its window, needs no run any more: each candidate of it goes.
+    /// Whether its key, or its window, needs no run any more. Then each of its candidates exits.
     pub(crate) fn is_settled(&self) -> bool {
         self.scheduled.is_none() && self.skip().is_some()
     }
@@ -43,8 +43,8 @@ impl Once {
         Skip { key: self.policy.key.clone(), fact: fact.clone(), status }
     }
 
-    /// Whether the fact is about the wanted run: about its key, or about its window or a newer one. A window is over
-    /// when a newer one has its outcome. If a window was forgotten, the windows before it stay over.
+    /// Whether the fact is about the wanted run: about its key, or about its window or a newer one. A window is over when a newer one has
+    /// an outcome. If a window was forgotten, the windows before it stay over.
     fn covers(&self, fact: &Fact) -> bool {
         match (self.policy.window, fact.window) {
             (None, _) => !self.is_forgotten(fact),
@@ -56,12 +56,12 @@ impl Once {
         }
     }
 
-    /// Whether an operator had the key forgotten after this fact.
+    /// Whether an operator asked to forget the key after this fact.
     pub(super) fn is_forgotten(&self, fact: &Fact) -> bool {
         self.known.forgotten.as_ref().is_some_and(|forgotten| fact.is_forgotten_by(forgotten))
     }
 
-    /// How often an operator had the key forgotten.
+    /// How often an operator asked to forget the key.
     pub(super) fn forgets(&self) -> u32 {
         self.known.forgotten.as_ref().map_or(0, |forgotten| forgotten.forgets)
     }
@@ -71,7 +71,7 @@ impl Once {
         self.shown.zip(fact.window).is_none_or(|(shown, window)| shown.believes(window))
     }
 
-    /// Whether one of the key's places holds a record that this version can't read.
+    /// Whether one of the key's places contains a record that this version can't read.
     pub(super) fn is_unreadable(&self, facts: &Facts) -> bool {
         let is_other = |fact: &Option<Fact>| fact.as_ref().is_some_and(|fact| fact.window.is_none());
         let is_of_windows = self.policy.window.is_some() || self.scheduled.is_some();
@@ -86,12 +86,12 @@ impl Once {
         }
     }
 
-    /// The progress of the reading, for the message if it is given up.
+    /// Notes the progress of the reading, for the message if it is given up.
     pub(crate) fn is_being_read(&mut self, progress: Box<str>) {
         self.trouble = Some(progress);
     }
 
-    /// Reports it at once, then every 30 s until the fact is recorded.
+    /// Reports a fact that is not recorded at once, then every 30 s until it is recorded.
     pub(super) fn note_if_not_recorded(&mut self, now: Time, note: Note) {
         if self.reported_at.is_none_or(|at| now >= at + INTERVAL) {
             self.reported_at = Some(now);
@@ -109,8 +109,8 @@ impl Once {
         }
     }
 
-    /// Of two facts in one place the later run's counts; of one run's two facts the outcome, and of two outcomes the
-    /// more complete one.
+    /// Adds facts. Of two facts in one place, the one of the later run counts; of two facts of one run, the outcome; and of two outcomes,
+    /// the more complete one.
     pub(super) fn learn(&mut self, facts: Facts) {
         let tells = |fact: &Fact| (fact.outcome != Outcome::Running, fact.at_ms.is_some());
         let newest = |known: Option<Fact>, new: Option<Fact>| match (known, new) {

@@ -9,17 +9,17 @@ use crate::schedule::{self, CatchUp, Recorded, Schedule};
 use crate::time::Time;
 use crate::window::{Span, Window};
 
-/// The state of a schedule besides that of a key's run.
+/// The state of a schedule, besides that of a key's run.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Scheduled {
     pub(super) schedule: Schedule,
-    /// A fact that a window is over without a run, not recorded yet.
+    /// A fact that a window is over without a run, which is not recorded yet.
     skip: Option<SkipToRecord>,
-    /// The start of the next window; reported after that fact is recorded.
+    /// The start of the next window; it is reported after that fact is recorded.
     waits_until: Option<u64>,
     /// The reason for a stop that waits until the outcome is recorded.
     stop: Option<Why>,
-    /// The key of the last run that a release names.
+    /// The key of the last run in a release.
     released_key: Option<Box<str>>,
 }
 
@@ -54,7 +54,7 @@ impl Once {
         matches!(self.phase, Phase::Waiting { .. })
     }
 
-    /// The claim took effect, and the facts were read (S1).
+    /// Handles that the claim took effect, and the facts were read (S1).
     pub(super) fn begin_schedule(&mut self, now: Time) {
         let (unfinished, recorded) = (self.unfinished().cloned(), self.recorded());
         self.actions.extend(unfinished.map(|fact| Action::Note(Note::Unfinished(fact))));
@@ -66,7 +66,7 @@ impl Once {
         self.follow_schedule(now);
     }
 
-    /// The run's outcome was recorded or given up.
+    /// Handles that the run's outcome was recorded or given up.
     pub(super) fn run_is_recorded(&mut self, now: Time) {
         let Phase::Recording { fact, .. } = &self.phase else { return };
         let term = fact.term;
@@ -156,7 +156,7 @@ impl Once {
         }
     }
 
-    /// The newest run, if it began and did not finish, and its window is over: it can't run any more.
+    /// The newest run, if it began and did not finish, and its window is over, so that it can't run any more.
     fn unfinished(&self) -> Option<&Fact> {
         let released_key = self.scheduled.as_ref().and_then(|scheduled| scheduled.released_key.as_ref());
         let (run, shown) = (self.known.attempt.as_ref()?, self.shown?);

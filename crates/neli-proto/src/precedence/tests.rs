@@ -40,7 +40,7 @@ fn a_candidate_alone_has_no_delay() {
     assert_eq!(precedence.delay(NOW, Predecessor::Gone), at_once);
     precedence.received(NOW, hello(1));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone), spread);
-    // A leader that fell silent or died does not stand by.
+    // A leader that is silent or died does not stand by.
     precedence.led_by(Some(&hello(1).member));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).map(|delay| delay.random), Some(JITTER_PER_STANDBY));
     precedence.received(NOW, hello(2));
@@ -113,7 +113,7 @@ fn each_known_higher_priority_adds_a_step() {
     assert_eq!([waits(Elector::Log, &[6, 7, 8]), waits(group, &[6, 7, 8])], [1_500, 7_500]);
     let many: Vec<u16> = (6..100).collect();
     assert_eq!(waits(Elector::Log, &many), 5_000);
-    // A leader that fell silent does not stand by.
+    // A silent leader does not stand by.
     let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
     precedence.received(NOW, Hello { priority: 10, ..hello(1) });
     precedence.led_by(Some(&MemberId::from_random(1)));
@@ -136,7 +136,7 @@ fn the_jitter_grows_with_the_standbys_and_is_bounded() {
 }
 
 #[test]
-fn the_member_with_the_least_id_is_foreseen() {
+fn the_member_with_the_least_id_is_predicted() {
     let claims_at_once = |own: Option<&str>, others: &[&str], patience| {
         let mut precedence = Precedence::new(Elector::Group(patience), Duration::ZERO);
         precedence.stand(Standing::Elsewhere);
@@ -192,7 +192,7 @@ fn after_a_silence_the_least_id_but_the_leaders_is_foreseen() {
 }
 
 #[test]
-fn an_assignment_ends_what_was_foreseen() {
+fn an_assignment_replaces_the_prediction() {
     let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);
     precedence.name(Some("b".into()));
     precedence.foresee(NOW, "left");

@@ -1,4 +1,4 @@
-//! Reading the fields of a record, with a default for each field that is missing.
+//! Reads the fields of a record, with a default for each missing field.
 
 use alloc::boxed::Box;
 use alloc::string::String;

@@ -1,10 +1,10 @@
-//! The facts about a candidate that its hello contains.
+//! The data about a candidate in its hello.
 
 use alloc::boxed::Box;
 
 use super::{Body, MemberId, Record};
 
-/// A hello: its writer is a candidate of the election.
+/// A hello, whose writer is a candidate of the election.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Hello {
     /// The writer's member id.
@@ -17,7 +17,7 @@ pub struct Hello {
     pub priority: u16,
     /// Whether `--overlap` was given.
     pub overlaps: bool,
-    /// The writer is leaving.
+    /// Whether the writer is leaving.
     pub leaves: bool,
 }
 
@@ -28,7 +28,7 @@ impl Record {
         matches!(self.body, Body::Hello { leaves: true, .. })
     }
 
-    /// Reads a record under the hello's key; `None` if it does not name its writer.
+    /// Converts a record under the hello's key; `None` if it does not contain its writer.
     #[must_use]
     pub fn into_hello(self) -> Option<Hello> {
         let (group_member, priority, overlaps, leaves) = match self.body {

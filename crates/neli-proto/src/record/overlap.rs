@@ -5,17 +5,17 @@ use serde::Serialize;
 use super::Offset;
 use super::fields::Fields;
 
-/// Written in each claim and beat of a candidate with `--overlap`.
+/// A field of each claim and beat of a candidate with `--overlap`.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
 pub struct Overlap {
     /// `--overlap`, in milliseconds.
     #[serde(rename = "overlap_ms")]
     pub within_ms: u64,
-    /// In a claim: the current term when the claim is sent; that term's job may run on for a while. In a beat: the same field of the
+    /// In a claim: the current term when the claim is sent, whose job may continue for a while. In a beat: the same value as in the
     /// leader's claim, until the leader knows that no process of the earlier job is left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub over: Option<Offset>,
-    /// In a beat: the leader is to stop, and its job runs on until another candidate has claimed.
+    /// In a beat: whether the leader must stop, and its job continues until another candidate has claimed.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub yields: bool,
 }

@@ -80,7 +80,7 @@ fn hello(leaves: bool) -> Body {
 }
 
 #[test]
-fn a_hello_tells_of_a_priority_and_of_leaving_only_where_there_is_something_to_tell() {
+fn a_hello_contains_priority_and_leaving_only_if_they_are_set() {
     let line = |leaves| String::from_utf8(record(hello(leaves)).to_bytes()).unwrap();
     let head = r#"{"v":1,"member":"m1","name":"a:1","seq":7,"kind":"hello","host":null,"pid":null,"version":null,"elector":null"#;
     assert_eq!(line(false), format!("{head}}}"));
@@ -145,7 +145,7 @@ fn fields_that_the_law_uses_must_be_valid() {
 }
 
 #[test]
-fn a_record_speaks_of_what_came_before_it() {
+fn a_record_refers_to_earlier_offsets() {
     let beat = |term, seen, lease_ms| {
         record(Body::Beat {
             term,

@@ -1,4 +1,4 @@
-//! The reasons for the end of a term, as releases and the log name them.
+//! The reasons for the end of a term, and their names in releases and in the log.
 
 use core::fmt;
 
@@ -13,7 +13,7 @@ pub enum Why {
     Exited,
     /// `--once`: the key's facts can't be read or written.
     FactsUnavailable,
-    /// `--once`: the job has failed and is to be tried again.
+    /// `--once`: the job has failed and must be tried again.
     Failed,
     /// The lease ran out.
     Fenced,

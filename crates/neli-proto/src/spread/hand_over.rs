@@ -1,5 +1,5 @@
-//! Handing over: a process that holds more than its share stands down in one role after another, each in favour of a
-//! candidate that holds less than its share.
+//! Handing over: a process that holds more than its share stands down in one role after another, each for a candidate that holds less than
+//! its share.
 
 use core::time::Duration;
 
@@ -9,30 +9,29 @@ use crate::precedence::Standing;
 use crate::record::MemberId;
 use crate::time::Time;
 
-/// After a candidate has joined or left, nothing is handed over for this long, so that all candidates learn of the
-/// change first.
+/// After a candidate has joined or left, no role is handed over for this long, so that all candidates learn of the change first.
 const CANDIDATES_ARE_KNOWN: Duration = Duration::from_secs(1);
 
-/// A process that holds one role more than others, but not more than the maximum share, hands it over only after
-/// nothing has changed for this long: another process may be about to do the same.
+/// A process that holds one role more than others, but not more than the largest share, hands it over only if nothing has changed for this
+/// long, because another process may be about to do the same.
 const COUNTS_ARE_KNOWN: Duration = Duration::from_millis(300);
 
-/// A partition must have been assigned to another member for this long before its role is handed over: the assignment
-/// may be about to change back.
+/// A partition must have been assigned to another member for this long before its role is handed over, because the assignment may be about
+/// to change back.
 const ASSIGNMENT_IS_KNOWN: Duration = Duration::from_secs(1);
 
-/// A role that a candidate gave up is offered to it again only after nothing else has changed for this long, since
-/// another change may make the shares fair.
+/// A role that a candidate gave up is offered to it again only if nothing else has changed for this long, since another change may make the
+/// shares fair.
 const SHARES_ARE_SETTLED: Duration = Duration::from_secs(10);
 
 impl Spread {
-    /// Hands nothing over until all other candidates have learnt who is alive.
+    /// Hands over nothing until all other candidates know which candidates are alive.
     pub(super) fn await_others(&mut self, now: Time) {
         self.not_before = now + CANDIDATES_ARE_KNOWN;
     }
 
-    /// When a role that may not be handed over yet may become due. While one role is being handed over no other is;
-    /// if nobody takes that role, it is looked at again like any other vacancy.
+    /// When a role that may not be handed over yet may become due. Only one role is handed over at a time. If no candidate takes it, it is
+    /// treated like any other vacancy.
     pub(super) fn hand_over_due(&self) -> Option<Time> {
         if !self.is_on || self.pending.is_some() {
             return None;
@@ -64,7 +63,7 @@ impl Spread {
         }
     }
 
-    /// A role that this process holds beyond its share, and the candidate that should have it.
+    /// A role that this process holds beyond its share, and the candidate that should hold it.
     fn beyond_share(&self, candidates: &Candidates) -> Option<HandedOver> {
         let mut loads = candidates.loads.clone();
         loop {
@@ -111,7 +110,7 @@ impl Spread {
         })
     }
 
-    /// The holder of a role has changed: checks whether it is the role that was being handed over.
+    /// Handles a change of a role's holder: it may be the role that was being handed over.
     pub(super) fn hand_over_seen(&mut self, now: Time, number: usize) {
         let Some(pending) = self.pending.take_if(|pending| pending.role == number) else { return };
         match &self.roles[number].holding {
@@ -128,7 +127,7 @@ impl Spread {
         }
     }
 
-    /// Stops waiting for a handed-over role that nobody has taken for a long time.
+    /// Stops the wait for a role that was handed over and that no candidate has taken for a long time.
     pub(super) fn give_up_pending(&mut self) {
         let now = self.now;
         let is_over = |pending: &mut HandedOver| {
@@ -140,7 +139,7 @@ impl Spread {
         }
     }
 
-    /// Records which candidate took the role that was handed over.
+    /// Notes which candidate took the role that was handed over.
     fn settle(&mut self, now: Time, pending: &HandedOver, taken_by: Option<&MemberId>) {
         if let Some(to) = &pending.to
             && let Some(member) = self.members.by_id(to)

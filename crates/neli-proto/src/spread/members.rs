@@ -7,8 +7,7 @@ use crate::precedence::HELLO_HOLDS;
 use crate::record::{MemberId, Why};
 use crate::time::Time;
 
-/// A candidate that did not take a role handed to it, or could not run it, is given none for this long; doubled each
-/// time in a row.
+/// How long a candidate that did not take a role or could not run it gets no other role. Doubled for each time in a row.
 const SHORTEST_BAR: Duration = Duration::from_secs(60);
 
 /// The longest such exclusion.
@@ -18,24 +17,23 @@ const LONGEST_BAR: Duration = Duration::from_secs(60 * 60);
 #[derive(Clone, Debug)]
 pub(super) struct Member {
     pub(super) id: MemberId,
-    /// When its last hello was read; none if it is known by its lead alone.
+    /// When its last hello was read; `None` if it is only known by its lead.
     received: Option<Time>,
     absence: Absence,
     /// The most roles that it takes.
     pub(super) max_roles: Option<u32>,
-    /// How often in a row it failed to take or run a role.
+    /// How often in a row it has failed to take or run a role.
     failures: u32,
-    /// Until when it is given no role.
+    /// Until when it gets no role.
     barred_until: Option<Time>,
 }
 
-/// Whether a candidate has gone, and whether it can come back under the same member id.
+/// Whether a candidate has gone, and whether it can return with the same member id.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Absence {
     /// It is alive.
     None,
-    /// Another candidate leads its former role without a release of it, or its process is suspended. Its next hello
-    /// ends this state.
+    /// Another candidate leads its former role without a release, or its process is suspended. Its next hello ends this state.
     UntilHello,
     /// Its process has ended or is about to end.
     ForGood,
@@ -51,19 +49,19 @@ impl Member {
         self.absence == Absence::None && (held > 0 || self.received.is_some_and(|at| now.since(at) < HELLO_HOLDS))
     }
 
-    /// Whether nothing is lost by forgetting it.
+    /// Whether it can be forgotten without a loss of data.
     fn is_forgettable(&self, now: Time) -> bool {
         let is_old = self.received.is_none_or(|at| now.since(at) >= HELLO_HOLDS);
         is_old && self.barred_until.is_none_or(|until| now >= until)
     }
 
-    /// The most roles that it may have while it holds `held`: it keeps what it holds even if it takes no more.
+    /// The most roles that it may have while it holds `held`. It keeps them even if it takes no more.
     pub(super) fn most(&self, now: Time, held: u32) -> u32 {
         let is_barred = self.barred_until.is_some_and(|until| now < until);
         if is_barred { held } else { self.max_roles.unwrap_or(u32::MAX).max(held) }
     }
 
-    /// Its hello was read.
+    /// Notes its hello.
     pub(super) fn received(&mut self, now: Time, max_roles: Option<u32>) {
         self.received = Some(now);
         self.max_roles = max_roles;
@@ -72,19 +70,19 @@ impl Member {
         }
     }
 
-    /// Another process has named it as a successor, so it is alive.
+    /// Notes that another process has named it as a successor, so it is alive.
     pub(super) const fn named(&mut self, now: Time) {
         self.received = Some(now);
     }
 
-    /// Another candidate leads its former role, which it has not released.
+    /// Notes that another candidate leads its former role, which it has not released.
     pub(super) fn went_silent(&mut self) {
         if self.absence == Absence::None {
             self.absence = Absence::UntilHello;
         }
     }
 
-    /// It released a role.
+    /// Notes that it released a role.
     pub(super) fn released(&mut self, now: Time, why: Option<Why>) {
         match why {
             Some(why) if why.goes_for_good() => self.absence = Absence::ForGood,
@@ -94,19 +92,19 @@ impl Member {
         }
     }
 
-    /// It failed to take or run a role.
+    /// Notes that it failed to take or run a role.
     pub(super) fn failed(&mut self, now: Time) {
         let bar = SHORTEST_BAR.saturating_mul(1 << self.failures.min(6));
         self.failures += 1;
         self.barred_until = Some(now + bar.min(LONGEST_BAR));
     }
 
-    /// It took a role that was handed to it.
+    /// Notes that it took a role that was handed to it.
     pub(super) const fn succeeded(&mut self) {
         self.failures = 0;
     }
 
-    /// The next time at which it counts as gone, or is no longer excluded, with no further input.
+    /// The next time at which, without further input, it counts as gone or may get roles again.
     pub(super) fn changes_at(&self, now: Time) -> Option<Time> {
         let goes = self.received.filter(|_| self.absence == Absence::None).map(|at| at + HELLO_HOLDS);
         [goes, self.barred_until].into_iter().flatten().filter(|at| *at > now).min()
@@ -140,7 +138,7 @@ impl Members {
         self.0.get_mut(index)
     }
 
-    /// The candidate with this id; added if it is not known.
+    /// The candidate with this id, which is added if it is unknown.
     pub(super) fn known(&mut self, id: &MemberId) -> &mut Member {
         let at = match self.0.binary_search_by(|member| member.id.cmp(id)) {
             Ok(at) => at,
@@ -152,7 +150,7 @@ impl Members {
         &mut self.0[at]
     }
 
-    /// Forgets candidates that left long ago, except those for which `is_needed` holds.
+    /// Forgets candidates that left long ago, except those for which `is_needed` returns true.
     pub(super) fn forget_gone(&mut self, now: Time, is_needed: impl Fn(&MemberId) -> bool) {
         self.0.retain(|member| !member.is_forgettable(now) || is_needed(&member.id));
     }

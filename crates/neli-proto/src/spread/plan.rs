@@ -1,5 +1,5 @@
-//! The plan: which candidates are alive, how many roles each should hold, which candidate should take each vacancy,
-//! and the resulting claim delays of this process.
+//! The plan: the living candidates, the number of roles that each should hold, the candidate that should take each vacancy, and the
+//! resulting claim delays of this process.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -10,14 +10,14 @@ use crate::precedence::Standing;
 use crate::record::MemberId;
 use crate::time::Time;
 
-/// The living candidates in the order of their ids, and what each holds.
+/// The living candidates in the order of their ids, and the roles of each.
 pub(super) struct Candidates {
     pub(super) ids: Vec<MemberId>,
     /// The index of this process.
     pub(super) own: usize,
-    /// How many roles each holds, including those it is about to claim.
+    /// The number of roles of each, including those that it is about to claim.
     pub(super) loads: Loads,
-    /// How many roles there are to share.
+    /// The number of roles to share.
     pub(super) total: u32,
     /// The candidate that leads each role, if it is not this process.
     leaders: Vec<Option<usize>>,
@@ -46,12 +46,12 @@ impl Candidates {
 }
 
 impl Spread {
-    /// Recomputes the plan from all that is known.
+    /// Computes the plan again from all known data.
     pub(super) fn plan(&mut self) {
         self.is_planned = true;
         let now = self.now;
         self.take_back_delays();
-        // A candidate that did not take its role in time is given nothing by this plan either.
+        // A candidate that did not take its role in time gets no role in this plan either.
         self.give_up_pending();
         let mut candidates = self.count_candidates(now);
         if candidates.ids != self.candidates {
@@ -66,7 +66,7 @@ impl Spread {
         self.hand_over_if_due(&candidates);
     }
 
-    /// Recomputes claim delays that were not given out yet: a claim of one role may leave no room for another.
+    /// Computes again the claim delays that were not returned yet: after a claim of one role there may be no room for another.
     fn take_back_delays(&mut self) {
         let roles = &mut self.roles;
         self.actions.retain(|action| match action {
@@ -78,7 +78,7 @@ impl Spread {
         });
     }
 
-    /// The living candidates, and what each holds.
+    /// The living candidates, and the roles of each.
     fn count_candidates(&mut self, now: Time) -> Candidates {
         let held = self.count_held(now);
         let left: Vec<&Role> = self.roles.iter().filter(|role| role.holding == Holding::Done).collect();
@@ -110,7 +110,7 @@ impl Spread {
         candidates
     }
 
-    /// How many roles each known candidate holds, in the order of their ids. Every leader is known.
+    /// The number of roles of each known candidate, in the order of their ids. Every leader is known.
     fn count_held(&mut self, now: Time) -> Vec<u32> {
         let (own, roles) = (&self.member, &self.roles);
         self.members.forget_gone(now, |id| id == own || roles.iter().any(|role| role.leader() == Some(id)));
@@ -127,8 +127,7 @@ impl Spread {
         held
     }
 
-    /// Chooses a successor for each role that is vacant or whose holder has gone. A role's present successor is kept
-    /// where possible.
+    /// Chooses a successor for each role that is vacant or whose holder has gone. A role keeps its present successor if possible.
     fn give_vacancies(&mut self, candidates: &mut Candidates, now: Time) {
         let is_vacant = |number: &usize| match &self.roles[*number].holding {
             Holding::Held { .. } => candidates.leaders[*number].is_none(),
@@ -168,7 +167,7 @@ impl Spread {
         }
     }
 
-    /// Chooses for each role that another candidate holds the candidate that should have it if that holder goes.
+    /// For each role of another candidate, chooses the candidate that should hold it if that one goes.
     fn name_successors(&mut self, candidates: &Candidates) {
         let mut without: Vec<Option<(Loads, Vec<u32>)>> = alloc::vec![None; candidates.ids.len()];
         for (number, role) in self.roles.iter_mut().enumerate() {
@@ -189,8 +188,7 @@ impl Spread {
         }
     }
 
-    /// Gives out each claim delay that has changed. The delay of a role that this process holds does not matter and
-    /// is left alone.
+    /// Returns each claim delay that has changed. The delay of a role that this process holds is not changed, because it has no effect.
     fn tell_delays(&mut self, candidates: &Candidates) {
         let own_held = self.roles.iter().filter(|role| role.holding.is_own()).count();
         let has_room = self.max_roles.is_none_or(|most| usize::try_from(most).is_ok_and(|most| own_held < most));

@@ -1,21 +1,21 @@
-//! Fair shares: how many roles each candidate should hold, and which candidate should have a vacant role.
+//! Fair shares: the number of roles that each candidate should hold, and the candidate that should take a vacant role.
 
 use alloc::vec::Vec;
 
-/// How many roles each candidate holds, and how many it takes at most. The order is that of their ids, which is the
-/// same for every process.
+/// The number of roles that each candidate holds, and the most that it takes, in the order of their ids, which is the same for every
+/// process.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Loads {
-    /// How many roles each holds, including those it is about to claim.
+    /// The number of roles of each, including those that it is about to claim.
     pub(super) held: Vec<u32>,
     /// The most that each takes.
     pub(super) most: Vec<u32>,
 }
 
 impl Loads {
-    /// How many of `total` roles each should hold: as equal as the limits allow. If they can't be equal, some hold
-    /// one more: first those that hold so many already, since that needs the fewest moves; then those with the lowest
-    /// ids, so that the choice does not change while roles are handed over.
+    /// The number of `total` roles that each should hold, as equal as the limits allow. If they can't be equal, some hold one more: first
+    /// those that hold that number already, since that needs the fewest moves; then those with the lowest ids, so that the choice does not
+    /// change while roles are handed over.
     pub(super) fn fair_shares(&self, total: u32) -> Vec<u32> {
         let each = self.level(total);
         let mut shares: Vec<u32> = self.most.iter().map(|most| each.min(*most)).collect();
@@ -29,7 +29,7 @@ impl Loads {
         shares
     }
 
-    /// The largest number that every candidate can be given, each up to its limit.
+    /// The largest number that every candidate can get, each up to its limit.
     fn level(&self, total: u32) -> u32 {
         let fits = |each: u32| {
             let sum = self.most.iter().map(|most| u64::from(each.min(*most))).sum::<u64>();
@@ -71,12 +71,12 @@ impl Loads {
         self.held[index] < self.most[index]
     }
 
-    /// Whether no candidate with room holds two roles fewer than this one.
+    /// Whether no candidate with room holds at least two roles fewer than this one.
     pub(super) fn is_fair_to_others(&self, index: usize) -> bool {
         (0..self.held.len()).filter(|&other| self.has_room(other)).all(|other| self.held[index] < self.held[other] + 2)
     }
 
-    /// The same without one candidate, whose roles are to be given to the others.
+    /// The loads without one candidate, whose roles are to be shared by the others.
     pub(super) fn without(&self, index: usize) -> Self {
         let mut others = self.clone();
         others.held[index] = 0;
@@ -84,9 +84,8 @@ impl Loads {
         others
     }
 
-    /// The candidate to which `giver` should hand over one role. The n-th role above a share goes to the n-th gap
-    /// below one, both counted in the order of ids, so that two givers never choose the same gap. None if `giver`
-    /// holds no more than its share.
+    /// The candidate to which `giver` should hand over one role. The n-th role above a share goes to the n-th gap below one, both counted
+    /// in the order of ids, so that two givers never choose the same gap. `None` if `giver` holds no more than its share.
     pub(super) fn receiver(&self, giver: usize, shares: &[u32]) -> Option<usize> {
         let beyond = |index: usize| self.held[index].saturating_sub(shares[index]);
         if beyond(giver) == 0 {
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_givers_mean_the_same_gap() {
+    fn no_two_givers_choose_the_same_gap() {
         let held = loads(&[6, 6, 0, 0]);
         let shares = held.fair_shares(12);
         assert_eq!(shares, [3, 3, 3, 3]);

@@ -1,15 +1,15 @@
-//! Roles that are withheld for a while from the member that the group has chosen: it may be dead, it may be unable to
-//! lead the role, or it was asked not to.
+//! Roles that are withheld for a while from the member that the group has chosen: the member may be dead, may be unable to lead the role,
+//! or was asked to give it up.
 
 use core::time::Duration;
 
 use crate::record::Why;
 use crate::time::Time;
 
-/// By then the group has noticed a member's death and chosen another: the session (6 s by default) is over.
+/// Within this time the group has noticed a member's death and chosen another one: the session (6 s by default) is over.
 const DEATH_IS_KNOWN: Duration = Duration::from_secs(20);
 
-/// A role that the chosen member did not take is offered to it again after this long; doubled each time in a row.
+/// A role that the chosen member did not take is offered to it again after this time. Doubled for each time in a row.
 const NOT_TAKEN: Duration = Duration::from_secs(30);
 
 /// A role that its leader was asked to give up (`resign`) is withheld for at least this long.
@@ -18,14 +18,14 @@ const GIVEN_UP: Duration = Duration::from_secs(30);
 /// A role that its leader gave up is withheld for at most this long.
 const LONGEST: Duration = Duration::from_secs(10 * 60);
 
-/// For how long this process, if it leads the role, withholds it from the group's choice.
+/// How long this process, if it leads the role, withholds it from the group's choice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Withheld {
     /// The role is not handed over before this time.
     until: Time,
     /// Between `until` and this time the role is handed over only if the shares are unfair otherwise.
     while_fair_until: Time,
-    /// The last leader handed the role over.
+    /// Whether the last leader handed the role over.
     is_offered: bool,
     /// How often in a row the role was not taken, and when that last happened.
     refusals: u32,
@@ -37,7 +37,7 @@ impl Withheld {
         Self { until: now, while_fair_until: now, is_offered: false, refusals: 0, refused_at: now }
     }
 
-    /// Another candidate released the role for this reason.
+    /// Handles that another candidate released the role for this reason.
     pub(super) fn released(&mut self, now: Time, why: Option<Why>) {
         self.is_offered = why == Some(Why::Spread);
         let (least, while_fair) = match why {
@@ -49,16 +49,16 @@ impl Withheld {
         (self.until, self.while_fair_until) = (now + least, now + while_fair);
     }
 
-    /// This process hands the role over.
+    /// Notes that this process hands the role over.
     pub(super) const fn offered(&mut self) {
         self.is_offered = true;
     }
 
-    /// This process leads the role now, although the group has chosen another member. `is_after_silence`: the
-    /// previous leader had been silent for its lease.
+    /// Notes that this process leads the role now, although the group has chosen another member. `is_after_silence`: the previous leader
+    /// had been silent for its lease.
     pub(super) fn taken(&mut self, now: Time, is_after_silence: bool) {
         if core::mem::take(&mut self.is_offered) {
-            // After longer than the longest time of withholding, another candidate must have led it in between.
+            // If more time has passed than a role is ever withheld, another candidate must have led it in between.
             let is_in_a_row = now < self.refused_at + LONGEST * 2;
             self.refusals = if is_in_a_row { self.refusals } else { 0 };
             self.until = now + NOT_TAKEN.saturating_mul(1 << self.refusals.min(5)).min(LONGEST);
@@ -74,7 +74,7 @@ impl Withheld {
         now >= if are_fair { self.while_fair_until } else { self.until }
     }
 
-    /// When a role that may not be handed over yet may be.
+    /// When a role that may not be handed over yet may be handed over.
     pub(super) const fn ends(&self) -> [Time; 2] {
         [self.until, self.while_fair_until]
     }

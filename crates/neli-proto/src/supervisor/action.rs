@@ -1,4 +1,4 @@
-//! The actions of a supervisor, and what it reports about the job.
+//! The actions of a supervisor, and its reports about the job.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -10,24 +10,23 @@ use crate::record::Why;
 use crate::supervisor::LocalEvent;
 use crate::window::Span;
 
-/// What the supervisor's owner has to do.
+/// An action that the supervisor's owner must perform.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
-    /// After the exit's work, die of this signal, since it came from the terminal.
+    /// Exit, and then die of this signal, since it came from the terminal.
     DieOf {
         /// SIGINT or SIGQUIT.
         signal: i32,
-        /// Send it to the whole process group of `neli-run`, since so far only the job has received it.
+        /// Whether to send it to the whole process group of `neli-run`, since so far only the job has received it.
         to_group: bool,
     },
     /// Exit with this status.
     Exit(Ending),
     /// Stop waiting for a claim or a delivery.
     GiveUpWaiting,
-    /// The guard does not answer: kill it, and what can be found of the job.
+    /// Kill the guard, which does not answer, and all processes of the job that can be found.
     KillGuard,
-    /// The guard is dead: kill what it left, and report [`Event::OrphansGone`](super::Event::OrphansGone) when
-    /// nothing is left.
+    /// Kill the processes that the dead guard left, and report [`Event::OrphansGone`](super::Event::OrphansGone) when none is left.
     KillOrphans,
     /// Report which group has the terminal's foreground: [`Event::ForegroundSeen`](super::Event::ForegroundSeen).
     LookAtForeground,
@@ -35,7 +34,7 @@ pub enum Action {
     Note(Note),
     /// Send this order to the guard.
     Order(Order),
-    /// A run under a held term has ended by itself, and nothing of it is left: the node decides what follows.
+    /// A run under a held term has ended by itself, and no process of it is left. The node decides what follows.
     RunEnded(RunEnd),
     /// Start a new guard.
     StartGuard,
@@ -56,13 +55,13 @@ pub enum Ending {
     RestartLimit,
     /// Kafka refuses for good, or the topic may not carry an election.
     Refused,
-    /// `--once`: the job was not to be run, and this is the status for that.
+    /// `--once`: the job must not be run; this is the exit status for that.
     Skipped(u8),
-    /// Something could not be killed.
+    /// A process could not be killed.
     Stuck,
     /// Stopped by this signal while no job was alive.
     StoppedBy(i32),
-    /// Not leading within `--wait`.
+    /// The candidate did not lead within `--wait`.
     WaitedEnough,
 }
 
@@ -86,10 +85,10 @@ pub enum Note {
     GuardLost,
     /// The guard does not end although it was sent SIGKILL.
     GuardStuck {
-        /// The ids of the processes of its job that are still there, as far as they can be seen.
+        /// The processes of its job that are alive, as far as they can be seen.
         pids: Vec<u32>,
     },
-    /// The health command failed and that counts: the failures so far, and the limit.
+    /// The health command failed, and the failure counts: the failures so far, and the limit.
     HealthFailed(Failure, u32),
     /// The main process ended.
     JobExited {
@@ -97,16 +96,16 @@ pub enum Note {
         status: JobStatus,
         /// How long it ran.
         ran: Duration,
-        /// It was not asked to end.
+        /// Whether it ended without a stop signal.
         by_itself: bool,
     },
-    /// The job has stopped itself where nothing could continue it, and was continued. Logged once.
+    /// The job stopped itself, no process could continue it, and it was continued. Logged once.
     JobContinued,
-    /// The job was stopped because it wants the terminal, which `neli-run` does not have. Logged once.
+    /// The job was stopped because it uses the terminal, which `neli-run` does not have. Logged once.
     JobInBackground,
     /// SIGKILL was needed.
     JobKilled {
-        /// Why the job was being stopped.
+        /// The reason of the stop.
         why: Why,
     },
     /// The main process runs.
@@ -123,7 +122,7 @@ pub enum Note {
         /// The error's number.
         errno: i32,
     },
-    /// The run is over, and another follows.
+    /// The run is over, and another one follows.
     Restarting {
         /// The number of the next run in this term.
         attempt: u32,
@@ -134,7 +133,7 @@ pub enum Note {
     Stopping {
         /// The reason.
         why: Why,
-        /// From the stop signal to SIGKILL.
+        /// The time from the stop signal to SIGKILL.
         timeout: Duration,
     },
     /// The lead was won, and the first run waits.
@@ -142,13 +141,13 @@ pub enum Note {
         /// The delay.
         delay: Duration,
     },
-    /// The main process runs, but no descriptor is left to watch it with.
+    /// The main process runs, but there is no free descriptor to watch it.
     StartedUnseen,
     /// These processes can't be killed.
     Stuck {
         /// Their process ids.
         pids: Vec<u32>,
     },
-    /// The failures in a row: another machine should try.
+    /// The failures in a row, because of which another machine should try.
     Unhealthy(Failure),
 }

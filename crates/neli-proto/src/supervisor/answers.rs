@@ -1,4 +1,4 @@
-//! How a supervisor handles its guard's answers, and the proof that no process of a job's tree is left.
+//! Handles the guard's answers, and creates the proof that no process of a job's tree is left.
 
 use super::watch::Watch;
 use super::{Job, JobStatus, Run, Supervisor};
@@ -7,9 +7,9 @@ use crate::record::{Offset, Why};
 use crate::restart::Backoff;
 use crate::time::Time;
 
-/// The proof that no process of a term's last run is left, or that no run was started under the term; kept between two runs. Without it
-/// no proof can be made that no process of the term's job is left. Only this file creates one: when a term begins, when the guard answers
-/// so, when the check after a guard's death finds none, and when no guard could be started.
+/// The proof that no process of a term's last run is left, or that no run was started under the term. It is kept between two runs, and the
+/// proof that no process of the term's job is left needs it. Only this file creates it: when a term begins, when the guard's answer shows
+/// it, when the check after a guard's death finds no process, and when no guard could be started.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct TreeEnd {
     term: Offset,
@@ -27,8 +27,8 @@ impl TreeEnd {
 }
 
 impl Supervisor {
-    /// Handles an answer of the guard. [`Event::JobStopped`](super::Event) reports that a signal stopped the job, because the terminal's
-    /// state comes with it; the processes left behind are only reported in the log.
+    /// Handles an answer of the guard. A job that a signal stopped is handled by [`Event::JobStopped`](super::Event), which also contains
+    /// the terminal's state. Processes that were left behind are only logged.
     pub fn handle_answer(&mut self, now: Time, answer: Answer) {
         match answer {
             Answer::Accepted { until } | Answer::Extended { until } => {
@@ -74,12 +74,12 @@ impl Supervisor {
         self.look_after_health(now);
     }
 
-    /// No process is left of the tree of the dead guard.
+    /// Handles that no process of the dead guard's tree is left.
     pub(super) fn orphans_gone(&mut self, now: Time) {
         self.tree_gone(now);
     }
 
-    /// A term was won, and no run has been started under it.
+    /// Begins a term that was won; no run has been started under it.
     pub(super) fn begin_term(&mut self, grant: Grant, holds: bool) -> TreeEnd {
         self.grant = Some(grant);
         (self.run, self.backoff, self.over, self.holds) = (Run::new(0), Backoff::default(), None, holds);
@@ -89,7 +89,7 @@ impl Supervisor {
         TreeEnd { term: grant.term }
     }
 
-    /// There is no guard, so a run ordered since the last one's end has not begun.
+    /// Handles that there is no guard, so that a run which was ordered since the last one's end has not begun.
     pub(super) fn guard_not_started(&mut self) {
         self.watch = None;
         let is_ordered = matches!(self.job, Job::Ordered | Job::Stopping { main: None, .. });
@@ -98,8 +98,8 @@ impl Supervisor {
         }
     }
 
-    /// The guard has no process alive, and this run was its last. If it is the present run, the report of its end was lost; otherwise its
-    /// end was handled before.
+    /// Handles the guard's answer that no process is alive, and that this run was its last. If it is the present run, the report of its end
+    /// was lost; otherwise its end was handled before.
     fn no_run(&mut self, now: Time, term: Offset, attempt: u64) {
         let may_be_alive = matches!(self.job, Job::Ordered | Job::Running { .. } | Job::Stopping { .. });
         let is_present = self.term() == Some(term) && u64::from(self.run.attempt) == attempt;
@@ -114,7 +114,7 @@ impl Supervisor {
         }
     }
 
-    /// The proof of the end of the term's present or last tree. The caller must have been told of that end.
+    /// The proof of the end of the term's present or last tree. The caller must have the report of that end.
     fn tree_end(&self) -> Option<TreeEnd> {
         self.term().map(|term| TreeEnd { term })
     }

@@ -10,13 +10,13 @@ use crate::record::Why;
 use crate::terminal::Foreground;
 use crate::window::Span;
 
-/// What has happened to the job, to its guard's process and to `neli-run`. The guard's answers come in by
+/// An event of the job, of its guard's process or of `neli-run`. The guard's answers are handled by
 /// [`handle_answer`](super::Supervisor::handle_answer).
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Event {
     /// The answer to [`Action::LookAtForeground`](super::Action::LookAtForeground).
     ForegroundSeen(Foreground),
-    /// The guard is dead and was waited for: its tree is inherited now.
+    /// The guard is dead and was waited for. Its tree belongs to this process now.
     GuardDied,
     /// No guard could be started, and there will be none.
     GuardNotStarted,
@@ -29,9 +29,9 @@ pub enum Event {
         /// The last line of its output; may be empty.
         last_line: Box<str>,
     },
-    /// The guard, which did not answer, was sent SIGKILL a lease ago and has not ended.
+    /// The guard did not answer, was sent SIGKILL a lease ago, and has not ended.
     GuardStuck {
-        /// The processes of its job that are still there, as far as they can be seen.
+        /// The processes of its job that are alive, as far as they can be seen.
         pids: Vec<u32>,
     },
     /// The job's main process was stopped by a signal.
@@ -40,24 +40,24 @@ pub enum Event {
         signal: i32,
         /// The group that has the terminal's foreground.
         foreground: Foreground,
-        /// Whether `neli-run` may stop itself: a parent must be able to continue it.
+        /// Whether `neli-run` may stop itself, because a parent can continue it.
         continuable: bool,
     },
-    /// Nothing is left of the dead guard's tree.
+    /// No process of the dead guard's tree is left.
     OrphansGone,
-    /// These processes are still there one lease after SIGKILL.
+    /// These processes are alive one lease after SIGKILL.
     OrphansStuck {
         /// Their process ids.
         pids: Vec<u32>,
     },
-    /// TSTP to `neli-run`.
+    /// `neli-run` received TSTP.
     SuspendSignal {
         /// Whether a parent can continue it.
         continuable: bool,
     },
-    /// HUP to `neli-run` because its terminal is gone.
+    /// `neli-run` received HUP because its terminal is gone.
     TerminalGone,
-    /// INT or QUIT from the terminal, which it sent to the whole process group of `neli-run`.
+    /// `neli-run` received INT or QUIT from the terminal, which sent it to the whole process group.
     Typed {
         /// Its number.
         signal: i32,
@@ -74,31 +74,31 @@ pub enum LeadEvent {
     /// The candidate leads, but the job must wait for [`MayRun`](Self::MayRun). After a run that ended by itself the
     /// term is kept until [`StoppedFor`](Self::StoppedFor).
     Held(Grant),
-    /// The lease is over, at once.
+    /// The lease is over; the job must be killed at once.
     Killed(Loss),
     /// The candidate leads.
     Led(Grant),
-    /// A job that waited may run: for this window, if any.
+    /// A job that waited may run, for this window if there is one.
     MayRun(Option<Span>),
-    /// The candidate stands down: the barrier.
+    /// The candidate stands down: begin the barrier.
     StoppedFor(Why),
-    /// Another candidate leads already: the barrier, with a time limit.
+    /// Another candidate leads already: begin the barrier, with a time limit.
     StoppedWithin {
         /// The reason.
         why: Why,
         /// The time limit.
         within: Duration,
     },
-    /// A job that waits is not run before the next window.
+    /// A job that waits must not run before the next window.
     Waits,
 }
 
-/// Why a lead ends at once, without a barrier.
+/// The reason for which a lead ends at once, without a barrier.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Loss {
-    /// The history was cut: our records in the journal count no more.
+    /// The history was cut: this candidate's records in the journal don't count any more.
     HistoryCut,
-    /// The lease is over, by our own clock or by the guard's answer.
+    /// The lease is over, by this process's clock or by the guard's answer.
     LeaseOver,
     /// Another candidate's claim took effect.
     Superseded,
@@ -109,8 +109,8 @@ pub enum Loss {
 pub enum Departure {
     /// The election was ended.
     Ended,
-    /// It was told to stop.
+    /// The candidate was told to stop.
     Left,
-    /// It has not led within `--wait`.
+    /// The candidate has not led within `--wait`.
     WaitedEnough,
 }

@@ -1,4 +1,4 @@
-//! With which status to end: several causes, the first that applies (README.md, Exit statuses).
+//! The exit status: of several causes, the first one that applies (README.md, Exit statuses).
 
 use super::signals::SIGKILL;
 use super::{Killed, Stop, Supervisor};
@@ -19,14 +19,14 @@ impl Supervisor {
 
     /// The status of the run that was alive when the signal came, or of the last one if it came between two.
     fn stopped(&self, stop: Stop) -> Ending {
-        // The main process's own end comes first, since perhaps only its leftovers were killed. A dead guard reports
-        // no status.
+        // The main process's own end takes precedence, since perhaps only processes that it had left were killed. A dead guard reports no
+        // status.
         let was_killed = self.run.started && self.run.killed != Killed::No;
         let status = self.run.status.or(was_killed.then_some(JobStatus::Signaled(SIGKILL)));
         status.filter(|_| stop.amid_runs).map_or(Ending::StoppedBy(stop.signal), Ending::Job)
     }
 
-    /// The signal that has stopped it.
+    /// The signal that has stopped this process.
     pub(crate) fn signal_of_stop(&self) -> Option<i32> {
         self.stop.map(|stop| stop.signal)
     }
@@ -43,14 +43,14 @@ impl Supervisor {
         }
     }
 
-    /// Whether the end of a term for this reason is the end of this candidate too.
+    /// Whether this candidate exits when a term ends for this reason.
     pub(super) fn leaves_after(&self, why: Why) -> bool {
         let by_itself = matches!(why, Why::Exited | Why::RestartLimit);
         self.stop.is_some() || by_itself || (is_loss(why) && self.policy.on_loss == OnLoss::Exit)
     }
 }
 
-/// Whether the lead was lost: taken over, given up in favour of another candidate, or run out.
+/// Whether the lead was lost: another candidate took it over, it was given up for another candidate, or the lease ran out.
 const fn is_loss(why: Why) -> bool {
     match why {
         Why::FactsUnavailable | Why::Fenced | Why::GuardDied | Why::Resigned | Why::Revoked | Why::Unhealthy => true,

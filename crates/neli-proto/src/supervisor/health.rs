@@ -1,4 +1,4 @@
-//! The job's health is checked only while its main process runs and is not being stopped.
+//! The health checks of the job, which run only while its main process runs and is not being stopped.
 
 use super::{Job, Supervisor};
 use crate::command::CommandEnd;
@@ -20,7 +20,7 @@ impl Supervisor {
         }
     }
 
-    /// To be called after every event that may have changed the job's state.
+    /// Begins or ends the checks. Must be called after every event that may have changed the job's state.
     pub(super) fn look_after_health(&mut self, now: Time) {
         let Some(mut health) = self.health.take() else { return };
         let runs = match self.job {

@@ -7,29 +7,29 @@ use super::NothingLeft;
 use crate::record::{JobState, MemberId, Why};
 use crate::time::Time;
 
-/// Events on this machine. They come from the supervisor or from the node: no other object knows that no process of a job is left.
+/// Events on this machine. They come from the supervisor or from the node, because no other object knows when no process of a job is left.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum LocalEvent {
     /// The process was continued by SIGCONT.
     Continued,
-    /// The lease of the current term is over, even if the candidate has counted on more: the guard fenced, or died.
+    /// The lease of the current term is over, also if the candidate's own deadline is later: the guard fenced the job, or died.
     Fenced {
         /// The reason for the release.
         why: Why,
     },
-    /// A candidate that leads hands its term over, because another member holds fewer roles than its share.
+    /// A candidate that leads must hand its term over, because another member holds fewer roles than its share.
     HandOver {
-        /// The member that is to lead; none if it is the member to which the group has assigned the partition.
+        /// The member that should lead; `None` for the member to which the group has assigned the partition.
         to: Option<MemberId>,
     },
-    /// The job is in another state.
+    /// The job's state has changed.
     JobChanged(JobReport),
     /// No process of the job is left, and none will be started under this term (R6).
     NothingLeft(JobEnd),
-    /// The time to add to the claim delay from now on; with none, the candidate claims nothing.
+    /// The time to add to the claim delay from now on; with `None`, the candidate claims nothing.
     SpreadBy(Option<Duration>),
-    /// The candidate is to leave for good (`Stopped`, `Ended`, ...), to stand down and cool off (`Unhealthy`), or to stand down until it
-    /// is [`Continued`](LocalEvent::Continued) (`Suspended`).
+    /// The candidate must leave for good (`Stopped`, `Ended`, ...), stand down and cool off (`Unhealthy`), or stand down until it is
+    /// [`Continued`](LocalEvent::Continued) (`Suspended`).
     StandDown {
         /// The reason.
         why: Why,
@@ -41,13 +41,13 @@ pub enum LocalEvent {
 /// The end of a term's job.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct JobEnd {
-    /// The proof that no process is left; it names the term.
+    /// The proof that no process is left; it contains the term.
     pub proof: NothingLeft,
     /// Why the term ends, unless the candidate has another reason already.
     pub why: Why,
     /// The job's exit status.
     pub exit: Option<u8>,
-    /// The candidate leaves for good.
+    /// Whether the candidate leaves for good.
     pub leaving: bool,
     /// `--once`: the key, if the key's run has ended and `exit` is its outcome.
     pub once: Option<Box<str>>,

@@ -1,22 +1,22 @@
-//! How the job is supervised.
+//! The policy for a job.
 
 use core::time::Duration;
 
 use crate::health::HealthPolicy;
 use crate::restart::RestartPolicy;
 
-/// How the job is supervised.
+/// The policy for a job.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Policy {
     /// The delay from winning the lead to the first run.
     pub settle: Duration,
-    /// How it is stopped.
+    /// The policy for stopping it.
     pub stop: StopPolicy,
     /// Whether and when it is run again.
     pub restart: RestartPolicy,
-    /// What follows a loss of the lead.
+    /// The action after a loss of the lead.
     pub on_loss: OnLoss,
-    /// How its health is checked, if it is.
+    /// The policy for its health checks, if there are any.
     pub health: Option<HealthPolicy>,
 }
 
@@ -25,15 +25,15 @@ pub struct Policy {
 pub enum OnLoss {
     /// The candidate exits.
     Exit,
-    /// It stands by, and runs the job again once it is elected.
+    /// The candidate stands by, and runs the job again when it leads.
     Standby,
 }
 
-/// How the job is stopped.
+/// The policy for stopping a job.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct StopPolicy {
     /// The number of the signal that asks the job to stop.
     pub signal: i32,
-    /// The time from that signal to SIGKILL; zero is SIGKILL without a signal before it.
+    /// The time from that signal to SIGKILL; zero means SIGKILL without a stop signal.
     pub timeout: Duration,
 }

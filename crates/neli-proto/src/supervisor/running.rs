@@ -1,4 +1,4 @@
-//! The runs of a term's job, by the guard's answers: each from its start until nothing is left, and what follows it.
+//! The runs of a term's job, according to the guard's answers: each from its start until no process is left, and the next step.
 
 use super::answers::TreeEnd;
 use super::watch::Watch;
@@ -15,11 +15,11 @@ use core::time::Duration;
 const CAN_NOT_BE_STARTED: u8 = 126;
 /// The exit status of a command that does not exist.
 const NOT_FOUND: u8 = 127;
-/// The number of the error "no such file or directory", on every Linux.
+/// The number of the error "no such file or directory", the same on every Linux.
 const ENOENT: i32 = 2;
 
-/// Shows that no process of a term's job is left, and that none will be started under that term (R6). The end of a tree alone
-/// makes it (`nothing_left_since`), and a release of the term takes it.
+/// The proof that no process of a term's job is left, and that none will be started under that term (R6). Only the end of a tree creates it
+/// (`nothing_left_since`), and a release of the term consumes it.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct NothingLeft {
     term: Offset,
@@ -39,7 +39,7 @@ impl NothingLeft {
         Self { term: end.into_term() }
     }
 
-    /// Whose job.
+    /// The term of the job.
     pub(crate) const fn term(&self) -> Offset {
         self.term
     }
@@ -63,13 +63,14 @@ impl Supervisor {
                 self.job = Job::Running { pid, since: now };
                 self.report(JobState::Running, Some(pid), now);
             }
-            // A stop was ordered behind the spawn: the barrier has begun already.
+            // A stop was ordered after the spawn, so the barrier has begun already.
             Job::Stopping { main, .. } => *main = Some((pid, now)),
             Job::Held { .. } | Job::None | Job::Orphaned | Job::Restarting { .. } | Job::Running { .. } => {}
         }
     }
 
-    /// A failed run: it is killed, since nothing could end it if the guard died.
+    /// Handles a job that runs without a descriptor: the run counts as failed and is killed, since no process could end it if the guard
+    /// died.
     pub(super) fn started_unseen(&mut self, now: Time, pid: u32) {
         self.started(now, pid);
         self.note(Note::StartedUnseen);
@@ -90,7 +91,7 @@ impl Supervisor {
         }
     }
 
-    /// A failed run: COMMAND existed when this process started, and may exist again.
+    /// Handles a job that could not be started: the run counts as failed. COMMAND existed when this process started, and may exist again.
     pub(super) fn not_started(&mut self, errno: i32, at: Step) {
         let code = if at == Step::Exec && errno == ENOENT { NOT_FOUND } else { CAN_NOT_BE_STARTED };
         self.note(Note::NotStarted { errno });
@@ -98,7 +99,7 @@ impl Supervisor {
         self.run.by_itself = self.holds;
     }
 
-    /// Nothing was started, so nothing is left.
+    /// Handles that no process was started, so that none is left.
     pub(super) fn gone_without_start(&mut self, now: Time, end: TreeEnd) {
         match self.job {
             Job::Ordered | Job::Running { .. } | Job::Stopping { .. } => self.gone(now, end),
@@ -116,16 +117,16 @@ impl Supervisor {
             | Job::Restarting { .. }
             | Job::Stopping { main: None, .. } => now,
         };
-        // A run that failed at its start keeps that status, however it ended.
+        // A run that failed at its start keeps that status.
         self.run.status.get_or_insert(status);
         self.run.ran = now.since(since);
-        // Ctrl-C at the job counts as a stop.
+        // Ctrl-C in the job's terminal counts as a stop.
         let by_itself = !matches!(self.job, Job::Stopping { .. }) && !self.terminal.has_interrupted();
         self.note(Note::JobExited { status, ran: self.run.ran, by_itself });
         match &mut self.job {
             Job::Stopping { main, kill_at, .. } => {
                 *main = None;
-                // Processes that it left, for example in another session, were not asked yet. The first stop timeout
+                // The processes that it left, for example in another session, did not get the stop signal yet. The first stop timeout
                 // applies.
                 if let Some(kill_at) = kill_at.filter(|_| left) {
                     self.order_stop_by(kill_at);
@@ -136,7 +137,7 @@ impl Supervisor {
                 self.run.by_itself = self.holds && by_itself;
                 self.job = Job::Stopping { why: Why::Exited, main: None, kill_at: None };
                 if left {
-                    // A daemon that the job left behind counts as running work: it is asked to stop, then killed.
+                    // A daemon that the job left behind counts as running work: it gets the stop signal, and then SIGKILL.
                     let kill_at = now + self.policy.stop.timeout;
                     self.job = Job::Stopping { why: Why::Exited, main: None, kill_at: Some(kill_at) };
                     self.order_stop_by(kill_at);
@@ -150,13 +151,13 @@ impl Supervisor {
         match self.job {
             Job::Held { .. } | Job::None | Job::Restarting { .. } => {}
             Job::Ordered | Job::Running { .. } | Job::Stopping { why: Why::Exited, .. } => self.run_is_over(now, end),
-            // It was asked to stop when only its leftovers were alive.
+            // It got the stop signal when only processes that it had left were alive.
             Job::Stopping { why, .. } if self.run.by_itself && why != Why::Fenced => {
                 self.run_is_over(now, end);
             }
             Job::Stopping { why, .. } => self.nothing_left(why, end),
             Job::Orphaned => {
-                // No run was alive during a restart delay.
+                // During a restart delay no run was alive.
                 let was_alive = self.run.killed == Killed::ForLoss;
                 self.nothing_left_since(Why::GuardDied, was_alive.then_some(now), end);
                 self.start_guard_if_due(now);
@@ -164,7 +165,7 @@ impl Supervisor {
         }
     }
 
-    /// The job ended by itself: another run under the same term follows, or the term ends.
+    /// Handles that the job ended by itself: another run under the same term follows, or the term ends.
     fn run_is_over(&mut self, now: Time, end: TreeEnd) {
         if let Some(status) = self.run.status.filter(|_| self.run.by_itself) {
             self.job = Job::Held { end };
@@ -192,7 +193,7 @@ impl Supervisor {
         }
     }
 
-    /// When a run that goes on resets the failures before it.
+    /// When a run that continues resets the failures before it.
     pub(super) fn failed_runs_forgotten_at(&self) -> Option<Time> {
         match self.job {
             Job::Running { since, .. } => self.failed_runs.forgotten_at(since),
@@ -205,7 +206,7 @@ impl Supervisor {
         }
     }
 
-    /// When the next run (or the first of a term) is due; never while there is no guard or it is being killed.
+    /// When the next run (or the first of a term) is due; `None` while there is no guard or it is being killed.
     pub(super) fn run_due(&self) -> Option<Time> {
         match self.job {
             Job::Restarting { at, .. } => self.watch.map(|_| at),
@@ -218,8 +219,7 @@ impl Supervisor {
         }
     }
 
-    /// Orders the next run of the term (or the first) unless something delays it. The guard checks that there is time
-    /// (R4).
+    /// Orders the next run of the term (or the first), unless something delays it. The guard checks that there is enough time (R4).
     pub(super) fn start_run_if_due(&mut self, now: Time) {
         if self.run_due().is_none_or(|due| now < due) {
             return;
@@ -250,8 +250,8 @@ impl Supervisor {
         }
     }
 
-    /// The guard does not answer. Its SIGKILL may stay pending for long (state D, frozen), so the job is killed as
-    /// well, and the lease is over. Only the report of the guard's death shows that nothing is left.
+    /// Handles a guard that does not answer. Its SIGKILL may stay pending for long (state D, frozen), so the job is killed as well, and the
+    /// lease is over. Only the report of the guard's death shows that no process is left.
     pub(super) fn guard_hangs(&mut self) {
         self.watch = None;
         self.actions.push_back(Action::KillGuard);
@@ -261,7 +261,7 @@ impl Supervisor {
         }
     }
 
-    /// The fallback after a guard's death: what it left is killed before anything is reported as over.
+    /// Handles the guard's death: the processes that it left are killed before anything is reported as over.
     pub(super) fn guard_died(&mut self, now: Time) {
         self.watch = None;
         self.next_guard.died(now);
@@ -277,7 +277,7 @@ impl Supervisor {
         self.actions.push_back(Action::KillOrphans);
     }
 
-    /// When the next guard is started; not while something of the last one's job is left.
+    /// When the next guard is started; `None` while processes of the last one's job are left.
     pub(super) const fn next_guard_due(&self) -> Option<Time> {
         match self.job {
             Job::Held { .. } | Job::None | Job::Restarting { .. } => self.next_guard.due,
@@ -291,7 +291,7 @@ impl Supervisor {
         }
         (self.next_guard.due, self.next_guard.started) = (None, Some(now));
         self.actions.push_back(Action::StartGuard);
-        // A run that waited for the guard may begin.
+        // A run that waited for the guard may begin now.
         if let Some(grant) = self.grant.filter(|_| self.job != Job::None) {
             self.watch = Some(Watch::new(grant.until));
         }
@@ -302,13 +302,13 @@ impl Supervisor {
         self.actions.push_back(Action::Exit(Ending::Stuck));
     }
 
-    /// While the guard has not ended nothing shows that its job is gone, even if no process of it is seen.
+    /// Handles a guard that does not end. Until it has ended, nothing shows that its job is gone, even if no process of it can be seen.
     pub(super) fn guard_stuck(&mut self, pids: Vec<u32>) {
         self.note(Note::GuardStuck { pids });
         self.actions.push_back(Action::Exit(Ending::Stuck));
     }
 
-    /// The kill concerns the run that may be alive, not the one before.
+    /// Notes that the run that may be alive was killed. The kill does not count for an earlier run.
     fn be_killed(&mut self, killed: Killed) {
         match self.job {
             Job::Ordered | Job::Orphaned | Job::Running { .. } | Job::Stopping { .. } => self.run.be_killed(killed),
@@ -316,7 +316,7 @@ impl Supervisor {
         }
     }
 
-    /// Nothing is left of a job whose guard kept its deadline, or no job was alive.
+    /// Reports that no process is left of a job whose guard kept its deadline, or that no job was alive.
     pub(super) fn nothing_left(&mut self, why: Why, end: TreeEnd) {
         self.nothing_left_since(why, None, end);
     }

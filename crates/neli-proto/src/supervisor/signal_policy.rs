@@ -1,4 +1,4 @@
-//! A person's word: signals to `neli-run` (man/neli-run.1.in, SIGNALS).
+//! The effects of signals to `neli-run` (man/neli-run.1.in, SIGNALS).
 
 use core::time::Duration;
 
@@ -33,7 +33,7 @@ impl Supervisor {
         }
     }
 
-    /// Whether the main process is alive or about to be: the guard keeps a signal until it has executed.
+    /// Whether the main process is alive or about to be. The guard keeps a signal until the process has executed.
     pub(super) const fn takes_signals(&self) -> bool {
         match self.job {
             Job::Ordered | Job::Running { .. } | Job::Stopping { main: Some(_), .. } => true,

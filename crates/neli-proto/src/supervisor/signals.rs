@@ -1,4 +1,4 @@
-//! The numbers of Linux's signals, on every machine that Rust's standard library knows but MIPS and SPARC.
+//! The numbers of Linux's signals, on every machine that Rust's standard library supports except MIPS and SPARC.
 
 pub(super) const SIGHUP: i32 = 1;
 pub(super) const SIGINT: i32 = 2;

@@ -1,4 +1,4 @@
-//! The candidate's decisions: the job may run, until when, and when it must end.
+//! Handles the candidate's decisions: the job may run, until when, and when it must end.
 
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::time::Time;
 use crate::window::Span;
 
 impl Supervisor {
-    /// The term is held, and the guard knows it: if this process dies, the guard releases the term.
+    /// Handles that the term is held, and passes it to the guard: if this process dies, the guard releases the term.
     pub(super) fn held(&mut self, now: Time, grant: Grant) {
         self.job = Job::Held { end: self.begin_term(grant, true) };
         self.extended(now, grant);
@@ -42,7 +42,7 @@ impl Supervisor {
             return self.start_run_if_due(now);
         }
         self.note(Note::Settling { delay: settle });
-        // The guard learns of the term at once, since it must release it if this process dies.
+        // The guard must get the term at once, since it must release it if this process dies.
         self.extended(now, grant);
     }
 
@@ -56,13 +56,13 @@ impl Supervisor {
         }
     }
 
-    /// The barrier. Without a living run it is over at once.
+    /// Begins the barrier. Without a living run it is over at once.
     pub(super) fn stop(&mut self, now: Time, reason: Why) {
         self.stop_in(now, reason, self.policy.stop.timeout);
     }
 
-    /// The same if another candidate leads already: SIGKILL follows after this time at the latest, also in a barrier
-    /// that has begun.
+    /// Begins the barrier if another candidate leads already: SIGKILL follows after this time at the latest, also in a barrier that has
+    /// begun.
     pub(super) fn stop_within(&mut self, now: Time, reason: Why, within: Duration) {
         let timeout = within.min(self.policy.stop.timeout);
         self.stop_in(now, reason, timeout);
@@ -70,7 +70,7 @@ impl Supervisor {
             let sooner = now + timeout;
             if kill_at.is_none_or(|kill_at| sooner < kill_at) {
                 *kill_at = kill_at.map(|_| sooner);
-                // It was asked already.
+                // It got the stop signal already.
                 self.order(Order::Stop { signal: None, kill_at: sooner });
             }
         }
@@ -83,8 +83,8 @@ impl Supervisor {
                 let main = (*pid, *since);
                 self.begin_to_stop(now, reason, Some(main), timeout);
             }
-            // The job's leftovers were asked already, but this is no end by itself any more. The first timeout applies; the order
-            // has the guard report an end again whose report was lost.
+            // The processes that the job left got the stop signal already, but this does not count as an end by itself any more. The first
+            // timeout applies. Because of the order, the guard repeats the report of the end, in case it was lost.
             Job::Stopping { why: why @ Why::Exited, kill_at, .. } => {
                 *why = reason;
                 let kill_at = kill_at.unwrap_or(now + timeout);
@@ -106,10 +106,10 @@ impl Supervisor {
         self.report(JobState::Stopping, main.map(|(pid, _)| pid), now);
     }
 
-    /// The lease is over or was taken over: no barrier.
+    /// Handles that the lease is over or another candidate took over: there is no barrier.
     pub(super) fn lose(&mut self, now: Time) {
         self.kill(Why::Fenced);
-        // No beat asks the guard for a sign of life any more; that nothing is left is its answer to this.
+        // No later beat makes the guard answer. Its next answer is that no process is left.
         if let Some(watch) = &mut self.watch {
             watch.ask_for_end(now);
         }
@@ -124,7 +124,7 @@ impl Supervisor {
                 let end = end.clone();
                 return self.nothing_left(why, end);
             }
-            // There is nothing, or it is being killed already.
+            // There is no job, or it is being killed already.
             Job::None | Job::Orphaned => return,
         };
         self.run.be_killed(if why == Why::Fenced { Killed::ForLoss } else { Killed::InBarrier });
@@ -132,7 +132,7 @@ impl Supervisor {
         self.order(Order::Kill);
     }
 
-    /// The guard asks the processes that were not asked in this barrier.
+    /// Orders the guard to send the stop signal to the processes that did not get it in this barrier.
     pub(super) fn order_stop_by(&mut self, kill_at: Time) {
         let StopPolicy { signal, timeout, .. } = self.policy.stop;
         self.order(Order::Stop { signal: (!timeout.is_zero()).then_some(signal), kill_at });

@@ -1,5 +1,5 @@
-//! What the terminal does to the job and to `neli-run` (man/neli-run.1.in, TERMINAL): who has its foreground, and what
-//! becomes of a job that is stopped for it, of Ctrl-C, Ctrl-\ and Ctrl-Z, and of a terminal that is gone.
+//! The terminal's effects on the job and on `neli-run` (man/neli-run.1.in, TERMINAL): the foreground, jobs that are stopped because of it,
+//! Ctrl-C, Ctrl-\ and Ctrl-Z, and a terminal that is gone.
 
 use core::time::Duration;
 
@@ -10,24 +10,24 @@ use crate::record::Why;
 use crate::supervisor::{Action, Ending, Foreground, JobStatus, LocalEvent, Note};
 use crate::time::Time;
 
-/// The interval of looks at the foreground while a stopped job waits for it: no signal reports it, and not every
-/// shell's `fg` sends SIGCONT to a job that it does not know to be stopped.
+/// The time between two checks of the foreground while a stopped job waits for it. No signal reports it, and some shells' `fg` does not
+/// send SIGCONT to a job that they do not know to be stopped.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What a supervisor remembers about the terminal.
+/// The supervisor's data about the terminal.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Terminal {
-    /// The stopped job waits for the foreground; when to look at it next.
+    /// When to check the foreground next, if the stopped job waits for it.
     look_at: Option<Time>,
     /// The signal that ended the job while it had the foreground.
     interrupted_by: Option<i32>,
-    /// The signal that was typed at `neli-run`.
+    /// The signal that was typed while `neli-run` had the foreground.
     typed: Option<i32>,
-    /// It was logged that a job wants the terminal.
+    /// Whether it was logged that a job uses the terminal from the background.
     said_in_background: bool,
-    /// It was logged that nothing can continue a job.
+    /// Whether it was logged that no process can continue a job.
     said_continued: bool,
-    /// The terminal is gone.
+    /// Whether the terminal is gone.
     gone: bool,
 }
 
@@ -49,7 +49,7 @@ impl Terminal {
     }
 }
 
-/// The terminal's signal to which this exit status points, as a shell encodes it or directly.
+/// The terminal's signal that this exit status means, in a shell's encoding or directly.
 const fn signal_of(status: JobStatus) -> Option<i32> {
     match status {
         JobStatus::Exited(130) | JobStatus::Signaled(SIGINT) => Some(SIGINT),
@@ -59,7 +59,7 @@ const fn signal_of(status: JobStatus) -> Option<i32> {
 }
 
 impl Supervisor {
-    /// Ctrl-C ends the command line, not one run of it.
+    /// Handles an end of the job by a typed key: Ctrl-C ends the whole command, not only one run of it.
     pub(super) fn interrupted_by(&mut self, now: Time, status: JobStatus, foreground: bool) {
         self.stop_looking();
         let Some(signal) = signal_of(status).filter(|_| foreground) else { return };
@@ -74,9 +74,8 @@ impl Supervisor {
         self.handle_signal(now, signal);
     }
 
-    /// A process that was ended by a typed key dies of the key's signal, so that a script around it ends too. Returns
-    /// the matching ending: if the terminal signalled `neli-run` and the job was stopped for that, the job's own
-    /// status does not count.
+    /// A process that was ended by a typed key dies of the key's signal, so that a script that called it ends too. Returns the matching
+    /// ending: if the terminal signalled `neli-run` and the job was stopped for that, the job's own status does not count.
     pub(super) fn die_of_the_terminals_signal(&mut self, ending: Ending) -> Ending {
         let interrupted_by = self.terminal.interrupted_by;
         let typed = self.terminal.typed.filter(|typed| self.stop.is_some_and(|stop| stop.signal == *typed));
@@ -108,7 +107,7 @@ impl Supervisor {
                     self.note(Note::JobContinued);
                 }
             }
-            // It was asked to end, which it can't while it is stopped.
+            // It got the stop signal, and can't end while it is stopped.
             (SIGTSTP, Job::Stopping { .. }) => {
                 self.suspend(continuable);
                 self.pass_signal(SIGCONT, Target::Group);
@@ -117,7 +116,7 @@ impl Supervisor {
                 self.terminal.look_at = Some(now);
                 self.foreground_seen(now, foreground);
             }
-            // The process that stopped it will continue it; a barrier does so before it asks.
+            // The process that stopped it will continue it. A barrier continues it before it sends the stop signal.
             (
                 _,
                 Job::Held { .. }
@@ -131,7 +130,7 @@ impl Supervisor {
         }
     }
 
-    /// What is done with a job that waits for the foreground.
+    /// Handles the result of a check for a job that waits for the foreground.
     pub(super) fn foreground_seen(&mut self, now: Time, foreground: Foreground) {
         if self.terminal.look_at.is_none() {
             return;
@@ -151,7 +150,7 @@ impl Supervisor {
         }
     }
 
-    /// The job that waited is gone.
+    /// Ends the checks, because the job that waited is gone.
     pub(super) const fn stop_looking(&mut self) {
         self.terminal.look_at = None;
     }
@@ -167,7 +166,7 @@ impl Supervisor {
         }
     }
 
-    /// A stopped leader can't keep its lease, so it releases first.
+    /// Releases the lead and then suspends the process, because a stopped leader can't keep its lease.
     pub(super) fn suspend(&mut self, continuable: bool) {
         if !continuable || self.stop.is_some() {
             return;
@@ -183,7 +182,7 @@ impl Supervisor {
         self.tell(LocalEvent::Continued);
     }
 
-    /// Several of them count as one: the kernel and the shell each send their own.
+    /// Handles a terminal that is gone. Several signals count as one, because the kernel and the shell each send one.
     pub(super) fn terminal_gone(&mut self, now: Time) {
         self.pass_signal(SIGHUP, Target::Group);
         if !self.terminal.gone {
@@ -198,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_tells_of_the_terminal_s_signals_and_of_no_other() {
+    fn a_status_is_decoded_to_the_terminal_s_signals_and_no_other() {
         let signal_in = |status| signal_of(status);
         assert_eq!([signal_in(JobStatus::Signaled(2)), signal_in(JobStatus::Exited(130))], [Some(SIGINT); 2]);
         assert_eq!([signal_in(JobStatus::Signaled(3)), signal_in(JobStatus::Exited(131))], [Some(SIGQUIT); 2]);

@@ -4,53 +4,54 @@ use core::time::Duration;
 
 use crate::time::Time;
 
-/// After `StillKilling` a guard need not answer anything else for this time. It sends that answer again before each look, and ends a look after 50 ms.
+/// After `StillKilling` a guard need not send another answer for this time. It repeats that answer before each check, and a check takes 50
+/// ms at most.
 const KILLS_FOR: Duration = Duration::from_millis(300);
 
-/// The orders that the guard has not answered, and the last deadline that it has.
+/// The orders that the guard has not answered, and its last deadline.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Watch {
     question: Option<Question>,
-    /// The last deadline that the guard answered, or the spawn's.
+    /// The last deadline in an answer of the guard, or that of the spawn.
     answered_until: Time,
-    /// Until when it is taken for busy killing a large tree: nobody does that better, and a supervisor that killed it would begin anew.
+    /// Until when the guard counts as busy killing a large tree. No other process could do that faster, and a supervisor that killed the
+    /// guard would have to begin again.
     busy_until: Time,
 }
 
-/// The orders that await an answer.
+/// Orders that the guard has not answered yet.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct Question {
     awaited: AwaitedAnswer,
     /// When the first of them was sent.
     since: Time,
-    /// Until when the answer is awaited, where the supervisor came too late to judge: stopped or without a processor, it has read no
-    /// answers.
+    /// Until when the guard may still answer, if the supervisor came too late to judge: it was stopped or got no processor, and has not
+    /// read any answers.
     respite: Option<Time>,
 }
 
-/// The answer that answers all of them.
+/// The answer to all of these orders.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 enum AwaitedAnswer {
-    /// A deadline not below this one, the highest that was ordered. The guard reads orders in their order, and of several deadline
-    /// answers that wait to be sent it keeps the last.
+    /// A deadline at or above this one, the highest that was ordered. The guard reads orders in sequence, and of several unsent answers
+    /// about deadlines it keeps the last one.
     Deadline(Time),
     /// Only the report that the job's tree has ended.
     End,
 }
 
 impl Watch {
-    /// A new guard that has answered nothing yet, with a lease that ends at `until`.
+    /// The watch of a new guard that has answered nothing yet, with a lease that ends at `until`.
     pub(super) const fn new(until: Time) -> Self {
         Self { question: None, answered_until: until, busy_until: Time::ZERO }
     }
 
-    /// The guard is ordered to let the job run until `until`.
+    /// Notes the order to let the job run until `until`.
     pub(super) fn ask(&mut self, now: Time, until: Time) {
         self.wait_for(now, AwaitedAnswer::Deadline(until));
     }
 
-    /// The guard is ordered to kill the job. A deadline that it answered before no longer counts, and earlier orders need no answer any
-    /// more.
+    /// Notes the order to kill the job. An earlier deadline in an answer no longer counts, and earlier orders need no answer any more.
     pub(super) fn ask_for_end(&mut self, now: Time) {
         self.wait_for(now, AwaitedAnswer::End);
         self.answered_until = self.answered_until.min(now);
@@ -61,7 +62,7 @@ impl Watch {
         question.awaited = question.awaited.max(awaited);
     }
 
-    /// The guard has answered a deadline.
+    /// Notes an answer with a deadline.
     pub(super) fn answered(&mut self, until: Time) {
         if self.question.is_some_and(|question| question.awaited == AwaitedAnswer::End) {
             return;
@@ -70,14 +71,14 @@ impl Watch {
         self.answered_until = self.answered_until.max(until);
     }
 
-    /// The guard answered that it still kills the job.
+    /// Notes the guard's answer that it is still killing the job.
     pub(super) fn still_kills(&mut self, now: Time) {
         self.busy_until = now + KILLS_FOR;
     }
 
-    /// Whether the guard is treated as dead now. A supervisor that comes more than half a kill margin late was stopped or without a
-    /// processor itself, and its guard may have been too (the machine was suspended): once for a question it awaits the
-    /// answer for half a margin of its own time.
+    /// Whether the guard is treated as dead now. A supervisor that comes more than half a kill margin late was stopped or got no processor
+    /// itself, and so may have been its guard (the machine was suspended). Then, once for each question, the guard has half a margin of the
+    /// supervisor's own time to answer.
     pub(super) fn is_over(&mut self, now: Time, margin: Duration) -> bool {
         let Some(late) = self.due(margin).filter(|due| now >= *due).map(|due| now.since(due)) else { return false };
         let Some(question) = &mut self.question else { return false };
@@ -92,8 +93,8 @@ impl Watch {
 
     /// When the guard is treated as dead.
     pub(super) fn due(&self, margin: Duration) -> Option<Time> {
-        // An order sent this late leaves half the kill margin for its answer. The tree is still dead before the end of the lease, which
-        // is a whole margin after the deadline.
+        // If an order is sent this late, half the kill margin is left for its answer. The tree is still dead before the end of the lease,
+        // which is a whole margin after the deadline.
         let due = |question: Question| (self.answered_until - margin).max(question.since + margin / 2);
         self.question.map(|question| question.respite.unwrap_or_else(|| due(question)).max(self.busy_until))
     }
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_deadline_the_end_is_awaited_for_half_a_margin_too() {
+    fn after_the_deadline_the_guard_has_half_a_margin_to_report_the_end() {
         let mut watch = Watch::new(at(980));
         watch.ask_for_end(at(1_000));
         assert_eq!(watch.due(MARGIN), Some(at(1_010)));
@@ -156,7 +157,7 @@ mod tests {
         let mut watch = Watch::new(at(980));
         watch.ask(at(300), at(1_280));
         assert!(!watch.is_over(at(959), MARGIN));
-        // Its answer may have come meanwhile, and is unread.
+        // The guard's answer may have come meanwhile, and was not read.
         assert!(!watch.is_over(at(5_000), MARGIN));
         assert_eq!(watch.due(MARGIN), Some(at(5_010)));
         assert!(!watch.is_over(at(5_009), MARGIN));
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_that_says_that_it_kills_is_not_taken_for_dead_as_long_as_it_goes_on_to() {
+    fn a_guard_that_reports_that_it_kills_does_not_count_as_dead_while_it_repeats_it() {
         let mut watch = Watch::new(at(980));
         watch.ask_for_end(at(1_000));
         watch.still_kills(at(1_002));

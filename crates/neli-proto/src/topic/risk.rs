@@ -55,7 +55,7 @@ impl Risk {
     }
 }
 
-/// The value, what may be lost, and the right value; without [`Risk::OneReplica`]'s command.
+/// Shows the value, what may be lost, and the right value; without the command of [`Risk::OneReplica`].
 impl fmt::Display for Risk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

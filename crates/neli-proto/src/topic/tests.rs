@@ -26,7 +26,7 @@ fn judged(brokers: i32, replicas: i32, change: impl FnOnce(&mut TopicSettings)) 
 }
 
 #[test]
-fn the_topic_that_we_make_is_right() {
+fn the_topic_that_neli_run_creates_has_no_risk() {
     assert_eq!(judged(3, 3, |_| {}), Ok(Judgement { cut_is_harmless: true, gaps_are_markers: true, risks: vec![] }));
     assert_eq!(judged(1, 1, |s| s.min_insync_replicas = Some(1)).unwrap().risks, []);
     assert_eq!(judged(2, 2, |_| {}).unwrap().risks, [], "two brokers can't do better");
@@ -39,7 +39,7 @@ fn the_brokers_besides_the_leader_are_all_others() {
 }
 
 #[test]
-fn a_log_that_does_not_keep_is_refused() {
+fn a_log_that_does_not_keep_its_records_is_refused() {
     for (change, said) in [
         (
             (|s: &mut TopicSettings| s.cleanup_policy = Some("compact".into())) as fn(&mut TopicSettings),
@@ -59,7 +59,7 @@ fn a_log_that_does_not_keep_is_refused() {
 }
 
 #[test]
-fn a_topic_of_facts_is_compacted_and_keeps_each_as_long_as_is_wanted() {
+fn a_topic_of_facts_must_be_compacted_and_keep_each_fact_for_the_wanted_time() {
     let judged = |change: &dyn Fn(&mut TopicSettings)| {
         let mut settings = TopicSettings { cleanup_policy: Some("compact,delete".into()), ..settings() };
         change(&mut settings);
@@ -77,7 +77,7 @@ fn a_topic_of_facts_is_compacted_and_keeps_each_as_long_as_is_wanted() {
 }
 
 #[test]
-fn each_risk_is_named_and_what_it_risks() {
+fn each_warning_names_the_risk_and_what_may_be_lost() {
     for (change, said) in [
         (
             (|s: &mut TopicSettings| s.timestamp_type = Some("CreateTime".into())) as fn(&mut TopicSettings),
@@ -122,7 +122,7 @@ fn visible_settings_are_judged_even_if_others_are_hidden() {
     let short = judged(3, 3, |s| (s.cleanup_policy, s.retention_ms) = (None, Some(1)));
     assert_eq!(short.unwrap_err().to_string(), "retention.ms=1: must be -1 or at least 600000");
 
-    // As Redpanda has it.
+    // Redpanda shows these values.
     let hidden = |s: &mut TopicSettings| (s.min_insync_replicas, s.unclean_leader_election) = (None, None);
     let judgement = judged(3, 3, hidden).unwrap();
     assert!(judgement.cut_is_harmless, "neither says what is deleted");
@@ -153,7 +153,7 @@ fn settings_that_decide_about_an_empty_log_must_be_visible() {
 }
 
 #[test]
-fn an_empty_log_is_believed_only_where_no_leader_can_have_been_cut() {
+fn an_empty_log_is_vacant_only_if_no_leader_s_record_can_have_been_cut() {
     assert!(!judged(1, 1, |s| s.timestamp_type = Some("CreateTime".into())).unwrap().cut_is_harmless);
     assert!(!judged(1, 1, |s| s.retention_bytes = Some(1)).unwrap().cut_is_harmless);
     let unreadable = TopicFacts { layout: layout(1, 1), settings: Err(SettingsUnread("denied".into())) };

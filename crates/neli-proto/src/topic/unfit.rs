@@ -28,7 +28,7 @@ impl RefusedSetting {
     }
 }
 
-/// The setting, its value and the right value.
+/// Shows the setting, its value and the right value.
 impl fmt::Display for RefusedSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

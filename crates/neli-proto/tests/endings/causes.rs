@@ -1,5 +1,5 @@
-//! With several causes the first one that applies determines the exit status: every two of them, at every moment of a run, compared with
-//! the documented order (README.md, Exit statuses).
+//! If several causes end a run, the first one that applies determines the exit status. Every two causes are tested, at every moment of
+//! a run, and compared with the documented order (README.md, Exit statuses).
 
 use neli_proto::restart::Restart;
 use neli_proto::supervisor::OnLoss;
@@ -24,7 +24,7 @@ const CAUSES: [Cause; 11] = [
 /// The moment at which the first cause comes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Moment {
-    /// The guard was ordered to start the job, and has not answered that it runs.
+    /// The guard was ordered to start the job, and has not answered yet.
     Ordered,
     /// The main process has ended with 5, and a daemon that it left is being stopped.
     Leftover,
@@ -55,7 +55,7 @@ fn expected(causes: &[Cause], moment: Moment, manner: Manner, on_loss: OnLoss) -
     if let (Moment::Pause, [first, second]) = (moment, causes)
         && *first != Cause::GuardDied
     {
-        // No job was alive: the term was over before the second cause, and at most the release is still to be delivered.
+        // No job was alive, so the term was over before the second cause, and at most the release is not delivered yet.
         let alone = expected(&[*first], moment, manner, on_loss);
         let waits = *first == Cause::FenceWarning;
         return match second {
@@ -131,7 +131,7 @@ fn tuples() -> Vec<Vec<Cause>> {
     alone.into_iter().chain(pairs.filter(|pair| pair[0] != pair[1])).collect()
 }
 
-/// The job's own end and the restart limit without another cause, and causes that come when only the release is left.
+/// Tests the job's own end and the restart limit without another cause, and causes that come when only the release is left.
 #[test]
 fn the_end_of_its_own_comes_last() {
     for on_loss in [OnLoss::Standby, OnLoss::Exit] {
@@ -148,7 +148,7 @@ fn the_end_of_its_own_comes_last() {
                     assert_eq!(fixture.finish(manner), Outcome::Exit(wanted), "{restart:?} {moment:?} {manner:?}");
                 }
             }
-            // While the release is being delivered there is no job any more.
+            // While the release is being delivered, no job runs.
             for (cause, wanted) in [(Cause::Term, 143), (Cause::SecondTerm, 143), (Cause::LeaseOver, wanted)] {
                 let mut fixture = Fixture::leading(on_loss, restart, limit);
                 go_to(&mut fixture, Moment::Running);
@@ -161,7 +161,7 @@ fn the_end_of_its_own_comes_last() {
     }
 }
 
-/// After a loss it stands by: the status of a stop is not that of a job.
+/// After a loss the candidate stands by, so the status of a stop is its own and not that of the job.
 #[test]
 fn after_a_loss_a_stop_has_its_own_status() {
     for cause in [Cause::Revoked, Cause::Resigned, Cause::Unhealthy, Cause::FenceWarning, Cause::LeaseOver] {

@@ -1,4 +1,4 @@
-//! One machine: a whole node and its guard as they are shipped, with a simulated Kafka and job.
+//! One machine: a node and its guard, which are the real objects, with a simulated Kafka and job.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(crate) struct Fixture {
     node: Node,
     guard: GuardProcess,
     pub(crate) kafka: Kafka,
-    /// `--overlap`: how long the job may run beside its successor's.
+    /// `--overlap`: how long the job may run at the same time as its successor's.
     yields_for: Duration,
     /// The offset of the next record to be read.
     end: Offset,
@@ -121,24 +121,24 @@ impl Fixture {
     /// Reports that the topic is suitable.
     pub(crate) fn judge(&mut self) {
         let (asked, identity) = (self.now, TopicIdentity::Unnamed);
-        self.tell(candidate::Event::TopicIdentified { asked, identity });
-        self.tell(candidate::Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
+        self.pass_event(candidate::Event::TopicIdentified { asked, identity });
+        self.pass_event(candidate::Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
     }
 
     /// Reports that the log is empty.
     pub(crate) fn answer(&mut self) {
         let asked = self.now;
-        self.tell(candidate::Event::Answered { asked, start: 0, end: 0, trusted: true });
+        self.pass_event(candidate::Event::Answered { asked, start: 0, end: 0, trusted: true });
     }
 
-    /// Reports the candidate's member id in the group: it then says hello.
+    /// Reports the candidate's member id in the group. Then the candidate says hello.
     pub(crate) fn name(&mut self) {
-        self.tell(candidate::Event::Named { id: "neli-run-1".into() });
+        self.pass_event(candidate::Event::Named { id: "neli-run-1".into() });
     }
 
-    /// Reports that the group has assigned the partition.
+    /// Reports that the group has assigned the partition to the candidate.
     pub(crate) fn assign(&mut self) {
-        self.tell(candidate::Event::StandingChanged(Standing::Assigned));
+        self.pass_event(candidate::Event::StandingChanged(Standing::Assigned));
     }
 
     pub(crate) fn happens(&mut self, cause: Cause) {
@@ -152,7 +152,7 @@ impl Fixture {
                 let (term, by, reason) = (self.node.leads(), None, None);
                 self.append(None, Body::Request { what: What::Resign, term, by, reason });
             }
-            Cause::Revoked => self.tell(candidate::Event::Revoked),
+            Cause::Revoked => self.pass_event(candidate::Event::Revoked),
             Cause::SecondTerm => {
                 self.signal_term();
                 self.pass(Duration::from_millis(600));
@@ -187,7 +187,7 @@ impl Fixture {
             self.handle_event(Event::OrphansGone);
         }
         if self.exit.is_none() {
-            // Another candidate leads from now on, so that this one stands by.
+            // Another candidate leads from now on, so this one stands by.
             self.happens(Cause::Superseded);
         }
         self.pass(LEASE);
@@ -202,7 +202,7 @@ impl Fixture {
         self.guard.run.is_some()
     }
 
-    /// When the process ended; the present if it has not.
+    /// The time at which the process ended, or the present time if it has not.
     pub(crate) fn exited_at(&self) -> Time {
         self.exit.map_or(self.now, |(_, at)| at)
     }
@@ -231,16 +231,16 @@ impl Fixture {
         self.kafka = before;
     }
 
-    /// Reads another candidate's hello, so that a standby is known.
-    pub(crate) fn hear_standby(&mut self) {
+    /// Reads another candidate's hello, so that the candidate knows a standby.
+    pub(crate) fn read_standby(&mut self) {
         let (member, name) = (MemberId::from("other"), None);
         let hello = Hello { member, group_member: None, name, priority: 0, overlaps: true, leaves: false };
         let offset = self.end;
         self.end += 1;
-        self.tell(candidate::Event::ReadOther { offset, hello: Some(hello) });
+        self.pass_event(candidate::Event::ReadOther { offset, hello: Some(hello) });
     }
 
-    /// Reads another candidate's claim that overlaps this term: the job may run on for a while.
+    /// Reads another candidate's claim that overlaps this term, so that the job may continue for a while.
     pub(crate) fn overlap(&mut self) {
         let over = self.node.leads();
         let overlap = Some(Overlap { within_ms: 1_000, over, yields: false });
@@ -273,7 +273,7 @@ impl Fixture {
         self.node.handle(self.now, node::Event::Job(event));
     }
 
-    fn tell(&mut self, event: candidate::Event) {
+    fn pass_event(&mut self, event: candidate::Event) {
         self.node.handle(self.now, node::Event::Election(event));
         self.perform();
     }
@@ -312,7 +312,7 @@ impl Fixture {
     fn perform_one(&mut self, action: Action) {
         match action {
             Action::Exit(ending) => self.exit = Some((ending, self.now)),
-            // The guard has little time to kill at the lease's end.
+            // The guard has little time to kill the job before the lease's end.
             Action::KillGuard => self.guard_dies(),
             Action::Order(order) => self.order(order),
             Action::Send { record } => {
@@ -326,7 +326,7 @@ impl Fixture {
                 }
             }
             Action::RenewGuard | Action::StartGuard => self.guard = GuardProcess::new(),
-            // A new reading gets no answer: the candidate is to stand by, and not to lead again.
+            // A new reading gets no answer, because the candidate must stand by and not lead again.
             Action::DieOf { .. }
             | Action::AppendFact { .. }
             | Action::Identify

@@ -1,5 +1,5 @@
-//! A stop at every instant of a candidate's life: nothing starts after it, nothing is left, every term is released if there is a Kafka,
-//! and it takes no longer than the manual allows (man/neli-run.1.in, SIGNALS).
+//! A stop at every instant of a candidate's life. No job starts after it, no process is left, every term is released if Kafka is
+//! reachable, and it takes no longer than the manual allows (man/neli-run.1.in, SIGNALS).
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ const LIFE: &[Step] = &[
     ("the third run goes on", |fixture| fixture.pass(LEASE / 50)),
 ];
 
-/// The same, with the topic judged last.
+/// The same life, but the topic is judged last.
 const JUDGED_LATE: &[Step] = &[
     ("the log is empty", Fixture::answer),
     ("the group knows it", Fixture::name),
@@ -80,14 +80,14 @@ const SETTLING: &[Step] = &[
     ("the job runs", Fixture::say_started),
 ];
 
-/// A term that another candidate overlaps while the job runs on.
+/// A life with a term that another candidate overlaps while the job continues.
 const OVERLAPPING: &[Step] = &[
     ("the topic is judged", Fixture::judge),
     ("the log is empty", Fixture::answer),
     ("the group knows it", Fixture::name),
     ("the group has chosen", Fixture::assign),
     ("the hello is read", Fixture::read),
-    ("another stands by", Fixture::hear_standby),
+    ("another stands by", Fixture::read_standby),
     ("the claim is read", Fixture::read),
     ("the job runs", Fixture::say_started),
     ("the first beat is read", Fixture::read),
@@ -120,7 +120,7 @@ fn at_every_instant_before_a_late_judgement() {
     stop_at_every_instant_of(&Life { steps: JUDGED_LATE, runs: 1, spans: Spans::default() });
 }
 
-/// The steps of a life, and the number of runs in all of it.
+/// The steps of a life, and the number of runs in the whole life.
 struct Life {
     steps: &'static [Step],
     runs: usize,
@@ -160,7 +160,7 @@ fn stop_after(life: &Life, steps: usize, (kafka, manner, cause): (Kafka, Manner,
     assert_eq!(fixture.spawns, spawns, "{label}: nothing is started any more");
     assert!(!fixture.has_job(), "{label}: nothing is left");
     let took = fixture.exited_at().since(begun);
-    // The barrier, and at most a lease each for a claim and for the delivery of the release.
+    // A stop takes the barrier, and at most a lease each for a claim and for the delivery of the release.
     let barrier = if manner == Manner::Stubborn { STOP_TIMEOUT } else { Duration::ZERO };
     let allowed = barrier + LEASE * 2;
     assert!(took <= allowed, "{label}: it took {took:?}");

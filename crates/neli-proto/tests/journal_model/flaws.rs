@@ -1,4 +1,4 @@
-//! Deliberately wrong rules around the real objects: of the processes, of the communication between them, and of the world.
+//! Deliberately wrong rules in the parts around the real objects: the processes, their communication, and the world.
 
 use std::cell::Cell;
 
@@ -7,18 +7,18 @@ use std::cell::Cell;
 pub(crate) enum WorldFlaw {
     /// Assumption 3: guard and supervisor are stopped at the same time.
     BothAsleep,
-    /// A command beside the job is not waited for when the job has ended (R6).
+    /// The guard does not wait for a command of the job when the job has ended (R6).
     CommandForgotten,
     /// The guard's `seen` still advances when its `term` is no longer current (R6).
     GuardSeesTooMuch,
-    /// Vacancy: the new log of a broker that died is taken for the first log.
+    /// Vacancy: the new log of a broker that died counts as the first log.
     NewLogTrusted,
-    /// The guard's end of file is taken for its death, before it was waited for: then the processes that it leaves can't be found yet
-    /// (R6).
+    /// The end of file on the guard's socket counts as the guard's death before the guard was waited for. Then the processes that it
+    /// leaves can't be found yet (R6).
     ReleaseAtGuardsEnd,
     /// R4: the supervisor checks the lease and then starts the job itself.
     SupervisorSpawns,
-    /// No watch over the guard: what it does not kill stays alive.
+    /// The guard is not watched, so the processes that it does not kill stay alive.
     GuardUnwatched,
     /// Assumption 4: records of any age are deleted.
     YoungRecordsDeleted,

@@ -1,4 +1,4 @@
-//! The guard's process: the shipped guard object, and around it the job's processes, the orders in the socket, and the faults. Only the
+//! The guard's process: the real guard object, and around it the job's processes, the orders in the socket, and the faults. Only the
 //! guard starts the job, and it kills the job at the deadline.
 
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ pub(crate) struct Guard {
     pub(crate) orders: VecDeque<Order>,
     pub(crate) job: Option<Job>,
     logic: guard::Guard,
-    /// It knows that the supervisor is dead.
+    /// Whether it has noticed that the supervisor is dead.
     knows_death: bool,
     jobs: Jobs,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Guard {
 /// The parameters of the guard and its jobs.
 #[derive(Clone, Copy, Debug, Hash)]
 struct Jobs {
-    /// Processes that exist this long after SIGKILL count as stuck; this does not happen here.
+    /// Processes that exist this long after SIGKILL count as stuck. That does not happen in the model.
     patience: Duration,
     kill_margin: Duration,
     have_children: bool,
@@ -39,14 +39,14 @@ struct Jobs {
 /// The state of a process.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub(crate) enum Life {
-    /// It runs when it has something to do.
+    /// It runs when an event or a timeout is due.
     #[default]
     Awake,
     /// It is stopped and does nothing.
     Asleep,
-    /// It is dead and not waited for yet: its end of the socket is closed, but its children have not been re-parented.
+    /// It is dead and was not waited for yet. Its end of the socket is closed, but its children have not been re-parented.
     Dying,
-    /// Dead.
+    /// It is dead.
     Dead,
 }
 
@@ -58,13 +58,13 @@ pub(crate) struct Job {
     pub(crate) main: bool,
     /// A daemon that outlives the main process.
     pub(crate) child: bool,
-    /// A command beside the job, or what it has left.
+    /// A command of the job, or the processes that the command has left.
     pub(crate) command: bool,
-    /// It got the stop signal, and may end.
+    /// Whether it got the stop signal, and may end.
     pub(crate) is_asked: bool,
-    /// The main process has ended and was not waited for.
+    /// The end of the main process, if it was not waited for.
     main_ended: Option<MainEnd>,
-    /// The command has ended and was not waited for.
+    /// Whether the command has ended and was not waited for.
     command_ended: bool,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Job {
 struct MainEnd {
     /// The exit status, if it ended by itself.
     status: Option<u8>,
-    /// Another process outlived it, at least for a moment.
+    /// Whether another process outlived it, at least for a moment.
     left: bool,
 }
 
@@ -80,7 +80,7 @@ struct MainEnd {
 #[derive(Default)]
 pub(crate) struct GuardOutput {
     pub(crate) answers: Vec<Answer>,
-    /// It has become the program that releases this term after the supervisor's death.
+    /// The term that it releases after the supervisor's death.
     pub(crate) release: Option<(Grant, Option<Duration>)>,
 }
 
@@ -99,7 +99,7 @@ impl Job {
         self.main || self.child || self.command
     }
 
-    /// SIGKILL to the main process.
+    /// Sends SIGKILL to the main process.
     fn kill_main(&mut self) {
         if self.main {
             self.main = false;
@@ -107,7 +107,7 @@ impl Job {
         }
     }
 
-    /// SIGKILL to all but the main process.
+    /// Sends SIGKILL to all processes except the main process.
     fn kill_rest(&mut self) {
         self.child = false;
         self.kill_command();
@@ -126,7 +126,7 @@ impl Guard {
         Self::of(Jobs { patience, kill_margin, have_children, have_commands })
     }
 
-    /// A new guard, which knows nothing of the present one's orders.
+    /// A new guard, which has none of the present one's orders.
     pub(crate) fn anew(&self) -> Self {
         Self::of(self.jobs)
     }
@@ -141,23 +141,23 @@ impl Guard {
         self.job.filter(Job::is_alive).map(|job| job.term)
     }
 
-    /// When it has something to do without an event; `late` adds its scheduling delay.
+    /// The next time at which it acts without an event. `late` adds its scheduling delay.
     pub(crate) fn due(&self, late: Duration) -> Option<Time> {
         self.logic.poll_timeout().filter(|_| self.life == Life::Awake).map(|due| due + late)
     }
 
-    /// Whether an event is waiting: a child or the supervisor has ended.
+    /// Whether an event is waiting, that is, whether a child or the supervisor has ended.
     pub(crate) fn has_news(&self, supervisor_is_dead: bool) -> bool {
         let of_death = supervisor_is_dead && (!self.knows_death || self.orders.is_empty());
         of_death || self.job.is_some_and(|job| job.has_ended_child())
     }
 
-    /// Whether it works and has read all orders: in this model it performs each at once.
+    /// Whether it runs and has read all orders. In this model it performs each order at once.
     pub(crate) fn has_answered_all(&self) -> bool {
         self.life == Life::Awake && self.orders.is_empty()
     }
 
-    /// Does what is due, and waits for children that have ended.
+    /// Handles what is due, and waits for children that have ended.
     pub(crate) fn act(&mut self, now: Time) -> GuardOutput {
         let mut output = GuardOutput::default();
         self.logic.handle_timeout(now);
@@ -182,7 +182,7 @@ impl Guard {
             unchecked = Some(grant);
         }
         let (was_running, is_stop) = (self.job.is_some(), matches!(order, Order::Stop { .. }));
-        self.tell(now, Event::Ordered(order), &mut output);
+        self.handle(now, Event::Ordered(order), &mut output);
         if is_stop && let Some(job) = &mut self.job {
             job.is_asked = true;
         }
@@ -192,23 +192,23 @@ impl Guard {
             self.job = Some(Job::started(grant.term, self.jobs));
         }
         if self.jobs.have_commands && !was_running && self.job.is_some() {
-            // As if a stop had been ordered with it; it never times out.
+            // As if a stop without a time limit had been ordered with it.
             let kill_at = Time::from_nanos(u64::MAX);
-            self.tell(now, Event::Ordered(Order::Command { kind: CommandKind::Lead, id: 1, kill_at }), &mut output);
+            self.handle(now, Event::Ordered(Order::Command { kind: CommandKind::Lead, id: 1, kill_at }), &mut output);
         }
         self.finish_turn(now, &mut output);
         output
     }
 
-    /// The supervisor is dead; the guard notices that before it reads the remaining orders.
+    /// Handles the supervisor's death. The guard notices it before it reads the remaining orders.
     pub(crate) fn outlive_supervisor(&mut self, now: Time) -> GuardOutput {
         let mut output = GuardOutput::default();
         if !self.knows_death {
             self.knows_death = true;
-            self.tell(now, Event::SupervisorDied, &mut output);
+            self.handle(now, Event::SupervisorDied, &mut output);
         }
         if self.orders.is_empty() && self.life == Life::Awake {
-            self.tell(now, Event::SocketClosed, &mut output);
+            self.handle(now, Event::SocketClosed, &mut output);
         }
         self.finish_turn(now, &mut output);
         output
@@ -227,7 +227,7 @@ impl Guard {
         self.job.iter_mut().for_each(|job| job.child = false);
     }
 
-    /// SIGKILL to the guard: the job's main process dies with it, the job's other processes do not.
+    /// Sends SIGKILL to the guard. The job's main process dies with it, but the job's other processes do not.
     pub(crate) fn be_killed(&mut self) {
         self.life = Life::Dying;
         self.orders.clear();
@@ -244,15 +244,15 @@ impl Guard {
             let Some(job) = &mut self.job else { return };
             if std::mem::take(&mut job.command_ended) {
                 let (kind, end) = (CommandKind::Lead, CommandEnd::Signaled(SIGKILL));
-                self.tell(now, Event::CommandEnded { kind, end }, output);
+                self.handle(now, Event::CommandEnded { kind, end }, output);
             } else if let Some(end) = job.main_ended {
                 let (code, signal) = end.status.map_or((None, Some(SIGKILL)), |status| (Some(status.into()), None));
-                self.tell(now, Event::MainEnded { code, signal }, output);
+                self.handle(now, Event::MainEnded { code, signal }, output);
                 self.job.iter_mut().for_each(|job| job.main_ended = None);
             } else {
                 let has_command = job.command && !is_flawed(WorldFlaw::CommandForgotten);
                 let remains = Remains::seen(job.main || job.child || has_command, || false);
-                self.tell(now, Event::Waited(remains), output);
+                self.handle(now, Event::Waited(remains), output);
                 if !self.job.is_some_and(|job| job.has_ended_child()) {
                     return;
                 }
@@ -260,7 +260,7 @@ impl Guard {
         }
     }
 
-    fn tell(&mut self, now: Time, event: Event, output: &mut GuardOutput) {
+    fn handle(&mut self, now: Time, event: Event, output: &mut GuardOutput) {
         self.logic.handle(now, event);
         self.perform(now, output);
     }

@@ -59,7 +59,7 @@ impl fmt::Display for Sealed {
 /// The content of an offset.
 #[derive(Clone, Debug, Hash)]
 pub(crate) enum Slot {
-    /// A deleted record or a transaction marker: never delivered to readers.
+    /// A deleted record or a transaction marker, which readers do not get.
     Absent,
     /// An undecodable record under the election's key.
     Nonsense,

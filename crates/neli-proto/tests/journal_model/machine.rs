@@ -1,4 +1,4 @@
-//! One machine: a whole node as it is shipped, and around it a model of the process, the reader and the guard.
+//! One machine: a node, which is the real object, and around it a model of the process, the reader and the guard.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -39,21 +39,21 @@ pub(crate) struct Machine {
     pub(crate) guard: Guard,
     pub(crate) guard_start: GuardStart,
     pub(crate) reader: Reader,
-    /// The periodic question for the log's bounds: when it was asked, and the bounds in the answer under way.
+    /// The periodic query for the log's bounds: the time of the query, and the bounds in the answer under way.
     pub(crate) late_answer: Option<(Time, (Offset, Offset))>,
-    /// Since when it has been asking for the topic's id.
+    /// The time since which it has been asking for the topic's id.
     pub(crate) identity_asked: Option<Time>,
-    /// R0 has been judged since the last cut of the history.
+    /// Whether R0 has been judged since the last cut of the history.
     pub(crate) is_judged: bool,
-    /// No broker answers its questions for the topic's id.
+    /// Whether no broker answers its queries for the topic's id.
     pub(crate) is_muted: bool,
     /// The generation of the topic in which it leads or has a job.
     pub(crate) leads_in: Option<u8>,
-    /// Its broker has died and it has not noticed: what it sends is lost.
+    /// Whether its broker has died without its notice. Then all records that it sends are lost.
     pub(crate) cut_off: bool,
-    /// Another candidate's claim overlaps its term: until when its job may run, unless the process is stopped meanwhile.
+    /// The time until which its job may run while another candidate's claim overlaps its term, unless the process is stopped meanwhile.
     pub(crate) overlapped_until: Option<Time>,
-    /// The last term that it released: no process of that job is alive (R6).
+    /// The last term that it released. No process of that term's job may be alive (R6).
     pub(crate) released: Offset,
     /// The running health command and hooks.
     check: Option<u32>,
@@ -62,7 +62,7 @@ pub(crate) struct Machine {
     pub(crate) answers: Answers<()>,
     /// Delivery reports that it has not read.
     pub(crate) receipts: VecDeque<candidate::Event>,
-    /// The number of its outstanding question for the key's facts.
+    /// The number of its outstanding query for the key's facts.
     pub(crate) facts_asked: Option<u32>,
     /// How often the key had been forgotten when it began.
     pub(crate) forgets_at_begin: u32,
@@ -78,9 +78,9 @@ pub(crate) struct Actions {
     pub(crate) facts: Vec<(u32, Fact)>,
     /// The term that the guard releases after the supervisor's death.
     pub(crate) released: Option<(Grant, Option<Duration>)>,
-    /// Log messages, for the trace.
-    pub(crate) said: Vec<String>,
-    /// It exits because the key needs no run.
+    /// Lines for the trace.
+    pub(crate) logged: Vec<String>,
+    /// Whether it exits because the key needs no run.
     pub(crate) skipped: bool,
     /// A breach that has happened.
     pub(crate) breach: Option<Breach>,
@@ -101,7 +101,7 @@ impl Machine {
             on_loss: candidate.on_loss,
             health: setup.health.clone(),
         };
-        // Each has its own random share, so that no two are in step.
+        // Each machine has its own random share, so that two never act in step.
         let random = Random::fixed([20, 50, 80][index]);
         let guard = Guard::new(candidate.lease, timings.kill_margin(), setup);
         let settings = Settings {
@@ -146,12 +146,12 @@ impl Machine {
         machine
     }
 
-    /// When the supervisor has something to do.
+    /// The next time at which the supervisor acts.
     pub(crate) fn due(&self) -> Option<Time> {
         self.node.poll_timeout()
     }
 
-    /// Whether neither supervisor nor guard is left.
+    /// Whether neither supervisor nor guard is alive.
     pub(crate) fn is_gone(&self) -> bool {
         self.life == Life::Dead && self.guard.life == Life::Dead
     }
@@ -186,20 +186,20 @@ impl Machine {
         self.node.handle(now, node::Event::Guard(answer));
     }
 
-    /// The topic is judged (R0).
+    /// Judges the topic (R0).
     pub(crate) fn judge(&mut self, now: Time, setup: &Setup) {
         self.is_judged = true;
         let (cut_is_harmless, gaps_are_markers) = (!setup.size_retention, setup.gaps_are_markers);
         self.hear_of_election(now, candidate::Event::TopicJudged { cut_is_harmless, gaps_are_markers });
     }
 
-    /// The result of the judgement arrives.
+    /// Reports the result of the judgement to the node.
     pub(crate) fn learn_judgement(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
         self.judge(now, setup);
         self.perform(now, setup, actions);
     }
 
-    /// A signal to `neli-run`.
+    /// Sends a stop signal to `neli-run`.
     pub(crate) fn stop(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         self.node.handle(now, node::Event::Signal { signal: 15 });
         self.perform(now, setup, actions);
@@ -215,14 +215,14 @@ impl Machine {
         !self.hooks.is_empty()
     }
 
-    /// The health command ends.
+    /// Ends the health command.
     pub(crate) fn health_ends(&mut self, now: Time, end: CommandEnd, (setup, actions): (&Setup, &mut Actions)) {
         let Some(id) = self.check.take() else { return };
         self.hear_of_job(now, Event::HealthEnded { id, end, last_line: "".into() });
         self.perform(now, setup, actions);
     }
 
-    /// The oldest running hook ends.
+    /// Ends the oldest running hook.
     pub(crate) fn hook_ends(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
         if self.hooks.is_empty() {
             return;
@@ -232,13 +232,13 @@ impl Machine {
         self.perform(now, setup, actions);
     }
 
-    /// SIGTSTP to `neli-run`.
+    /// Sends SIGTSTP to `neli-run`.
     pub(crate) fn suspend(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         self.hear_of_job(now, Event::SuspendSignal { continuable: true });
         self.perform(now, setup, actions);
     }
 
-    /// It continues; SIGCONT also ends a suspension.
+    /// Continues the process. SIGCONT also ends a suspension.
     pub(crate) fn resume(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         const SIGCONT: i32 = 18;
         self.life = Life::Awake;
@@ -249,14 +249,14 @@ impl Machine {
     }
 
     /// Reads one of the waiting events.
-    pub(crate) fn hear(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
+    pub(crate) fn receive(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         if let Some((answer, _)) = self.answers.take_first() {
-            actions.said.push(format!("its guard answers: {answer:?}"));
+            actions.logged.push(format!("its guard answers: {answer:?}"));
             self.answered(now, answer);
         } else if let Some(receipt) = self.receipts.pop_front() {
             self.hear_of_election(now, receipt);
         } else if let Some(event) = self.facts_events.pop_front() {
-            actions.said.push(format!("it hears of its facts: {event:?}"));
+            actions.logged.push(format!("it gets an answer about its facts: {event:?}"));
             let shown = setup.once.and_then(Occasion::shown);
             if let Some(window) = shown.filter(|_| matches!(event, FactsEvent::Read { .. })) {
                 self.node.handle(now, node::Event::Window(window));
@@ -272,7 +272,7 @@ impl Machine {
         self.leads_in = leads.then(|| self.leads_in.unwrap_or(remakes));
     }
 
-    /// An event has come for the supervisor, which handles it if it is awake.
+    /// Performs the node's actions after an event, if the supervisor is awake.
     pub(crate) fn perform_if_awake(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         if self.life == Life::Awake {
             self.perform(now, setup, actions);
@@ -299,7 +299,7 @@ impl Machine {
 
     fn perform_one(&mut self, now: Time, action: Action, setup: &Setup, actions: &mut Actions) {
         match action {
-            // There is neither a group nor a terminal, and reader and producer never fail.
+            // The model has neither a group nor a terminal, and reader and producer never fail.
             Action::DieOf { .. }
             | Action::JoinGroup
             | Action::LeaveGroup { .. }
@@ -324,10 +324,10 @@ impl Machine {
                 if let node::Note::Milestone(Milestone::Overlapped { within, .. }) = note {
                     self.overlapped_until = (self.guard.life == Life::Awake).then_some(now + within);
                 }
-                actions.said.push(format!("{note:?}"));
+                actions.logged.push(format!("{note:?}"));
             }
             Action::Order(order) => {
-                actions.said.push(format!("{order:?}"));
+                actions.logged.push(format!("{order:?}"));
                 self.order(now, order, setup, actions);
             }
             Action::ReadAnew => {
@@ -365,7 +365,7 @@ impl Machine {
     }
 
     fn kill_silent_guard(&mut self, now: Time, actions: &mut Actions) {
-        actions.said.push("kills its guard, which does not answer".to_owned());
+        actions.logged.push("kills its guard, which does not answer".to_owned());
         if !matches!(self.guard_start, GuardStart::Begun) {
             actions.breach = Some(Breach::UnstartedKilled);
         } else if self.guard.has_answered_all() && self.answers.is_empty() {
@@ -383,7 +383,7 @@ impl Machine {
             }
         }
         let is_claim = matches!(record.body, Body::Claim { .. });
-        // Hellos do not affect the law, and only use up offsets.
+        // Hellos do not affect the law, and only use offsets.
         if setup.overlaps() || !matches!(record.body, Body::Hello { .. }) {
             actions.sent.push(record);
         }

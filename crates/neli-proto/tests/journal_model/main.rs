@@ -1,16 +1,17 @@
 //! An exhaustive search for two jobs at the same time, over the protocol itself.
 //!
-//! A whole node (candidate, supervisor, health and hooks) and its guard are the real objects; the job, Kafka, the clocks and all faults
-//! are modelled, and rules of the model can be broken (`flaws.rs`). A [search](search::search) visits every state of a small world in
-//! breadth-first order. With a broken rule it must find a trace to two jobs; with the right rules there must be none, and no other
-//! breach: a release while the job is alive, a fencing token that decreases, or a timeout that stays due. `tests/mutants` shows that it
+//! A node (candidate, supervisor, health and hooks) and its guard are the real objects. The job, Kafka, the clocks and all faults are
+//! modelled, and rules of the model can be broken (`flaws.rs`). A [search](search::search) visits every state of a small world in
+//! breadth-first order. With a broken rule it must find a trace to two jobs. With the right rules there must be none, and no other breach:
+//! a release while the job is alive, a fencing token that decreases, or a timeout that stays due. `tests/mutants` shows that the search
 //! also finds two jobs if a rule of the real objects is broken, in a copy of the sources.
 //!
 //! `cargo test --test journal_model -- --nocapture` prints the number of states; with `STORIES=1` also the trace to each breach, one line
 //! per step. `--ignored` searches the larger worlds, at most a minute each.
 //!
-//! Not modelled: clocks with different rates (assumption 2); old records that are read again, and readings that forget a lease (here no
-//! machine leads or claims while it reads again, and a second reading is complete); and whether there is ever a leader.
+//! Not modelled are clocks with different rates (assumption 2), and old records that are read again by a reader that forgets a lease (in
+//! the model no machine leads or claims while it reads again, and a second reading is complete). The search does not check whether there is
+//! ever a leader.
 
 mod fingerprint;
 mod flaws;
@@ -33,7 +34,7 @@ use flaws::WorldFlaw;
 use search::{Found, search};
 use setup::Setup;
 
-/// Searches one world with each of its wrong rules, which must be caught, and with the right ones.
+/// Searches one world with each of its wrong rules, which must be noticed, and with the right ones.
 fn look_into(setup: fn() -> Setup, wrong: &[WorldFlaw]) {
     for rule in wrong {
         let found = timed(setup, Some(*rule));

@@ -1,4 +1,4 @@
-//! Breadth-first search: every state is visited once, by a shortest trace.
+//! Breadth-first search: it visits every state once, by a shortest trace.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -51,8 +51,8 @@ impl Hasher for Identity {
 
 /// Visits every state of the world, with `rule` broken, until a breach is found. With a broken rule only these breaches count: two jobs
 /// at the same time, a job in a topic that was not judged, a release by a guard with unread orders, a forgotten key that counts as done,
-/// and the breaches about a guard that starts late. With the right rules every breach counts. The variable `A_RULE_IS_BROKEN` tells that
-/// a rule of the real objects is broken (`tests/mutants`).
+/// and the breaches about a guard that starts late. With the right rules every breach counts. The variable `A_RULE_IS_BROKEN` states that a
+/// rule of the real objects is broken (`tests/mutants`).
 pub(crate) fn search(setup: Setup, rule: Option<WorldFlaw>) -> Found {
     break_only(rule);
     let setup = Rc::new(setup);
@@ -92,7 +92,7 @@ pub(crate) fn search(setup: Setup, rule: Option<WorldFlaw>) -> Found {
                 nodes.push(Node { parent, step });
                 let node = nodes.len() - 1;
                 if let Some(breach) = next.breach().filter(|breach| counts(*breach)) {
-                    let trace = tell(&setup, breach, &nodes, node);
+                    let trace = trace_to(&setup, breach, &nodes, node);
                     return Found { states: seen.len(), depth, trace: Some(trace) };
                 }
                 next_level.push((node, next));
@@ -106,7 +106,7 @@ pub(crate) fn search(setup: Setup, rule: Option<WorldFlaw>) -> Found {
 }
 
 /// Repeats the trace and writes its steps as text.
-fn tell(setup: &Rc<Setup>, breach: Breach, nodes: &[Node], last: usize) -> Trace {
+fn trace_to(setup: &Rc<Setup>, breach: Breach, nodes: &[Node], last: usize) -> Trace {
     let mut steps = Vec::new();
     let mut node = last;
     while node != 0 {

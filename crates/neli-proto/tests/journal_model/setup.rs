@@ -31,39 +31,39 @@ pub(crate) const C: Who = 2;
 pub(crate) struct Setup {
     pub(crate) name: &'static str,
     pub(crate) candidates: Vec<CandidateSetup>,
-    /// How many records under other keys the log begins with.
+    /// The number of records under other keys with which the log begins.
     pub(crate) others: Offset,
-    /// How far before the end a reading begins.
+    /// The distance from the end at which a reading begins.
     pub(crate) span: Offset,
-    /// The topic has a size limit, so a leader's records may be deleted.
+    /// Whether the topic has a size limit, so that a leader's records may be deleted.
     pub(crate) size_retention: bool,
-    /// The topic only deletes whole segments, and candidates know that.
+    /// Whether the topic only deletes whole segments, and candidates know that.
     pub(crate) gaps_are_markers: bool,
-    /// R0 is judged some time after a reading has begun.
+    /// Whether R0 is judged some time after a reading has begun.
     pub(crate) judged_late: bool,
-    /// The broker has topic ids.
+    /// Whether the broker has topic ids.
     pub(crate) topic_ids: bool,
     /// How long each generation of a topic may have a job after a remake that was not noticed.
     pub(crate) remade_for: Duration,
-    /// Each job leaves a daemon behind.
+    /// Whether each job leaves a daemon behind.
     pub(crate) jobs_have_children: bool,
-    /// Each job has a command beside it that would outlive it.
+    /// Whether each job has a command that would outlive it.
     pub(crate) jobs_have_commands: bool,
     /// The health policy, if there is one.
     pub(crate) health: Option<HealthPolicy>,
     /// The hooks.
     pub(crate) hooks: &'static [Hook],
-    /// Messages between guard and supervisor are delayed.
+    /// Whether messages between guard and supervisor are delayed.
     pub(crate) slow_pipe: bool,
-    /// The sender of a claim gets a delivery report.
+    /// Whether the sender of a claim gets a delivery report.
     pub(crate) claims_are_acknowledged: bool,
-    /// A guard starts some time after it was needed, as in a process with many roles.
+    /// Whether a guard starts some time after it was needed, as in a process with many roles.
     pub(crate) guards_start_late: bool,
     /// The guard's largest scheduling delay.
     pub(crate) guard_late: Duration,
-    /// What the job runs once for.
+    /// The key or window for which the job runs once.
     pub(crate) once: Option<Occasion>,
-    /// When a machine has died or its candidate has left, a new one may begin.
+    /// Whether a new candidate may begin when a machine has died or its candidate has left.
     pub(crate) reborn: bool,
     /// The faults that may happen.
     pub(crate) faults: Faults,
@@ -75,11 +75,11 @@ pub(crate) struct Setup {
     pub(crate) limit: Duration,
     /// The largest number of steps.
     pub(crate) depth: usize,
-    /// With more states than this the world was built wrong: it should be small.
+    /// The largest number of states. With more, the world is wrong, because it should be small.
     pub(crate) most_states: usize,
 }
 
-/// What the job runs once for.
+/// The key or window for which the job runs once.
 #[derive(Clone, Copy)]
 pub(crate) enum Occasion {
     /// One key.
@@ -93,7 +93,7 @@ pub(crate) enum Occasion {
 }
 
 impl Occasion {
-    /// The window of the clock.
+    /// The window that the clock shows.
     pub(crate) fn shown(self) -> Option<Window> {
         match self {
             Self::Key | Self::Retries(_) => None,
@@ -185,7 +185,7 @@ pub(crate) struct Faults {
     pub(crate) exits: u8,
     /// The recording of a fact is delayed.
     pub(crate) fact_delays: u8,
-    /// An operator lets the key be forgotten.
+    /// An operator forgets the key.
     pub(crate) forgets: u8,
     /// A guard gets SIGKILL.
     pub(crate) guard_deaths: u8,
@@ -199,7 +199,7 @@ pub(crate) struct Faults {
     pub(crate) losses: u8,
     /// A transaction's marker is appended.
     pub(crate) markers: u8,
-    /// No broker tells a machine the topic's id from then on.
+    /// From then on no broker reports the topic's id to a machine.
     pub(crate) mutes: u8,
     /// An undecodable record is written under the election's key.
     pub(crate) nonsense: u8,
@@ -207,7 +207,7 @@ pub(crate) struct Faults {
     pub(crate) others: u8,
     /// A supervisor is stopped.
     pub(crate) pauses: u8,
-    /// The periodic question for the log's end is asked, and its answer is delayed.
+    /// The periodic query for the log's end is sent, and its answer is delayed.
     pub(crate) questions: u8,
     /// The broker dies, and its successor has an empty log.
     pub(crate) remakes: u8,
@@ -215,7 +215,7 @@ pub(crate) struct Faults {
     pub(crate) unnoticed_remakes: u8,
     /// An operator asks the leader to resign.
     pub(crate) resigns: u8,
-    /// The answer to the first question is delayed.
+    /// The answer to the first query is delayed.
     pub(crate) slow_answers: u8,
     /// SIGTERM to `neli-run`.
     pub(crate) stops: u8,
@@ -258,7 +258,7 @@ impl Faults {
         }
     }
 
-    /// Every fault may happen several times; but no broker is replaced by an empty one, and the election is not ended.
+    /// Every fault may happen several times, but no broker is replaced by an empty one, and the election is not ended.
     pub(crate) const fn plenty() -> Self {
         Self {
             begins: 255,
@@ -323,7 +323,7 @@ impl CandidateSetup {
         Self { settle: Duration::from_millis(millis), ..self }
     }
 
-    /// Lets its job run beside its successor's for this many milliseconds.
+    /// Lets its job run at the same time as its successor's for this many milliseconds.
     pub(crate) const fn overlapping(self, millis: u64) -> Self {
         Self { overlap: Some(Duration::from_millis(millis)), ..self }
     }
@@ -348,7 +348,7 @@ impl CandidateSetup {
 }
 
 impl Setup {
-    /// Whether a job may run beside its successor's; then candidates read each other's hellos.
+    /// Whether a job may run at the same time as its successor's. Then candidates read each other's hellos.
     pub(crate) fn overlaps(&self) -> bool {
         self.candidates.iter().any(|candidate| candidate.overlap.is_some())
     }

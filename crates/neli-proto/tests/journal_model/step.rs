@@ -7,7 +7,7 @@ use crate::setup::{Faults, Who};
 /// A possible next step.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Step {
-    /// The answer to the first question arrives.
+    /// The answer to the first query arrives.
     Answer(Who),
     /// A delayed answer arrives.
     AnswerLate(Who),
@@ -19,11 +19,11 @@ pub(crate) enum Step {
     AppendFactLate(usize),
     /// A delayed append reaches the log.
     AppendLate(usize),
-    /// The periodic question for the log's bounds is asked; the answer is under way.
+    /// The periodic query for the log's bounds is sent; the answer is under way.
     Ask(Who),
     /// A candidate begins.
     Begin(Who),
-    /// The broker answers the first question; the answer is delayed.
+    /// The broker answers the first query; the answer is delayed.
     Capture(Who),
     /// The process that a job's main process left ends.
     ChildEnds(Who),
@@ -43,25 +43,25 @@ pub(crate) enum Step {
     Double(usize),
     /// An operator ends the election.
     End,
-    /// A supervisor does what is due.
+    /// A supervisor handles what is due.
     Fire(Who),
-    /// A guard does what is due, or outlives its supervisor.
+    /// A guard handles what is due, or its supervisor's death.
     GuardActs(Who),
     /// A guard reads an order.
     GuardReads(Who),
     /// A dead guard has been waited for.
     GuardWaited(Who),
-    /// An operator lets the key be forgotten.
+    /// An operator forgets the key.
     Forget,
     /// A health command succeeds.
     HealthEnds(Who),
     /// A health command fails.
     HealthFails(Who),
     /// A supervisor reads an answer of its guard, or a delivery report.
-    Hear(Who),
+    Receive(Who),
     /// A hook ends.
     HookEnds(Who),
-    /// A broker tells the topic's id.
+    /// A broker reports the topic's id.
     Identify(Who),
     /// R0 is judged, and the topic is suitable.
     Judge(Who),
@@ -75,7 +75,7 @@ pub(crate) enum Step {
     MainEnds(Who),
     /// A transaction's marker is appended.
     Marker,
-    /// No broker tells this machine the topic's id from now on.
+    /// From now on no broker reports the topic's id to this machine.
     Mute(Who),
     /// An undecodable record is written under the election's key.
     Nonsense,
@@ -122,7 +122,7 @@ impl Step {
             | Self::GuardActs(_)
             | Self::GuardReads(_)
             | Self::GuardWaited(_)
-            | Self::Hear(_)
+            | Self::Receive(_)
             | Self::Identify(_)
             | Self::Read(_)
             | Self::ReadFacts(_) => true,
@@ -169,7 +169,7 @@ impl Step {
         }
     }
 
-    /// Whether a process, a record or something else is gone afterwards.
+    /// Whether the step ends a process or removes a record or another part of the world.
     pub(crate) fn is_an_end(self) -> bool {
         matches!(
             self,
@@ -229,7 +229,7 @@ impl Faults {
             | Step::GuardReads(_)
             | Step::GuardWaited(_)
             | Step::HealthEnds(_)
-            | Step::Hear(_)
+            | Step::Receive(_)
             | Step::HookEnds(_)
             | Step::Identify(_)
             | Step::Judge(_)

@@ -1,4 +1,4 @@
-//! A complement to the bounded search: long random walks through a world with all faults.
+//! Long random walks through a world with all faults, in addition to the bounded search.
 
 use std::rc::Rc;
 
@@ -57,7 +57,7 @@ fn go(world: &mut World, seed: u64, length: usize) -> usize {
         }
         world.renew();
         world.enabled(&mut steps);
-        // If machines died all the time, nothing else would happen.
+        // If machines died at every opportunity, no other event would happen.
         if !dice.one_in(20) {
             steps.retain(|step| !step.is_an_end());
         }

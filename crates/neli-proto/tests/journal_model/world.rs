@@ -1,7 +1,7 @@
 //! The world: machines, the partition between them, records under way, the time, and the faults.
 //!
-//! Everything that is not delayed happens before the time advances, in any order. The time advances to the next due event; only stopped
-//! processes, lagging readers and delayed appends (each a [fault](Faults)) let it pass.
+//! All events that are not delayed happen before the time advances, in any order. The time advances to the next due event. Only stopped
+//! processes, lagging readers and delayed appends (each a [fault](Faults)) let it pass without acting.
 
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
@@ -28,10 +28,10 @@ mod overlaps;
 mod possible;
 mod trace;
 
-/// The time at which each world begins: long after the boot.
+/// The time at which each world begins, long after the boot.
 const BEGIN: Time = Time::from_nanos(1_000_000_000_000);
 
-/// Everything there is.
+/// The whole state.
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) setup: Rc<Setup>,
@@ -41,9 +41,9 @@ pub(crate) struct World {
     flying: Vec<Flight>,
     facts: FactsTopic,
     faults: Faults,
-    /// The broker with the first log has died: the start of its successor's log proves nothing.
+    /// Whether the broker with the first log has died. Then the start of its successor's log proves nothing.
     remade: bool,
-    /// How often the topic was created again without being noticed at once; and the time of the last one.
+    /// The number of times that the topic was created again without immediate notice, and the time of the last one.
     remakes: u8,
     remade_at: Time,
     /// The time at which the search ends.
@@ -133,14 +133,14 @@ impl World {
 
     // ---- before the search ------------------------------------------------------------------------------------------
 
-    /// A candidate begins, and everything that is due now happens.
+    /// Begins a candidate, and lets all events happen that are due now.
     pub(crate) fn begin(&mut self, who: Who) {
         self.faults.begins += 1;
         self.take(Step::Begin(who));
         self.settle();
     }
 
-    /// This many milliseconds pass without faults.
+    /// Lets this many milliseconds pass without faults.
     pub(crate) fn pass(&mut self, millis: u64) {
         let until = self.now + Duration::from_millis(millis);
         loop {
@@ -153,7 +153,7 @@ impl World {
         }
     }
 
-    /// Everything that is not delayed happens, in the order of the machines.
+    /// Lets all events happen that are not delayed, in the order of the machines.
     pub(crate) fn settle(&mut self) {
         let mut steps = Vec::new();
         loop {
@@ -173,7 +173,7 @@ impl World {
         self.take(step);
     }
 
-    /// How often the beginning of the log may still be deleted.
+    /// How many times the beginning of the log may still be deleted.
     pub(crate) fn cuts_left(&self) -> u8 {
         self.faults.cuts
     }
@@ -218,7 +218,7 @@ impl World {
             Step::HealthEnds(who) => self.health_ends(who, 0),
             Step::HealthFails(who) => self.health_ends(who, 1),
             Step::HookEnds(who) => self.at(who, Machine::hook_ends),
-            Step::Hear(who) => self.at(who, |machine, now, (setup, actions)| machine.hear(now, setup, actions)),
+            Step::Receive(who) => self.at(who, |machine, now, (setup, actions)| machine.receive(now, setup, actions)),
             Step::Identify(who) => self.identify(who),
             Step::Judge(who) => self.at(who, Machine::learn_judgement),
             Step::KillGuard(who) => self.at(who, |machine, now, (setup, actions)| {
@@ -270,7 +270,7 @@ impl World {
         self.machines[who].as_ref().map(|known| &known.part)
     }
 
-    /// Performs something on a machine, and its effects on the world.
+    /// Performs an action on a machine, and its effects on the world.
     fn at(&mut self, who: Who, act: impl FnOnce(&mut Machine, Time, (&Setup, &mut Actions))) {
         let Some(known) = &mut self.machines[who] else { return };
         let known = Rc::make_mut(known);
@@ -283,7 +283,7 @@ impl World {
 
     fn done(&mut self, who: Who, actions: Actions) {
         if self.trace.is_some() {
-            for line in &actions.said {
+            for line in &actions.logged {
                 self.say(&format!("           {}: {line}", NAMES[who]));
             }
         }
@@ -304,7 +304,7 @@ impl World {
         self.judge(who, actions.breach.or(skip));
     }
 
-    /// Checks for breaches; the worst one counts.
+    /// Checks for breaches; the most severe one counts.
     fn judge(&mut self, who: Who, mut breach: Option<Breach>) {
         let alive: Vec<_> = self.machines.iter().flatten().filter(|known| known.part.job_is_alive()).collect();
         // While a remake is unnoticed, each generation of the topic may have a job.

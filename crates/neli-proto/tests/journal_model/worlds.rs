@@ -1,5 +1,5 @@
-//! Small worlds, each with just what its wrong rules need to be caught. Each is searched with every one of them, which must lead to two
-//! jobs at the same time, and with the right rules, which must not.
+//! Small worlds, each with only the faults that are needed to notice its wrong rules. Each is searched with every wrong rule, which
+//! must lead to two jobs at the same time, and with the right rules, which must not.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ fn often_looked_after() -> HealthPolicy {
     HealthPolicy { interval: millis(70), timeout: millis(40), failures: 1, start: Duration::ZERO }
 }
 
-/// The two candidates of most worlds begin.
+/// Begins the two candidates of most worlds.
 fn both_begin(world: &mut World) {
     world.begin(A);
     world.begin(B);

@@ -1,4 +1,4 @@
-//! Reads one journal by both implementations of the law; the fuzz target uses it as well.
+//! Reads one journal with both implementations of the law. The fuzz target uses it as well.
 
 use neli_proto::journal::{Journal, View};
 use neli_proto::record::Offset;
@@ -54,13 +54,13 @@ pub(crate) fn read_and_tell(reading: &Reading, tell: impl Fn(String)) -> Result<
     Ok(())
 }
 
-/// A reader that learns of records under other keys as late as one in a session with many elections: before anything else happens, and
+/// A reader that passes on records under other keys as late as the reader of a session with many elections: before any other event, and
 /// where an offset is missing.
 struct Late {
     journal: Journal,
     /// The next offset.
     next: Option<Offset>,
-    /// The range of records that it has not been told of yet.
+    /// The range of records under other keys that was not passed on yet.
     passed: Option<(Offset, Offset)>,
 }
 
@@ -111,7 +111,7 @@ fn same<T: Copy + PartialEq + std::fmt::Debug>(fold: T, law: T, what: &str, step
     if fold == law { Ok(()) } else { Err(format!("{what} {step:?}: the fold says {fold:?}, the law {law:?}")) }
 }
 
-/// The fold's answer to the question that [`Law::state`] answers.
+/// The fold's result for [`Law::state`].
 fn folded(journal: &Journal) -> State {
     match journal.view() {
         View::Led(term) => State::Led { term: term.offset, lease: term.lease },

@@ -1,6 +1,6 @@
-//! The law in its written form, compared with the fold of the program on random journals: both must agree.
+//! The law in its written form, compared with the program's fold on random journals. Both must agree.
 //!
-//! `written.rs` answers each question from everything that was read; it is slow, and short enough to be compared with docs/protocol.md by
+//! `written.rs` answers each question from all records that were read. It is slow, and short enough to be compared with docs/protocol.md by
 //! eye. `tests/mutants` shows that the comparison notices each broken rule of the fold.
 
 mod both;
@@ -19,13 +19,13 @@ use neli_proto::journal::Origin;
 
 use journals::Reading;
 
-/// How many journals are compared.
+/// The number of journals that are compared.
 const JOURNALS: u32 = 20_000;
 
-/// How often each verdict and each state must occur, so that the comparison is meaningful.
+/// The smallest number of times that each verdict and each state must occur, so that the comparison is meaningful.
 const OFTEN: usize = 500;
 
-/// How often each verdict and state occurred.
+/// The number of times that each verdict and state occurred.
 type Seen = RefCell<BTreeMap<String, usize>>;
 
 #[test]
@@ -41,7 +41,7 @@ fn the_fold_is_the_law() {
     assert_eq!(seen.borrow().len(), kinds, "every verdict and every state: {:?}", seen.borrow());
 }
 
-/// Compares many journals, always the same ones, so that a failure is reproducible.
+/// Compares many journals. They are always the same, so that a failure is reproducible.
 fn compare(seen: &Seen) -> Result<(), TestError<Reading>> {
     let config = Config { cases: JOURNALS, failure_persistence: None, ..Config::default() };
     let random = proptest::test_runner::TestRng::deterministic_rng(config.rng_algorithm);

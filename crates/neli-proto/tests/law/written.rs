@@ -1,4 +1,4 @@
-//! The law in its written form (L1 to L4): each question is answered from everything that was read.
+//! The law in its written form (L1 to L4): each question is answered from all records that were read.
 
 use std::time::Duration;
 
@@ -101,10 +101,10 @@ impl Law {
             Body::Beat { term, seen, lease_ms, .. }
                 if 0 <= term && term <= seen && seen < offset && a_lease(lease_ms) =>
             {
-                self.judge_word_of_leader(term, seen, record.member.as_ref())
+                self.judge_record_of_leader(term, seen, record.member.as_ref())
             }
             Body::Release { term, seen, .. } if 0 <= term && term <= seen && seen < offset => {
-                self.judge_word_of_leader(term, seen, record.member.as_ref())
+                self.judge_record_of_leader(term, seen, record.member.as_ref())
             }
             Body::Request { what: What::End, .. } => match self.known() {
                 Turn::Undecided => Verdict::Undecided,
@@ -136,8 +136,8 @@ impl Law {
         }
     }
 
-    /// L3; in an undecided view, whether the record decides.
-    fn judge_word_of_leader(&self, term: Offset, seen: Offset, member: Option<&MemberId>) -> Verdict {
+    /// L3, and in an undecided view whether the record decides.
+    fn judge_record_of_leader(&self, term: Offset, seen: Offset, member: Option<&MemberId>) -> Verdict {
         match self.known() {
             Turn::Led(current) if current == term && self.leader() == member => Verdict::Effective,
             Turn::Led(_) | Turn::NeverLed | Turn::Released(_) => Verdict::Void,
@@ -147,7 +147,7 @@ impl Law {
         }
     }
 
-    /// Whether a leader's record that knew everything up to `seen` decides: all claims after `seen` must be judged.
+    /// Whether a leader's record whose writer had read everything up to `seen` decides: all claims after `seen` must be judged.
     fn decides(&self, seen: Offset) -> bool {
         let unjudged = self.records().any(|(offset, record, verdict)| {
             offset > seen
@@ -275,7 +275,7 @@ impl Law {
         window
     }
 
-    /// Whether the missing offset is a transaction marker, as far as was known at `at`, after `count` inputs.
+    /// Whether the missing offset is a transaction marker, according to the knowledge at `at`, after `count` inputs.
     fn is_marker(&self, count: usize, at: Time, offset: Offset) -> bool {
         self.shown[..count].iter().any(|shown| {
             matches!(shown, Shown::Answer { asked, end } if at.since(*asked) <= TOO_YOUNG_TO_BE_DELETED && *end <= offset)

@@ -7,13 +7,13 @@ use neli_proto::supervisor::Ending;
 use crate::host::exits;
 use crate::once::{KEY, asked, attempted, done, fact, is_released, leading, listening, read};
 
-/// Facts in which an operator let the key be forgotten when the journal had reached this term.
+/// Facts in which an operator forgot the key when the journal had reached this term.
 fn forgotten(facts: Facts, term: Offset) -> Facts {
     Facts { forgotten: Some(Fact { forgets: 1, ..fact(Outcome::Forgotten, term, None, 1) }), ..facts }
 }
 
 #[test]
-fn a_key_that_is_forgotten_runs_again_whatever_the_journal_tells() {
+fn a_key_that_is_forgotten_runs_again_whatever_the_journal_contains() {
     for (exit, found) in [(0, done(0)), (3, attempted(fact(Outcome::Failed, 0, Some(3), 1)))] {
         let mut host = listening(0);
         let id = asked(&mut host).read.unwrap();
@@ -56,7 +56,7 @@ fn a_release_of_the_run_that_went_on_is_a_vacancy() {
 }
 
 #[test]
-fn that_a_key_is_forgotten_in_a_way_that_can_not_be_read_is_no_reason_to_run() {
+fn an_undecodable_record_of_the_forgetting_does_not_cause_a_run() {
     let (mut host, id) = leading(0);
     read(&mut host, id, Facts { forgotten_is_unreadable: true, ..Facts::default() });
     let asked = asked(&mut host);

@@ -35,7 +35,7 @@ fn hooks_follow_the_lead_and_are_never_before_what_starts_or_kills() {
     let failed = Note::HookFailed { hook: Hook::Lead, end: CommandEnd::Exited(1) };
     assert_eq!(host.actions(), [Action::Note(failed)]);
     host.started();
-    // Another candidate's claim, which was judged before ours.
+    // This is another candidate's claim, which was judged before ours.
     let after = host.end() - 1;
     host.reads(by("db2", Body::Claim { after, lease_ms: 5_000, overlap: None }));
     let actions = host.actions();

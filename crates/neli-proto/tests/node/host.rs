@@ -1,4 +1,4 @@
-//! The program around a node: records that it sends are read back when the test says so.
+//! The program around a node. Records that the node sends are read back when the test requires it.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ impl Host {
         }
     }
 
-    /// A node that lets its job run beside its successor's for a second.
+    /// A node that lets its job run at the same time as its successor's for a second.
     pub(crate) fn overlapping() -> Self {
         let now = Time::ZERO + Duration::from_secs(1_000);
         let settings = Self::settings(now, &[], true);
@@ -90,7 +90,7 @@ impl Host {
         Self { node, now, log: Vec::new(), sent: Vec::new() }.listened()
     }
 
-    /// Reads an empty log in a suitable topic, and is about to claim.
+    /// A node that has read an empty log in a suitable topic, and is about to claim.
     pub(crate) fn listening(hooks: &[Hook]) -> Self {
         Self::new(hooks, true).listened()
     }
@@ -107,7 +107,7 @@ impl Host {
         Self::listening(hooks).led()
     }
 
-    /// Makes it lead, with a running job.
+    /// Lets it become the leader, with a running job.
     pub(crate) fn led(self) -> Self {
         let mut host = self;
         host.answered();
@@ -130,7 +130,7 @@ impl Host {
         self.happens(Event::Job(event));
     }
 
-    /// The guard's answer arrives.
+    /// Delivers an answer of the guard.
     pub(crate) fn answers(&mut self, answer: Answer) {
         self.happens(Event::Guard(answer));
     }
@@ -154,7 +154,7 @@ impl Host {
         self.answers(Answer::Started { pid: 7 });
     }
 
-    /// The job's main process ends, and nothing is left.
+    /// Ends the job's main process, without other processes of the job.
     pub(crate) fn ends(&mut self, status: JobStatus) {
         let (code, signal) = match status {
             JobStatus::Exited(code) => (Some(code.into()), None),

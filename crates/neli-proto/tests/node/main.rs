@@ -73,7 +73,7 @@ fn the_status_of_a_standby_names_the_leader_and_the_others() {
 
 /// `neli_standbys`, and the alert that uses it, must not count a dead leader.
 #[test]
-fn a_leader_over_whose_silence_another_claims_stands_by_no_more() {
+fn a_leader_whose_silence_led_to_a_claim_is_no_standby() {
     let mut host = Host::listening(&[]);
     host.answered_with(1);
     host.actions();
@@ -90,7 +90,7 @@ fn a_leader_over_whose_silence_another_claims_stands_by_no_more() {
 }
 
 #[test]
-fn the_status_counts_records_and_says_why_nobody_leads() {
+fn the_status_counts_records_and_states_why_there_is_no_leader() {
     let mut host = Host::listening(&[]);
     assert_eq!(host.status().vacancy, Some(Vacancy::Unknown));
     host.answered_with(0);
@@ -120,7 +120,7 @@ fn the_status_counts_records_and_says_why_nobody_leads() {
 }
 
 #[test]
-fn a_node_is_caught_up_once_it_has_read_what_was_there_when_it_asked() {
+fn a_node_is_caught_up_when_it_has_read_up_to_the_end_at_its_query() {
     let mut host = Host::listening(&[]);
     assert!(!host.node.is_caught_up());
     host.answered_with(1);
@@ -237,8 +237,8 @@ fn a_claim_is_awaited_where_the_topic_is_refused_and_not_where_kafka_refuses() {
     assert_eq!(exits(&other.actions()), [Ending::Refused]);
 }
 
-/// Kafka's events in the same turn of the loop come after the refusal and before the exit: a claim sent then could not be released any
-/// more.
+/// Kafka's events in the same turn of the loop come after the refusal and before the exit. A claim that is sent then could not be
+/// released any more.
 #[test]
 fn a_refused_candidate_claims_nothing_more() {
     for refusal in [Event::TopicRefused { error: "compacted".into() }, Event::KafkaRefused { error: "no".into() }] {
@@ -252,7 +252,7 @@ fn a_refused_candidate_claims_nothing_more() {
 }
 
 #[test]
-fn a_topic_that_was_made_again_is_refused_where_the_settings_say_so() {
+fn a_topic_that_was_created_again_is_refused_if_the_settings_require_it() {
     let id = |low| TopicIdentity::Id(TopicId { high: 0, low });
     for accepts in [true, false] {
         let mut host = Host::new(&[], accepts);
@@ -273,7 +273,8 @@ fn a_topic_that_was_made_again_is_refused_where_the_settings_say_so() {
     }
 }
 
-/// The old guard kills the old history's job by its deadline: it is not replaced before nothing is left.
+/// The old guard kills the job of the old history by its deadline, so the guard is not replaced before all processes of the job have
+/// ended.
 #[test]
 fn the_guard_is_replaced_when_no_job_is_alive() {
     let mut host = Host::leading(&[]);
@@ -292,7 +293,7 @@ fn the_guard_is_replaced_when_no_job_is_alive() {
 }
 
 #[test]
-fn the_guard_learns_of_a_release_that_was_delivered_and_of_no_other() {
+fn the_guard_is_informed_of_delivered_releases_only() {
     for delivered in [true, false] {
         let mut host = Host::leading(&[]);
         let term = host.node.leads().unwrap();
@@ -366,7 +367,7 @@ fn a_suspended_node_waits_for_its_hook_and_goes_on_from_the_beginning() {
 }
 
 #[test]
-fn leaving_the_group_tells_whether_others_are_known() {
+fn a_leave_of_the_group_states_whether_others_are_known() {
     for others in [0, 1] {
         let mut host = Host::listening(&[]);
         host.answered();

@@ -1,4 +1,4 @@
-//! A process with many roles, from its first reading on: when it may claim, and which other processes it refuses to stand beside.
+//! A process with many roles, from its first reading on: when it may claim, and beside which other processes it refuses to stand by.
 
 use neli_proto::many_roles::{Action, ManyRoles, Settings};
 use neli_proto::node::{Action as NodeAction, Event, Node};
@@ -44,7 +44,7 @@ pub(super) fn wanted(many: &mut ManyRoles) -> Vec<Action> {
     std::iter::from_fn(|| many.poll_action()).collect()
 }
 
-/// Lets time pass until there are no more actions, or for long.
+/// Lets time pass until there are no more actions, or for a long time.
 pub(super) fn let_time_pass(many: &mut ManyRoles, from: Time) -> Vec<Action> {
     let mut actions = Vec::new();
     while let Some(due) = many.poll_timeout().filter(|due| *due < from + LONG) {
@@ -67,13 +67,13 @@ pub(super) fn introduced(elector: Elector) -> (ManyRoles, Time) {
     many.listens(now, 1, 10, 4);
     assert_eq!(wanted(&mut many), [], "it does not read partition 0 yet");
     many.listens(now, 0, 10, 4);
-    let said = wanted(&mut many);
-    assert!(matches!(&said[..], [Action::Hello(hello)] if hello.partitions == Some(4)), "{said:?}");
+    let actions = wanted(&mut many);
+    assert!(matches!(&actions[..], [Action::Hello(hello)] if hello.partitions == Some(4)), "{actions:?}");
     assert_eq!(many.received(now, 12, &hello("me", "4", Some(4)).to_bytes()), None);
     (many, now)
 }
 
-/// The same after it may claim.
+/// The same process after the time when it may claim.
 fn standing(elector: Elector) -> (ManyRoles, Time) {
     let (mut many, now) = introduced(elector);
     let actions = let_time_pass(&mut many, now);
@@ -98,7 +98,7 @@ fn nothing_is_claimed_before_the_others_could_answer() {
     assert!(many.last_hello().is_some_and(|hello| hello.leaves && hello.joined == Some(12)));
 }
 
-/// A mutant of the table breaks this rule.
+/// This test notices a mutant of the table.
 #[test]
 fn nothing_is_claimed_beside_one_that_maps_a_role_elsewhere() {
     let (mut many, now) = introduced(Elector::Log);
@@ -110,7 +110,7 @@ fn nothing_is_claimed_beside_one_that_maps_a_role_elsewhere() {
     assert!(!claims, "claims a role that another looks for in another partition");
 }
 
-/// Its mutant is one of the table.
+/// This test notices a mutant of the table.
 #[test]
 fn nothing_is_claimed_before_a_slow_answer_to_the_first_hello() {
     let (mut many, now) = introduced(Elector::Log);
@@ -144,7 +144,7 @@ fn a_late_call_does_everything_that_is_due() {
 }
 
 #[test]
-fn after_a_cut_of_partition_0_it_is_introduced_anew() {
+fn after_a_cut_of_partition_0_it_introduces_itself_again() {
     let (mut many, now) = introduced(Elector::Log);
     many.history_cut(1);
     many.listens(now, 1, 0, 4);
@@ -154,8 +154,8 @@ fn after_a_cut_of_partition_0_it_is_introduced_anew() {
     assert_eq!(many.last_hello(), None, "its hello is no longer in the log");
     many.listens(now, 0, 0, 4);
     many.topic_judged(now, 0);
-    let said = wanted(&mut many);
-    assert!(matches!(&said[..], [Action::Hello(hello)] if hello.joined.is_none()), "{said:?}");
+    let actions = wanted(&mut many);
+    assert!(matches!(&actions[..], [Action::Hello(hello)] if hello.joined.is_none()), "{actions:?}");
 }
 
 /// The hello that is due by then.
@@ -228,7 +228,7 @@ fn the_hello_says_for_how_long_the_records_of_a_role_do_not_tell_who_leads() {
 }
 
 #[test]
-fn roles_are_handed_to_those_that_take_some() {
+fn roles_are_handed_only_to_candidates_that_take_roles() {
     let first = hello("other", "4", Some(4));
     let again = ProcessHello { joined: Some(20), ..first.clone() };
     let last = ProcessHello { leaves: true, ..again.clone() };
@@ -255,9 +255,9 @@ fn roles_are_handed_to_those_that_take_some() {
     }
 }
 
-/// A reader that starts again reads old hellos again. Their process may have left since, and must not be handed a role.
+/// A reader that starts again reads old hellos again. Their processes may have left since then, and must not get a role.
 #[test]
-fn a_hello_that_is_read_again_is_no_news() {
+fn a_hello_that_is_read_again_does_not_count() {
     let (mut many, now) = introduced(Elector::Log);
     let other = ProcessHello { joined: Some(13), ..hello("other", "4", Some(4)) };
     drop(many.received(now, 14, &other.to_bytes()));
@@ -273,7 +273,7 @@ fn a_hello_that_is_read_again_is_no_news() {
     assert!(many.received(now + LONG, 15, &other.to_bytes()).is_some(), "a later one is news");
 }
 
-/// It wakes only when something is due.
+/// The process wakes only when an action is due.
 #[test]
 fn roles_are_handed_over_in_time_where_claim_delays_have_changed_as_well() {
     let (mut many, now) = standing(Elector::Log);

@@ -1,4 +1,4 @@
-//! If no guard can be started, held terms are released before the exit, since no guard would do it later.
+//! If no guard can be started, held terms are released before the exit, since no guard would release them later.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn the_term_of_a_dead_guard_is_released_before_the_end() {
     assert_eq!(exits(&host.actions()), [Ending::Refused]);
 }
 
-/// The term is won before the next guard is due.
+/// The term is won before the next attempt to start the guard.
 #[test]
 fn a_run_that_no_guard_received_has_never_begun() {
     let mut host = Host::listening(&[]);
@@ -79,7 +79,7 @@ fn without_a_term_it_exits_at_once() {
     assert_eq!((refusals(&actions), exits(&actions)), (vec![Refusal::Said(WHY.into())], vec![Ending::Refused]));
 }
 
-/// The job of another role of the same process, which has its guard, is stopped in order.
+/// Another role of the same process has its guard, and its job is stopped in order.
 #[test]
 fn a_job_that_runs_under_another_guard_is_stopped_in_order() {
     let mut host = Host::leading(&[]);

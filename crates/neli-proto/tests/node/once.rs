@@ -1,4 +1,4 @@
-//! `--once`: the communication between key, candidate and supervisor.
+//! `--once`: the communication between the key's object, the candidate and the supervisor.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) fn listening_for(policy: Policy) -> Host {
     listening_to(policy, 0)
 }
 
-/// A candidate that was told that the log holds this many records.
+/// A candidate that has got the answer that the log holds this many records.
 pub(crate) fn listening_to(policy: Policy, end: Offset) -> Host {
     let mut host = Host::new(&[], true);
     let mut settings = Host::settings(host.now, &[Hook::Lead], true);
@@ -43,7 +43,7 @@ pub(crate) fn listening_to(policy: Policy, end: Offset) -> Host {
     host
 }
 
-/// The questions and the facts to record among the actions.
+/// The queries for facts, and the facts to record, among the actions.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
     pub(crate) read: Option<u32>,
@@ -160,7 +160,7 @@ fn the_job_waits_for_what_is_recorded_and_for_the_acknowledgement_of_its_beginni
     assert_eq!(runs.actions.iter().filter(is_hook).count(), 1, "the hook runs beside the job");
 }
 
-/// A member whose join the group has not answered waits for the answer only for the sake of others.
+/// A member whose request to join has no answer yet waits for the answer only to leave the group in order.
 #[test]
 fn all_candidates_leave_the_group_when_the_key_needs_no_run() {
     let hears_of_another = |host: &mut Host| {
@@ -197,7 +197,7 @@ fn a_stop_before_the_start_means_that_nothing_runs() {
 }
 
 #[test]
-fn the_outcome_is_acknowledged_before_the_release_which_tells_of_it_too() {
+fn the_outcome_is_acknowledged_before_the_release_which_contains_it_too() {
     let (mut host, begun) = running(0, Facts::default());
     host.pass(Duration::from_millis(1_500));
     host.reads_what_it_sent();
@@ -207,7 +207,7 @@ fn the_outcome_is_acknowledged_before_the_release_which_tells_of_it_too() {
     let (id, fact) = ended.appended.unwrap();
     assert_eq!(fact, Fact { outcome: Outcome::Done, exit: Some(0), ran_ms: Some(1_500), ..begun });
     assert!(ended.releases.is_none());
-    // A stop waits for it as well, and a fact that was refused is sent again.
+    // A stop waits for it as well, and a fact that Kafka refused is sent again.
     host.happens(Event::Signal { signal: TERM });
     facts(&mut host, FactsEvent::NotAppended { id, error: "no".into() });
     let refused = asked(&mut host);
@@ -321,7 +321,7 @@ fn facts_that_can_not_be_read_or_written_are_no_reason_to_run() {
 }
 
 #[test]
-fn a_release_that_tells_that_the_key_is_done_is_no_vacancy() {
+fn a_release_with_a_success_of_the_key_is_no_vacancy() {
     for (exit, is_claimed) in [(0, false), (3, true)] {
         let mut host = listening(1);
         let id = asked(&mut host).read.unwrap();
@@ -331,7 +331,7 @@ fn a_release_that_tells_that_the_key_is_done_is_no_vacancy() {
         let id = asked(&mut host).read.unwrap();
         host.pass(Duration::from_secs(10));
         assert!(!host.actions().iter().any(|action| sends(action, "claim")), "it is to be read first");
-        // The recording may have been lost.
+        // The record of the outcome may have been lost.
         read(&mut host, id, attempted(fact(Outcome::Running, 0, None, 1)));
         host.pass(Duration::from_secs(1));
         let actions = host.actions();
@@ -358,7 +358,7 @@ fn a_release_allows_no_claim_before_the_first_reading() {
 }
 
 #[test]
-fn a_release_that_tells_of_another_key_is_a_vacancy() {
+fn a_release_with_another_key_is_a_vacancy() {
     let mut host = listening(0);
     let id = asked(&mut host).read.unwrap();
     read(&mut host, id, Facts::default());
@@ -368,7 +368,7 @@ fn a_release_that_tells_of_another_key_is_a_vacancy() {
 }
 
 #[test]
-fn a_lease_that_ends_before_the_acknowledgement_is_a_fence_and_the_release_tells_of_the_run() {
+fn a_lease_that_ends_before_the_acknowledgement_is_a_fence_and_the_release_contains_the_run() {
     let (mut host, _) = running(0, Facts::default());
     host.ends(JobStatus::Exited(0));
     host.actions();

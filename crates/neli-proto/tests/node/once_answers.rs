@@ -1,4 +1,4 @@
-//! `--once`: answers that come late or not at all, and which of two facts of a key counts.
+//! `--once`: answers that come late or never, and which of two facts of a key counts.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use neli_proto::supervisor::{Ending, JobStatus};
 use crate::host::{Host, LEASE, by, exits, sends};
 use crate::once::{asked, attempted, done, fact, facts, leading, listening, listening_to, policy, read, running};
 
-/// It wakes only when something is due.
+/// The node wakes only when an action is due.
 #[test]
 fn facts_are_waited_for_half_a_lease() {
     let (mut host, _) = leading(0);
@@ -25,7 +25,7 @@ fn facts_are_waited_for_half_a_lease() {
 }
 
 #[test]
-fn a_leader_that_has_not_read_all_in_time_says_how_far_it_was() {
+fn a_leader_that_has_not_read_all_facts_in_time_logs_its_progress() {
     let (mut host, _) = leading(0);
     facts(&mut host, FactsEvent::Reading { progress: "5 of 9".into() });
     assert_eq!(host.actions(), [], "it may be done in time");
@@ -41,7 +41,7 @@ fn a_leader_that_has_not_read_all_in_time_says_how_far_it_was() {
 }
 
 #[test]
-fn a_standby_that_can_not_read_says_why_and_says_the_same_once() {
+fn a_standby_that_can_not_read_logs_each_reason_once() {
     let notes = |host: &mut Host, error: &str| {
         facts(host, FactsEvent::Unread { error: error.into() });
         host.actions()
@@ -52,7 +52,7 @@ fn a_standby_that_can_not_read_says_why_and_says_the_same_once() {
     assert_eq!(notes(&mut host, "no"), [unavailable("no")]);
     assert_eq!(notes(&mut host, "no"), []);
     assert_eq!(notes(&mut host, "never"), [unavailable("never")]);
-    // A leader logs it when it gives up.
+    // A leader logs it when it stands down.
     let (mut host, _) = leading(0);
     assert_eq!(notes(&mut host, "no"), []);
     host.pass(LEASE / 2);
@@ -60,7 +60,7 @@ fn a_standby_that_can_not_read_says_why_and_says_the_same_once() {
 }
 
 #[test]
-fn an_answer_to_an_earlier_question_is_none() {
+fn an_answer_to_an_earlier_query_is_ignored() {
     let (mut host, earlier) = leading(0);
     host.happens(Event::StandDown { why: Why::Unhealthy, leaving: false });
     let stands_by = asked(&mut host);
@@ -87,7 +87,7 @@ fn an_answer_to_an_earlier_question_is_none() {
     assert_eq!(host.actions(), [], "the outcome is on its way still");
 }
 
-/// The fence came before the acknowledgement, and in the topic the run is still recorded as begun.
+/// The fence came before the acknowledgement, and the topic still contains the run as begun.
 #[test]
 fn the_known_outcome_of_an_own_run_precedes_its_recorded_beginning() {
     let (mut host, begun) = running(0, Facts::default());
@@ -109,7 +109,7 @@ fn a_later_run_goes_before_one_that_has_failed() {
     host.claims();
     host.reads_what_it_sent();
     let id = asked(&mut host).read.unwrap();
-    // The runner has died, and had counted a failure of which this one has not read.
+    // The runner has died. It had counted a failure that this node has not read.
     read(&mut host, id, attempted(fact(Outcome::Running, 4, None, 3)));
     let (_, begun) = asked(&mut host).appended.unwrap();
     assert_eq!(begun.attempt, 3);
@@ -147,7 +147,7 @@ fn a_refused_node_neither_asks_for_facts_nor_takes_them() {
     assert_eq!(host.actions(), []);
 }
 
-/// The topic of facts was created again, and the journal reports a run: in either order of learning of the two.
+/// The topic of facts was created again, but the journal contains a run. This is reported in whichever order the two are read.
 #[test]
 fn lost_facts_are_reported() {
     let release = |once: Option<&str>| Body::Release {

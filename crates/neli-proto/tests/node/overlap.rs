@@ -1,4 +1,4 @@
-//! `--overlap`: a node's job when another candidate is to lead.
+//! `--overlap`: a node's job when another candidate will lead.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ fn a_second_stop_ends_the_job_that_runs_on() {
 }
 
 #[test]
-fn a_node_of_the_other_kind_goes_at_once() {
+fn a_node_with_another_overlap_setting_exits_at_once() {
     let mut host = Host::overlapping();
     host.answered();
     host.actions();

@@ -1,4 +1,4 @@
-//! A process with many roles that may claim: what it hands over, when it is called and says hello, and when its roles beat.
+//! A process with many roles that may claim: its handovers, its timeouts and hellos, and the times of its roles' beats.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,8 @@ use super::host::HEARTBEAT_INTERVAL;
 use super::many_roles::{LONG, hello, introduced, let_time_pass, wanted};
 use super::*;
 
-/// A candidate without roles stands in one election, which may be none of these: a role that was handed to it would have no leader.
+/// A candidate without many roles takes part in one election, which may be none of these. A role that was handed to it would have no
+/// leader.
 #[test]
 fn nothing_is_handed_to_a_candidate_without_many_roles() {
     let of_many = hello("other", "4", Some(4));
@@ -35,7 +36,7 @@ fn nothing_is_handed_to_a_candidate_without_many_roles() {
     }
 }
 
-/// A random event for it.
+/// Passes a random event to the process.
 fn happens(many: &mut ManyRoles, now: Time, random: &mut Random) {
     let mut below = |bound: u64| random.up_to(Duration::from_secs(bound)).as_secs().min(bound - 1);
     let role = usize::try_from(below(4)).unwrap();
@@ -66,15 +67,15 @@ fn happens(many: &mut ManyRoles, now: Time, random: &mut Random) {
     }
 }
 
-/// A timeout that is not in the future would make the process spin.
+/// With a timeout that is not in the future the process would use all of a CPU.
 #[test]
-fn it_wants_to_be_called_later_than_now() {
+fn the_next_timeout_of_a_process_is_in_the_future() {
     for seed in 0..500 {
         let mut random = Random::from_seed(seed);
         let elector = if seed % 2 == 0 { Elector::Log } else { Elector::Group(Patience::Never) };
         let (mut many, mut now) = introduced(elector);
         for step in 0..300 {
-            // Often exactly at the timeout.
+            // The time is often exactly the timeout.
             now = match many.poll_timeout() {
                 Some(due) if random.up_to(Duration::from_secs(2)) > Duration::from_secs(1) => due,
                 _ => now + random.up_to(Duration::from_secs(3)),
@@ -91,7 +92,7 @@ fn it_wants_to_be_called_later_than_now() {
     }
 }
 
-/// The actions soon after a role was released for this reason.
+/// The actions within a short time after a role was released for this reason.
 fn wanted_after_release(reason: Why) -> Vec<Action> {
     let (mut many, _) = introduced(Elector::Log);
     let mut host = Host::leading(&[]);
@@ -114,7 +115,7 @@ fn wanted_after_release(reason: Why) -> Vec<Action> {
     wanted(&mut many)
 }
 
-/// Other processes' nodes take a member that releases as gone.
+/// Other processes' nodes assume that a member that releases has left.
 #[test]
 fn a_candidate_that_stays_after_a_release_says_hello_again() {
     let is_hello = |action: &Action| matches!(action, Action::Hello(_));
@@ -153,7 +154,7 @@ fn beats(host: &mut Host, until: Time) -> Vec<Time> {
     beats
 }
 
-/// For each fetch a broker examines all partitions of a reader, so it is cheaper if beats come together.
+/// For each fetch a broker examines all partitions of a reader, so beats that come together cost less.
 #[test]
 fn the_roles_of_a_process_beat_at_the_same_moments_and_never_later_than_one_alone() {
     let begin = Time::ZERO + Duration::from_secs(1_000);

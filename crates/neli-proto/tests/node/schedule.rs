@@ -32,7 +32,7 @@ fn leads_with(catch_up: CatchUp, shown: u64, found: Facts) -> (Host, Asked) {
     (host, asked)
 }
 
-/// An operator let this window be forgotten: a leader runs it again while its clock is in it, also with `--catch-up none`.
+/// An operator forgot this window: a leader runs it again while its clock is in it, also with `--catch-up none`.
 #[test]
 fn a_window_that_is_forgotten_is_run_at_the_next_lead() {
     for catch_up in [CatchUp::Last, CatchUp::None] {
@@ -56,7 +56,7 @@ fn shows(host: &mut Host, number: u64) -> Asked {
     asked(host)
 }
 
-/// The job starts for this window once the recording of its begin is acknowledged.
+/// Starts the job for this window, after the record of its begin was acknowledged.
 fn starts(host: &mut Host, asked: Asked, number: u64) {
     let (id, fact) = asked.appended.unwrap();
     assert_eq!((fact.outcome, fact.window), (Outcome::Running, Some(span(number))));
@@ -68,7 +68,7 @@ fn starts(host: &mut Host, asked: Asked, number: u64) {
     host.actions();
 }
 
-/// The job ends, and the recording of that is acknowledged. Returns the next actions.
+/// Ends the job, and acknowledges the record of its end. Returns the next actions.
 fn ends(host: &mut Host, status: u8) -> Asked {
     host.ends(JobStatus::Exited(status));
     let (id, fact) = asked(host).appended.unwrap();
@@ -112,7 +112,7 @@ fn at_a_first_start_the_window_is_recorded_as_over() {
     let (id, fact) = first.appended.unwrap();
     assert_eq!((fact.outcome, fact.window, fact.exit), (Outcome::Skipped, Some(span(5)), None));
     assert!(awaits_window(&host));
-    // A refused fact is sent again; it wakes for that, here between two beats.
+    // A refused fact is sent again. The node wakes for that, here between two beats.
     host.pass(Duration::from_millis(300));
     facts(&mut host, FactsEvent::NotAppended { id, error: "no".into() });
     let again_at = host.now + Duration::from_secs(1);
@@ -134,7 +134,7 @@ fn at_a_first_start_the_window_is_recorded_as_over() {
 }
 
 #[test]
-fn that_a_skip_is_not_recorded_is_said_at_once_and_every_30_s() {
+fn a_skip_that_is_not_recorded_is_logged_at_once_and_every_30_s() {
     let (mut host, first) = leads(5, Facts::default());
     let (mut id, _) = first.appended.unwrap();
     let mut notes = 0;
@@ -232,7 +232,7 @@ fn a_run_that_a_release_names_is_not_repeated() {
     let schedule = Some(CatchUp::Last);
     let policy = Policy { key: "".into(), window: None, schedule, retries: 0, done_status: 0 };
     let mut host = listening_for(policy);
-    // Its own claim comes second.
+    // The node's own claim comes second.
     host.actions();
     host.reads(crate::host::by("db2", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
     let (why, exit, once) = (Some("fenced".into()), Some(0), Some(window(5).key));
@@ -266,7 +266,7 @@ fn a_stop_between_two_runs_releases_at_once() {
 }
 
 #[test]
-fn a_stop_waits_until_the_outcome_is_recorded_and_the_release_tells_of_it() {
+fn a_stop_waits_until_the_outcome_is_recorded_and_the_release_contains_it() {
     let (mut host, first) = leads(5, done(4));
     starts(&mut host, first, 5);
     host.ends(JobStatus::Exited(0));
@@ -279,7 +279,7 @@ fn a_stop_waits_until_the_outcome_is_recorded_and_the_release_tells_of_it() {
     assert_eq!((once, exit), (Some(window(5).key), Some(0)));
 }
 
-/// The main process has ended with 0, and what it left behind is being ended.
+/// The main process has ended with 0, and the processes that it left are being ended.
 #[test]
 fn a_stop_among_leftovers_of_a_run_ends_the_lead_when_the_outcome_is_recorded() {
     for is_refused in [false, true] {
@@ -322,7 +322,7 @@ fn a_run_that_can_not_be_recorded_is_left_to_another() {
 }
 
 #[test]
-fn that_a_run_begins_is_waited_for_half_a_lease() {
+fn the_record_of_a_runs_begin_is_awaited_for_half_a_lease() {
     let (mut host, _) = leads(5, done(5));
     assert!(shows(&mut host, 6).appended.is_some());
     let asked_at = host.now;

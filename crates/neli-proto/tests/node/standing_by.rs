@@ -1,4 +1,4 @@
-//! A node's status while no job runs: what it waits for, until when, and why there is no leader.
+//! A node's status while no job runs: what the node waits for, until when, and why there is no leader.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ fn the_end_of_wait_is_shown_while_another_leads() {
     assert_eq!(host.status().departs_at, None, "the silence of a leader that was not heard yet is waited for");
     host.reads(beat_of_db2(0, 0));
     assert_eq!(host.status().departs_at, departs_at);
-    // It waits for its own claim without a time limit.
+    // The node waits for its own claim without a time limit.
     host.claims();
     assert_eq!((host.status().position, host.status().departs_at), (Position::Claiming, None));
 }
@@ -103,7 +103,7 @@ fn deleted_older_records_leave_the_leader_unknown() {
     let mut host = Host::listening(&[]);
     let asked = host.now;
     host.elects(candidate::Event::Answered { asked, start: 3, end: 5, trusted: true });
-    // A beat whose writer did not know of the missing record decides nothing.
+    // A beat whose writer had not read up to the missing record decides nothing.
     host.elects(candidate::Event::Read { offset: 3, record: Some(beat_of_db2(0, 1)), written_ms: None });
     host.elects(candidate::Event::Read { offset: 4, record: Some(beat_of_db2(0, 1)), written_ms: None });
     let status = host.status();
@@ -114,7 +114,7 @@ fn deleted_older_records_leave_the_leader_unknown() {
     assert!(status.awaits.and_then(|awaits| awaits.until).is_some());
 }
 
-/// Its leader was fenced before; the broker has appended the heartbeat when it ran again.
+/// The leader was fenced before. The broker appended the heartbeat when the broker ran again.
 #[test]
 fn a_heartbeat_after_the_lease_s_end_makes_no_leader() {
     let mut host = Host::listening(&[]);

@@ -1,4 +1,4 @@
-//! After a node has done what was due, its next timeout is in the future: otherwise its process would spin.
+//! After a node has handled what was due, its next timeout is in the future. Otherwise its process would use all of a CPU.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl World {
         Offset::try_from(self.log.len()).unwrap()
     }
 
-    /// Lets time pass, often exactly to the node's timeout.
+    /// Lets time pass, often to exactly the node's timeout.
     fn pass(&mut self) {
         self.now = match self.node.poll_timeout() {
             Some(due) if self.below(3) == 0 => due.max(self.now),
@@ -253,7 +253,7 @@ fn below(random: &mut Random, bound: u64) -> u64 {
 }
 
 #[test]
-fn a_node_wants_to_be_woken_later_than_now() {
+fn the_next_timeout_of_a_node_is_in_the_future() {
     let mut led = 0;
     for seed in 0..600 {
         let mut world = World::new(seed);

@@ -128,7 +128,7 @@ fn the_outcome_is_that_of_the_window_and_the_release_names_it() {
     assert_eq!(once.as_deref(), Some("window 5"));
 }
 
-/// An operator let window 5 be forgotten: it runs again, and earlier ones do not.
+/// An operator forgot window 5. It runs again, and earlier ones do not.
 #[test]
 fn a_window_that_is_forgotten_runs_again_and_those_before_it_do_not() {
     let forgotten = |number, mut found: Facts| {
@@ -141,7 +141,7 @@ fn a_window_that_is_forgotten_runs_again_and_those_before_it_do_not() {
     assert_eq!(skips_with(leads(6, forgotten(5, done(6)))), Ending::Skipped(7), "a newer one is done");
 }
 
-/// A record that is stored in place of an election's windows but is not about one.
+/// The record is stored at the place of an election's windows, but is not about a window.
 #[test]
 fn a_fact_of_no_window_is_no_reason_to_run() {
     let mut found = done(5);

@@ -8,7 +8,7 @@ use neli_proto::restart::RestartPolicy;
 use neli_proto::supervisor::{Action, LeadEvent, NothingLeft, OnLoss, Policy, StopPolicy, Supervisor};
 use neli_proto::time::Time;
 
-/// The proof that nothing is left of the job that was started with `grant`, made by a supervisor whose guard has answered so.
+/// The proof that no process is left of the job that was started with `grant`. A supervisor makes it from its guard's answer.
 pub(crate) fn nothing_left(now: Time, grant: Grant) -> NothingLeft {
     let stop = StopPolicy { signal: 15, timeout: Duration::ZERO };
     let restart = RestartPolicy::NEVER;

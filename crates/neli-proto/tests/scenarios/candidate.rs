@@ -67,7 +67,7 @@ impl Scenario {
         let setup = Setup { identity, timings, started: now, wait: words.span_of("wait"), first_span: FIRST_SPAN };
         let candidate = Candidate::new(now, setup, Random::from_seed(1));
         let mut candidate = if words.says("one-of-many") { candidate.one_of_many() } else { candidate };
-        // Most scenarios have a broker without topic ids: then no ids are asked for.
+        // Most scenarios have a broker without topic ids. Then the candidate does not ask for ids.
         if !words.says("ids") {
             candidate.handle(now, Event::TopicIdentified { asked: now, identity: TopicIdentity::Unnamed });
         }
@@ -104,7 +104,8 @@ impl Scenario {
         })
     }
 
-    /// The proof that nothing is left of the job in its term or another one: only a supervisor can make it, after its guard's answer.
+    /// The proof that no process of the job is left, for its term or another one. Only a supervisor can make it, from its guard's
+    /// answer.
     fn proof(&self, term: Option<Offset>) -> NothingLeft {
         let grant = self.grant.unwrap_or_else(|| panic!("it has not led"));
         nothing_left(self.now, Grant { term: term.unwrap_or(grant.term), ..grant })

@@ -57,7 +57,7 @@ fn play(subject: &mut dyn Subject, words: &Words<'_>) -> Vec<String> {
     }
 }
 
-/// The actions, and the next timeout, which must be in the future: otherwise the program would spin.
+/// The actions, and the next timeout, which must be in the future because otherwise the program would use all of a CPU.
 fn actions_of(subject: &mut dyn Subject) -> Vec<String> {
     let mut actions = subject.actions();
     if let Some(next) = subject.poll_timeout() {

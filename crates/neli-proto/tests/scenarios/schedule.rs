@@ -7,10 +7,10 @@ use neli_proto::window::{Span, Window};
 use crate::Subject;
 use crate::words::{Words, begin};
 
-/// A schedule, and the scenario's time, which it does not use.
+/// A schedule, and the scenario's time, which the schedule does not use.
 pub(crate) struct Scenario {
     schedule: Schedule,
-    /// It leads, and no job runs.
+    /// Whether it leads and no job runs.
     is_idle: bool,
     now: Time,
 }

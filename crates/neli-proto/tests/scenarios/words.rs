@@ -9,7 +9,7 @@ use std::time::Duration;
 use neli_proto::record::{MemberId, Offset, Why};
 use neli_proto::time::Time;
 
-/// The time at which every scenario begins: long after the boot.
+/// The time at which every scenario begins, long after the boot.
 const BEGIN: Time = Time::from_nanos(1_000_000_000_000);
 
 /// One line.
@@ -89,7 +89,7 @@ impl<'a> Words<'a> {
         why(self.needed("why", self.value("why")))
     }
 
-    /// Fails if a word of the line was not used, since that is a mistake in the scenario.
+    /// Fails if a word of the line was not used, because that is a mistake in the scenario.
     pub(crate) fn check_all_used(&self) {
         let used = self.used.borrow();
         let unread = (0..self.parts.len()).find(|index| !used.contains(index));

@@ -1,4 +1,4 @@
-//! Processes that are given no role for a while, because they did not take one or could not run it; and when they are forgotten.
+//! Processes that get no role for a while, because they did not take one or could not run it; and when this is forgotten.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use neli_proto::time::Time;
 
 use crate::rules::{START, actions, handed_over, held_by, settings};
 
-/// Makes it lead all roles.
+/// Lets the process lead all roles.
 fn leads(spread: &mut Spread, now: Time, roles: usize) {
     (0..roles).for_each(|role| spread.observe(now, role, Holding::Leading));
 }
 
-/// The other process can't run a role.
+/// Notes that the other process can't run a role.
 fn fails(spread: &mut Spread, now: Time) {
     spread.released(now, 0, &"m2".into(), "unhealthy");
 }
 
-/// The next handover: after how many seconds, which role, and to whom, while other processes keep saying hello.
+/// The next handover while other processes keep saying hello: the number of seconds until then, the role, and the new process.
 fn next_handed_over(spread: &mut Spread, from: Time, others: &[&str]) -> (u64, usize, Option<MemberId>) {
     let (mut now, mut hello_due) = (from, from);
     while now <= from + Duration::from_secs(3_600) {
@@ -82,7 +82,7 @@ fn an_exclusion_lasts_at_most_an_hour() {
 }
 
 #[test]
-fn a_candidate_that_has_gone_is_forgotten_with_its_failures() {
+fn a_candidate_that_has_left_is_forgotten_with_its_failures() {
     let mut spread = Spread::new(START, settings(4));
     spread.received(START, &"m2".into(), None);
     fails(&mut spread, START);
@@ -105,7 +105,7 @@ fn a_returning_candidate_keeps_its_exclusion() {
     assert_eq!(next_handed_over(&mut spread, later, &["m2"]).0, 40, "two minutes after it failed for the second time");
 }
 
-/// It holds nothing, so every process that holds more than the minimum waits longer.
+/// The candidate holds no role, so every process that holds more than the minimum waits longer.
 #[test]
 fn a_candidate_without_recent_hellos_is_not_waited_for() {
     let mut spread = Spread::new(START, settings(6));

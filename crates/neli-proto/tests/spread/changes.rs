@@ -9,7 +9,7 @@ use super::process::{Own, Process};
 use super::world::{Entry, Event, LEASE, World};
 
 impl World {
-    /// A process starts, with all journals read.
+    /// Starts a process that has read all journals.
     pub(crate) fn join(&mut self, max_roles: Option<u32>) -> usize {
         let process = self.processes.len();
         // The order of the ids must not depend on the order of the starts.
@@ -41,7 +41,7 @@ impl World {
         process
     }
 
-    /// A process is stopped.
+    /// Stops a process.
     pub(crate) fn leave(&mut self, process: usize) {
         let Some(it) = self.processes[process].as_mut() else { return };
         it.is_leaving = true;
@@ -57,7 +57,7 @@ impl World {
         self.go_if_done(process);
     }
 
-    /// A process dies; its guard releases its roles, or its machine dies with it.
+    /// Kills a process. Its guard releases its roles, or its machine dies with it.
     pub(crate) fn die(&mut self, process: usize, with_machine: bool) {
         let Some(dead) = self.processes[process].take() else { return };
         self.at(self.now + SESSION, Event::SessionOver { process });
@@ -76,14 +76,14 @@ impl World {
         }
     }
 
-    /// The leader of a role has died with its machine, so its silence is waited for.
+    /// Notes that the leader of a role has died with its machine, so that the others wait for its silence.
     fn await_silence(&mut self, process: usize, role: usize) {
         let silence = LEASE.mul_f64(1.01) + self.up_to(Duration::from_millis(200)) + self.up_to(self.weather.latency);
         let read = self.journals[role].len();
         self.at(self.now + silence, Event::Silence { process, role, read });
     }
 
-    /// The leader of a role is asked to resign.
+    /// Asks the leader of a role to resign.
     pub(crate) fn resign(&mut self, role: usize) {
         let Some(leader) = self.leaders[role].clone() else { return };
         let is_leader = |process: &Option<Process>| process.as_ref().is_some_and(|process| process.member == leader);

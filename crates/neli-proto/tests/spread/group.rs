@@ -1,4 +1,4 @@
-//! The consumer group: the assignment of the roles' partitions to members, and when each process learns of it.
+//! The consumer group: the assignment of the roles' partitions to members, and when each process gets it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -67,8 +67,8 @@ impl World {
         self.at(self.now + late, Event::GroupChanged);
     }
 
-    /// Assigns free partitions to the members with the fewest. Then members with too many give some up, and learn that before the new
-    /// members do.
+    /// Assigns free partitions to the members with the fewest. Then members with too many give some up, and are notified before the new
+    /// members are.
     pub(crate) fn rebalance(&mut self) {
         for role in 0..self.group.assignment.len() {
             if self.group.assignment[role].is_none_or(|owner| !self.group.members.contains(&owner)) {
@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    /// A process learns its assignment. A role in which it backs off is not in the group.
+    /// Gives a process its assignment. A process that backs off in a role is not in the group for that role.
     pub(crate) fn assigned(&mut self, process: usize) {
         if !self.group.members.contains(&process) {
             return;
@@ -96,7 +96,7 @@ impl World {
         }
     }
 
-    /// A process learns that a partition was revoked; its lead of that role ends.
+    /// Notifies a process that a partition was revoked. Its lead of that role ends.
     pub(crate) fn revoked(&mut self, process: usize, role: usize) {
         self.stand(process, role, Standing::Elsewhere);
         self.revokes += usize::from(self.stand_down(process, role, "revoked"));
@@ -116,7 +116,7 @@ impl World {
         self.await_claim(process, role);
     }
 
-    /// How many roles are led by other members than those assigned.
+    /// The number of roles that are led by other members than those assigned.
     pub(crate) fn misplaced(&self) -> usize {
         let leaders = self.group.assignment.iter().zip(self.leaders());
         let is_misplaced = |(owner, leader): &(&Option<usize>, &Option<MemberId>)| {

@@ -22,7 +22,7 @@ use world::{FAIR_WEATHER, Weather, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A machine's death is known once its lease is over.
+/// A machine's death is noticed when its lease has ended.
 const SILENCE: Duration = Duration::from_secs(21);
 
 /// Whether these numbers of roles are fair.
@@ -39,7 +39,7 @@ fn least_moves(held: &[usize], roles: usize) -> usize {
     held.iter().enumerate().map(|(place, held)| held.saturating_sub(each + usize::from(place < rest))).sum()
 }
 
-/// How many processes have each number of roles, for failure messages.
+/// The number of processes with each number of roles, for failure messages.
 fn histogram(held: &[usize]) -> BTreeMap<usize, usize> {
     held.iter().fold(BTreeMap::new(), |mut counts, held| {
         *counts.entry(*held).or_default() += 1;
@@ -102,7 +102,7 @@ fn change(world: &mut World, roles: usize, change: Change, victim: usize) {
     assert!(is_fair(&held, roles), "{change:?}: {:?}", histogram(&held));
     let moved = world.hand_overs - hand_overs;
     assert!(moved <= least, "{change:?}: {moved} roles were handed over, and {least} would do: {:?}", histogram(&held));
-    // Each process keeps its roles, except for those that are handed over or revoked; each role gets a new leader once.
+    // Each process keeps its roles, except for those that are handed over or revoked. Each role gets a new leader once.
     let moved = moved + world.revokes - revokes;
     assert!(world.wins - wins <= orphans + moved, "{change:?}: {} claims for {orphans} and {moved}", world.wins - wins);
     let (hand_overs, wins, misplaced) = (world.hand_overs, world.wins, world.misplaced());
@@ -172,7 +172,7 @@ fn late_and_lost_hellos_cost_no_more_than_their_interval() {
     }
 }
 
-/// Changes follow each other faster than the shares can be balanced; a minute after the last one they are fair.
+/// Changes come faster than the shares can be balanced. A minute after the last one the shares are fair.
 fn a_storm(seed: u64, by: By, with_deaths: bool) {
     let mut world = World::new(seed, by, 6, FAIR_WEATHER);
     for _ in 0..4 {
@@ -196,7 +196,7 @@ fn a_storm(seed: u64, by: By, with_deaths: bool) {
             }
         }
     }
-    // The death of a process that led nothing is known only when its last hello has expired.
+    // The death of a process that led no role is noticed only when its last hello has expired.
     world.run_for(MINUTE + if with_deaths { HELLO_HOLDS } else { Duration::ZERO });
     let held = world.held();
     assert!(is_fair(&held, 6), "seed {seed}, {by:?}, {with_deaths}: {held:?}");
@@ -265,7 +265,7 @@ fn a_rolling_restart_ends_fair() {
         }
         world.run_for(MINUTE);
         assert_eq!(world.held(), [5, 5, 5, 5]);
-        // Each leader's roles go to others, and each new process gets a share of what all hold then.
+        // Each leader's roles go to others, and each new process gets a share of the roles that all hold at that time.
         assert!(world.hand_overs <= 4 * 5 + 15, "{}", world.hand_overs);
     }
 }

@@ -16,18 +16,18 @@ pub(crate) struct RoleState {
     pub(crate) leader: Option<MemberId>,
     /// The successor that the last release named.
     pub(crate) successor: Option<MemberId>,
-    /// The last release was written for a dead supervisor.
+    /// Whether the last release was written for a dead supervisor.
     pub(crate) leader_died: bool,
-    /// Why this process ends its lead, if it does.
+    /// The reason why this process ends its lead, if it does.
     pub(crate) why: &'static str,
     /// The group's information about its partition.
     pub(crate) standing: Standing,
-    /// Since when it may claim, apart from its claim delay.
+    /// The time since which it may claim, apart from its claim delay.
     pub(crate) open_since: Option<Time>,
     pub(crate) own: Own,
-    /// Its present extra claim delay.
+    /// Its current extra claim delay.
     pub(crate) extra: Option<Duration>,
-    /// It has handed the role over, and leaves it to others until then.
+    /// The time until which it leaves the role to others after a handover.
     pub(crate) cools_off: Option<Time>,
 }
 
@@ -50,13 +50,13 @@ pub(crate) struct Process {
     pub(crate) max_roles: Option<u32>,
     /// What decides which process should hold a role.
     by: By,
-    /// It says hello but never claims.
+    /// Whether it says hello but never claims.
     pub(crate) is_broken: bool,
     /// Its timeout.
     pub(crate) alarm: Option<Time>,
-    /// It was stopped.
+    /// Whether it was stopped.
     pub(crate) is_leaving: bool,
-    /// Its last hello was lost.
+    /// Whether its last hello was lost.
     pub(crate) lost_last_hello: bool,
 }
 
@@ -100,12 +100,12 @@ impl Process {
         }
     }
 
-    /// How many roles it holds or claims, according to what it has read.
+    /// The number of roles that it holds or claims, according to what it has read.
     pub(crate) fn count(&self) -> usize {
         self.role_states.iter().filter(|state| !matches!(state.own, Own::Done | Own::Nothing)).count()
     }
 
-    /// When it may claim apart from its claim delay; the fixed part of that delay, and the range of the random part.
+    /// The time at which it may claim apart from its claim delay, the fixed part of that delay, and the range of the random part.
     pub(crate) fn may_claim(&self, role: usize) -> Option<(Time, Duration, Duration)> {
         let state = &self.role_states[role];
         let is_free = state.own == Own::Nothing && state.cools_off.is_none() && !self.is_leaving && !self.is_broken;

@@ -1,4 +1,4 @@
-//! Single rules without a world: the reactions of one process's spread.
+//! Single rules: the reactions of one process's spread, without a simulated world.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(crate) fn held_by(id: &str) -> Holding {
     Holding::Held { by: id.into() }
 }
 
-/// The roles that are handed over, and to which member, if nothing happens for this time.
+/// The roles that are handed over, and to which member, if no event comes for this time.
 pub(crate) fn handed_over(spread: &mut Spread, from: Time, span: Duration) -> Vec<(usize, Option<MemberId>)> {
     let mut handed = Vec::new();
     let mut now = from;
@@ -234,7 +234,7 @@ fn nothing_is_handed_to_a_leaving_or_failed_candidate() {
     }
 }
 
-/// Two delays that it is given must not both expire at once: a process that claims after one may have no room for the role of the other.
+/// Two delays that a process gets must not both expire at once: after one claim it may have no room for the other role.
 #[test]
 fn no_more_roles_are_claimed_than_there_is_room_for() {
     let mut spread = Spread::new(START, Settings { max_roles: Some(1), ..settings(2) });
@@ -251,7 +251,7 @@ fn no_more_roles_are_claimed_than_there_is_room_for() {
     assert_eq!(actions(&mut spread), [Action::Delay { role: 1, extra: None }], "what was to be told is told no more");
 }
 
-/// A process learns of a revocation before the new assignment is known: until then the others wait for the new member.
+/// A process is notified of a revocation before it gets the new assignment. Until then the others wait for the new member.
 #[test]
 fn after_a_revoke_the_groups_new_choice_is_waited_for() {
     for member in ["m1", "m2"] {
@@ -268,7 +268,7 @@ fn after_a_revoke_the_groups_new_choice_is_waited_for() {
     }
 }
 
-/// A role that its leader could not run, or was asked to give up, is not sent back to it because the group assigns it there.
+/// A role that its leader could not run, or was asked to give up, does not go back to that leader because the group assigns it.
 #[test]
 fn a_role_that_was_given_up_is_withheld_from_the_groups_choice() {
     for (why, kept) in [("resigned", true), ("unhealthy", true), ("exited", true), ("spread", false)] {
@@ -285,7 +285,7 @@ fn a_role_that_was_given_up_is_withheld_from_the_groups_choice() {
     }
 }
 
-/// How long it is withheld depends on how the last lead ended, and on whether another process holds two roles fewer.
+/// The time for which a role is withheld depends on how the last lead ended, and on whether another process holds two roles fewer.
 #[test]
 fn a_withheld_role_is_handed_over_in_the_end() {
     let kept = [
@@ -326,7 +326,7 @@ fn with_the_group_the_assignment_decides() {
     assert_eq!(handed_over(&mut spread, later, Duration::from_secs(60)), [(2, None)], "what nobody took is kept");
 }
 
-/// The process of an old hello may have left. One that is present says another hello within the interval, or slightly later.
+/// The process of an old hello may have left. A process that is present says another hello within the interval, or slightly later.
 #[test]
 fn a_hello_from_before_the_reading_holds_until_the_next_one_is_overdue() {
     let holds = HELLO_INTERVAL + Duration::from_secs(5);
@@ -341,7 +341,7 @@ fn a_hello_from_before_the_reading_holds_until_the_next_one_is_overdue() {
     }
 }
 
-/// Its hello may have been lost, or comes later.
+/// The successor's hello may have been lost, or comes later.
 #[test]
 fn a_named_successor_is_alive_without_a_hello() {
     let mut spread = Spread::new(START, settings(1));
@@ -363,8 +363,8 @@ fn a_role_without_a_leader_for_ten_seconds_counts_in_no_share() {
     assert_eq!(handed_over(&mut spread, later + before, just), [(5, Some("m2".into()))], "two of four each");
 }
 
-/// A resigned role goes back to the group's choice only after ten seconds without a change, because another change may make the shares
-/// fair.
+/// A resigned role goes back to the member chosen by the group only after ten seconds without a change, because another change may make
+/// the shares fair.
 #[test]
 fn a_hand_over_by_this_process_is_no_change_that_is_waited_for() {
     for (is_another, seconds) in [(false, 30), (true, 35)] {

@@ -1,4 +1,4 @@
-//! Which process claims which vacancy first, and which one hands over which role when.
+//! Which process claims which vacancy first, and which process hands over which role when.
 
 use std::time::Duration;
 
@@ -31,14 +31,14 @@ fn a_candidate_that_is_named_twice_takes_no_more_than_its_share() {
         spread.observe(START, role, held_by(leader));
     }
     drop(actions(&mut spread));
-    // One role each: the second is given to the process that holds none.
+    // Each process has one role; the second goes to the process that holds none.
     spread.observe(START, 1, named("m1"));
     spread.observe(START, 2, named("m1"));
     let events = delays(&mut spread);
     assert!(events.contains(&(1, Some(Duration::ZERO))) && !events.contains(&(2, Some(Duration::ZERO))), "{events:?}");
 }
 
-/// Roles that it is about to claim count as well.
+/// Roles that a process is about to claim count as well.
 #[test]
 fn of_two_vacancies_it_takes_no_more_than_its_share() {
     let mut spread = Spread::new(START, settings(3));
@@ -52,7 +52,8 @@ fn of_two_vacancies_it_takes_no_more_than_its_share() {
     assert_eq!(events, [(0, Some(Duration::ZERO)), (2, Some(patience))], "two of three, and one more than the other");
 }
 
-/// A process with one role more than others, but not above the fair share, waits for the others; one above the fair share does not.
+/// A process with one role more than others, but not above the fair share, waits for the others. A process above the fair share does
+/// not wait.
 #[test]
 fn a_holder_of_one_more_waits_before_it_hands_over() {
     for (roles, wait) in [(4, Duration::from_millis(300)), (6, Duration::ZERO)] {
@@ -63,7 +64,7 @@ fn a_holder_of_one_more_waits_before_it_hands_over() {
         let last = roles - 1;
         spread.observe(START, last, held_by("m0"));
         assert_eq!(handed_over(&mut spread, START, MILLISECOND), []);
-        // A role without a leader is claimed here.
+        // This process claims a role without a leader.
         let later = START + Duration::from_secs(1);
         spread.observe(later, last, Holding::Vacant { successor: None });
         spread.observe(later, last, Holding::Leading);
@@ -91,8 +92,8 @@ fn a_role_is_not_handed_back_while_another_can_be() {
     }
 }
 
-/// With the group: a role that its leader left without a release is withheld until the group knows that the leader is dead, whether that
-/// is fair or not.
+/// With the group: a role that its leader left without a release is withheld until the group has noticed the leader's death, even if
+/// that is not fair.
 #[test]
 fn a_role_taken_after_a_silence_is_withheld_until_the_death_is_known() {
     for roles in [1, 3] {
@@ -107,7 +108,7 @@ fn a_role_taken_after_a_silence_is_withheld_until_the_death_is_known() {
     }
 }
 
-/// A role that the group's member did not take is withheld for twice as long at each repetition; the count starts again after twenty
+/// A role that the group's member did not take is withheld for twice as long at each repetition. The count starts again after twenty
 /// minutes.
 #[test]
 fn a_refusal_of_long_ago_no_longer_counts() {

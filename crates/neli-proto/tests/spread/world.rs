@@ -45,7 +45,7 @@ pub(crate) enum Entry {
 
 #[derive(Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Event {
-    /// A process learns its assignment.
+    /// A process gets its assignment.
     Assigned {
         process: usize,
     },
@@ -82,7 +82,7 @@ pub(crate) enum Event {
         process: usize,
         role: usize,
     },
-    /// A process learns that a role's partition was revoked.
+    /// A process is notified that a role's partition was revoked.
     Revoked {
         process: usize,
         role: usize,
@@ -112,11 +112,11 @@ pub(crate) struct World {
     pub(crate) processes: Vec<Option<Process>>,
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
     count: u64,
-    /// How many roles were handed over.
+    /// The number of roles that were handed over.
     pub(crate) hand_overs: usize,
-    /// How many leaders were stopped because the group revoked their partition.
+    /// The number of leaders that were stopped because the group revoked their partition.
     pub(crate) revokes: usize,
-    /// How many claims took effect.
+    /// The number of claims that took effect.
     pub(crate) wins: usize,
 }
 
@@ -158,7 +158,7 @@ impl World {
 
     // ---- observation ----------------------------------------------------------------------------------------------------
 
-    /// How many roles each process holds, except for those that are leaving.
+    /// The number of roles that each process holds, except for processes that are leaving.
     pub(crate) fn held(&self) -> Vec<usize> {
         let staying = self.processes.iter().flatten().filter(|process| !process.is_leaving);
         staying
@@ -186,7 +186,7 @@ impl World {
                 let now = self.now;
                 let Some(it) = &mut self.processes[process] else { return };
                 if it.role_states[role].cools_off.take_if(|until| now >= *until).is_some() {
-                    // It learns the assignment that it missed.
+                    // The process gets the assignment that it missed.
                     self.assigned(process);
                     self.await_claim(process, role);
                 }
@@ -279,7 +279,7 @@ impl World {
         it.role_states[role].own = Own::Claiming;
         assert!(it.max_roles.is_none_or(|most| it.count() <= most as usize), "it claims more than it may hold");
         let (by, read) = (it.member.clone(), it.role_states[role].read);
-        // L1: it has judged everything before the claim. (A claim is appended as soon as it is sent.)
+        // L1: the process has judged all records before the claim. (A claim is appended as soon as it is sent.)
         let is_effective = read == self.journals[role].len();
         if is_effective {
             self.leaders[role] = Some(by.clone());
@@ -289,7 +289,7 @@ impl World {
         self.after_input(process, role);
     }
 
-    /// A process reads the next entry of a role's journal.
+    /// Lets a process read the next entry of a role's journal.
     fn read(&mut self, process: usize, role: usize) {
         let now = self.now;
         let Some(it) = &mut self.processes[process] else { return };
@@ -361,7 +361,7 @@ impl World {
         }
     }
 
-    /// What the loop does after each input of a role's node.
+    /// The steps of the loop after each input of a role's node.
     pub(crate) fn after_input(&mut self, process: usize, role: usize) {
         let now = self.now;
         let Some(it) = &mut self.processes[process] else { return };

@@ -30,7 +30,7 @@ struct Fixture {
     claim: u64,
     beat: u64,
     release: u64,
-    /// The grant that it gave for the job.
+    /// The grant that the candidate gave for the job.
     grant: Grant,
 }
 
@@ -128,7 +128,7 @@ impl Subject for Fixture {
 }
 
 impl Fixture {
-    /// A candidate that has asked where the log ends.
+    /// A candidate that has sent a query for the end of the log.
     fn new() -> Self {
         let now = Time::from_nanos(1_000_000_000_000);
         let durations = Durations {
@@ -166,7 +166,7 @@ impl Fixture {
         fixture
     }
 
-    /// Another candidate leads.
+    /// A candidate while another one leads.
     fn standing_by() -> Self {
         let mut fixture = Self::listened(true);
         fixture.wait_for("claiming");

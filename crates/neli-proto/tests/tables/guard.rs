@@ -153,7 +153,7 @@ impl Subject for OfSupervisor {
 }
 
 impl Fixture {
-    /// A guard whose run is over, under a term that goes on.
+    /// A guard whose run is over, under a term that continues.
     fn granted() -> Self {
         let mut fixture = Self::running();
         fixture.nothing_left();
@@ -228,7 +228,7 @@ fn shown(action: Action) -> Option<String> {
         Action::AnswerLeftBehind { .. } => "`LeftBehind`".to_owned(),
         Action::AnswerStarted => "`Started`".to_owned(),
         Action::AnswerStuck => "`Stuck`".to_owned(),
-        // Preparations for another run, and for a job that looks at its lease.
+        // These are preparations for another run, and for a job that reads its lease.
         Action::BeginAnew | Action::ShowDeadline { .. } => return None,
         Action::End => "end".to_owned(),
         Action::HandOn => "hand on the foreground".to_owned(),

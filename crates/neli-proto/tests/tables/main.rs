@@ -1,5 +1,5 @@
-//! The tables of docs/architecture.md: the actions of candidate, supervisor and guard in each state at each event. They are made by the objects
-//! themselves; `UPDATE=1 cargo test --test tables` writes them, and the difference is reviewed.
+//! The tables of docs/architecture.md: the actions of candidate, supervisor and guard in each state at each event. The objects
+//! themselves make them. `UPDATE=1 cargo test --test tables` writes them, and the difference is reviewed.
 
 mod candidate;
 mod guard;
@@ -49,7 +49,7 @@ type Happening<S> = (&'static str, fn(&mut S));
 trait Subject {
     /// The name of its state.
     fn state(&self) -> &'static str;
-    /// Its actions, without those that only report.
+    /// Its actions, except for log messages.
     fn actions(&mut self) -> Vec<String>;
 }
 

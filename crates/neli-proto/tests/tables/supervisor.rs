@@ -58,7 +58,7 @@ const EVENTS: [Happening<Fixture>; 30] = [
         fixture.now = fixture.now + Duration::from_secs(1);
         fixture.lead(LeadEvent::Extended(fixture.grant()));
         fixture.actions();
-        // As soon as it is too late: a supervisor that comes late itself gives the guard more time.
+        // This is the first moment that is too late. A supervisor that is late itself gives the guard more time.
         let mut later = (0..400).map(|step| fixture.now + Duration::from_millis(50) * step);
         fixture.now = later.find(|at| fixture.kills_guard_at(*at)).unwrap_or_else(|| fixture.grant().until);
         fixture.supervisor.handle_timeout(fixture.now);

@@ -46,7 +46,7 @@ impl Event {
     }
 }
 
-/// A line that the harness itself writes to the process's stderr: once it is read, everything written before has been read.
+/// A line that the harness itself writes to the process's stderr. When it is read, all earlier lines have been read.
 const MARK: &str = "\u{1}read up to here";
 
 /// A running `neli-run`. When dropped it is killed together with all its descendants.
@@ -54,7 +54,7 @@ pub struct Running {
     child: Child,
     process: Process,
     shared: Arc<Shared>,
-    /// The pipe that is its stderr; needed to open a second write end.
+    /// The pipe of its stderr, which is needed to open a second write end.
     errors: OwnedFd,
     /// For each event name, how many events were returned already.
     returned: HashMap<String, usize>,
@@ -203,8 +203,8 @@ impl Running {
         self.await_event("leading").number("term")
     }
 
-    /// Waits for the next release of a term in which it led. A claim that came back too late to be used, as happens on a stalled machine,
-    /// is released as well, and is skipped here.
+    /// Waits for the next release of a term in which it led. On a stalled machine a claim may be read back too late to be used; its term is
+    /// released as well, and is skipped here.
     pub fn await_release(&mut self) -> Event {
         loop {
             let released = self.await_event("released");
@@ -217,12 +217,12 @@ impl Running {
     /// Waits for its end, and until its whole log is read. Returns the exit status as a shell reports it: 128 + n after signal n.
     pub fn status(&mut self) -> i32 {
         let ended = wait::poll_for(wait::PATIENCE, || self.ended());
-        let status = ended.unwrap_or_else(|| panic!("waited {:?} in vain for its end", wait::PATIENCE));
+        let status = ended.unwrap_or_else(|| panic!("the candidate has not ended within {:?}", wait::PATIENCE));
         self.await_read();
         status
     }
 
-    /// Waits until everything that was written to stderr so far has been read. Other processes may keep stderr open for longer.
+    /// Waits until all output to stderr so far has been read. Other processes may keep stderr open for longer.
     fn await_read(&self) {
         let marks_before = {
             let state = self.shared.state();
@@ -237,20 +237,20 @@ impl Running {
         writeln!(pipe, "{MARK}").expect("a pipe that is read");
         drop(pipe);
         let state = self.shared.await_until(wait::PATIENCE, |state| state.errors_ended || state.marks > marks_before);
-        assert!(state.errors_ended || state.marks > marks_before, "waited {:?} in vain for its log", wait::PATIENCE);
+        assert!(state.errors_ended || state.marks > marks_before, "the log was not closed within {:?}", wait::PATIENCE);
     }
 
     /// Waits until every process has closed stdout, and returns what was written to it.
     #[must_use]
     pub fn output(&self) -> Vec<u8> {
         let state = self.shared.await_until(wait::PATIENCE, |state| state.output.is_some());
-        state.output.clone().unwrap_or_else(|| panic!("waited {:?} in vain for the end of stdout", wait::PATIENCE))
+        state.output.clone().unwrap_or_else(|| panic!("stdout was not closed within {:?}", wait::PATIENCE))
     }
 
     /// Waits until every process has closed stderr.
     pub fn await_silence(&self) {
         let state = self.shared.await_until(wait::PATIENCE, |state| state.errors_ended);
-        assert!(state.errors_ended, "waited {:?} in vain for the end of stderr", wait::PATIENCE);
+        assert!(state.errors_ended, "stderr was not closed within {:?}", wait::PATIENCE);
     }
 }
 
@@ -282,7 +282,7 @@ impl OutputState {
     fn take(&mut self, at: u64, line: String) {
         if let Some(before) = line.strip_suffix(MARK) {
             self.marks += 1;
-            // A last line without a newline.
+            // This is a last line without a newline.
             if !before.is_empty() {
                 self.take(at, before.to_owned());
             }
@@ -310,9 +310,9 @@ impl fmt::Debug for Running {
 }
 
 impl Drop for Running {
-    #[expect(clippy::print_stderr, reason = "a failed test shows what its candidates said")]
+    #[expect(clippy::print_stderr, reason = "a failed test prints the logs of its candidates")]
     fn drop(&mut self) {
-        // A living supervisor would start a new guard for one that is killed here; a stopped one can't.
+        // It is stopped first, because a living supervisor would start a new guard in place of one that is killed here.
         self.process.signal(Signal::SIGSTOP);
         let family = self.process.descendants();
         self.process.signal(Signal::SIGKILL);

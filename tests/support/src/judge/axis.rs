@@ -1,4 +1,4 @@
-//! A timeline of everything that happened, and the periods in which something was broken.
+//! A timeline of all events, and the time spans in which something was broken.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub fn nanos(span: Duration) -> u64 {
 #[derive(Debug, Default)]
 pub struct Axis {
     entries: Vec<(u64, String, String)>,
-    /// The periods in which something was broken: at all other times there must be a leader.
+    /// The time spans in which something was broken. At all other times there must be a leader.
     disturbed: Vec<(u64, u64)>,
 }
 

@@ -1,6 +1,6 @@
 //! The jobs' own records, read while the jobs run: which job ran when, and whether two ran at the same time.
 //!
-//! Each run of a job writes to its own file, which is read as it grows and removed after its end, so that a day of chaos needs no more
+//! Each run of a job writes to its own file, which is read as it grows and removed after its end. So a day of chaos needs no more disk
 //! space than a minute.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -35,7 +35,7 @@ struct Tail {
     job_run: usize,
 }
 
-/// The conditions that jobs must meet beside the basic ones.
+/// The conditions that jobs must meet, besides the basic ones.
 #[derive(Clone, Debug, Default)]
 pub struct Law {
     /// The lease of each slot.
@@ -148,7 +148,7 @@ impl History {
                     continue;
                 }
                 let line = parsed.unwrap_or_else(|| panic!("no line of a witness: {line:?}"));
-                // The same term again, in the same lead or in a topic that was created again: another run.
+                // This is another run of the same term, in the same lead or in a topic that was created again.
                 let again = matches!(line.event, Event::Start(_)) && self.job_runs[tail.job_run].main != line.pid;
                 if again && self.job_runs[tail.job_run].main != 0 {
                     let before = &self.job_runs[tail.job_run];
@@ -171,7 +171,7 @@ impl History {
                 lines.push((earlier.copied().unwrap_or(tail.job_run), line));
             }
         }
-        // In order of time, so that the growth of terms can be checked.
+        // The lines are ordered by time, so that the growth of terms can be checked.
         lines.sort_by_key(|(_, line)| line.at);
         for (job_run, line) in &lines {
             self.take(*job_run, line);
@@ -185,7 +185,7 @@ impl History {
             if self.tails.contains_key(&path) {
                 continue;
             }
-            // Only this process removes files.
+            // Only this process removes files, so the file exists.
             let file = File::open(&path).expect("a file that is there");
             let mut found = JobRun::of_file(&path);
             found.abandoned = self.abandoned.contains(&(found.slot, found.life));
@@ -202,8 +202,8 @@ impl History {
         }
     }
 
-    /// Which generation of the topic a run belongs to that started at this time in this term. The old topic may have a leader until its
-    /// deletion has propagated; until that is certain, it is the first generation in which the term is higher than all before.
+    /// The generation of the topic of a run that started at this time in this term. The old topic may have a leader until all brokers know
+    /// of its deletion. Until that is certain, it is the first generation in which the term is higher than all earlier ones.
     fn generation_of(&self, term: u64, at: u64) -> u32 {
         let remade_before = |at: u64| {
             let remakes = self.remakes.iter().filter(|remade| **remade < at).count();
@@ -230,7 +230,7 @@ impl History {
         if let (Event::Signal(signal), true) = (line.event, self.law.undisturbed) {
             self.disturbances.push(format!("signal {signal} at {} of term {}", line.role, job_run.term));
         }
-        job_run.says(line);
+        job_run.take_end(line);
         job_run.span = (job_run.span.0.min(line.at), job_run.span.1.max(line.at));
         job_run.pids.insert(line.pid);
         if line.deadline > 0 {
@@ -241,7 +241,7 @@ impl History {
         if job_run.abandoned || job_run.deadline == 0 {
             return;
         }
-        // The deadline may be moved forward between the reading of the clock and that of the lease, never back.
+        // The deadline may be moved forward between the reading of the clock and that of the lease, but never back.
         let late = line.at.saturating_sub(job_run.term_over.unwrap_or(u64::MAX).min(job_run.deadline));
         let beyond = line.at.saturating_sub(job_run.deadline);
         for (latest, by) in [(&mut self.after_right, late), (&mut self.after_deadline, beyond)] {
@@ -272,7 +272,7 @@ impl History {
         }
     }
 
-    /// Looks for two runs at the same time among those that may still write.
+    /// Finds two runs at the same time among those that may still write.
     fn compare(&mut self) {
         for (at, later) in self.open.iter().enumerate() {
             for earlier in &self.open[..at] {

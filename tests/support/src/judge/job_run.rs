@@ -1,4 +1,4 @@
-//! The data that the history keeps of each run of a job, and their sums.
+//! The data of the history about each run of a job, and their sums.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::witness::{Event, Line};
 
-/// HUP, INT, QUIT and TERM, which stop a job. Other signals are passed on to a job that goes on: CONT, if its supervisor was stopped.
+/// HUP, INT, QUIT and TERM, which stop a job. Other signals are passed on to a job that continues, such as CONT if its supervisor was
+/// stopped.
 const STOPS: [i64; 4] = [1, 2, 3, 15];
 
 /// The name of a run's file without the term: the slot, and the candidate's number in it.
@@ -87,18 +88,18 @@ impl JobRun {
             self.end = match line.event {
                 Event::Signal(signal) if STOPS.contains(&signal) => End::Stopped,
                 Event::End(0) if line.pid == self.main => End::Success,
-                Event::Beat | Event::End(_) | Event::Signal(_) | Event::Start(_) => End::Unsaid,
+                Event::Beat | Event::End(_) | Event::Signal(_) | Event::Start(_) => End::Unrecorded,
             };
         }
     }
 }
 
-/// How a run has ended, according to its own lines.
+/// The end of a run, according to its own lines.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum End {
     /// Not recorded.
     #[default]
-    Unsaid,
+    Unrecorded,
     /// A process of it got a stop signal.
     Stopped,
     /// Its main process ended by itself with status 0.
@@ -158,7 +159,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// The job's beat that was latest.
+/// The latest line of a job.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Latest {
     /// The lateness in nanoseconds.

@@ -1,4 +1,4 @@
-//! Which jobs may run at the same time: none within the guarantee, and with `--overlap` two for a limited time.
+//! Decides which jobs may run at the same time: none within the guarantee, and with `--overlap` two for a limited time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,7 +23,7 @@ impl Law {
             // The old leader learns of it within two leases (assumption 4).
             (together <= 2 * lease(earlier)).then_some("a topic that was made anew")
         } else {
-            // If its supervisor reads nothing, the guard's deadline is the bound.
+            // If its supervisor is stopped, the guard's deadline is the limit.
             let bound = lease(earlier) + nanos(LATE);
             (self.overlap.is_some() && earlier.term != later.term && together <= bound).then_some(BESIDE_ITS_SUCCESSOR)
         }

@@ -21,7 +21,7 @@ use crate::process::Process;
 use crate::tls::{Authority, SecureAddresses};
 use crate::{accounts, install, wait};
 
-/// How long a broker may take until it listens. Several brokers that start at once share the processors, and a busy machine has few.
+/// The longest time until a broker listens. Several brokers that start at once share the processors, and a busy machine has few.
 const STARTS_WITHIN: Duration = Duration::from_mins(3);
 
 /// A broker that the tests started: a child process that ends with this one.
@@ -46,10 +46,9 @@ struct Running {
     java: Process,
 }
 
-/// Starts Java ($@) and reads the pipe on stdin: when the pipe is closed, for whatever reason, Java is killed, and the directory ($1) is
-/// deleted unless a line asks to keep it. As Java's parent the shell can't kill another process that got the same pid. The shell has a
-/// process group of its own, so that Ctrl-C does not reach it. Java starts first, because it would inherit the signals that the shell
-/// ignores.
+/// Starts Java ($@) and reads the pipe on stdin. When the pipe is closed, for any reason, the shell kills Java, and deletes the directory
+/// ($1) unless a line asks to keep it. As Java's parent the shell can't kill another process that got the same pid. The shell has a process
+/// group of its own, so that Ctrl-C does not reach it. Java starts first, because it would inherit the signals that the shell ignores.
 const MINDER: &str = r#"
     directory=$1; shift
     "$@" </dev/null >>"$directory/log" 2>&1 &
@@ -65,7 +64,7 @@ const MINDER: &str = r#"
 "#;
 
 impl Broker {
-    /// A broker for one test alone, which the test may stop. At most two exist at a time.
+    /// A broker for a single test, which the test may stop. At most two exist at a time.
     #[must_use]
     pub fn own() -> Self {
         let permit = BrokerPermit::take();
@@ -110,7 +109,7 @@ impl Broker {
         (broker, wire, address)
     }
 
-    /// The same, for the listener with logins and TLS.
+    /// Like [`Broker::behind_a_wire`], for the listener with logins and TLS.
     #[must_use]
     pub fn with_tls_behind_a_wire(network: &Network) -> (Self, Wire, String) {
         let node = Node::alone().with_tls();
@@ -191,7 +190,7 @@ impl Broker {
         let mut pid = String::new();
         BufReader::new(shell.stdout.as_mut().expect("piped"))
             .read_line(&mut pid)
-            .expect("the shell says its child's pid");
+            .expect("the shell prints the pid of its child");
         let pid = pid.trim().parse().expect("a pid");
         let Some(java) = Process::find(pid) else { self.give_up() };
         self.running = Some(Running { shell, java });
@@ -207,7 +206,7 @@ impl Broker {
             }
             TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()
         });
-        assert!(listens.is_some(), "waited {STARTS_WITHIN:?} in vain for a broker that listens");
+        assert!(listens.is_some(), "the broker does not listen after {STARTS_WITHIN:?}");
         // The broker listens slightly before it lists itself in its metadata.
         let client: BaseProducer = self.kafka().client().create().expect("a client");
         wait::until("a broker that answers", || {
@@ -224,9 +223,9 @@ impl Broker {
 
     /// Fills its disk.
     pub fn fill_disk(&self) {
-        assert!(self.small_disk, "another disk is everybody's");
+        assert!(self.small_disk, "every user can write to the other disk");
         let mut filler = fs::File::create(self.filler()).expect("the directory is ours");
-        // The write must fail in the end: then the disk is full.
+        // The loop ends when a write fails, because the disk is full.
         while filler.write_all(&[0; 4096]).is_ok() {}
     }
 
@@ -239,7 +238,7 @@ impl Broker {
         self.data().join("filler")
     }
 
-    /// Whether it was started and not ended since.
+    /// Whether it was started and has not been ended since.
     #[must_use]
     pub fn is_begun(&self) -> bool {
         self.running.is_some()
@@ -261,7 +260,7 @@ impl Broker {
         self.stop("keep");
     }
 
-    /// Stops its process (SIGSTOP): connections stay open, and nothing is answered.
+    /// Stops its process (SIGSTOP): connections stay open, and no request is answered.
     pub fn freeze(&self) {
         self.java().signal(Signal::SIGSTOP);
         wait::until_true("a stopped broker", || self.java().is_stopped());
@@ -278,7 +277,7 @@ impl Broker {
         self.directory.path()
     }
 
-    /// `HOST:PORT` of the listener where every client may do everything.
+    /// `HOST:PORT` of the listener where every client has all rights.
     #[must_use]
     pub fn address(&self) -> String {
         self.node.address()
@@ -300,7 +299,7 @@ impl Broker {
         segments.map(|file| file.metadata().expect("readable").len()).sum()
     }
 
-    /// The quorum of controllers as this broker knows it: the epoch and the leader's id; `None` if the epoch is below 1.
+    /// The quorum of controllers according to this broker: the epoch and the leader's id; `None` if the epoch is below 1.
     pub(crate) fn quorum(&self) -> Option<(i64, i64)> {
         let text = fs::read_to_string(self.data().join("__cluster_metadata-0/quorum-state")).ok()?;
         let state: serde_json::Value = serde_json::from_str(&text).ok()?;
@@ -343,7 +342,7 @@ impl Drop for Broker {
     fn drop(&mut self) {
         self.stop("");
         if self.small_disk {
-            // A broker that was ended keeps its disk until now; for others the unmount fails and is not needed.
+            // A broker that was ended keeps its disk until now. For other brokers the unmount fails, and is not needed.
             let _ = Command::new("umount").arg("-l").arg(self.data()).stderr(Stdio::null()).status();
         }
         self.node.give_back();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// A broker that accepts and never answers.
+/// A broker that accepts connections and never answers.
 #[derive(Debug)]
 pub struct SilentBroker {
     address: SocketAddr,
@@ -33,7 +33,7 @@ impl SilentBroker {
         Self { address, over }
     }
 
-    /// `HOST:PORT`.
+    /// Its `HOST:PORT`.
     #[must_use]
     pub fn address(&self) -> String {
         self.address.to_string()

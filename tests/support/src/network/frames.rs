@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The API key of `ListOffsets`, which asks where a log begins or ends.
+/// The API key of `ListOffsets`, the question for the first and the next offset of a log.
 const LIST_OFFSETS: i16 = 2;
-/// The API key of `Metadata`, which asks for the brokers and the partitions of topics.
+/// The API key of `Metadata`, the question for the brokers and the partitions of topics.
 const METADATA: i16 = 3;
 /// By how many records a falsified end is too low.
 const TOO_LOW: i64 = 2;
@@ -15,17 +15,17 @@ const TOO_LOW: i64 = 2;
 pub(super) struct Frames {
     /// The received part of an incomplete message.
     begun: Vec<u8>,
-    /// Maps each message to the one that is passed on, or to none.
+    /// Maps each message to the one that is passed on, or to `None`.
     pass: Box<dyn FnMut(Vec<u8>) -> Option<Vec<u8>> + Send>,
 }
 
-/// Which answers are falsified.
+/// The answers that are falsified.
 #[derive(Debug, Default)]
 pub(super) struct Falsified {
     /// How many answers about the end of a log are still to be falsified, and how many have passed since that number was set.
     ends: AtomicU32,
     ends_passed: AtomicU32,
-    /// Answers name no broker, and how many such answers have passed.
+    /// Whether answers contain no broker, and how many such answers have passed.
     hides_brokers: AtomicBool,
     hidden: AtomicU32,
 }
@@ -113,11 +113,12 @@ pub(super) fn both(swallowed: Option<i16>, falsified: Option<Arc<Falsified>>) ->
 /// A `Metadata` answer of this version without its brokers.
 fn without_brokers(answer: &[u8], version: i16) -> Vec<u8> {
     let is_flexible = version >= 9;
-    // The length and the correlation id; the tagged fields of a flexible header, which are none; how long the client was throttled.
+    // The answer begins with the length, the correlation id, the empty tagged fields of a flexible header, and how long the client was
+    // throttled.
     let begin = 8 + usize::from(is_flexible) + if version >= 3 { 4 } else { 0 };
     let (count, mut at) = length(answer, begin, if is_flexible { 0 } else { 4 });
     for _ in 0..count {
-        // The broker's id, host, port and rack, and its tagged fields, which are none.
+        // A broker consists of id, host, port, rack and empty tagged fields.
         at = after_string(answer, at + 4, is_flexible) + 4;
         if version >= 1 {
             at = after_string(answer, at, is_flexible);
@@ -136,8 +137,8 @@ fn after_string(answer: &[u8], at: usize, is_flexible: bool) -> usize {
     begin + length
 }
 
-/// The length of the array or string that begins here, 0 for null, and where its content begins. A length takes this many bytes; with 0
-/// it is a varint of the length and one.
+/// The length of the array or string that begins here, 0 for null, and the position of its content. The length is encoded in this many
+/// bytes; with 0 bytes it is a varint of the length plus one.
 fn length(answer: &[u8], at: usize, bytes: usize) -> (usize, usize) {
     if bytes > 0 {
         let is_null = answer[at] & 0x80 != 0;

@@ -37,11 +37,11 @@ fn read_byte(connection: &mut net::TcpStream) -> io::Result<u8> {
 fn bytes_pass_both_ways() {
     let (_network, wire) = wire();
     let mut connection = connect(&wire);
-    connection.write_all(b"ab").expect("said");
-    connection.shutdown(net::Shutdown::Write).expect("all is said");
-    let mut heard = String::new();
-    connection.read_to_string(&mut heard).expect("heard to its end");
-    assert_eq!(heard, "ab");
+    connection.write_all(b"ab").expect("the connection is open");
+    connection.shutdown(net::Shutdown::Write).expect("the connection is open");
+    let mut received = String::new();
+    connection.read_to_string(&mut received).expect("the connection is closed in order");
+    assert_eq!(received, "ab");
 }
 
 #[test]
@@ -49,29 +49,29 @@ fn bytes_held_in_one_direction_arrive_when_it_clears() {
     let (_network, wire) = wire();
     let mut connection = connect(&wire);
     wire.set(Weather { back: Flow::Held, ..Weather::default() });
-    connection.write_all(b"a").expect("said");
+    connection.write_all(b"a").expect("the connection is open");
     connection.set_read_timeout(Some(Duration::from_millis(100))).expect("a time");
-    assert!(read_byte(&mut connection).is_err(), "nothing comes");
+    assert!(read_byte(&mut connection).is_err(), "a held byte does not arrive");
     connection.set_read_timeout(Some(wait::PATIENCE)).expect("a time");
     wire.set(Weather::default());
-    assert_eq!(read_byte(&mut connection).expect("heard"), b'a');
+    assert_eq!(read_byte(&mut connection).expect("received"), b'a');
 }
 
 #[test]
 fn a_connection_with_lost_bytes_is_reset_when_it_clears() {
     let (_network, wire) = wire();
     let mut connection = connect(&wire);
-    connection.write_all(b"a").expect("said");
-    read_byte(&mut connection).expect("heard");
+    connection.write_all(b"a").expect("the connection is open");
+    read_byte(&mut connection).expect("received");
     wire.set(Weather { there: Flow::Lost, ..Weather::default() });
-    connection.write_all(b"b").expect("said");
+    connection.write_all(b"b").expect("the connection is open");
     // The chunk is lost only once the proxy has read it, which can't be observed from here.
     wait::pause(Duration::from_millis(50));
     wire.set(Weather::default());
     assert!(read_byte(&mut connection).is_err());
     let mut anew = connect(&wire);
-    anew.write_all(b"c").expect("said");
-    assert_eq!(read_byte(&mut anew).expect("heard"), b'c');
+    anew.write_all(b"c").expect("the connection is open");
+    assert_eq!(read_byte(&mut anew).expect("received"), b'c');
 }
 
 #[test]
@@ -80,12 +80,12 @@ fn slow_and_late_bytes_arrive_whole() {
     for flow in [Flow::Trickle(1000), Flow::Late(Duration::from_millis(5))] {
         let mut connection = connect(&wire);
         wire.set(Weather { there: flow, ..Weather::default() });
-        let said: Vec<u8> = (0..100).collect();
+        let sent: Vec<u8> = (0..100).collect();
         for _ in 0..2 {
-            connection.write_all(&said).expect("said");
-            let mut heard = [0; 100];
-            connection.read_exact(&mut heard).expect("heard");
-            assert_eq!(heard[..], said);
+            connection.write_all(&sent).expect("the connection is open");
+            let mut received = [0; 100];
+            connection.read_exact(&mut received).expect("received");
+            assert_eq!(received[..], sent);
         }
     }
 }
@@ -94,8 +94,8 @@ fn slow_and_late_bytes_arrive_whole() {
 fn a_reset_or_refused_connection_ends_at_once() {
     let (_network, wire) = wire();
     let mut connection = connect(&wire);
-    connection.write_all(b"a").expect("said");
-    read_byte(&mut connection).expect("heard");
+    connection.write_all(b"a").expect("the connection is open");
+    read_byte(&mut connection).expect("received");
     wire.reset();
     assert_eq!(read_byte(&mut connection).expect_err("reset").kind(), io::ErrorKind::ConnectionReset);
     wire.set(Weather { refuses: true, ..Weather::default() });

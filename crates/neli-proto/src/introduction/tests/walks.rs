@@ -1,7 +1,8 @@
 //! Random runs of processes that map the same roles to different partitions: two of them never stand at the same time.
 //!
-//! Assumed: the first hello reaches the other process, and the answer this process, within [`ANSWERS`] together. Everything else follows
-//! the log's order. A reading may begin in the middle of the log, after the other process's records; a process may die without a record.
+//! It is assumed that the first hello reaches the other process, and the answer this process, within [`ANSWERS`] together. All other events
+//! follow the log's order. A reading may begin in the middle of the log, after the other process's records. A process may die without a
+//! record.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -25,12 +26,12 @@ struct Process {
     partitions: u32,
     is_alive: bool,
     stands: bool,
-    /// A process's own records arrive in their order, and so do the records that it reads.
+    /// A process's own records are appended in their order, and it also reads in order.
     sends_after: Time,
     reads_after: Time,
 }
 
-struct Story {
+struct Walk {
     random: Random,
     /// The longest time of an append or a delivery.
     slowest: Duration,
@@ -40,7 +41,7 @@ struct Story {
     count: u64,
 }
 
-impl Story {
+impl Walk {
     fn new(seed: u64, slowest: Duration) -> Self {
         let process = |(who, partitions): (usize, u32)| Process {
             introduction: Introduction::new(name(who).as_str().into(), Mapping::new("8", partitions)),
@@ -69,7 +70,7 @@ impl Story {
         story
     }
 
-    /// True once in so many calls, at random.
+    /// Returns true once in `times` calls, at random.
     fn is_drawn(&mut self, times: u32) -> bool {
         self.random.up_to(Duration::from_secs(u64::from(times))) < Duration::from_secs(1)
     }
@@ -86,7 +87,7 @@ impl Story {
     }
 
     /// Runs until two processes stand at the same time, or for two minutes. Returns how many stand then, or which.
-    fn tell(mut self) -> Result<usize, Vec<usize>> {
+    fn run(mut self) -> Result<usize, Vec<usize>> {
         let end = START + Duration::from_secs(180);
         while let Some(((now, _), event)) = self.events.pop_first().filter(|((now, _), _)| *now <= end) {
             self.happens(now, event);
@@ -168,17 +169,17 @@ fn two_that_map_a_role_differently_never_stand_at_one_time() {
     let mut stand = vec![0_u32; 2];
     for seed in 0..3_000 {
         // The times of a first hello, an answer, and the answer's delivery.
-        let standing = Story::new(seed, ANSWERS * 33 / 100).tell();
+        let standing = Walk::new(seed, ANSWERS * 33 / 100).run();
         let standing = standing.unwrap_or_else(|both| panic!("seed {seed}: {both:?} stand at one time"));
         stand[standing] += 1;
     }
     assert!(stand[1] > stand[0] && stand[0] > 0, "one that lives stands, where there is any: {stand:?}");
 }
 
-/// Shows that the wait is needed: if answers take longer, a process whose reading began in the middle of the log does not receive them in
-/// time.
+/// This shows that the wait is necessary: if answers take longer, a process whose reading began in the middle of the log does not receive
+/// them in time.
 #[test]
-fn answers_that_come_too_late_are_what_the_wait_is_for() {
-    let breaches = (0..3_000).filter(|seed| Story::new(*seed, 2 * ANSWERS).tell().is_err());
+fn with_answers_that_come_too_late_two_processes_stand() {
+    let breaches = (0..3_000).filter(|seed| Walk::new(*seed, 2 * ANSWERS).run().is_err());
     assert!(breaches.count() > 0);
 }

@@ -1,4 +1,4 @@
-//! Terms, their ends and gaps, and what is odd about them.
+//! Tests of terms, their ends and gaps, and of the findings.
 
 use alloc::{format, vec};
 
@@ -15,7 +15,7 @@ fn history(records: &[(u64, &str)]) -> History {
     history
 }
 
-/// What is odd, where the last leader was heard a moment ago.
+/// The findings, if the last leader has just written a record.
 fn findings(history: &History) -> Vec<Finding> {
     let at = history.terms().last().and_then(|term| term.last_record_ms).unwrap_or_default();
     history.findings(ReadAt { wall_ms: at, ..AT }).into_iter().map(|found| found.finding).collect()
@@ -30,7 +30,7 @@ fn beat(member: &str, term: Offset) -> alloc::string::String {
 }
 
 #[test]
-fn an_overlapped_job_is_no_finding() {
+fn an_overlapped_job_is_not_reported() {
     let marked =
         |line: alloc::string::String, more: &str| line.replace("\"lease_ms\"", &format!("{more},\"lease_ms\""));
     let history = history(&[
@@ -81,7 +81,7 @@ fn a_claim_before_the_lease_s_end_is_an_overlap() {
 }
 
 #[test]
-fn a_late_fence_overlaps_where_another_leads_by_then() {
+fn a_late_fence_is_an_overlap_if_another_candidate_leads_by_then() {
     let late = r#","late_ms":70"#;
     let own = history(&[(0, &claim("m", -1)), (6_000, &release("m", 0, late))]);
     let finding = Finding::LateFence { term: 0, late: Duration::from_millis(70), overlaps: false };
@@ -99,9 +99,9 @@ fn void_records_are_counted() {
     assert_eq!(history.terms().len(), 1);
 }
 
-/// An outage that goes on is none that is over, and is told.
+/// A present time without a leader is reported separately from past ones.
 #[test]
-fn nobody_leads_since_the_last_term() {
+fn there_has_been_no_leader_since_the_last_term() {
     let records = [(1_000, claim("m", -1)), (2_000, beat("m", 0))];
     let records: Vec<(u64, &str)> = records.iter().map(|(ms, line)| (*ms, line.as_str())).collect();
     let open = |history: &History, ms| {
@@ -119,9 +119,9 @@ fn nobody_leads_since_the_last_term() {
     assert_eq!(open(&released, 30_000), (Some(27_000), [(gap, Some(30_000))].into()));
 }
 
-/// `--since 1h --check` must not fail for what was two jobs at once a year ago.
+/// `--since 1h --check` must not fail because two jobs ran at once a year ago.
 #[test]
-fn records_before_the_start_are_no_finding() {
+fn records_before_the_start_are_not_reported() {
     let late = release("m", 0, r#","late_ms":70"#);
     let lines = [claim("m", -1), claim("n", 0), late, claim("o", 2), claim("x", 0), "x".into()];
     let times = [0, 1_000, 1_100, 3_000, 3_100, 3_200];
@@ -144,9 +144,9 @@ fn records_before_the_start_are_no_finding() {
     assert_eq!(found(4_000), []);
 }
 
-/// A broker that stood still appends a heartbeat, or a release, when it goes on: the leader's lease was over before.
+/// A broker that was stopped appends a heartbeat or a release when it continues, after the leader's lease was over.
 #[test]
-fn a_term_ends_with_its_lease_whatever_was_appended_after_that() {
+fn records_after_the_lease_s_end_do_not_extend_a_term() {
     let late_beat = [(0, &*claim("m", -1)), (1_000, &beat("m", 0)), (20_000, &beat("m", 0)), (26_000, &claim("n", 2))];
     let late_release =
         [(0, &*claim("m", -1)), (1_000, &beat("m", 0)), (20_000, &release("m", 0, "")), (26_000, &claim("n", 2))];

@@ -1,4 +1,4 @@
-//! The history for records that are missing, that were read before, that do not count, or that report two jobs side by side.
+//! Tests of the history for records that are missing, that were read before, that do not count, or that report two jobs at once.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn history() -> History {
     history
 }
 
-/// The oddities in an election whose last leader sent a record a moment ago.
+/// The findings in an election whose last leader has just written a record.
 fn findings(history: &History) -> Vec<Finding> {
     history.findings(AT).into_iter().map(|found| found.finding).collect()
 }

@@ -1,10 +1,10 @@
-//! Heartbeats that were appended after their leader's lease was over.
+//! Tests with heartbeats that were appended after their leader's lease was over.
 
 use super::{beat, claim, later, observer, read};
 use crate::observer::{Change, Leadership, Observer};
 
 /// A leader with a lease of 5 s, whose next heartbeat is appended after 18 s.
-fn heard_late() -> (Observer, alloc::vec::Vec<Change>) {
+fn late_heartbeat() -> (Observer, alloc::vec::Vec<Change>) {
     let mut observer = observer();
     observer.caught_up();
     read(&mut observer, 0, 0, &claim("m", -1));
@@ -14,7 +14,7 @@ fn heard_late() -> (Observer, alloc::vec::Vec<Change>) {
 
 #[test]
 fn a_heartbeat_after_the_lease_s_end_makes_no_leader() {
-    let (mut observer, changes) = heard_late();
+    let (mut observer, changes) = late_heartbeat();
     assert!(matches!(changes[0], Change::LateBeat { gap } if gap.as_secs() == 18), "{changes:?}");
     read(&mut observer, 2, 18_400, &beat("m", 0, "running"));
     let Leadership::Silent { age, claimable_since, claimable_in, .. } = observer.leadership(later(19_400)) else {
@@ -29,8 +29,8 @@ fn a_heartbeat_after_the_lease_s_end_makes_no_leader() {
 }
 
 #[test]
-fn a_leader_that_goes_on_leads_and_the_brokers_clock_was_set_forward() {
-    let (mut observer, _) = heard_late();
+fn a_leader_with_further_heartbeats_leads_and_the_brokers_clock_was_set_forward() {
+    let (mut observer, _) = late_heartbeat();
     let changes = read(&mut observer, 2, 19_000, &beat("m", 0, "running"));
     assert!(matches!(changes[..], [Change::SilenceEnded { silent }] if silent.as_secs() == 18), "{changes:?}");
     assert!(matches!(observer.leadership(later(19_500)), Leadership::Led { .. }));
@@ -38,7 +38,7 @@ fn a_leader_that_goes_on_leads_and_the_brokers_clock_was_set_forward() {
 
 #[test]
 fn another_claim_is_another_leader() {
-    let (mut observer, _) = heard_late();
+    let (mut observer, _) = late_heartbeat();
     read(&mut observer, 2, 24_000, &claim("n", 1));
     assert!(matches!(observer.leadership(later(24_000)), Leadership::Led { .. }));
 }

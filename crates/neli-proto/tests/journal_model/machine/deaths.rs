@@ -10,12 +10,12 @@ use crate::guard::Life;
 use crate::kafka::Log;
 
 impl Machine {
-    /// SIGKILL to the supervisor. Its unread orders are still read.
+    /// Sends SIGKILL to the supervisor. The guard still reads the unread orders.
     pub(crate) fn crash(&mut self, now: Time, log: &Log) {
         if is_flawed(WorldFlaw::GuardSeesTooMuch)
             && let Some(Reading::Record(seen, _)) = self.to_read(log)
         {
-            // It had just read that record and informed its guard, but not judged it.
+            // The supervisor had just read that record and informed its guard, but had not judged it.
             let term = self.node.term().unwrap_or(-1);
             self.guard.obey(now, Order::Lease(Grant { term, seen, next_seq: 0, until: Time::ZERO }));
         }
@@ -23,7 +23,7 @@ impl Machine {
         self.forget();
     }
 
-    /// The whole machine dies.
+    /// Kills the whole machine.
     pub(crate) fn die(&mut self) {
         self.life = Life::Dead;
         self.guard = self.guard.anew();

@@ -14,7 +14,7 @@ use crate::setup::Setup;
 use crate::world::Breach;
 
 impl Machine {
-    /// The guard has died and has been waited for; its answers are read first.
+    /// Handles that the guard has died and was waited for. Its answers are read first.
     pub(crate) fn guard_died(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         while let Some((answer, _)) = self.answers.take_first() {
             self.answered(now, answer);
@@ -28,7 +28,7 @@ impl Machine {
     }
 
     pub(super) fn order(&mut self, now: Time, order: Order, setup: &Setup, actions: &mut Actions) {
-        // A command is not part of the job's tree here, and ends when the model says so.
+        // In this model a command is not part of the job's tree, and ends at a step of the model.
         if let Order::Command { kind, id, .. } = order {
             return match kind {
                 CommandKind::Health => self.check = Some(id),
@@ -47,16 +47,16 @@ impl Machine {
         }
     }
 
-    /// The guard reads an order.
+    /// Lets the guard read an order.
     pub(crate) fn guard_reads(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
         let Some(order) = self.guard.orders.pop_front() else { return };
-        actions.said.push(format!("its guard reads {order:?}"));
+        actions.logged.push(format!("its guard reads {order:?}"));
         let output = self.guard.obey(now, order);
         self.take_output(output, actions);
         self.perform_if_awake(now, setup, actions);
     }
 
-    /// The guard does what is due, or notices that its supervisor or a child has ended.
+    /// Lets the guard handle what is due, or notice that its supervisor or a child has ended.
     pub(crate) fn guard_acts(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
         let output = if self.life == Life::Dead { self.guard.outlive_supervisor(now) } else { self.guard.act(now) };
         if self.life != Life::Dead && self.guard.due(Duration::ZERO).is_some_and(|due| due <= now) {
@@ -66,7 +66,7 @@ impl Machine {
         self.perform_if_awake(now, setup, actions);
     }
 
-    /// A process of the job has ended.
+    /// Handles that a process of the job has ended.
     pub(crate) fn job_changed(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
         if self.guard.life == Life::Awake {
             let output = self.guard.notice(now);
@@ -87,17 +87,17 @@ impl Machine {
         }
     }
 
-    /// The supervisor is stopped: then only the lease ends a job that runs beside its successor's.
+    /// Stops the supervisor. Then only the lease ends a job that runs at the same time as its successor's.
     pub(crate) fn pause(&mut self) {
         (self.life, self.overlapped_until) = (Life::Asleep, None);
     }
 
-    /// The same for the guard.
+    /// Stops the guard, with the same effect.
     pub(crate) fn pause_guard(&mut self) {
         (self.guard.life, self.overlapped_until) = (Life::Asleep, None);
     }
 
-    /// SIGKILL to the guard.
+    /// Sends SIGKILL to the guard.
     pub(crate) fn kill_guard(&mut self, now: Time) {
         self.guard.be_killed();
         if is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {

@@ -1,4 +1,4 @@
-//! A guard that is started late: until then the program's own code stores its orders and answers them.
+//! A guard that is started late. Until then the program's own code stores its orders and answers them.
 
 use std::mem;
 
@@ -50,14 +50,14 @@ impl GuardStart {
 }
 
 impl Machine {
-    /// A guard is to be started at some time.
+    /// Notes that a guard must be started at some time.
     pub(super) fn need_guard(&mut self) {
         if matches!(self.guard_start, GuardStart::Unneeded) {
             self.guard_start = GuardStart::Waits(LateGuard::default());
         }
     }
 
-    /// Stores an order for a guard that waits; returns whether it did.
+    /// Stores an order for a guard that waits; returns whether a guard waits.
     pub(super) fn put_off(&mut self, now: Time, order: &Order, actions: &mut Actions) -> bool {
         if let Order::Spawn { .. } = order {
             self.need_guard();
@@ -90,7 +90,7 @@ impl Machine {
         self.perform(now, setup, actions);
     }
 
-    /// This state is in the supervisor's memory, and is lost with it.
+    /// Drops this state, which is in the memory of a dead supervisor.
     pub(super) fn forget_late_guard(&mut self) {
         if self.guard_start.waits() {
             self.guard_start = GuardStart::Unneeded;
@@ -112,7 +112,7 @@ impl Machine {
         {
             guard.promised = Some(until);
         }
-        actions.said.push(format!("in its guard's place is answered: {answer:?}"));
+        actions.logged.push(format!("the program answers in place of its guard: {answer:?}"));
         self.answered(now, answer);
     }
 }

@@ -1,4 +1,4 @@
-//! How a machine reads the log.
+//! The reader of a machine.
 
 use neli_proto::candidate;
 use neli_proto::record::{Body, Offset, Record};
@@ -11,21 +11,21 @@ use crate::setup::Setup;
 /// The reader's position.
 #[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct Reader {
-    /// When R1's question was asked, if it is outstanding.
+    /// The time of R1's query, if its answer is outstanding.
     pub(crate) asked: Option<Time>,
-    /// The broker's answer to it, which is delayed.
+    /// The broker's answer to that query, if it is delayed.
     pub(crate) answer: Option<(Offset, Offset)>,
     /// The next offset to read.
     pub(crate) next: Option<Offset>,
-    /// Records are delivered late.
+    /// Whether records are delivered late.
     pub(crate) lags: bool,
-    /// The topic was created again: nothing is delivered, and no error, until it is as long as the position.
+    /// Whether the topic was created again: then no record and no error is delivered until the topic is as long as the position.
     pub(crate) waits: bool,
 }
 
 /// The result of a read.
 pub(crate) enum Reading<'a> {
-    /// No more records before the end, only markers.
+    /// There are no more records before the end, only markers.
     End(Offset),
     /// The position is no longer in the log.
     OutOfRange,
@@ -84,7 +84,7 @@ impl Machine {
         }
     }
 
-    /// The broker has died: its successor has another address, and none of the records.
+    /// Handles the broker's death. Its successor has another address, and none of the records.
     pub(crate) fn lose_broker(&mut self) {
         self.reader.answer = None;
         self.late_answer = None;

@@ -1,4 +1,4 @@
-//! Effects in Kafka: appends, and the answers to questions about the log and its topic.
+//! Effects in Kafka: appends, and the answers to queries about the log and its topic.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl World {
         });
     }
 
-    /// Appends under way reach the new topic, because producers retry.
+    /// Creates the topic again. Appends under way reach the new topic, because producers retry.
     pub(super) fn remake_unnoticed(&mut self) {
         (self.remakes, self.remade_at, self.highest_started) = (self.remakes + 1, self.now, -1);
         self.log = Known::new(Log::with_others(0, self.now));
@@ -65,7 +65,8 @@ impl World {
         });
     }
 
-    /// Only a release waits for its delivery report. That a claim does not is shown in worlds with `claims_are_acknowledged`.
+    /// Delivers the report about a record. Only a release waits for it. Worlds with `claims_are_acknowledged` show that a claim does
+    /// not.
     pub(super) fn receipt(&mut self, flight: &Flight, delivered: bool) {
         let record = flight.record.record();
         let (Some(who), Some(seq)) = (flight.from, record.seq) else { return };

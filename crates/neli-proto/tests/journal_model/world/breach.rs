@@ -5,13 +5,13 @@
 pub(crate) enum Breach {
     /// A guard that had performed all orders, and whose answers were read, was killed as if it hung.
     AnsweringGuardKilled,
-    /// A run of a key began although one had succeeded, without an excuse.
+    /// A run of a key began although another one had succeeded, and no fault excuses it.
     RanAgain,
-    /// A candidate took a key as done that was forgotten before the candidate began, and that had not succeeded since.
+    /// A candidate took a key as done that was forgotten before the candidate began, and for which no run has succeeded since.
     KeptForgotten,
     /// A timeout stays due after it was handled.
     BusyLoop,
-    /// A guard was started with an earlier deadline than the one that was answered in its place.
+    /// A guard was started with an earlier deadline than the one in the answer that the program gave in its place.
     DeadlineMovedBack,
     /// R6: a term was released while its job was alive.
     ReleasedAlive,
@@ -23,7 +23,7 @@ pub(crate) enum Breach {
     SuspendedLeader,
     /// R6: a job was started in a term that had been released.
     RunAfterRelease,
-    /// A job was started in a term that is not higher than all before.
+    /// A job was started in a term that is not higher than all earlier ones.
     TokenFell,
     /// Two jobs are alive.
     TwoJobs,

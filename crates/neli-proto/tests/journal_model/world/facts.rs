@@ -20,7 +20,7 @@ pub(super) struct FactsTopic {
     success: Option<Success>,
     /// The terms whose runs have failed.
     failed: BTreeSet<Offset>,
-    /// The journal's end when a success was first recorded: every claim after it has to know of the success.
+    /// The journal's end when a success was first recorded. The writer of every later claim has to know the success.
     recorded_below: Option<Offset>,
     /// The last forgetting of the key. Runs before it no longer count.
     forgotten: Option<Fact>,
@@ -29,7 +29,7 @@ pub(super) struct FactsTopic {
 /// A fact under way.
 #[derive(Clone, Hash)]
 pub(super) struct FactFlight {
-    /// A machine, or an operator.
+    /// The machine that sent it; `None` for an operator.
     from: Option<Who>,
     id: u32,
     fact: Fact,
@@ -43,25 +43,25 @@ struct Success {
     term: Offset,
     /// How often the key had been forgotten when the run began.
     forgets: u32,
-    /// Its runner got the acknowledgement within its lease: no other run may follow.
+    /// Whether its runner got the acknowledgement within its lease. Then no other run may follow.
     recorded: bool,
-    /// Its runner died, or lost its lease, before that: another run may follow.
+    /// Whether its runner died, or lost its lease, before that. Then another run may follow.
     excused: bool,
 }
 
 impl FactsTopic {
-    /// How often the key was forgotten.
+    /// How many times the key was forgotten.
     pub(super) fn forgets(&self) -> u32 {
         self.forgotten.as_ref().map_or(0, |forgotten| forgotten.forgets)
     }
 
-    /// Whether the key was not forgotten after that run: the world's own rule, so that a wrong rule of the program is seen.
+    /// Whether the key was not forgotten after that run. The world has its own rule, so that a wrong rule of the program is noticed.
     fn counts(&self, fact: &Fact) -> bool {
         let is_later = |forgotten: &Fact| fact.forgets >= forgotten.forgets || fact.term > forgotten.term;
         self.forgotten.as_ref().is_none_or(is_later)
     }
 
-    /// The record of the forgetting has reached the topic: runs may follow again.
+    /// Handles that the record of the forgetting has reached the topic. Runs may follow again.
     fn forget(&mut self, forgotten: Fact) {
         let is_about = |success: &Success| success.forgets < forgotten.forgets && success.term <= forgotten.term;
         if self.success.as_ref().is_none_or(is_about) {
@@ -73,7 +73,7 @@ impl FactsTopic {
 }
 
 impl World {
-    /// A machine passes facts to its producer.
+    /// Passes a machine's facts to its producer.
     pub(super) fn send_facts(&mut self, who: Who, facts: Vec<(u32, Fact)>) {
         for (id, fact) in facts {
             if fact.outcome == Outcome::Done && self.facts.counts(&fact) {
@@ -101,13 +101,13 @@ impl World {
         }
     }
 
-    /// The last fact was sent twice, and may arrive a second time at any moment.
+    /// Sends the last fact twice, so that it may arrive a second time at any moment.
     pub(crate) fn send_last_fact_again(&mut self) {
         let again = self.facts.log.last().cloned();
         self.facts.flying.extend(again.map(|fact| FactFlight { from: None, id: 0, fact, delayed: true }));
     }
 
-    /// How often the key may still be forgotten.
+    /// How many times the key may still be forgotten.
     pub(crate) const fn forgets_left(&self) -> u8 {
         self.faults.forgets
     }
@@ -127,7 +127,7 @@ impl World {
         facts
     }
 
-    /// An operator reads the facts and the journal's end; then the record of the forgetting is under way (`neli-run forget --force`).
+    /// Lets an operator read the facts and the journal's end, and then send the record of the forgetting (`neli-run forget --force`).
     pub(super) fn forget(&mut self) {
         let facts = self.facts_of_key();
         let known = || [&facts.done, &facts.attempt, &facts.forgotten].into_iter().flatten();
@@ -145,7 +145,7 @@ impl World {
         self.facts.flying.push(FactFlight { from: None, id: 0, fact, delayed: false });
     }
 
-    /// A machine exits because the key needs no run, although it needs one.
+    /// The breach if a machine exits because the key needs no run, although it needs one.
     pub(super) fn skips_wrongly(&self, who: Who, skips: bool) -> Option<Breach> {
         let began_after = self.machine(who)?.forgets_at_begin > 0;
         (skips && began_after && self.facts.success.is_none()).then_some(Breach::KeptForgotten)
@@ -164,12 +164,12 @@ impl World {
     pub(super) fn look_after_success(&mut self, step: Step) {
         if let Step::Crash(who) | Step::Die(who) | Step::KillGuard(who) = step {
             self.excuse(who);
-        } else if let Step::Hear(who) = step {
+        } else if let Step::Receive(who) = step {
             self.note_recorded(who);
         }
     }
 
-    /// A machine is about to read a delivery report: notes whether it learns of its success within its lease.
+    /// Notes whether a machine that is about to read a delivery report gets the report of its success within its lease.
     fn note_recorded(&mut self, who: Who) {
         let holds = |term| {
             self.machine(who).is_some_and(|machine| {
@@ -183,7 +183,7 @@ impl World {
         }
     }
 
-    /// A fault has affected a machine or its guard.
+    /// Notes that a fault has affected a machine or its guard.
     fn excuse(&mut self, who: Who) {
         if let Some(success) = self.facts.success.as_mut().filter(|success| success.by == who) {
             success.excused |= !success.recorded;
@@ -200,8 +200,8 @@ impl World {
         }
     }
 
-    /// A machine's job is alive after a successful run, and no fault excuses that; nothing excuses a job whose claim came after the
-    /// record of the success. The same applies if so many runs have failed that none may follow.
+    /// The breach if a machine's job is alive after a successful run, and no fault excuses that. No fault excuses a job whose claim
+    /// came after the record of the success. The same applies if so many runs have failed that none may follow.
     pub(super) fn runs_again(&self, who: Who) -> Option<Breach> {
         let living = self.machine(who)?.guard.living_term()?;
         if matches!(self.setup.once, Some(Occasion::Schedule(_, CatchUp::None))) {

@@ -10,25 +10,25 @@ use crate::setup::Who;
 use crate::world::{Known, World};
 
 impl World {
-    /// A record under way reaches the log.
+    /// Appends a record under way to the log.
     pub(super) fn arrive(&mut self, flight: usize) {
         let flight = self.flying.remove(flight);
         self.append(&flight);
     }
 
-    /// A record under way is lost.
+    /// Loses a record under way.
     pub(super) fn lose(&mut self, flight: usize) {
         let flight = self.flying.remove(flight);
         self.receipt(&flight, false);
     }
 
-    /// The log's end is asked for, and answered later.
+    /// Sends a query for the log's end, whose answer is delayed.
     pub(super) fn ask_late(&mut self, who: Who) {
         let (now, bounds) = (self.now, self.bounds());
         self.at(who, |machine, _, _| machine.late_answer = Some((now, bounds)));
     }
 
-    /// The answer contains the log's present bounds.
+    /// Answers with the log's present bounds.
     pub(super) fn capture(&mut self, who: Who) {
         let bounds = self.bounds();
         self.at(who, |machine, _, _| machine.reader.answer = Some(bounds));
@@ -39,7 +39,7 @@ impl World {
         self.at(who, |machine, now, _| machine.crash(now, &log.part));
     }
 
-    /// The beginning of the log is deleted.
+    /// Deletes the beginning of the log.
     pub(super) fn cut(&mut self) {
         let start = self.log.part.start_after_cut(self.now, self.cuts_young());
         self.change_log(|log| log.cut_to(start));
@@ -50,7 +50,7 @@ impl World {
         self.at(who, |machine, now, (setup, actions)| machine.read(now, &log.part, setup, actions));
     }
 
-    /// The broker is replaced by one with an empty log.
+    /// Replaces the broker by one with an empty log.
     pub(super) fn remake(&mut self) {
         self.remade = !is_flawed(WorldFlaw::NewLogTrusted);
         self.flying.clear();
@@ -60,7 +60,7 @@ impl World {
         }
     }
 
-    /// An operator asks the leader to resign.
+    /// Lets an operator ask the leader to resign.
     pub(super) fn ask_to_resign(&mut self, who: Who) {
         let term = self.machine(who).and_then(|machine| machine.node.leads());
         self.request(What::Resign, term);

@@ -12,8 +12,8 @@ impl World {
         claim.and_then(Body::overlap).is_some_and(|overlap| overlap.over == Some(term))
     }
 
-    /// Whether these two may have jobs now: the claim of one overlaps the other's term, whose lease has not ended. If the other has read
-    /// the claim, and neither it nor its guard was stopped since, `--overlap` limits the time since then as well.
+    /// Whether these two may have jobs now: the claim of one overlaps the other's term, whose lease has not ended. If the other has
+    /// read the claim, and neither it nor its guard was stopped since then, `--overlap` also limits the time since then.
     pub(super) fn may_overlap(&self, one: &Machine, other: &Machine) -> bool {
         let (Some(term), Some(other_term)) = (one.guard.living_term(), other.guard.living_term()) else { return false };
         if term > other_term {

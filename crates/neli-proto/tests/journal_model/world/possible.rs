@@ -80,7 +80,7 @@ impl World {
             steps.push(Step::ReadFacts(who));
         }
         if !machine.answers.is_empty() || !machine.receipts.is_empty() || !machine.facts_events.is_empty() {
-            steps.push(Step::Hear(who));
+            steps.push(Step::Receive(who));
         }
         self.enabled_by_kafka(who, machine, steps);
         if machine.is_checked() {
@@ -101,7 +101,7 @@ impl World {
         }
     }
 
-    /// Steps by which a supervisor that is awake learns something from Kafka.
+    /// Steps in which a supervisor that is awake receives data from Kafka.
     fn enabled_by_kafka(&self, who: Who, machine: &Machine, steps: &mut Vec<Step>) {
         if machine.reader.asked.is_some() {
             let is_late = machine.reader.answer.is_some();
@@ -135,7 +135,7 @@ impl World {
 
     /// Faults that may affect a supervisor that is awake.
     fn enabled_faults_at(&self, who: Who, machine: &Machine, steps: &mut Vec<Step>) {
-        // A guard that waits for its start has nothing to do.
+        // A guard that waits for its start can't do anything.
         let guard_works = machine.guard.life == Life::Awake || machine.guard_start.waits();
         let alone_is_allowed = is_flawed(WorldFlaw::BothAsleep);
         if self.faults.pauses > 0 && (guard_works || alone_is_allowed) {

@@ -49,7 +49,7 @@ impl World {
             Step::HealthEnds(who) => format!("{}'s health command finds its job well", NAMES[who]),
             Step::HealthFails(who) => format!("{}'s health command finds its job unhealthy", NAMES[who]),
             Step::HookEnds(who) => format!("{}'s hook ends", NAMES[who]),
-            Step::Hear(who) => format!("{} hears of its guard or its producer", NAMES[who]),
+            Step::Receive(who) => format!("{} receives an event of its guard or its producer", NAMES[who]),
             Step::Judge(who) => format!("{} is told that the topic may carry an election", NAMES[who]),
             Step::Identify(who) => format!("{} is told which topic this is: number {}", NAMES[who], self.remakes),
             Step::KillGuard(who) => format!("{}'s guard is SIGKILLed", NAMES[who]),

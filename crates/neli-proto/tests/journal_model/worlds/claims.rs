@@ -6,7 +6,7 @@ use super::{LONG, NONE, SHORT, both_begin, millis};
 use crate::setup::{A, B, C, CandidateSetup, Faults, Setup};
 use crate::step::Step;
 
-/// R2: records that are read at the start count as received when the listening began.
+/// R2: records that are read at the start count as received when the reading began.
 pub(crate) fn a_start_beside_a_leader() -> Setup {
     Setup {
         before: |world| {
@@ -20,7 +20,7 @@ pub(crate) fn a_start_beside_a_leader() -> Setup {
     }
 }
 
-/// L1: of two claims whose writers do not know of each other, the first takes effect.
+/// L1: of two claims whose writers have not read each other's claim, the first takes effect.
 pub(crate) fn two_starts_at_once() -> Setup {
     Setup {
         faults: Faults { begins: 2, doubles: 1, delays: 1, ..NONE },
@@ -56,8 +56,8 @@ pub(crate) fn a_beat_that_is_lost() -> Setup {
     }
 }
 
-/// R0: the claim takes effect before the topic is judged, or the topic is never judged; no job runs before both, or for longer than the
-/// lease.
+/// R0: the claim takes effect before the topic is judged, or the topic is never judged. No job runs before the judgement and the effect
+/// of the claim, or for longer than the lease.
 pub(crate) fn a_topic_that_is_judged_late() -> Setup {
     Setup {
         judged_late: true,
@@ -126,7 +126,7 @@ pub(crate) fn a_late_beat_in_an_undecided_view() -> Setup {
             world.suffer(Step::Die(C));
             world.begin(A);
             world.pass(21_000);
-            // c's claim came too late; b can't know that, and a has not read it when it beats next.
+            // c's claim came too late. b can't know that, and a has not read it when it sends its next beat.
             world.suffer(Step::Cut);
             world.suffer(Step::Lag(A));
             world.suffer(Step::AppendLate(0));
@@ -138,7 +138,7 @@ pub(crate) fn a_late_beat_in_an_undecided_view() -> Setup {
     }
 }
 
-/// L4: a reading that begins in the middle knows nothing yet.
+/// L4: after a reading that begins in the middle, the view is undecided.
 pub(crate) fn a_start_in_the_middle() -> Setup {
     Setup {
         span: 1,
@@ -153,8 +153,8 @@ pub(crate) fn a_start_in_the_middle() -> Setup {
     }
 }
 
-/// L4: before the topic is judged, a transaction's marker counts as missing records. A candidate that begins then meets a late beat of an
-/// earlier term, and must not take over from the leader.
+/// L4: before the topic is judged, a transaction's marker counts as missing records. A candidate that begins then reads a late beat of
+/// an earlier term, and must not take over from the leader.
 pub(crate) fn a_marker_before_the_judgement() -> Setup {
     Setup {
         candidates: vec![SHORT, SHORT, LONG],
@@ -208,7 +208,7 @@ pub(crate) fn a_claim_that_cannot_be_judged() -> Setup {
             world.begin(A);
             world.begin(C);
             world.pass(50);
-            // a knows of it when it beats, c does not when it claims.
+            // a has read it when it beats, but c has not read it when it claims.
             world.suffer(Step::Lag(C));
             world.suffer(Step::Other);
             world.pass(49);
@@ -228,8 +228,8 @@ pub(crate) fn a_claim_that_cannot_be_judged() -> Setup {
     }
 }
 
-/// L4: a missing record that may have been deleted makes the view undecided. b gets an early answer and reads late; by then c leads, and
-/// its claim is deleted.
+/// L4: a missing record that may have been deleted makes the view undecided. b gets an early answer and reads late. By then c leads,
+/// and its claim is deleted.
 pub(crate) fn a_deleted_claim() -> Setup {
     Setup {
         candidates: vec![SHORT, SHORT.after(50), LONG],
@@ -243,14 +243,14 @@ pub(crate) fn a_deleted_claim() -> Setup {
             world.pass(124_000);
         },
         faults: Faults { compactions: 1, questions: 1, ..NONE },
-        // Of all old records only c's claim is deleted.
+        // Of all old records only c's claim may be deleted.
         may: |_, step| !matches!(step, Step::Ask(A | C) | Step::Compact(..=1 | 3..)),
         limit: millis(500),
         ..Setup::named("a deleted claim")
     }
 }
 
-/// L4: after a missing offset only a record whose writer knew of it decides.
+/// L4: after a missing offset only a record decides whose writer had read up to that offset.
 pub(crate) fn a_deleted_claim_and_a_late_beat() -> Setup {
     Setup {
         candidates: vec![SHORT, SHORT, LONG],

@@ -6,7 +6,7 @@ use super::{LONG, NONE, SHORT, both_begin, millis, often_looked_after};
 use crate::setup::{A, B, C, Faults, Setup};
 use crate::step::Step;
 
-/// R6: a leader that has read the end of its term writes nothing more about it.
+/// R6: a leader that has read the end of its term writes no more records about it.
 pub(crate) fn a_leader_that_was_superseded() -> Setup {
     Setup {
         slow_pipe: true,
@@ -24,7 +24,7 @@ pub(crate) fn a_leader_that_was_superseded() -> Setup {
     }
 }
 
-/// R6: a daemon that the job left behind still does work.
+/// R6: a daemon that the job left behind is part of the job.
 pub(crate) fn a_daemon_that_is_left() -> Setup {
     Setup {
         jobs_have_children: true,
@@ -50,7 +50,7 @@ pub(crate) fn a_command_beside_the_job() -> Setup {
     }
 }
 
-/// R6: whichever process dies, nothing is released before all that the job started is gone.
+/// R6: whichever process dies, no term is released before all processes that the job started have ended.
 pub(crate) fn deaths() -> Setup {
     Setup {
         jobs_have_children: true,
@@ -74,7 +74,7 @@ pub(crate) fn orders_of_the_dead() -> Setup {
     }
 }
 
-/// R6: nothing is released before the guard has reported that nothing runs.
+/// R6: no term is released before the guard has reported that no process runs.
 pub(crate) fn a_stop_behind_the_spawn() -> Setup {
     Setup {
         slow_pipe: true,
@@ -87,7 +87,7 @@ pub(crate) fn a_stop_behind_the_spawn() -> Setup {
     }
 }
 
-/// R6: between two runs nothing is left, and after a stop there is no next run.
+/// R6: between two runs no process is left, and after a stop there is no next run.
 pub(crate) fn a_stop_between_two_runs() -> Setup {
     Setup {
         candidates: vec![SHORT.restarting(20), SHORT],
@@ -99,7 +99,7 @@ pub(crate) fn a_stop_between_two_runs() -> Setup {
     }
 }
 
-/// R6: the guard's answer to a stop that it reads late is about the previous run, while the next one may be alive.
+/// R6: if the guard reads a stop late, its answer is about the previous run, while the next run may be alive.
 pub(crate) fn an_answer_about_the_run_before() -> Setup {
     Setup {
         slow_pipe: true,
@@ -114,7 +114,7 @@ pub(crate) fn an_answer_about_the_run_before() -> Setup {
     }
 }
 
-/// R6: a candidate that is stopped before its job started has released the term, and starts nothing any more.
+/// R6: a candidate that is stopped before its job started has released the term, and starts no job after that.
 pub(crate) fn a_stop_before_the_first_run() -> Setup {
     Setup {
         candidates: vec![SHORT.settling(20), SHORT.after(50)],
@@ -126,7 +126,7 @@ pub(crate) fn a_stop_before_the_first_run() -> Setup {
     }
 }
 
-/// R4: a guard that starts late starts no job whose deadline has passed by then, and otherwise uses the deadline of that time.
+/// R4: a guard that starts late does not start a job whose deadline has passed by then. Otherwise it uses the deadline of that time.
 pub(crate) fn a_guard_that_is_started_late() -> Setup {
     Setup {
         candidates: vec![SHORT.settling(20), SHORT.after(50)],
@@ -165,7 +165,7 @@ pub(crate) fn a_restart_that_is_held_up() -> Setup {
     }
 }
 
-/// R7: a suspended candidate has released its term before, and leads again in a new one.
+/// R7: a suspended candidate has released its term before the suspension, and leads again in a new term.
 pub(crate) fn a_suspension() -> Setup {
     Setup {
         jobs_have_children: true,
@@ -177,7 +177,7 @@ pub(crate) fn a_suspension() -> Setup {
     }
 }
 
-/// Assumption 3: guard or supervisor may be stopped, die or hang, and the other one takes over its part.
+/// Assumption 3: guard or supervisor may be stopped, die or hang, and the other one takes over its task.
 pub(crate) fn sleepers() -> Setup {
     Setup {
         jobs_have_children: true,
@@ -201,7 +201,7 @@ pub(crate) fn a_start_that_is_held_up() -> Setup {
     }
 }
 
-/// R6: the candidate's own clock tells that its lease is over, but not that its job is.
+/// R6: the candidate's own clock shows that its lease has ended, but not that its job has.
 pub(crate) fn a_guard_that_is_late() -> Setup {
     Setup {
         slow_pipe: true,
@@ -217,7 +217,7 @@ pub(crate) fn a_guard_that_is_late() -> Setup {
     }
 }
 
-/// R6: the guard's release uses what the supervisor knew when the term was current.
+/// R6: the guard's release contains the supervisor's state at the time when the term was current.
 pub(crate) fn a_release_for_a_superseded_leader() -> Setup {
     Setup {
         candidates: vec![SHORT, SHORT, LONG],

@@ -1,5 +1,5 @@
-//! `--once`, `--window` and `--schedule`: no two runs of a key or window succeed, except if a machine dies or loses its lease between the
-//! job's end and the acknowledgement of the fact.
+//! `--once`, `--window` and `--schedule`: two runs of a key or window never succeed, except if a machine dies or loses its lease
+//! between the job's end and the acknowledgement of the fact.
 
 use neli_proto::schedule::CatchUp;
 
@@ -7,7 +7,7 @@ use super::{NONE, SHORT, both_begin, millis};
 use crate::setup::{A, B, C, Faults, Occasion, Setup};
 use crate::step::Step;
 
-/// A run succeeds while another candidate stands by: however late the records are, the other does not run the job again.
+/// A run succeeds while another candidate stands by. The other does not run the job again, even if the records are late.
 pub(crate) fn a_key_that_is_done() -> Setup {
     Setup {
         once: Some(Occasion::Key),
@@ -47,7 +47,7 @@ pub(crate) fn a_runner_that_dies() -> Setup {
     }
 }
 
-/// Two candidates, one of which is late by a window: when the newer window's run has succeeded, the older one's does not begin.
+/// The clock of one of two candidates is late by a window. When the newer window's run has succeeded, the older one's does not begin.
 pub(crate) fn a_window_that_is_over() -> Setup {
     Setup {
         once: Some(Occasion::Windows([5, 4, 4])),
@@ -71,7 +71,7 @@ pub(crate) fn a_schedule_whose_leader_dies() -> Setup {
     }
 }
 
-/// The same with `--catch-up none`, while the clock stays in one window: it is not run at all.
+/// The same with `--catch-up none`, while the clock stays in one window: the window is not run at all.
 pub(crate) fn a_schedule_that_catches_nothing_up() -> Setup {
     Setup {
         once: Some(Occasion::Schedule(5, CatchUp::None)),
@@ -80,8 +80,8 @@ pub(crate) fn a_schedule_that_catches_nothing_up() -> Setup {
     }
 }
 
-/// A run has succeeded, and an operator lets the key be forgotten: a candidate that begins after that runs the job, and then none does,
-/// although the record of the first run reaches the topic a second time, late.
+/// A run has succeeded, and an operator forgets the key. A candidate that begins after that runs the job, and then none does, although
+/// the record of the first run reaches the topic a second time, late.
 pub(crate) fn a_key_that_is_forgotten() -> Setup {
     Setup {
         once: Some(Occasion::Key),
@@ -103,7 +103,7 @@ pub(crate) fn a_key_that_is_forgotten() -> Setup {
     }
 }
 
-/// The same where the journal was made anew since the key was forgotten: its terms begin again, below that of the first run.
+/// The same after the journal was created again since the key was forgotten: its terms begin again, below that of the first run.
 pub(crate) fn a_key_that_is_forgotten_before_its_journal_is_remade() -> Setup {
     Setup {
         before: |world| {
@@ -121,8 +121,8 @@ pub(crate) fn a_key_that_is_forgotten_before_its_journal_is_remade() -> Setup {
     }
 }
 
-/// Each run fails, and one retry is left for both machines together, which has begun. After a failure a candidate claims again two leases
-/// later.
+/// Each run fails. Only one retry is left for both machines together, and it has begun. After a failure a candidate claims again two
+/// leases later.
 pub(crate) fn retries_of_two_machines() -> Setup {
     Setup {
         once: Some(Occasion::Retries(1)),

@@ -8,7 +8,7 @@ use super::{ALL_HOOKS, NONE, SHORT, millis, often_looked_after};
 use crate::setup::{A, B, CandidateSetup, Faults, Occasion, Setup, Who};
 use crate::step::Step;
 
-/// Two candidates from the start, with a few of all faults of Kafka and machines.
+/// Two candidates from the start, with a few of each fault of Kafka and machines.
 pub(crate) fn two_candidates() -> Setup {
     Setup {
         before: |world| world.begin(A),
@@ -46,7 +46,7 @@ pub(crate) fn a_reader_in_the_middle() -> Setup {
     }
 }
 
-/// Guard and supervisor are stopped or die one after the other, while the other one works.
+/// Guard and supervisor are stopped or die one after the other, while the other one runs.
 pub(crate) fn guard_and_supervisor() -> Setup {
     Setup {
         jobs_have_children: true,

@@ -1,4 +1,4 @@
-//! `--overlap`: at most two jobs run; the later one's claim names the earlier one's term, whose job ends with its lease or before.
+//! `--overlap`: at most two jobs run. The later one's claim names the earlier one's term, whose job ends with its lease or before.
 
 use super::{NONE, SHORT, both_begin, millis};
 use crate::setup::{A, B, C, CandidateSetup, Faults, Setup};
@@ -55,7 +55,7 @@ pub(crate) fn two_hand_overs_in_a_row() -> Setup {
     }
 }
 
-/// The job that overlaps another ends at once: there is no leader, and the earlier job may be alive.
+/// The job that overlaps another ends at once. Then there is no leader, and the earlier job may be alive.
 pub(crate) fn a_vacancy_beside_an_overlapped_job() -> Setup {
     Setup {
         candidates: vec![OVERLAPPING; 3],

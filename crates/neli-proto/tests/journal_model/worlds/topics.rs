@@ -6,7 +6,7 @@ use super::{LONG, NONE, SHORT, millis};
 use crate::setup::{A, B, C, Faults, Setup};
 use crate::step::Step;
 
-/// Vacancy: with `--embedded` an empty log proves a vacancy only if the broker before ended in order.
+/// Vacancy: with `--embedded` an empty log proves a vacancy only if the previous broker ended in order.
 pub(crate) fn a_broker_that_dies() -> Setup {
     Setup {
         candidates: vec![LONG, LONG],
@@ -18,7 +18,7 @@ pub(crate) fn a_broker_that_dies() -> Setup {
     }
 }
 
-/// L3: the old topic's leader, which has not noticed yet, beats in a term with the number of the new leader's.
+/// L3: the old topic's leader, which has not noticed the new topic yet, beats in a term with the number of the new leader's.
 pub(crate) fn a_topic_that_is_remade() -> Setup {
     Setup {
         candidates: vec![SHORT, SHORT, LONG.after(20)],
@@ -42,7 +42,7 @@ pub(crate) fn a_topic_that_is_remade() -> Setup {
 pub(crate) fn a_remade_topic_whose_id_no_broker_tells() -> Setup {
     Setup {
         topic_ids: true,
-        // The last confirmation may have come just before, and the last beat a lease later.
+        // The last confirmation may have come just before the new topic, and the last beat a lease later.
         remade_for: millis(600),
         before: |world| {
             world.begin(A);
@@ -57,7 +57,7 @@ pub(crate) fn a_remade_topic_whose_id_no_broker_tells() -> Setup {
     }
 }
 
-/// R2: a candidate that missed a remake takes the new leader's beats as void, and concludes that there is silence.
+/// R2: a candidate that missed a remake judges the new leader's beats as void, and concludes that there is silence.
 pub(crate) fn a_standby_that_missed_a_remake() -> Setup {
     Setup {
         candidates: vec![SHORT, SHORT, LONG],
