@@ -82,9 +82,9 @@ impl JobRun {
         }
     }
 
-    /// Takes the end of the run from a line.
-    pub fn says(&mut self, line: &Line) {
-        if self.end == End::Unsaid {
+    /// Reads the end of the run from a line.
+    pub fn take_end(&mut self, line: &Line) {
+        if self.end == End::Unrecorded {
             self.end = match line.event {
                 Event::Signal(signal) if STOPS.contains(&signal) => End::Stopped,
                 Event::End(0) if line.pid == self.main => End::Success,

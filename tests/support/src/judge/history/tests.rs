@@ -329,10 +329,10 @@ fn the_end_of_a_run_is_the_first_that_it_says() {
         written.history.read();
         written.history.job_runs[0].end
     };
-    assert_eq!(ends(&["2000 beat main 7 3 0 0"]), End::Unsaid);
+    assert_eq!(ends(&["2000 beat main 7 3 0 0"]), End::Unrecorded);
     assert_eq!(ends(&["2000 end main 7 3 0 0"]), End::Success);
-    assert_eq!(ends(&["2000 end main 7 3 0 3"]), End::Unsaid, "it failed");
-    assert_eq!(ends(&["2000 end child 8 3 0 0"]), End::Unsaid, "another process of the job");
+    assert_eq!(ends(&["2000 end main 7 3 0 3"]), End::Unrecorded, "it failed");
+    assert_eq!(ends(&["2000 end child 8 3 0 0"]), End::Unrecorded, "another process of the job");
     assert_eq!(ends(&["2000 signal child 8 3 0 15", "2001 end main 7 3 0 0"]), End::Stopped);
     assert_eq!(ends(&["2000 end main 7 3 0 0", "2001 signal child 8 3 0 15"]), End::Success);
     assert_eq!(ends(&["2000 signal main 7 3 0 18", "2001 end main 7 3 0 0"]), End::Success, "CONT stops nothing");

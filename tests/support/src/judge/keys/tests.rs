@@ -33,8 +33,12 @@ const NONE: [&str; 0] = [];
 
 #[test]
 fn keys_that_are_done_one_after_the_other_are_well() {
-    let runs =
-        [(0, run(3, End::Unsaid)), (0, run(10, End::Success)), (1, run(20, End::Stopped)), (1, run(30, End::Success))];
+    let runs = [
+        (0, run(3, End::Unrecorded)),
+        (0, run(10, End::Success)),
+        (1, run(20, End::Stopped)),
+        (1, run(30, End::Success)),
+    ];
     let recorded = vec![
         (3, term(100, None, release(8, "failed"))),
         (10, term(200, Some(250), done(18))),
@@ -66,7 +70,7 @@ fn a_run_after_a_success_that_was_recorded_is_reported() {
 
 #[test]
 fn a_run_after_a_release_that_names_the_key_is_reported() {
-    let runs = [(0, run(3, End::Success)), (0, run(10, End::Unsaid))];
+    let runs = [(0, run(3, End::Success)), (0, run(10, End::Unrecorded))];
     let recorded = |release| vec![(3, term(100, None, release)), (10, term(300, None, None))];
     assert_eq!(violations(1, &runs, recorded(done(8))), [KNOWN]);
     assert_eq!(violations(1, &runs, recorded(done(11))), NONE, "the claim was before it");
@@ -113,7 +117,7 @@ fn the_report_counts_runs_and_repetitions() {
 fn a_failure_and_an_abandoned_success_may_be_repeated() {
     let recorded = || vec![(3, term(100, Some(150), done(8))), (10, term(300, Some(350), done(18)))];
     let second = || (0, run(10, End::Success));
-    assert_eq!(violations(1, &[(0, run(3, End::Unsaid)), second()], recorded()), NONE);
+    assert_eq!(violations(1, &[(0, run(3, End::Unrecorded)), second()], recorded()), NONE);
     assert_eq!(violations(1, &[(0, run(3, End::Stopped)), second()], recorded()), NONE);
     let abandoned = JobRun { abandoned: true, ..run(3, End::Success) };
     assert_eq!(violations(1, &[(0, abandoned), second()], recorded()), NONE);

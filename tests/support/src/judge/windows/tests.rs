@@ -36,7 +36,7 @@ fn violations(runs: &[JobRun], recorded: Vec<(u64, Recorded)>, done: &[((u64, u6
 #[test]
 fn windows_that_are_done_one_after_the_other_are_well() {
     let runs = [
-        run(FIRST, 3, (10, 20), End::Unsaid),
+        run(FIRST, 3, (10, 20), End::Unrecorded),
         run(FIRST, 10, (30, 40), End::Success),
         run(SECOND, 20, (50, 60), End::Stopped),
         run(SECOND, 30, (70, 80), End::Success),
@@ -68,7 +68,7 @@ fn a_recorded_success_must_have_happened() {
     assert_eq!(ends(End::Success, false), NONE);
     assert_eq!(ends(End::Stopped, true), NONE, "what an abandoned job did is not known");
     let what = format!("window {FIRST} is recorded as done in term 3, and no job of it has succeeded:");
-    assert_eq!(ends(End::Unsaid, false), [format!("{what} [(Unsaid, false)]")]);
+    assert_eq!(ends(End::Unrecorded, false), [format!("{what} [(Unrecorded, false)]")]);
     assert_eq!(ends(End::Stopped, false), [format!("{what} [(Stopped, false)]")]);
     let other = [run(SECOND, 3, (10, 20), End::Success), run(FIRST, 10, (30, 40), End::Success)];
     assert_eq!(violations(&other, Vec::new(), &[((3, FIRST), 50)]), [format!("{what} []")]);
@@ -95,7 +95,7 @@ fn a_run_after_a_success_that_was_recorded_is_reported() {
 
 #[test]
 fn a_run_after_a_release_that_names_the_window_is_reported() {
-    let runs = [run(FIRST, 3, (10, 20), End::Success), run(FIRST, 10, (30, 40), End::Unsaid)];
+    let runs = [run(FIRST, 3, (10, 20), End::Success), run(FIRST, 10, (30, 40), End::Unrecorded)];
     let released = |release| violations(&runs, vec![(3, term(100, release)), (10, term(300, None))], &[]);
     let which = |how| [format!("window {FIRST} was done in term 3, {how}, and window {FIRST} ran in term 10")];
     assert_eq!(released(done(8, "2026-01-31T02:00:00Z")), which("which was known"));
@@ -125,7 +125,7 @@ fn each_later_run_is_looked_at() {
 fn a_failure_an_abandoned_success_and_a_run_beside_are_no_success_before() {
     let after = |first| violations(&[first, run(FIRST, 3, (30, 40), End::Success)], Vec::new(), &[]);
     assert_eq!(after(run(FIRST, 3, (10, 20), End::Success)).len(), 1);
-    assert_eq!(after(run(FIRST, 3, (10, 20), End::Unsaid)), NONE);
+    assert_eq!(after(run(FIRST, 3, (10, 20), End::Unrecorded)), NONE);
     assert_eq!(after(run(FIRST, 3, (10, 30), End::Success)), NONE, "the judge of overlaps reports that");
     assert_eq!(after(JobRun { abandoned: true, ..run(FIRST, 3, (10, 20), End::Success) }), NONE);
     assert_eq!(after(JobRun { main: 0, ..run(FIRST, 3, (10, 20), End::Success) }), NONE, "it was never begun");
@@ -157,7 +157,7 @@ fn a_journal_says_nothing_of_the_topics_before() {
 
 #[test]
 fn the_job_must_run_in_two_more_windows() {
-    let runs: Vec<JobRun> = [FIRST, SECOND, SECOND].map(|window| run(window, 3, (10, 20), End::Unsaid)).into();
+    let runs: Vec<JobRun> = [FIRST, SECOND, SECOND].map(|window| run(window, 3, (10, 20), End::Unrecorded)).into();
     assert_eq!(latest(runs.iter()), SECOND);
     assert_eq!(not_run_after(FIRST - 1, runs.iter()), None);
     let violation = format!("the windows after {FIRST} are not run in the end");
