@@ -21,7 +21,7 @@ pub(crate) const RETRIES: &str = "10000";
 /// The exit status of a job that fails.
 pub(crate) const FAILURE: i32 = 3;
 
-/// Which key each candidate runs.
+/// The key of each candidate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keys {
     /// The number of the present key of each slot's candidate.
@@ -105,7 +105,8 @@ impl Run<'_> {
         violations
     }
 
-    /// Reads what jobs have written by now. A job writes its end before it is recorded; so this is called after the records were read.
+    /// Reads the lines that jobs have written by now. A job writes its end before the end is recorded, so this is called after the records
+    /// were read.
     pub(crate) fn read_histories(&mut self) {
         self.histories.iter_mut().for_each(History::read);
     }

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::fault::Fault;
 use crate::run::{Orders, Run};
 
-/// How many violations are shown: if a rule is broken, each run of a key may be one.
+/// The number of violations that are shown. If a rule is broken, each run of a key may be one.
 const MOST_SHOWN: usize = 20;
 
 /// The result of a run.

@@ -17,7 +17,7 @@ use crate::keys::{FAILURE, RETRIES};
 use crate::report::journal as records_of;
 use crate::run::Run;
 
-/// How the windows come to the candidates, and how long one lasts.
+/// The source of a candidate's window, and the length of the windows.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Windows {
     /// A crontab: each slot's candidate is started for one window, by its own clock.
@@ -78,7 +78,7 @@ impl Windows {
     }
 }
 
-/// The witness as the job's main process: it writes into a file that is named after its window.
+/// The witness as the job's main process, which writes into a file that is named after its window.
 pub(crate) fn job_of_a_window(witness: &Witness) -> Vec<OsString> {
     const BECOME: &str = r#"window=$(IFS=-T:Z; set -- $NELI_WINDOW_START; echo $1$2$3$4$5$6)
         witness=$1 file=$2$window.; shift 2; exec "$witness" "$file" "$@""#;
@@ -111,7 +111,7 @@ impl Run<'_> {
         }
     }
 
-    /// Holds what the jobs have said of their ends against what is recorded.
+    /// Compares the ends that the jobs have recorded with the facts.
     pub(crate) fn judge_windows(&mut self) -> Judged {
         let facts = self.facts();
         let recorded = recorded(&records_of(self, 0).0, &self.journal(), &facts);

@@ -305,7 +305,7 @@ fn a_leader_that_has_exited_has_left_the_group() {
     election.close([leader]);
 }
 
-/// How many candidates have sent a hello with their group member id.
+/// The number of candidates that have sent a hello with their group member id.
 fn named(election: &TestElection) -> usize {
     let key = format!("{}/hello", election.key()).into_bytes();
     let records = harness::journal::read(Kafka::shared(), &election.topic());

@@ -61,7 +61,7 @@ fn under_a_leader() {
     end([&mut old, &mut new]);
 }
 
-/// A process with many roles says one hello for all of them, and that it claims none for a minute.
+/// A process with many roles says one hello for all of them. The hello states that it claims none for a minute.
 #[test]
 fn under_a_leader_of_many_roles() {
     let election = crate::election(Elector::Log);
@@ -82,7 +82,7 @@ fn under_a_leader_of_many_roles() {
     end([&mut candidate]);
 }
 
-/// With the creation of topics disabled, a candidate logs the deletion, and does not use a topic that somebody else created again.
+/// If a candidate may not create topics, it logs the deletion, and does not use a topic that another process created again.
 #[test]
 fn under_a_leader_that_makes_no_topics() {
     let election = crate::election(Elector::Log);

@@ -214,18 +214,19 @@ impl Introduction {
         self.mapping.shares_role(&hello.mapping())
     }
 
-    /// This process has released a role, or has lost it to another's claim after a silence, and stays. The others take
-    /// it for gone, so it says hello again.
+    /// Sends a hello again: this process has released a role, or has lost it to another candidate's claim after a silence, and stays.
+    /// Without a hello, the others assume that it has left.
     pub(crate) fn lead_ended(&mut self, now: Time) {
         self.says_hello_soon(now);
     }
 
-    /// This process no longer stands for a role. The others must know before they claim the role, and hand it on.
+    /// Sends a hello soon, because this process no longer stands for a role. The others must know this before they claim the role or
+    /// hand it over.
     pub(crate) fn role_left(&mut self, now: Time) {
         self.next_hello = self.next_hello.map(|due| due.min(now + HELLO_AFTER_LEAVING));
     }
 
-    /// What the hello contains has changed.
+    /// Sends a hello soon, because its contents have changed.
     pub(crate) fn says_hello_soon(&mut self, now: Time) {
         self.next_hello = self.next_hello.map(|due| due.min(now + HELLO_AFTER_LEAD));
     }

@@ -242,7 +242,7 @@ impl ManyRoles {
         self.known.iter_mut().for_each(|known| known.spread.stand(now, role, standing));
     }
 
-    /// A hello was read in partition 0. Returns what each node must know.
+    /// Handles a hello that was read in partition 0. Returns the information for each node.
     pub fn received(&mut self, now: Time, offset: Offset, value: &[u8]) -> Option<OthersHello> {
         let (known, hello) = self.known.as_mut().zip(ProcessHello::parse(value))?;
         if known.has_read(offset) {
@@ -251,8 +251,8 @@ impl ManyRoles {
         let whose = known.introduction.received(now, offset, &hello);
         let (takes_roles, shares_role) = (hello.takes_roles(), known.introduction.shares_role(&hello));
         let ProcessHello { member, name, roles, max_roles, left, leaves, .. } = hello;
-        // A candidate without `--roles` stands in one election at most, which may be none of these; one with other
-        // roles stands in none of these. Neither is given a role.
+        // A candidate without `--roles` stands in one election at most, which may be none of these. A candidate with other roles stands in
+        // none of these. So neither gets a role.
         let max_roles = if roles.is_some() && shares_role { max_roles } else { Some(0) };
         match whose {
             Whose::Own => return None,

@@ -175,7 +175,7 @@ impl Node {
         self.connect(now);
     }
 
-    /// The term that is held, while the lease lasts.
+    /// The term that it holds, while the lease lasts.
     #[must_use]
     pub fn leads(&self) -> Option<Offset> {
         self.candidate.leads()
@@ -193,12 +193,12 @@ impl Node {
         self.candidate.holding()
     }
 
-    /// Until when nothing may be claimed because the records do not tell who leads; none where they tell.
+    /// The time until which the candidate may not claim because the records do not show who leads; `None` if they do.
     pub(crate) fn undecided_until(&self, now: Time) -> Option<Time> {
         self.candidate.undecided_until(now)
     }
 
-    /// The term of the job that is alive, or was last; none before the first.
+    /// The term of the job that is alive, or was last; `None` before the first job.
     #[must_use]
     pub fn term(&self) -> Option<Offset> {
         self.supervisor.term()

@@ -54,7 +54,7 @@ pub struct Observer {
     candidates: BTreeMap<MemberId, KnownCandidate>,
     /// The number of failed runs in a row of each candidate, from its releases.
     failed_runs: BTreeMap<MemberId, u32>,
-    /// Leaders whose silence ended in another's claim, and candidates that have gone for good.
+    /// The leaders whose silence ended with another candidate's claim, and candidates that have left.
     lost: Lost,
 }
 
@@ -243,7 +243,7 @@ impl Observer {
             }
             Body::Release { exit, why, .. } => {
                 let Some(member) = &record.member else { return };
-                // A candidate that stays says hello again. A process with many roles may stay without another hello.
+                // A candidate that stays sends a hello again. A process with many roles may stay without another hello.
                 let goes = why.as_deref().and_then(Why::parse).is_some_and(Why::goes_for_good);
                 if goes {
                     self.lost.insert_gone(member, received);

@@ -15,9 +15,8 @@ pub const SPREAD: Duration = Duration::from_millis(50);
 /// The interval of a candidate's hellos.
 pub const HELLO_INTERVAL: Duration = Duration::from_secs(30);
 
-/// A candidate that stays after a release says hello again after this time. The others take a candidate that releases
-/// for gone, and must not learn otherwise before the vacancy is claimed: they would wait for it if it has a higher
-/// priority.
+/// A candidate that releases a term and stays sends a hello again after this time. The other candidates take it for gone after a release,
+/// and must not learn otherwise before the vacancy is claimed: they would wait for it if it has a higher priority.
 pub const HELLO_AFTER_LEAD: Duration = Duration::from_secs(2);
 
 /// A member of the group delays its first hello by up to this time, so that the hello can contain the id from the group.

@@ -43,15 +43,15 @@ pub struct ProcessHello {
     /// The offset of its first hello; `None` in the first hello itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joined: Option<Offset>,
-    /// For how long after this hello the writer claims nothing in the roles of which the records do not tell it who
-    /// leads, in milliseconds; none where they tell.
+    /// The time after this hello, in milliseconds, during which the writer does not claim the roles for which its records do not show who
+    /// leads; `None` if they do for all roles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_ms: Option<u64>,
     /// The roles for which the writer no longer stands: they were ended, or their job ended by itself and is not run
     /// again.
     #[serde(skip_serializing_if = "RoleSet::is_empty")]
     pub left: RoleSet,
-    /// The writer leaves: it leads nothing any more, and will lead nothing.
+    /// Whether the writer leaves: it leads no role any more, and will lead none.
     #[serde(skip_serializing_if = "is_false")]
     pub leaves: bool,
 }

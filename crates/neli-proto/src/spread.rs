@@ -224,7 +224,7 @@ impl Spread {
         }
     }
 
-    /// Another candidate's hello says that it no longer stands for these roles. It never does again.
+    /// Notes that another candidate no longer stands for these roles, according to its hello. This is final.
     pub fn has_left(&mut self, now: Time, member: &MemberId, left: &RoleSet) {
         if *member != self.member && !left.is_empty() {
             let roles = self.roles.iter_mut().enumerate().filter(|(number, _)| left.contains(*number));
@@ -233,8 +233,8 @@ impl Spread {
         }
     }
 
-    /// A hello of another candidate was read that is older than this process's reading. If the candidate is alive, it
-    /// repeats the hello within the interval.
+    /// Handles another candidate's hello that is older than this process's reading. A living candidate repeats its hello within the
+    /// interval.
     pub fn may_be_there(&mut self, now: Time, member: &MemberId, max_roles: Option<u32>) {
         if *member != self.member {
             let age = HELLO_HOLDS.saturating_sub(HELLO_INTERVAL + LATE_HELLO);
@@ -279,13 +279,13 @@ impl Spread {
         }
     }
 
-    /// Who holds a role, as last observed.
+    /// The holder of a role according to the last observation.
     #[must_use]
     pub(crate) fn holding(&self, number: usize) -> Option<&Holding> {
         self.roles.get(number).map(|role| &role.holding)
     }
 
-    /// Who holds a role now. To be called after each input of that role's node; most calls change nothing.
+    /// Notes who holds a role now. Must be called after each input of that role's node; most calls change nothing.
     pub fn observe(&mut self, now: Time, number: usize, holding: Holding) {
         let Some(role) = self.roles.get_mut(number).filter(|role| role.holding != holding) else { return };
         let silent = role.becomes(now, holding);

@@ -110,7 +110,7 @@ struct Driver {
     standing: usize,
     /// The elections that have ended without a report so far.
     ended: Vec<usize>,
-    /// Appends that Kafka refuses, by its reasons.
+    /// Appends that Kafka refuses, by Kafka's reasons.
     refused_appends: Reminders,
 }
 

@@ -191,8 +191,8 @@ impl Common {
         self.send(seq, hello);
     }
 
-    /// A term was released, or lost to another's claim after a silence, so the others take this candidate for gone. If
-    /// it stays, it says hello again soon.
+    /// Sends a hello soon, if the candidate stays: after a term was released, or lost to another candidate's claim after a silence, the
+    /// others assume that this candidate has left.
     pub(super) fn say_hello_after_lead(&mut self, now: Time) {
         if self.departure().is_some() {
             self.next_hello = None;

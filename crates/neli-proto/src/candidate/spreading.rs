@@ -21,12 +21,12 @@ impl Candidate {
         }
     }
 
-    /// Until when nothing may be claimed because the records do not tell who leads; none where they tell.
+    /// The time until which the candidate may not claim because the records do not show who leads; `None` if they do.
     pub(crate) fn undecided_until(&self, now: Time) -> Option<Time> {
         self.common.listener.undecided_for(now).map(|left| now + left)
     }
 
-    /// Stands down in favour of another, if a term is led and nothing else is ending it.
+    /// Stands down in favour of another candidate, if it leads and is not standing down already.
     pub(super) fn hand_over(&mut self, now: Time, to: Option<MemberId>) {
         if self.holding() == Holding::Leading {
             self.common.successor = to;

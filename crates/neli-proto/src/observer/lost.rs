@@ -1,5 +1,5 @@
-//! Leaders whose terms ended by silence, and candidates that released a term because they go. Most of the first are
-//! dead, so hellos that they sent before do not count as standbys; no hello of the others counts.
+//! Leaders whose terms ended by silence, and candidates that released a term because they leave. Most of these leaders are dead, so their
+//! earlier hellos do not count for standbys. No hello of a candidate that leaves counts.
 
 use alloc::collections::BTreeMap;
 use core::time::Duration;
@@ -10,7 +10,7 @@ use crate::precedence::HELLO_HOLDS;
 use crate::record::MemberId;
 use crate::time::millis;
 
-/// Such leaders and candidates, kept for as long as an earlier hello could count.
+/// Such leaders and candidates, kept while an earlier hello could count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lost {
     /// The last record and the lease of each leader that fell silent.
@@ -37,8 +37,8 @@ impl Lost {
         self.gone.insert(member.clone(), release);
     }
 
-    /// Whether a hello proves nothing: its writer has gone, or the hello is from before the end of the lease of a
-    /// leader that may have died since. A later hello shows that such a leader is alive.
+    /// Whether a hello shows nothing, because its writer has left, or because the hello is from before the end of the lease of a leader
+    /// that may have died since. A later hello shows that such a leader is alive.
     pub(super) fn is_dead(&mut self, member: &MemberId, hello: Receipt) -> bool {
         let is_dead =
             self.silent.get(member).is_some_and(|(last_record, lease)| !is_later(hello, *last_record, *lease));

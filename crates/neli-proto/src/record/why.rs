@@ -92,12 +92,12 @@ impl Why {
         }
     }
 
-    /// Whether the writer of the release has gone or is about to go, with all roles of its process.
+    /// Whether the writer of the release has left or will leave, with all roles of its process.
     pub(crate) const fn goes_for_good(self) -> bool {
         matches!(self, Self::Refused | Self::Stopped | Self::SupervisorDied)
     }
 
-    /// Whether another candidate is to lead first after a leader stood down for this reason.
+    /// Whether another candidate must lead first after a leader stood down for this reason.
     pub(crate) const fn lets_another_lead(self) -> bool {
         match self {
             Self::FactsUnavailable | Self::Resigned | Self::RestartLimit | Self::Spread | Self::Unhealthy => true,

@@ -1,4 +1,4 @@
-//! What is known of one role.
+//! The known state of one role.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -12,19 +12,19 @@ use crate::time::Time;
 /// More candidates than are likely to be there.
 const MOST_THAT_LEFT: usize = 100;
 
-/// What is known of one role.
+/// The known state of one role.
 #[derive(Clone, Debug)]
 pub(super) struct Role {
     pub(super) holding: Holding,
     /// Since when `holding` has had this value.
     pub(super) since: Time,
-    /// The last leader, where it ended without a release.
+    /// The last leader, if it ended without a release.
     pub(super) unreleased: Option<MemberId>,
     /// The last leader other than this process.
     pub(super) last_other: Option<MemberId>,
     /// The candidate that should claim the role when it becomes vacant.
     pub(super) successor: Option<MemberId>,
-    /// A candidate that gave the role up: it claims the role only if no other candidate does for a long time.
+    /// A candidate that gave the role up. It claims the role only if no other candidate does so for a long time.
     pub(super) given_up_by: Option<MemberId>,
     /// The candidates that do not stand for the role any more: their jobs for it have ended, or failed too often. The
     /// last ones; the others have gone long ago.
@@ -33,15 +33,15 @@ pub(super) struct Role {
     pub(super) taken: u64,
     pub(super) standing: Standing,
     pub(super) standing_since: Time,
-    /// The role is vacant because the group revoked its partition and is giving it to another member.
+    /// Whether the role is vacant because the group revoked its partition and is assigning it to another member.
     pub(super) is_handed_on: bool,
-    /// Whether the role is withheld from the member that the group has chosen.
+    /// Whether and how long the role is withheld from the member that the group has chosen.
     pub(super) withheld: Withheld,
-    /// The claim delay that was last given out.
+    /// The claim delay of the last action.
     pub(super) last_delay: LastDelay,
 }
 
-/// The claim delay of a role that was last given out.
+/// The claim delay of the last action for a role.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum LastDelay {
     Nothing,
@@ -77,7 +77,7 @@ impl Role {
         self.left_by.push(by.clone());
     }
 
-    /// Records who holds the role now. Returns the previous leader if it was replaced without a release.
+    /// Notes the present holder of the role. Returns the previous leader if it was replaced without a release.
     pub(super) fn becomes(&mut self, now: Time, holding: Holding) -> Option<MemberId> {
         let mut silent = None;
         if !matches!(holding, Holding::Vacant { .. }) {
@@ -95,7 +95,7 @@ impl Role {
                     self.successor.clone_from(successor);
                 }
             }
-            // A claim over another's term is possible only after that leader was silent for its lease.
+            // A claim while another term is current is possible only after that term's leader was silent for its lease.
             Holding::Claiming => silent.clone_from(&self.unreleased),
             Holding::Done | Holding::Ending | Holding::Unknown => {}
         }
@@ -104,7 +104,7 @@ impl Role {
         silent
     }
 
-    /// The leader by the journal, if it is not this process.
+    /// The leader according to the journal, if it is not this process.
     pub(super) const fn leader(&self) -> Option<&MemberId> {
         match &self.holding {
             Holding::Held { by } => Some(by),

@@ -101,7 +101,7 @@ impl World {
         }
     }
 
-    /// A process stands down in a role, if it leads it; returns whether it does.
+    /// Lets a process stand down in a role if it leads it; returns whether it does.
     pub(crate) fn stand_down(&mut self, process: usize, role: usize, why: &'static str) -> bool {
         let Some(it) = &mut self.processes[process] else { return false };
         let state = &mut it.role_states[role];

@@ -151,7 +151,7 @@ fn roles_that_this_process_has_left_count_as_the_others() {
     assert_eq!(handed(2..5, true), 1, "three, and one of the other's");
 }
 
-/// A process that leads all roles, while another holds none.
+/// A process that leads all roles, while another process holds none.
 fn leads_all(settings: Settings) -> Spread {
     let roles = settings.roles;
     let mut spread = Spread::new(START, settings);

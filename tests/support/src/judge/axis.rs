@@ -38,7 +38,7 @@ impl Axis {
         }
     }
 
-    /// Marks a period in which something was broken.
+    /// Marks a time span in which something was broken.
     pub fn disturb(&mut self, from: u64, until: u64) {
         self.disturbed.push((from, until));
     }

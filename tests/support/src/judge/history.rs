@@ -22,7 +22,7 @@ const ORPHAN_AFTER: Duration = Duration::from_secs(1);
 /// A run that has written nothing for this long is over.
 const OVER_AFTER: Duration = Duration::from_secs(3);
 
-/// Within this time after the request a topic has been created again, or is not going to be.
+/// Within this time after the request a topic has been created again, or will not be.
 const REMADE_WITHIN: Duration = Duration::from_mins(1);
 
 /// A run's file, and how much of it was read.
@@ -40,15 +40,15 @@ struct Tail {
 pub struct Law {
     /// The lease of each slot.
     pub leases: Vec<Duration>,
-    /// The time from a deadline to the lease's end. A beat after that is a violation, if this is set.
+    /// The time from a deadline to the lease's end, if it is checked. Then a line after that is a violation.
     pub kill_margin: Option<Duration>,
-    /// No job may get a stop signal.
+    /// Whether a stop signal to a job is a violation.
     pub undisturbed: bool,
     /// Two jobs may run at the same time during a handover (`--overlap`).
     pub overlap: Option<Duration>,
-    /// A job that ends is run again in the same term.
+    /// Whether a job that ends is run again in the same term.
     pub runs_again: bool,
-    /// At a memory limit a line may be written in part, and the next one may begin in the middle of it.
+    /// Whether lines may be incomplete: at a memory limit a line may be written in part, and the next one may begin in the middle of it.
     pub lines_may_break: bool,
 }
 
@@ -64,18 +64,18 @@ pub struct History {
     open: Vec<usize>,
     /// Two runs at the same time, by their indices.
     pub overlaps: BTreeMap<(usize, usize), Overlap>,
-    /// Processes that outlived their term.
+    /// Processes that were alive after their term.
     pub orphans: Vec<String>,
-    /// Terms that were not higher than the ones before.
+    /// Terms that were not higher than the earlier ones.
     pub shrunk: Vec<String>,
-    /// Stop signals that no job should have got.
+    /// Stop signals to jobs that should have got none.
     disturbances: Vec<String>,
-    /// The latest beat after its deadline.
+    /// The line that was latest after its deadline.
     pub after_deadline: Latest,
-    /// The latest beat after the end of its lease: after its deadline, or after its guard has ended the term before that, which is not
-    /// dangerous.
+    /// The line that was latest after the end of its lease: after its deadline, or after its guard has ended the term before that, which is
+    /// not dangerous.
     pub after_right: Latest,
-    /// The times when the topic was requested to be created again.
+    /// The times at which the topic's new creation was requested.
     remakes: Vec<u64>,
     /// Candidates whose supervisor and guard were killed at once.
     abandoned: BTreeSet<(usize, u64)>,
@@ -110,12 +110,12 @@ impl History {
         self.directory.join(life_of(slot, life))
     }
 
-    /// The topic is about to be created again: terms begin at 0.
+    /// Notes that the topic will be created again: terms begin at 0.
     pub fn topic_was_remade(&mut self, at: u64) {
         self.remakes.push(at);
     }
 
-    /// Supervisor and guard of this candidate are about to be killed at once: from now on its jobs are outside the guarantee.
+    /// Notes that supervisor and guard of this candidate will be killed at once. From now on its jobs are outside the guarantee.
     pub fn abandon(&mut self, slot: usize, life: usize) {
         let life = u64::try_from(life).expect("not that many");
         self.abandoned.insert((slot, life));
@@ -124,7 +124,7 @@ impl History {
         }
     }
 
-    /// The run that wrote last, if that was within a tenth of a second.
+    /// The run that wrote last, if that was within the last tenth of a second.
     #[must_use]
     pub fn current(&self) -> Option<usize> {
         let latest = self.open.iter().copied().max_by_key(|job_run| self.job_runs[*job_run].span.1)?;
@@ -333,7 +333,7 @@ impl History {
         &self.open
     }
 
-    /// Violations that the history shows by itself.
+    /// The violations that the history alone shows.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         let overlaps = self.overlaps.values().filter(|overlap| overlap.excuse.is_none()).map(|overlap| {
@@ -349,7 +349,7 @@ impl History {
         overlaps.chain(self.orphans.iter().cloned()).chain(self.shrunk.iter().cloned()).chain(disturbances).collect()
     }
 
-    /// From now on the test itself stops candidates, so stop signals are expected.
+    /// Allows stop signals from now on, because the test itself stops candidates.
     pub fn expect_signals(&mut self) {
         self.law.undisturbed = false;
     }

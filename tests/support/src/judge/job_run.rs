@@ -28,7 +28,7 @@ pub struct JobRun {
     pub term: u64,
     /// The window of the run, if it has one.
     pub window: Option<u64>,
-    /// It follows another run of the same term in the same lead.
+    /// Whether it follows another run of the same term in the same lead.
     pub is_again: bool,
     /// How often the topic had been created again when it began.
     pub generation: u32,
@@ -36,9 +36,9 @@ pub struct JobRun {
     pub span: (u64, u64),
     /// Its main process's pid.
     pub main: i32,
-    /// How it has ended.
+    /// Its end.
     pub end: End,
-    /// Supervisor and guard were killed at once: the job's processes are outside the guarantee (assumption 3).
+    /// Whether supervisor and guard were killed at once. Then the job's processes are outside the guarantee (assumption 3).
     pub abandoned: bool,
     /// The file that its processes write.
     pub file: PathBuf,
@@ -46,14 +46,14 @@ pub struct JobRun {
     pub pids: BTreeSet<i32>,
     /// The latest deadline that the lease descriptor showed.
     pub deadline: u64,
-    /// When it first showed no deadline any more.
+    /// When the lease descriptor first showed no deadline any more.
     pub term_over: Option<u64>,
-    /// A violation of it was reported already.
+    /// Whether a violation by it was reported already.
     pub judged: bool,
 }
 
 impl JobRun {
-    /// The run of a file. Its name has the slot, the candidate's number in the slot, the window if there is one, and the term.
+    /// The run of a file. The file's name contains the slot, the candidate's number in the slot, the window if there is one, and the term.
     #[must_use]
     pub fn of_file(file: &Path) -> Self {
         let name = file.file_name().and_then(|name| name.to_str()).expect("we gave it its name");
@@ -115,7 +115,7 @@ pub struct Overlap {
     pub slots: (usize, usize),
     /// Begin and end.
     pub span: (u64, u64),
-    /// Why it is outside the guarantee, if it is.
+    /// Why it is outside the guarantee; `None` if it is a violation.
     pub excuse: Option<&'static str>,
 }
 
@@ -128,9 +128,9 @@ pub struct Counts {
     pub overlaps: usize,
     /// Two runs at the same time that are outside the guarantee.
     pub excused: usize,
-    /// Processes that outlived their term.
+    /// Processes that were alive after their term.
     pub orphans: usize,
-    /// Terms that were not higher than the ones before.
+    /// Terms that were not higher than the earlier ones.
     pub shrunk: usize,
 }
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::{Axis, JobRun};
 
-/// How long there may be no leader, beside a lease.
+/// How long there may be no leader, in addition to a lease.
 const BESIDE_THE_LEASE: Duration = Duration::from_secs(3);
 
 /// The longest time without a leader while nothing was broken.
@@ -39,7 +39,7 @@ impl Longest {
     }
 }
 
-/// The periods without a running job, between the first and the last line of all.
+/// The time spans without a running job, between the first and the last line of all.
 fn gaps(job_runs: &[JobRun]) -> Vec<(u64, u64)> {
     let mut spans: Vec<_> = job_runs.iter().map(|job_run| job_run.span).filter(|span| span.1 > 0).collect();
     spans.sort_unstable();

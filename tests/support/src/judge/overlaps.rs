@@ -14,13 +14,13 @@ const BESIDE_ITS_SUCCESSOR: &str = "a job beside its successor's";
 const LATE: Duration = Duration::from_millis(100);
 
 impl Law {
-    /// The reason why the earlier and the later one may have run at the same time for this many nanoseconds, if there is one.
+    /// The reason why the earlier and the later run may have overlapped for this many nanoseconds; `None` for a violation.
     pub(super) fn excuse(&self, earlier: &JobRun, later: &JobRun, together: u64) -> Option<&'static str> {
         let lease = |job_run: &JobRun| self.leases.get(job_run.slot).map_or(0, |lease| nanos(*lease));
         if earlier.abandoned || later.abandoned {
             Some("an abandoned job")
         } else if earlier.generation != later.generation {
-            // The old leader learns of it within two leases (assumption 4).
+            // The old leader notices it within two leases (assumption 4).
             (together <= 2 * lease(earlier)).then_some("a topic that was made anew")
         } else {
             // If its supervisor is stopped, the guard's deadline is the limit.

@@ -49,7 +49,7 @@ pub fn windows_done(facts: &[Raw]) -> BTreeMap<(u64, u64), u64> {
     done
 }
 
-/// The number of the window that begins then, RFC 3339 in UTC: its digits, as in a file's name.
+/// The number of the window that begins at this time, given in RFC 3339 in UTC: its digits, as in a file's name.
 pub(super) fn number_of(start: &str) -> u64 {
     let digits: String = start.chars().filter(char::is_ascii_digit).collect();
     digits.parse().unwrap_or_else(|_| panic!("no window: {start:?}"))

@@ -16,11 +16,11 @@ const STAYS_FAIR: Duration = Duration::from_secs(2);
 /// A candidate that did not take a role gets none from the one that handed it over for this time, doubled at each repetition.
 const BARRED: Duration = Duration::from_mins(1);
 
-/// A role that the group's member did not take is withheld from it for this time, doubled at each repetition, up to the bound above.
+/// A role that the group's member did not take is withheld from it for this time, doubled at each repetition, up to the limit above.
 const KEPT: Duration = Duration::from_secs(30);
 const KEPT_AT_MOST: Duration = Duration::from_mins(10);
 
-/// A role that was resigned is handed over only when nothing else has changed for this time, one role after the other.
+/// A role that was resigned is handed over only when nothing else has changed for this time, one role after another.
 const SETTLED: Duration = Duration::from_secs(10);
 
 /// The result of the check for fair shares.
@@ -100,7 +100,7 @@ impl Fairness {
             return if since + nanos(STAYS_FAIR) <= now { Verdict::Fair } else { Verdict::NotYet };
         }
         self.fair_since = None;
-        // A lost lead restarts the time, because a busy machine loses some; but not for ever.
+        // A lost lead restarts the time, because a busy machine loses some leads. The number of restarts is limited.
         let begins = lost_at.max(self.from).min(self.from + nanos(self.bound.mul_f64(tolerance - 1.0)));
         if now <= begins + nanos(self.bound) {
             return Verdict::NotYet;

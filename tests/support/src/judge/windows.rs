@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::recorded::{Recorded, TICK_MS, number_of};
 use super::{End, JobRun, Judged};
 
-/// In how many later windows the job must have run in the end.
+/// The number of later windows in which the job must have run in the end.
 const NEXT_WINDOWS: usize = 2;
 
 /// The latest window in which a job has run. A daemon whose job fails leads on, and its job fails again.

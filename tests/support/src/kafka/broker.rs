@@ -33,9 +33,9 @@ pub struct Broker {
     directory: TempDir,
     running: Option<Running>,
     small_disk: bool,
-    /// Its wall clock is moved by as many seconds as this file says.
+    /// The file with the number of seconds by which the broker's wall clock is moved.
     clock: Option<PathBuf>,
-    /// Returned when the broker is dropped.
+    /// The permit, which is returned when the broker is dropped.
     permit: Option<BrokerPermit>,
 }
 
