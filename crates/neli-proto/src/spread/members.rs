@@ -115,12 +115,12 @@ impl Member {
 
 /// Whether a release for this reason means that its writer has gone or is about to go.
 pub(crate) const fn goes_for_good(why: Why) -> bool {
-    matches!(why, Why::Ended | Why::Refused | Why::Stopped | Why::SupervisorDied)
+    matches!(why, Why::Refused | Why::Stopped | Why::SupervisorDied)
 }
 
 /// Whether a release for this reason means that its writer does not stand for that role any more, but may for others.
 pub(super) const fn has_left(why: Why) -> bool {
-    matches!(why, Why::Exited | Why::RestartLimit | Why::Skipped)
+    matches!(why, Why::Ended | Why::Exited | Why::RestartLimit | Why::Skipped)
 }
 
 /// All known candidates, in the order of their ids.
