@@ -26,8 +26,8 @@ pub(super) struct Role {
     pub(super) successor: Option<MemberId>,
     /// A candidate that gave the role up. It claims the role only if no other candidate does so for a long time.
     pub(super) given_up_by: Option<MemberId>,
-    /// The candidates that do not stand for the role any more: their jobs for it have ended, or failed too often. The
-    /// last ones; the others have gone long ago.
+    /// The candidates that do not stand for the role any more: their jobs for it have ended, or failed too often, or its
+    /// election was ended. The last ones; the others have gone long ago.
     pub(super) left_by: Vec<MemberId>,
     /// The value of the process's counter `taken` when this process took the role.
     pub(super) taken: u64,

@@ -79,6 +79,13 @@ fn a_role_is_not_handed_to_a_candidate_that_has_left_it() {
     assert_eq!(handed_over(&mut spread, START + MINUTE, MINUTE), []);
 }
 
+/// `end --role` ends the election of one role. The process that led it stands for the others.
+#[test]
+fn a_process_whose_one_role_was_ended_is_given_others() {
+    let mut spread = after_ends_elsewhere(settings(4), &[3], "ended");
+    assert_eq!(handed_over(&mut spread, START, MINUTE), [(2, Some("m2".into()))]);
+}
+
 /// A candidate that can be given none of the roles that this process leads keeps no other from its share.
 #[test]
 fn a_role_is_handed_to_the_next_where_the_first_has_left_it() {
