@@ -25,15 +25,50 @@ async fn a_producer_that_is_renewed_asks_again_which_topic_it_is() {
     session.identify();
     session.access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
     session.renew_producer(0).unwrap();
+    let is_answer =
+        |event: &SessionEvent| matches!(event, SessionEvent::Role { role: 1, event: RoleEvent::Identified { .. } });
+    await_event(&mut session, is_answer).await;
+}
+
+/// Without another question the topic would never be judged, and no role of this process could lead.
+#[tokio::test]
+async fn a_producer_that_is_renewed_asks_again_how_the_topic_is_set() {
+    let cluster = MockCluster::new(1).unwrap();
+    cluster.create_topic("t", 1, 1).unwrap();
+    // Nobody answers the first producer.
+    let mut session = session("127.0.0.1:9", 1);
+    session.read_anew(0);
+    assert!(session.is_judging);
+    session.access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
+    session.renew_producer(0).unwrap();
+    let is_answer =
+        |event: &SessionEvent| matches!(event, SessionEvent::Role { role: 0, event: RoleEvent::Topic(Some(_)) });
+    await_event(&mut session, is_answer).await;
+}
+
+/// A cut of the history concerns all roles, and each asks for a new producer.
+#[tokio::test]
+async fn a_new_producer_is_made_once_for_all_roles() {
+    let mut session = session("127.0.0.1:9", 2);
+    let renew = |role| {
+        session.renew_producer(role).unwrap();
+        session.producers
+    };
+    assert_eq!([0, 1, 1, 0].map(renew), [1, 1, 2, 2]);
+}
+
+async fn await_event(session: &mut Session, wanted: impl Fn(&SessionEvent) -> bool) {
     let answered = async {
         loop {
             session.wait().await;
-            if let Some(SessionEvent::Role { role: 1, event: RoleEvent::Identified { .. } }) = session.poll() {
-                return;
+            while let Some(event) = session.poll() {
+                if wanted(&event) {
+                    return;
+                }
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), answered).await.expect("an answer for role 1");
+    tokio::time::timeout(Duration::from_secs(10), answered).await.expect("an answer");
 }
 
 const TOPIC: TopicIdentity = TopicIdentity::Id(TopicId { high: 1, low: 1 });

@@ -240,6 +240,20 @@ fn a_single_election_that_reads_anew_replaces_the_reading() {
     assert!(fixture.wanted().is_empty(), "what the one before has sent counts no more");
 }
 
+/// The answer was for the roles that were there then, and the next one without a question is 20 s away.
+#[test]
+fn a_role_that_comes_after_the_answer_has_the_reading_ask_again() {
+    let mut fixture = Fixture(Router::new(0..2));
+    fixture.0.read_anew(NOW, 0);
+    fixture.0.found(1);
+    fixture.ends(1, 0, 10);
+    assert_eq!(fixture.wanted(), ["start 1", "0: ends 10"]);
+    fixture.0.read_anew(NOW, 1);
+    assert_eq!(fixture.wanted(), ["look for end 1"]);
+    fixture.ends(1, 0, 11);
+    assert_eq!(fixture.wanted(), ["0: ends 11", "1: ends 11"]);
+}
+
 #[test]
 fn a_stuck_reading_is_replaced_and_the_others_notice_nothing() {
     let mut fixture = Fixture::reading(2, 1);
