@@ -78,10 +78,15 @@ mod tests {
     /// Whether the leader is shown as leading after heartbeats under a lease of 5 s, which were appended this many milliseconds after the
     /// leader's claim.
     fn leads_after(beats: &[u64]) -> bool {
+        leads_under(Duration::from_secs(5), beats)
+    }
+
+    /// The same under another lease.
+    fn leads_under(lease: Duration, beats: &[u64]) -> bool {
         let mut punctuality = Punctuality::default();
         let mut read = |ms: u64, line: &str| {
             let record = Record::parse(line.as_bytes()).expect("a record");
-            punctuality.read(0, Duration::from_secs(5), &record, Some(1_769_860_800_000 + ms));
+            punctuality.read(0, lease, &record, Some(1_769_860_800_000 + ms));
         };
         read(0, r#"{"v":1,"member":"m","seq":1,"kind":"claim","after":-1,"lease_ms":5000}"#);
         for ms in beats {
@@ -100,6 +105,9 @@ mod tests {
     #[test]
     fn a_leader_that_still_leads_is_shown_again() {
         assert!(leads_after(&[9_000, 9_600]));
+        assert!(leads_after(&[9_000, 9_501]) && !leads_after(&[9_000, 9_500]), "half of the longest interval");
+        let short = Duration::from_millis(600);
+        assert!(leads_under(short, &[700, 801]) && !leads_under(short, &[700, 800]), "half of a third of the lease");
     }
 
     #[test]

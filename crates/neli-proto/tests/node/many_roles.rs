@@ -92,8 +92,9 @@ fn last_delay(actions: &[Action]) -> Option<Duration> {
 #[test]
 fn nothing_is_claimed_before_the_others_could_answer() {
     let (mut many, now) = introduced(Elector::Log);
-    assert_eq!(wanted(&mut many), []);
+    assert_eq!((wanted(&mut many), many.stands()), (vec![], false));
     let actions = let_time_pass(&mut many, now);
+    assert!(many.stands());
     assert_eq!(actions.iter().filter(|action| is_claimed(action)).count(), 4, "{actions:?}");
     assert!(many.last_hello().is_some_and(|hello| hello.leaves && hello.joined == Some(12)));
 }
@@ -169,7 +170,7 @@ fn said_at(many: &mut ManyRoles, now: Time) -> Option<ProcessHello> {
 fn said_hello_just_now() -> (ManyRoles, Time) {
     let (mut many, now) = standing(Elector::Log);
     let due = many.poll_timeout().filter(|due| *due > now).unwrap();
-    assert!(said_at(&mut many, due).is_some());
+    assert_eq!(said_at(&mut many, due).map(|hello| hello.joined), Some(Some(12)));
     (many, due)
 }
 
@@ -216,15 +217,32 @@ fn after_a_lead_that_was_lost_the_hello_is_said_again_soon() {
 fn the_hello_says_for_how_long_the_records_of_a_role_do_not_tell_who_leads() {
     let (mut many, now) = said_hello_just_now();
     let said = |many: &mut ManyRoles, now: Time| said_at(many, now).map(|hello| hello.waits_ms);
-    let mut node = Node::new(now, Host::settings(now, &[], true), Random::from_seed(1)).one_of_many();
-    many.tell(now, 1, &mut node, candidate::Event::TopicIdentified { asked: now, identity: TopicIdentity::Unnamed });
-    many.tell(now, 1, &mut node, candidate::Event::Answered { asked: now, start: 5, end: 5, trusted: true });
+    becomes_undecided(&mut many, now, 1);
     let soon = now + HELLO_AFTER_LEAD;
     let undecided = said(&mut many, soon);
-    assert!(matches!(undecided, Some(Some(58_000..60_000))), "{undecided:?}");
+    assert_eq!(undecided, Some(Some(58_610)));
     let regular = said(&mut many, soon + Duration::from_secs(30));
     assert_eq!(regular, undecided.map(|waits| waits.map(|waits| waits - 30_000)));
     assert_eq!(said(&mut many, soon + Duration::from_secs(60)), Some(None));
+}
+
+/// A hello for each of a thousand roles would be too many.
+#[test]
+fn while_a_role_is_undecided_another_one_causes_no_further_hello() {
+    let (mut many, now) = said_hello_just_now();
+    becomes_undecided(&mut many, now, 1);
+    let soon = now + HELLO_AFTER_LEAD;
+    assert!(said_at(&mut many, soon).is_some());
+    becomes_undecided(&mut many, soon, 2);
+    assert_eq!(said_at(&mut many, soon + HELLO_AFTER_LEAD), None);
+}
+
+/// A node of this role finds that its records do not tell who leads.
+fn becomes_undecided(many: &mut ManyRoles, now: Time, role: usize) {
+    let mut node = Node::new(now, Host::settings(now, &[], true), Random::from_seed(1)).one_of_many();
+    let identity = TopicIdentity::Unnamed;
+    many.tell(now, role, &mut node, candidate::Event::TopicIdentified { asked: now, identity });
+    many.tell(now, role, &mut node, candidate::Event::Answered { asked: now, start: 5, end: 5, trusted: true });
 }
 
 #[test]

@@ -6,7 +6,7 @@ use neli_proto::precedence::Standing;
 use neli_proto::role_set::RoleSet;
 use neli_proto::spread::{Action, By, Holding, PATIENCE, Settings, Spread};
 
-use crate::rules::{START, actions, handed_over, held_by, settings};
+use crate::rules::{START, actions, handed_over, settings};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -54,15 +54,4 @@ fn a_vacant_role_is_left_to_no_candidate_that_does_not_stand_for_it() {
         let delays = actions(&mut spread);
         assert!(delays.contains(&Action::Delay { role: 1, extra: Some(extra) }), "{left}: {delays:?}");
     }
-}
-
-/// A role is ended for all candidates, while their other roles go on.
-#[test]
-fn one_that_has_ended_a_role_is_still_handed_others() {
-    let mut spread = leads_all_beside(settings(4), "");
-    spread.observe(START, 3, held_by("m2"));
-    spread.observe(START, 3, Holding::Vacant { successor: None });
-    spread.released(START, 3, &"m2".into(), "ended");
-    spread.observe(START, 3, Holding::Leading);
-    assert_eq!(handed_over(&mut spread, START, MINUTE), [(2, Some("m2".into()))]);
 }

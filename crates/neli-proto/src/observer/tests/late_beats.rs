@@ -2,6 +2,7 @@
 
 use super::{beat, claim, later, observer, read};
 use crate::observer::{Change, Leadership, Observer};
+use crate::record::Record;
 
 /// A leader with a lease of 5 s, whose next heartbeat is appended after 18 s.
 fn late_heartbeat() -> (Observer, alloc::vec::Vec<Change>) {
@@ -41,4 +42,18 @@ fn another_claim_is_another_leader() {
     let (mut observer, _) = late_heartbeat();
     read(&mut observer, 2, 24_000, &claim("n", 1));
     assert!(matches!(observer.leadership(later(24_000)), Leadership::Led { .. }));
+}
+
+/// Without the broker's timestamps a record is as old as its reading, which may be late.
+#[test]
+fn without_timestamps_a_silence_ends_with_the_next_heartbeat() {
+    for (ms, is_silence) in [(5_059, false), (5_060, true)] {
+        let mut observer = observer();
+        observer.caught_up();
+        for (offset, ms, line) in [(0, 0, claim("m", -1)), (1, ms, beat("m", 0, "running"))] {
+            let (_, changes) = observer.read(later(ms), offset, Record::parse(line.as_bytes()).as_ref(), None);
+            let ended = changes.iter().any(|change| matches!(change, Change::SilenceEnded { .. }));
+            assert_eq!(ended, offset == 1 && is_silence, "{ms}: {changes:?}");
+        }
+    }
 }
