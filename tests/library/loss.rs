@@ -212,10 +212,14 @@ fn refused_records_are_one_warning_with_kafkas_reason() {
         for until_it_leads in [false, true] {
             let seen = async {
                 while until_it_leads || warnings.is_empty() {
-                    match events.next().await.expect("it stands") {
-                        Event::Acquired { .. } => break,
-                        Event::Warning { message } if message.contains("does not append") => warnings.push(message),
-                        _ => {}
+                    let event = events.next().await.expect("it stands");
+                    if matches!(event, Event::Acquired { .. }) {
+                        break;
+                    }
+                    if let Event::Warning { message } = event
+                        && message.contains("does not append")
+                    {
+                        warnings.push(message);
                     }
                 }
             };

@@ -46,9 +46,9 @@ fn a_member_that_leaves_the_group_says_whether_others_wait_for_it() {
         host.actions();
         host.happens(Event::StandDown { why: Why::Stopped, leaving: true });
         let left = host.actions();
-        let alone = left.iter().find_map(|action| match action {
-            Action::LeaveGroup { alone } => Some(*alone),
-            _ => None,
+        let alone = left.iter().find_map(|action| {
+            let Action::LeaveGroup { alone } = action else { return None };
+            Some(*alone)
         });
         assert_eq!(alone, Some(!knows_another), "{left:?}");
     }
