@@ -85,7 +85,7 @@ mod tests {
 
         state.outage.begin(at(2), "refused".to_owned());
         assert_eq!(state.trouble(), Some((at(2), Trouble::NoBroker("refused".to_owned()))));
-        // Whatever is given up for lack of an answer is not worth another line.
+        // The outage is reported, so a record that is given up for lack of an answer gets no line.
         state.append_was_refused(at(3), "no acknowledgement within 5000 ms".to_owned());
         state.outage.end(at(4));
         assert_eq!(state.trouble(), refused);
