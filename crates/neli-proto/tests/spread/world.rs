@@ -344,23 +344,6 @@ impl World {
         self.go_if_done(process);
     }
 
-    pub(crate) fn go_if_done(&mut self, process: usize) {
-        let is_done = |it: &Process| {
-            let leads_none = it.role_states.iter().all(|state| matches!(state.own, Own::Done | Own::Nothing));
-            it.is_leaving && leads_none
-        };
-        let stands_for_none = |it: &mut Process| it.role_states.iter().all(|state| state.own == Own::Done);
-        if self.processes[process].as_mut().is_some_and(stands_for_none) {
-            self.leave_group(process);
-            self.processes[process].iter_mut().for_each(|it| it.is_leaving = true);
-        }
-        let Some(gone) = self.processes[process].take_if(|it| is_done(it)) else { return };
-        for to in 0..self.processes.len() {
-            let late = self.up_to(self.weather.hello_latency);
-            self.at(self.now + late, Event::LastHelloArrives { from: gone.member.clone(), to });
-        }
-    }
-
     /// The steps of the loop after each input of a role's node.
     pub(crate) fn after_input(&mut self, process: usize, role: usize) {
         let now = self.now;
