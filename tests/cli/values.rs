@@ -76,6 +76,7 @@ fn a_duration_has_a_unit_and_bounds() {
 fn a_key_has_bounds_and_its_options_require_it() {
     refused_value("once", "", "must not be blank");
     refused_value("once", "a\nb", "must have no control characters");
+    refused_value("once", "v1.42\u{200b}", "must have no invisible characters, such as its \\u{200b}");
     let bytes = "must be at most 200 bytes, where \" and \\ count twice, and has";
     refused_value("once", &"k".repeat(201), &format!("{bytes} 201"));
     refused_value("once", &"\\".repeat(101), &format!("{bytes} 202"));

@@ -178,7 +178,11 @@ impl Driver {
                     self.end_if_idle(at);
                 }
             }
-            Command::Leave => self.stand_down(at, Why::Stopped, true),
+            Command::Leave => {
+                // With many roles a release that says `stopped` would be taken for the end of the process.
+                let why = if self.nodes.has_many_roles() { Why::Left } else { Why::Stopped };
+                self.stand_down(at, why, true);
+            }
             Command::Resign { term } => self.resign(at, term),
         }
     }

@@ -307,6 +307,12 @@ impl<R: HasNode> Nodes<R> {
         self.session.set_leads(role.election().role, role.node().leads().is_some());
     }
 
+    /// Whether the process stands in many elections.
+    #[must_use]
+    pub const fn has_many_roles(&self) -> bool {
+        self.many.is_some()
+    }
+
     /// Whether the process may claim vacancies. With many roles it introduces itself first, and may be refused until that has ended.
     #[must_use]
     pub fn may_claim(&self) -> bool {

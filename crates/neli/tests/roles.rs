@@ -188,3 +188,19 @@ async fn events_are_streams() {
     is_stream::<Event>(&roles.get("0").unwrap().events());
     is_stream::<(String, Event)>(&roles.events());
 }
+
+/// A process that leaves one role is still given others.
+#[tokio::test]
+async fn one_role_can_be_left() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let join = || builder(&broker, Elector::Log).named_roles(ROLES).join();
+    let leads = Leads::default();
+    let (first, second) = (join().await.unwrap(), join().await.unwrap());
+    leads.follow("first", &first);
+    leads.follow("second", &second);
+    let are_shared = |leads: &Leads| leads.of("first").len() == 2 && leads.of("second").len() == 2;
+    leads.until(are_shared).await;
+    let left = leads.of("first").remove(0);
+    first.iter().find(|(role, _)| *role == left).unwrap().1.clone().leave().await;
+    leads.until(|leads| leads.of("second").contains(&left) && are_shared(leads)).await;
+}

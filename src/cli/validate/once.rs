@@ -93,12 +93,34 @@ pub(super) fn validate_key(value: &Value) -> Result<String, StartupError> {
     if key.contains(char::is_control) {
         return Err(value.refuse("must have no control characters"));
     }
+    if let Some(invisible) = key.chars().find(|character| is_invisible(*character)) {
+        return Err(
+            value.refuse(format!("must have no invisible characters, such as its {}", invisible.escape_unicode()))
+        );
+    }
     let length = key.bytes().map(|byte| if matches!(byte, b'"' | b'\\') { 2 } else { 1 }).sum::<usize>();
     if length > LONGEST_KEY {
         let why = format!("must be at most {LONGEST_KEY} bytes, where \" and \\ count twice, and has {length}");
         return Err(value.refuse(why));
     }
     Ok(key)
+}
+
+/// Whether nobody can see the character: two keys that look the same would be two, and the job would run for both. These are Unicode's format
+/// characters, and its separators of lines and paragraphs.
+const fn is_invisible(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
 }
 
 fn validate_retries(value: &Value) -> Result<u32, StartupError> {

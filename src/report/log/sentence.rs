@@ -208,6 +208,7 @@ pub fn because(why: &str) -> &str {
         "skipped" => "the key needs no run",
         "stopped" => "a signal to neli-run",
         "superseded" => "another candidate's claim took effect",
+        "left" => "the process has left this role",
         "supervisor-died" => "the supervisor died",
         "suspended" => "Ctrl-Z",
         "unhealthy" => "the health command failed",

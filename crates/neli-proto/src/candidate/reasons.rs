@@ -6,7 +6,7 @@ use crate::record::Why;
 pub(super) const fn rank(why: Why) -> u8 {
     match why {
         Why::Ended => 3,
-        Why::Exited | Why::Refused | Why::Skipped | Why::Stopped => 2,
+        Why::Exited | Why::Left | Why::Refused | Why::Skipped | Why::Stopped => 2,
         Why::FactsUnavailable
         | Why::Failed
         | Why::Resigned
@@ -21,7 +21,7 @@ pub(super) const fn rank(why: Why) -> u8 {
 /// `--overlap`: whether the job is healthy and wanted, so that it may continue until another candidate has claimed.
 pub(super) const fn lets_job_run_on(why: Why) -> bool {
     match why {
-        Why::Resigned | Why::Revoked | Why::Spread | Why::Stopped => true,
+        Why::Left | Why::Resigned | Why::Revoked | Why::Spread | Why::Stopped => true,
         Why::ClaimExpired
         | Why::Ended
         | Why::Exited
@@ -45,6 +45,7 @@ pub(super) const fn is_lost(why: Why) -> bool {
         Why::Ended
         | Why::Exited
         | Why::Failed
+        | Why::Left
         | Why::Refused
         | Why::Resigned
         | Why::RestartLimit

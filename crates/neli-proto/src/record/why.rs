@@ -21,6 +21,8 @@ pub enum Why {
     GuardDied,
     /// Kafka refuses this candidate for good, or no guard can be started on its machine.
     Refused,
+    /// The process has left this role's election, and stands for others.
+    Left,
     /// An operator asked the leader to resign.
     Resigned,
     /// The job failed too often.
@@ -42,7 +44,7 @@ pub enum Why {
 }
 
 impl Why {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::ClaimExpired,
         Self::Ended,
         Self::Exited,
@@ -50,6 +52,7 @@ impl Why {
         Self::Failed,
         Self::Fenced,
         Self::GuardDied,
+        Self::Left,
         Self::Refused,
         Self::Resigned,
         Self::RestartLimit,
@@ -79,6 +82,7 @@ impl Why {
             Self::Failed => "failed",
             Self::Fenced => "fenced",
             Self::GuardDied => "guard-died",
+            Self::Left => "left",
             Self::Refused => "refused",
             Self::Resigned => "resigned",
             Self::RestartLimit => "restart-limit",
@@ -106,6 +110,7 @@ impl Why {
             | Self::Failed
             | Self::Fenced
             | Self::GuardDied
+            | Self::Left
             | Self::Refused
             | Self::Revoked
             | Self::ClaimExpired

@@ -113,7 +113,7 @@ impl Member {
 
 /// Whether a release for this reason means that its writer does not stand for that role any more, but may for others.
 pub(super) const fn has_left(why: Why) -> bool {
-    matches!(why, Why::Ended | Why::Exited | Why::RestartLimit | Why::Skipped)
+    matches!(why, Why::Ended | Why::Exited | Why::Left | Why::RestartLimit | Why::Skipped)
 }
 
 /// All known candidates, in the order of their ids.

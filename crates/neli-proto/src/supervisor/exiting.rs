@@ -57,6 +57,7 @@ const fn is_loss(why: Why) -> bool {
         Why::Ended
         | Why::Exited
         | Why::Failed
+        | Why::Left
         | Why::Refused
         | Why::RestartLimit
         | Why::ClaimExpired

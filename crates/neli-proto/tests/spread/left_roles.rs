@@ -76,7 +76,9 @@ fn after_ends_elsewhere(settings: Settings, ended: &[usize], why: &str) -> Sprea
 #[test]
 fn a_role_is_not_handed_to_a_candidate_that_has_left_it() {
     // How long it is given nothing at all.
-    for (why, barred) in [("exited", Duration::ZERO), ("skipped", Duration::ZERO), ("restart-limit", MINUTE)] {
+    for (why, barred) in
+        [("exited", Duration::ZERO), ("left", Duration::ZERO), ("skipped", Duration::ZERO), ("restart-limit", MINUTE)]
+    {
         let mut spread = after_ends_elsewhere(settings(4), &[2, 3], why);
         assert_eq!(handed_over(&mut spread, START, barred), [], "{why}");
         spread.received(START + barred, &"m2".into(), None);
