@@ -48,6 +48,18 @@ pub struct ReleaseConfig {
     pub name: String,
     /// How long to try, in milliseconds.
     pub lease_ms: u64,
+    /// A process with many roles says hello after its death: otherwise it would count as a standby of the roles that it did not lead until its
+    /// hellos are old. A single role needs none, since everybody who reads the hellos reads the release.
+    pub hello: Option<HelloAfterDeath>,
+}
+
+/// The hello of a dead process: it stands for no role any more.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct HelloAfterDeath {
+    /// The record's key.
+    pub key: String,
+    /// The record: a line of JSON.
+    pub line: String,
 }
 
 /// Delivers the requests in this queue, and those that are appended meanwhile. Only a test uses the result.
@@ -62,7 +74,7 @@ pub fn main(mut queue: Deliverer) -> Result<ExitStatus, StartupError> {
         releaser.waiting.extend(queue.read::<ReleaseOrder>().map_err(cannot("the queue of releases can't be read"))?);
         let settled = outcome.lock().unwrap_or_else(PoisonError::into_inner).settled;
         releaser.send(settled)?;
-        if settled < releaser.sent {
+        if settled < releaser.sent || releaser.say_hello()? {
             queue.wait().map_err(cannot("nothing can be waited for"))?;
         } else {
             match queue.finish().map_err(cannot("the queue of releases can't be given up"))? {
@@ -119,12 +131,14 @@ struct Releaser {
     producers: Vec<(Client, Producer)>,
     events: Sender<KafkaEvent>,
     waiting: VecDeque<ReleaseOrder>,
+    /// The last order with a hello, which is sent when all releases are settled: standbys wait for these.
+    hello_due: Option<ReleaseOrder>,
     sent: usize,
 }
 
 impl Releaser {
     fn new(events: Sender<KafkaEvent>) -> Self {
-        Self { producers: Vec::new(), events, waiting: VecDeque::new(), sent: 0 }
+        Self { producers: Vec::new(), events, waiting: VecDeque::new(), hello_due: None, sent: 0 }
     }
 
     /// Sends the waiting releases, as far as there is room.
@@ -137,8 +151,24 @@ impl Releaser {
             let producer = self.producer(&order.release)?;
             producer.send(election, Some(order.seq), &election.key(), Some(&payload)).map_err(StartupError::new)?;
             self.sent += 1;
+            if order.release.hello.is_some() {
+                self.hello_due = Some(order);
+            }
         }
         Ok(())
+    }
+
+    /// Sends the dead process's hello. Returns whether one was due.
+    fn say_hello(&mut self) -> Result<bool, StartupError> {
+        let Some(order) = self.hello_due.take() else { return Ok(false) };
+        let Some(hello) = &order.release.hello else { return Ok(false) };
+        let election = ElectionId { partition: 0, ..order.release.election.clone() };
+        let producer = self.producer(&order.release)?;
+        // With a sequence number, as a release has one, its delivery and its failure are both reported.
+        let sent = producer.send(&election, Some(order.seq), &hello.key, Some(hello.line.as_bytes()));
+        sent.map_err(StartupError::new)?;
+        self.sent += 1;
+        Ok(true)
     }
 
     fn producer(&mut self, config: &ReleaseConfig) -> Result<&Producer, StartupError> {
@@ -170,7 +200,7 @@ mod tests {
     fn an_entry_of_the_guard_is_read_and_becomes_a_release() {
         let order = r#"{"member":"m","term":42,"seen":57,"seq":9,"late_ms":8,"release":{
             "client":{"brokers":{"At":"localhost:9092"},"properties":[["linger.ms","1"]]},
-            "election":{"group":"g","topic":"t","partition":0,"role":0},"name":"n","lease_ms":5000}}"#;
+            "election":{"group":"g","topic":"t","partition":0,"role":0},"name":"n","lease_ms":5000,"hello":null}}"#;
         let order: ReleaseOrder = serde_json::from_str(order).unwrap();
         let line = r#"{"v":1,"member":"m","name":"n","seq":9,"kind":"release","term":42,"seen":57,"why":"supervisor-died","exit":null,"late_ms":8}"#;
         assert_eq!(String::from_utf8(record(&order).to_bytes()).unwrap(), line);

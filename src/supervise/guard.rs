@@ -10,7 +10,7 @@ use neli_proto::supervisor::Event;
 use nix::unistd::Pid;
 
 use crate::config::Config;
-use crate::guard::{Answer, CommandKind, GuardHandle, Order, ReceivedAnswer};
+use crate::guard::{Answer, CommandKind, GuardConfig, GuardHandle, Order, ReceivedAnswer};
 use crate::report::notes;
 use crate::supervise::job::{GuardedJob, PreparedJob};
 use crate::supervise::main_loop::MainLoop;
@@ -159,8 +159,11 @@ impl MainLoop {
     }
 
     fn start_first_guard(&mut self, at: usize) {
-        let guard_config =
-            self.job_maker.guard_config(&self.config, self.nodes.session.access(), &self.nodes.roles[at].election);
+        let (access, election) = (self.nodes.session.access(), &self.nodes.roles[at].election);
+        let guard_config = GuardConfig {
+            release: self.release_config(at),
+            ..self.job_maker.guard_config(&self.config, access, election)
+        };
         self.reserve.lend();
         let job = PreparedJob::make(&mut self.job_maker.cgroups, guard_config, GuardHandle::begin);
         let job = job.and_then(GuardedJob::new);
@@ -171,9 +174,14 @@ impl MainLoop {
         }
     }
 
+    fn release_config(&self, at: usize) -> serde_json::Value {
+        let (access, election) = (self.nodes.session.access(), &self.nodes.roles[at].election);
+        start::release_config(&self.config, access, election, self.nodes.hello_after_death().as_ref())
+    }
+
     /// Gives a new guard its configuration: it has no term yet, and gets the present address of the embedded broker.
     pub(super) fn renew_guard(&mut self, at: usize) {
-        let release = start::release_config(&self.config, self.nodes.session.access(), &self.nodes.roles[at].election);
+        let release = self.release_config(at);
         if let Some(job) = &mut self.nodes.roles[at].job {
             job.config.release = release;
             self.start_guard(at);

@@ -5,6 +5,7 @@ use std::os::fd::RawFd;
 
 use neli::program::embedded::BrokerFinder;
 use neli::program::{Access, Brokers, Client, ElectionId};
+use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::MemberId;
 use neli_proto::time::millis;
 use nix::sys::prctl;
@@ -55,7 +56,7 @@ pub(super) struct JobMaker {
 }
 
 impl JobMaker {
-    /// The configuration of a guard without its control group; hooks get the same environment.
+    /// The configuration of a guard without its control group and without the hello after a death; hooks get the same environment.
     pub(super) fn guard_config(&self, config: &Config, access: &Access, election: &ElectionId) -> GuardConfig {
         GuardConfig {
             cgroup: None,
@@ -72,7 +73,7 @@ impl JobMaker {
             member: self.member.to_string(),
             on_lead: config.commands.on_lead.clone(),
             releaser: PROGRAM.into(),
-            release: release_config(config, access, election),
+            release: release_config(config, access, election, None),
             release_queue: self.release_queue.numbers(),
             scheduling: self.priority.of_job,
         }
@@ -137,13 +138,22 @@ fn reach_kafka(client: &Client) -> Result<(Access, Option<BrokerFinder>), Startu
     }
 }
 
-/// The guard's configuration for the process that releases the term if the supervisor dies.
-pub(super) fn release_config(config: &Config, access: &Access, election: &ElectionId) -> serde_json::Value {
+/// The guard's configuration for the process that releases the term if the supervisor dies. `hello` is that of a process with many roles.
+pub(super) fn release_config(
+    config: &Config,
+    access: &Access,
+    election: &ElectionId,
+    hello: Option<&ProcessHello>,
+) -> serde_json::Value {
     let settings = release::ReleaseConfig {
         client: Client { brokers: Brokers::At(access.bootstrap.clone()), properties: access.properties.clone() },
         election: election.clone(),
         name: config.name.clone(),
         lease_ms: millis(config.timings.lease()),
+        hello: hello.map(|hello| release::HelloAfterDeath {
+            key: config.elections().hello_key(),
+            line: String::from_utf8_lossy(&hello.to_bytes()).into_owned(),
+        }),
     };
     // A struct of strings and numbers always serializes.
     serde_json::to_value(&settings).unwrap_or_default()

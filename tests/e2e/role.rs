@@ -5,6 +5,7 @@ use harness::election::TestElection;
 use harness::kafka::Kafka;
 use harness::schema::Schema;
 use harness::wait;
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::election;
@@ -144,6 +145,25 @@ fn the_status_of_a_role_that_no_candidate_may_lead_explains_that() {
 
     candidates.push(start("third"));
     wait::until_true("every candidate led a role", || states().iter().all(|state| state["state"] == "led"));
+    close(&election, candidates, &ROLES.map(str::to_owned));
+}
+
+/// A candidate with many roles is killed while it leads some of them: it stands by for no other either. Each role has a partition of its own here,
+/// so the releases of its terms are not in the partitions of the other roles, which `status` and `resign` read.
+#[test]
+fn a_killed_candidate_is_no_standby_of_any_role() {
+    let election = election(Elector::Log);
+    let mut candidates = pair(&election);
+    wait::until_true("a share of the roles for each", || candidates.iter().all(|candidate| !led(candidate).is_empty()));
+    let killed = candidates.remove(0);
+    let leads = led(&killed);
+    let other = ROLES.into_iter().find(|role| !leads.contains_key(*role)).expect("the other candidate leads a role");
+    killed.signal(Signal::SIGKILL);
+    wait::until_true("a lead of each role elsewhere", || led(&candidates[0]).len() == ROLES.len());
+    wait::until_true("no standby", || json(&election, "status", other, &[])[0]["standbys"] == Value::Array(Vec::new()));
+    let answer = election.ask("resign", &["--role", other]);
+    assert_eq!(answer.status, 2, "{answer:?}");
+    candidates.push(killed);
     close(&election, candidates, &ROLES.map(str::to_owned));
 }
 

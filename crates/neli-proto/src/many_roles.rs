@@ -209,6 +209,16 @@ impl ManyRoles {
         Some(ProcessHello { joined: Some(joined), leaves: true, ..self.settings.hello.clone() })
     }
 
+    /// The hello that is written for the process after its death, if it has said any: it reports that the process stands for no role.
+    /// It does not say that the process leaves: one of its guards may still have to end a job, and until then a role must not be led elsewhere by
+    /// a process that looks for it in another partition.
+    #[must_use]
+    pub fn hello_after_death(&self) -> Option<ProcessHello> {
+        let joined = self.known.as_ref()?.introduction.joined()?;
+        let left = RoleSet::of_first(self.settings.roles);
+        Some(ProcessHello { joined: Some(joined), left, ..self.settings.hello.clone() })
+    }
+
     // ---- events
     // -------------------------------------------------------------------------------------------------------
 
@@ -256,7 +266,7 @@ impl ManyRoles {
         let max_roles = if roles.is_some() && shares_role { max_roles } else { Some(0) };
         match whose {
             Whose::Own => return None,
-            _ if leaves => known.spread.left(now, &member),
+            _ if leaves || left.has_first(self.settings.roles) => known.spread.left(now, &member),
             _ if !takes_roles => {}
             Whose::Another => known.spread.received(now, &member, max_roles),
             Whose::AnotherBefore => known.spread.may_be_there(now, &member, max_roles),

@@ -23,6 +23,22 @@ impl RoleSet {
         Self { runs: Vec::new() }
     }
 
+    /// The set of the roles from 0 on, as many as this.
+    #[must_use]
+    pub fn of_first(count: usize) -> Self {
+        let last = u32::try_from(count).unwrap_or(u32::MAX).checked_sub(1);
+        Self { runs: last.map(|last| (0, last)).into_iter().collect() }
+    }
+
+    /// Whether the roles from 0 on are in it, as many as this.
+    #[must_use]
+    pub fn has_first(&self, count: usize) -> bool {
+        Self::of_first(count)
+            .runs
+            .iter()
+            .all(|(_, last)| self.runs.first().is_some_and(|run| run.0 == 0 && run.1 >= *last))
+    }
+
     /// Whether no role is in it.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
@@ -115,6 +131,17 @@ mod tests {
         }
         for (text, meant) in [("3,1,2", "1-3"), ("7-4,x,1-,-2,5", "5"), ("4-9,0-6", "0-9"), ("4294967296", "")] {
             assert_eq!(RoleSet::parse(text).text(), meant, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_first_roles() {
+        for (count, text) in [(0, ""), (1, "0"), (4, "0-3")] {
+            assert_eq!(RoleSet::of_first(count).text(), text);
+        }
+        for (text, most) in [("", 0), ("1-9", 0), ("0,2-9", 1), ("0-3", 4)] {
+            let roles = RoleSet::parse(text);
+            assert_eq!((0..9).rfind(|count| roles.has_first(*count)), Some(most), "{text}");
         }
     }
 

@@ -341,6 +341,12 @@ impl<R: HasNode> Nodes<R> {
         self.session.leave_group_for_good(self.are_alone(now));
     }
 
+    /// The hello that is to be written after the process's death; `None` with a single role, or if the process has not said hello.
+    #[must_use]
+    pub fn hello_after_death(&self) -> Option<ProcessHello> {
+        self.many.as_ref().and_then(ManyRoles::hello_after_death)
+    }
+
     /// Says the last hello, if the process has said hello.
     pub fn say_last_hello(&mut self) {
         if let Some(last_hello) = self.many.as_ref().and_then(ManyRoles::last_hello) {

@@ -250,19 +250,21 @@ fn roles_are_handed_only_to_candidates_that_take_roles() {
     let first = hello("other", "4", Some(4));
     let again = ProcessHello { joined: Some(20), ..first.clone() };
     let last = ProcessHello { leaves: true, ..again.clone() };
+    let left_all = ProcessHello { left: RoleSet::of_first(4), ..again.clone() };
     let of_other_roles = hello("other", "a,b,c,d", Some(4));
     let stands_for_others = ProcessHello { joined: Some(20), ..of_other_roles.clone() };
     for (hellos, hands_over) in [
         (vec![&first], false),
         (vec![&first, &again], true),
         (vec![&again, &last], false),
+        (vec![&again, &left_all], false),
         (vec![&of_other_roles, &stands_for_others], false),
     ] {
         let (mut many, now) = standing(Elector::Log);
         (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
         for (offset, hello) in (20..).zip(hellos) {
             let told = many.received(now, offset, &hello.to_bytes()).map(|told| told.event(0));
-            assert_eq!(told.as_ref().map(says_that_it_leaves), Some(hello.leaves), "{hello:?}");
+            assert_eq!(told.as_ref().map(says_that_it_leaves), Some(hello.leaves || *hello == left_all), "{hello:?}");
         }
         let actions = let_time_pass(&mut many, now);
         let to_other = |action: &Action| {
@@ -271,6 +273,21 @@ fn roles_are_handed_only_to_candidates_that_take_roles() {
         };
         assert_eq!(actions.iter().any(to_other), hands_over, "{actions:?}");
     }
+}
+
+/// A process that looks for the same role in another partition must not lead it while the dead one's guard may have to end a job of it.
+#[test]
+fn a_hello_after_death_says_that_the_process_stands_for_nothing_but_not_that_it_leads_nothing() {
+    let (many, now) = standing(Elector::Log);
+    let of_dead = many.hello_after_death().unwrap();
+    assert_eq!((of_dead.left.text(), of_dead.leaves, of_dead.joined), ("0-3".into(), false, Some(12)));
+
+    let (mut elsewhere, _) = introduced(Elector::Log);
+    let of_dead = ProcessHello { member: "dead".into(), partitions: Some(3), ..of_dead };
+    drop(elsewhere.received(now, 13, &of_dead.to_bytes()));
+    let mut actions = wanted(&mut elsewhere);
+    actions.extend(let_time_pass(&mut elsewhere, now));
+    assert!(!actions.iter().any(is_claimed), "{actions:?}");
 }
 
 /// A reader that starts again reads old hellos again. Their processes may have left since then, and must not get a role.
