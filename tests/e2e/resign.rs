@@ -169,7 +169,8 @@ fn an_election_without_candidates_is_not_ended() {
     let answer = election.ask("watch", &["--until-end"]);
     assert_eq!((answer.errors, answer.status), (format!("neli-run: warning: {no_record}\n"), 0));
     let answer = election.ask("list", &["--topic", &topic]);
-    let line = format!("neli-run: no election of group \"{}\" in topic {topic}; there are billing\n", election.group);
+    let line =
+        format!("neli-run: no election of group \"{}\" in topic {topic}; groups found: billing\n", election.group);
     assert_eq!((answer.errors, answer.status), (line, 3));
     assert_eq!(election.ask("end", &["--force"]).status, 0);
     assert_eq!(election.verdicts().len(), 1);

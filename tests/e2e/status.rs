@@ -178,7 +178,7 @@ fn a_topic_that_does_not_exist() {
     let other = crate::election(Elector::Log);
     written(&other);
     let answer = election.ask("status", &[]);
-    let line = format!("neli-run: topic \"{}\" does not exist; there are ", election.topic());
+    let line = format!("neli-run: topic \"{}\" does not exist; topics *.neli: ", election.topic());
     assert!(answer.errors.starts_with(&line) && answer.errors.lines().count() == 1, "{answer:?}");
     assert_eq!((answer.text.as_str(), answer.status), ("", 125));
     assert!(!Kafka::shared().has_topic(&election.topic()));

@@ -145,8 +145,8 @@ pub(super) fn missing(client: &Client<impl ClientContext>, elections: &Elections
     let shown = journals.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
     let there = match journals.len() {
         0 => format!("no topic's name ends in {SUFFIX}"),
-        1..=SHOWN => format!("there are {shown}"),
-        more => format!("there are {shown}, and {} more", more - SHOWN),
+        1..=SHOWN => format!("topics *{SUFFIX}: {shown}"),
+        more => format!("topics *{SUFFIX}: {shown}, and {} more", more - SHOWN),
     };
     format!("topic \"{}\" does not exist; {there}", elections.topic)
 }
