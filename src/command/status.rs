@@ -8,6 +8,7 @@ use neli_proto::fact::Fact;
 use neli_proto::journal::{EarlierJob, View};
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::{KnownCandidate, Leader, Leadership, NoRoom, Observer, ReadAt, Standby};
+use neli_proto::record::JobState;
 use neli_proto::time::Time;
 
 use crate::command::page::{Page, Style, Tone, wrapped};
@@ -301,7 +302,9 @@ impl<'a> Snapshot<'a> {
         let pid = job.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
         let attempt = job.attempt.filter(|attempt| *attempt > 1);
         let attempt = attempt.map_or_else(String::new, |attempt| format!(", run {attempt} of this term"));
-        format!("{}{since}{pid}{attempt}", job_state(job.state))
+        // Also between the times of `--schedule`.
+        let state = if job.state == JobState::Restarting { "waiting for its next run" } else { job_state(job.state) };
+        format!("{state}{since}{pid}{attempt}")
     }
 
     /// `--overlap`: the rows about two jobs, or about a leader that waits for its successor.

@@ -111,6 +111,9 @@ fn a_clock_that_is_set_runs_nothing_twice() {
     await_runs(&election, 1);
     wait::until_true("a window", || daemon.strange_lines() == [format!("{} {}", key(1), key(2))]);
     daemon.await_event("window_awaited");
+    wait::until_true("status between two runs", || {
+        election.ask("status", &[]).text.contains("\njob        waiting for its next run for ")
+    });
     clock.set(DAY - HOUR);
     wait::until_true("a warning", || daemon.warnings_with("was set back").len() == 1);
     clock.set(DAY + HOUR);
