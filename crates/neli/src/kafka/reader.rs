@@ -30,7 +30,7 @@ use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::poll_thread::PollThread;
 use crate::kafka::reading::{Order, Reading};
 use crate::kafka::source::Source;
-use crate::kafka::topic::{self, Presence, TopicError};
+use crate::kafka::topic::{self, Found, Presence, TopicError};
 use crate::text::reason;
 use leaderless::Leaderless;
 
@@ -98,7 +98,7 @@ struct Asker {
     answer_limit: AnswerLimit,
     /// The last question had no answer, so the next one first makes librdkafka connect to the partitions' leaders.
     reaches_leaders_first: bool,
-    /// The brokers that lead the partitions, if they were looked up for that.
+    /// The brokers that lead the partitions and are perhaps not connected, if they were looked up.
     leaders: Option<BTreeSet<i32>>,
     /// The partitions that have no leader.
     leaderless: Leaderless,
@@ -231,6 +231,7 @@ impl Asker {
         self.reading.send_own(partition, ReadingEvent::Ends { asked, start, end });
         self.found = true;
         self.reaches_leaders_first = false;
+        self.leaders = None;
         self.answer_limit.answered(asked);
         self.reading.context.rebootstrap().answered();
         if next.is_some_and(|next| next < start) {
@@ -290,10 +291,7 @@ impl Asker {
             Some(leaders) => leaders,
             None => match topic::look(client, elections, limit) {
                 Ok(Presence::There(found)) => {
-                    let only = self.reading.source.only.as_ref();
-                    let is_read = |partition| only.is_none_or(|only| only.contains(&partition));
-                    let layouts = found.layouts.iter().filter(|(partition, _)| is_read(**partition));
-                    let leaders: BTreeSet<i32> = layouts.map(|(_, layout)| layout.leader).collect();
+                    let leaders = self.leaders_to_reach(&found);
                     // If this fails, they may no longer be leaders: they are looked up again before the next attempt.
                     self.leaders = Some(leaders.clone());
                     leaders
@@ -312,6 +310,14 @@ impl Asker {
         }
         self.leaders = None;
         Ok(())
+    }
+
+    /// The brokers that lead the partitions, but not the one that has just answered: it is connected.
+    fn leaders_to_reach(&self, found: &Found) -> BTreeSet<i32> {
+        let only = self.reading.source.only.as_ref();
+        let is_read = |partition| only.is_none_or(|only| only.contains(&partition));
+        let layouts = found.layouts.iter().filter(|(partition, _)| is_read(**partition));
+        layouts.map(|(_, layout)| layout.leader).filter(|leader| *leader != found.answered_by).collect()
     }
 
     /// Makes librdkafka connect to a broker at once. librdkafka closes the first connection when it has learnt which brokers exist, and

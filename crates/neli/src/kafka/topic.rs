@@ -64,6 +64,8 @@ pub(super) struct Found {
     pub(super) layouts: BTreeMap<i32, Layout>,
     /// Whether each partition in use has a leader.
     pub(super) is_whole: bool,
+    /// The broker that answered; below 0 if only its address is known. This client has a connection to it.
+    pub(super) answered_by: i32,
 }
 
 impl Found {
@@ -121,7 +123,9 @@ pub(super) fn look(
         })
         .collect();
     let is_whole = layouts.len() == in_use.len();
-    Ok(if layouts.is_empty() { Presence::Coming } else { Presence::There(Found { partitions, layouts, is_whole }) })
+    let answered_by = metadata.orig_broker_id();
+    let found = Found { partitions, layouts, is_whole, answered_by };
+    Ok(if found.layouts.is_empty() { Presence::Coming } else { Presence::There(found) })
 }
 
 /// The names of all topics that this user may see, in order. Waits `timeout` for an answer.

@@ -31,6 +31,7 @@ impl Asker {
             let limit = self.answer_limit.ask();
             let trouble = match topic::look(self.consumer.consumer().client(), elections, limit) {
                 Ok(Presence::There(found)) if found.is_whole || !is_new() => {
+                    self.leaders = Some(self.leaders_to_reach(&found));
                     return self.reading.found(found.partitions);
                 }
                 Ok(Presence::There(_)) => {
