@@ -1,6 +1,7 @@
 //! Waits for children that have ended, and kills the processes that a dead guard leaves.
 
 use std::collections::BTreeSet;
+use std::mem;
 
 use neli::program::clock;
 use neli_proto::supervisor::Event;
@@ -8,7 +9,7 @@ use nix::unistd::Pid;
 
 use crate::guard::GuardHandle;
 use crate::process::procfs;
-use crate::process::reap::{self, Reaped, WaitStatus};
+use crate::process::reap::{self, WaitStatus};
 use crate::supervise::job::GuardedJob;
 use crate::supervise::main_loop::MainLoop;
 use crate::supervise::orphans::{DESCRIPTORS as ORPHANS_DESCRIPTORS, Left, Orphans};
@@ -18,35 +19,32 @@ use crate::supervise::translate;
 impl MainLoop {
     /// Handles changes of children (SIGCHLD).
     pub(super) fn handle_children(&mut self) {
-        let changes = self.reap_children().changes;
+        self.reap_children();
         let mut with_dead_guard = BTreeSet::new();
-        for change in &changes {
-            let Some(at) = self.role_of_guard(change.pid) else { continue };
-            match change.status {
-                WaitStatus::Exited(_) | WaitStatus::Killed(_) => {
-                    // The answers that the guard sent before its death are read first.
-                    self.handle_answers(at);
-                    self.nodes.roles[at].job.iter_mut().for_each(GuardedJob::guard_was_waited_for);
-                    self.guard_starts.is_over(at);
-                    self.job_event(at, Event::GuardDied);
-                    self.perform();
-                    with_dead_guard.insert(at);
-                }
-                // Another process stopped the guard, but the guard must run.
-                WaitStatus::Stopped(_) => self.nodes.roles[at].job.iter().for_each(|job| drop(job.guard.cont())),
-            }
+        // The events of one guard's death wait for children too, and may find that another guard has died.
+        while let Some(at) = self.take_guards_death() {
+            // The answers that the guard sent before its death are read first.
+            self.handle_answers(at);
+            self.nodes.roles[at].job.iter_mut().for_each(GuardedJob::guard_was_waited_for);
+            self.guard_starts.is_over(at);
+            self.job_event(at, Event::GuardDied);
+            self.perform();
+            with_dead_guard.insert(at);
         }
         for at in (0..self.nodes.roles.len()).filter(|at| !with_dead_guard.contains(at)) {
             self.kill_orphans(at);
         }
     }
 
-    fn role_of_guard(&self, pid: Pid) -> Option<usize> {
-        self.nodes.roles.iter().position(|role| role.job.as_ref().is_some_and(|job| job.guard.pid() == pid))
+    /// A role whose guard was waited for, and whose node does not know it; returned once.
+    fn take_guards_death(&mut self) -> Option<usize> {
+        let mut jobs = self.nodes.roles.iter_mut().map(|role| role.job.as_mut());
+        jobs.position(|job| job.is_some_and(|job| mem::take(&mut job.is_death_unreported)))
     }
 
-    /// Waits for every child that has ended; brokers among them are removed from the list.
-    pub(super) fn reap_children(&mut self) -> Reaped {
+    /// Waits for every child that has ended, and returns whether living ones are left. Brokers that have ended are removed from the list;
+    /// [`handle_children`](Self::handle_children) handles the deaths of guards.
+    pub(super) fn reap_children(&mut self) -> bool {
         let brokers = self.brokers_started.clone();
         // The list is locked, so that a broker that ends at once is on the list before it is waited for.
         let mut brokers = brokers.lock();
@@ -59,15 +57,21 @@ impl MainLoop {
             match change.status {
                 WaitStatus::Exited(_) | WaitStatus::Killed(_) => {
                     brokers.retain(|child| *child != change.pid);
-                    let jobs = self.nodes.roles.iter_mut().filter_map(|role| role.job.as_mut());
-                    jobs.filter(|job| job.guard.pid() == change.pid).for_each(|job| job.guard.note_waited_for());
+                    self.job_with_guard(change.pid).into_iter().for_each(GuardedJob::note_guards_death);
                 }
-                WaitStatus::Stopped(_) => {}
+                // Another process stopped the guard, but the guard must run.
+                WaitStatus::Stopped(_) => self.job_with_guard(change.pid).iter().for_each(|job| drop(job.guard.cont())),
             }
         }
         // Another thread started it, and has ended. No other code waits for it.
         brokers.retain(|child| !reap::reap_one(*child));
-        reaped
+        reaped.children_left
+    }
+
+    /// The job whose guard has this pid and was not waited for.
+    fn job_with_guard(&mut self, pid: Pid) -> Option<&mut GuardedJob> {
+        let mut jobs = self.nodes.roles.iter_mut().filter_map(|role| role.job.as_mut());
+        jobs.find(|job| job.guard.pid() == pid && !job.guard.was_waited_for())
     }
 
     pub(super) fn kill_hung_guard(&mut self, at: usize) {
@@ -129,7 +133,7 @@ impl MainLoop {
             orphans.kill(clock::now());
         }
         // `handle_children` waits for a guard that has not died, and reports its death.
-        if !orphans.have_guard() && !self.reap_children().children_left && orphans.are_not_in_cgroup() {
+        if !orphans.have_guard() && !self.reap_children() && orphans.are_not_in_cgroup() {
             // No process is left; finding that out needs no descriptor.
             return Left::Nothing;
         }

@@ -50,6 +50,8 @@ pub(super) struct GuardedJob {
     pub(super) ready: Ready,
     /// Whether the guard's socket is closed. Then SIGCHLD will report the guard's end.
     pub(super) is_silent: bool,
+    /// Whether the guard has died, and the node does not know it yet.
+    pub(super) is_death_unreported: bool,
     /// The job's main process, according to the descriptor in the guard's answer.
     pub(super) main: Option<MainProcess>,
     /// The processes that a dead guard left, until all are gone.
@@ -63,7 +65,16 @@ impl GuardedJob {
     pub(super) fn new(prepared: PreparedJob) -> io::Result<Self> {
         let PreparedJob { guard_config, guard, cgroup } = prepared;
         let ready = Ready::of_socket(&guard)?;
-        Ok(Self { config: guard_config, guard, ready, is_silent: false, main: None, orphans: None, cgroup })
+        Ok(Self {
+            config: guard_config,
+            guard,
+            ready,
+            is_silent: false,
+            is_death_unreported: false,
+            main: None,
+            orphans: None,
+            cgroup,
+        })
     }
 
     /// Whether the guard has nothing to guard, to release or to perform, and has left no process behind.
@@ -90,6 +101,12 @@ impl GuardedJob {
         let guard = GuardHandle::start(Path::new(PROGRAM), &self.config)?;
         (self.ready, self.guard, self.is_silent) = (Ready::of_socket(&guard)?, guard, false);
         Ok(())
+    }
+
+    /// Notes that the guard has ended and was waited for.
+    pub(super) fn note_guards_death(&mut self) {
+        self.guard.note_waited_for();
+        self.is_death_unreported = true;
     }
 
     /// Handles the closed socket of the guard: in any state, it no longer guards.

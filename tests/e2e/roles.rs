@@ -230,3 +230,20 @@ with_both_electors! {
         close(&election, vec![candidate], &roles);
     }
 }
+
+/// While the processes of one dead guard are killed, other guards die as well: the death of each is noticed, and each role is led again.
+#[test]
+fn the_guards_of_all_roles_die_at_once() {
+    let election = election(Elector::Log);
+    let roles = numbers(12);
+    let candidate = candidate(&election, "12").lease("50s").start();
+    wait::until_true("a job of each role", || are_all_led(&election, std::slice::from_ref(&candidate), &roles));
+    let children = candidate.process().children();
+    let guards = children.into_iter().filter(|child| child.name().as_deref() == Some("neli-guard"));
+    guards.for_each(|guard| guard.signal(Signal::SIGKILL));
+    // This is less time than the lease.
+    let lost = || candidate.events("guard_lost").iter().map(role_of).collect::<BTreeSet<_>>();
+    wait::until_true("the loss of each guard", || lost().len() == roles.len());
+    wait::until_true("a job of each role", || are_all_led(&election, std::slice::from_ref(&candidate), &roles));
+    close(&election, vec![candidate], &roles);
+}
