@@ -29,7 +29,7 @@ const HEADER: u64 = 8;
 /// The queue in a process that appends to it.
 #[derive(Debug)]
 pub struct ReleaseQueue {
-    /// The file: after the header, one JSON object per line. Writes append to its end.
+    /// The file: after the header, one JSON object per line, and blank lines. Writes append to its end.
     requests: File,
     appended: Counter,
 }
@@ -83,8 +83,8 @@ impl ReleaseQueue {
     /// Appends a request. Returns `Some` if no other process delivers the queue; then the caller must deliver it.
     pub(crate) fn append(self, request: &impl Serialize) -> io::Result<Option<Deliverer>> {
         let Self { mut requests, appended } = self;
-        let mut line = serde_json::to_vec(request)?;
-        line.push(b'\n');
+        // A write that failed may have left an incomplete line before this one.
+        let line = [b"\n", serde_json::to_vec(request)?.as_slice(), b"\n"].concat();
         // A single write keeps the line in one piece.
         requests.write_all(&line)?;
         appended.add()?;
@@ -138,15 +138,8 @@ impl Deliverer {
     ///
     /// The file can't be read.
     pub fn read<T: DeserializeOwned>(&mut self) -> io::Result<Vec<T>> {
-        let offset = match self.offset {
-            Some(offset) => offset,
-            None => self.delivered()?,
-        };
-        let length = self.requests.metadata()?.len().saturating_sub(offset);
-        let mut text = vec![0; usize::try_from(length).unwrap_or_default()];
-        self.requests.read_exact_at(&mut text, offset)?;
-        // The last line may be incomplete.
-        text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
+        let offset = self.offset()?;
+        let text = complete_lines(&self.requests, offset)?;
         self.offset = Some(offset + text.len() as u64);
         Ok(text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
@@ -177,19 +170,32 @@ impl Deliverer {
     ///
     /// The file can't be written, or the lock can't be given up.
     pub fn finish(self) -> io::Result<Option<Self>> {
-        let Self { requests, appended, offset } = self;
-        if let Some(offset) = offset {
-            requests.write_all_at(&offset.to_le_bytes(), 0)?;
-        }
+        let offset = self.offset()?;
+        let Self { requests, appended, .. } = self;
+        requests.write_all_at(&offset.to_le_bytes(), 0)?;
         let requests = requests.unlock().map_err(|(_, errno)| errno)?;
-        if Some(requests.metadata()?.len()) == offset { Ok(None) } else { Ok(Self::of(requests, appended)) }
+        // A process that is still writing its line tries to get the lock afterwards.
+        let has_more = !complete_lines(&requests, offset)?.is_empty();
+        Ok(if has_more { Self::of(requests, appended) } else { None })
     }
 
-    fn delivered(&self) -> io::Result<u64> {
-        let mut offset = [0; size_of::<u64>()];
-        self.requests.read_exact_at(&mut offset, 0)?;
-        Ok(u64::from_le_bytes(offset))
+    fn offset(&self) -> io::Result<u64> {
+        if let Some(offset) = self.offset {
+            return Ok(offset);
+        }
+        let mut delivered = [0; size_of::<u64>()];
+        self.requests.read_exact_at(&mut delivered, 0)?;
+        Ok(u64::from_le_bytes(delivered))
     }
+}
+
+/// The bytes from this offset to the end of the last complete line.
+fn complete_lines(requests: &File, offset: u64) -> io::Result<Vec<u8>> {
+    let length = requests.metadata()?.len().saturating_sub(offset);
+    let mut text = vec![0; usize::try_from(length).unwrap_or_default()];
+    requests.read_exact_at(&mut text, offset)?;
+    text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
+    Ok(text)
 }
 
 /// An eventfd; a write to it ends a wait.
@@ -293,6 +299,19 @@ mod tests {
         assert_eq!(read(&mut deliverer), [1]);
         (&queue.requests).write_all(b"3\n").unwrap();
         assert_eq!(read(&mut deliverer), [23]);
+    }
+
+    /// At a memory limit, or if the guard is killed, a write may end in the middle of a line.
+    #[test]
+    fn an_incomplete_request_does_not_spoil_the_next_one_and_is_not_waited_for() {
+        let queue = ReleaseQueue::new().unwrap();
+        let mut deliverer = inherited(&queue).append(&1).unwrap().unwrap();
+        (&queue.requests).write_all(b"[2, ").unwrap();
+        assert_eq!(read(&mut deliverer), [1]);
+        assert!(deliverer.finish().unwrap().is_none());
+        let mut deliverer = inherited(&queue).append(&3).unwrap().unwrap();
+        assert_eq!(read(&mut deliverer), [3]);
+        assert!(deliverer.finish().unwrap().is_none());
     }
 
     #[test]

@@ -154,7 +154,7 @@ fn releaser(directory: &Path) -> PathBuf {
     let path = directory.join("releaser");
     let text = r#"#!/bin/sh
         directory=${0%/*}
-        { echo "$1"; pwd; cut -d " " -f 41 "/proc/$$/stat"; tail -c +9 "/proc/$$/fd/$2"; echo; ls -l "/proc/$$/fd"; } > "$directory/release.part"
+        { echo "$1"; pwd; cut -d " " -f 41 "/proc/$$/stat"; tail -c +10 "/proc/$$/fd/$2"; echo; ls -l "/proc/$$/fd"; } > "$directory/release.part"
         mv "$directory/release.part" "$directory/release"
         echo released > "$directory/pipe""#;
     program::write(&path, text);
