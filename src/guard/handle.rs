@@ -152,7 +152,8 @@ impl GuardHandle {
     /// `WouldBlock` if no answer has come; `InvalidData` if it can't be decoded.
     pub fn receive(&self) -> io::Result<Option<ReceivedAnswer>> {
         let Some(packet) = self.channel.receive()? else { return Ok(None) };
-        let answer = serde_json::from_slice(&packet.bytes)?;
+        let answer =
+            serde_json::from_slice(&packet.bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         Ok(Some(ReceivedAnswer {
             answer,
             descriptor: packet.descriptor,
@@ -235,18 +236,27 @@ mod tests {
 
     use super::*;
 
+    fn handle(pid: Pid, channel: Channel) -> GuardHandle {
+        GuardHandle { pid, process: None, was_waited_for: false, channel, backlog: RefCell::default() }
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_off_is_invalid_and_the_next_one_is_read() {
+        let (channel, peer) = Channel::pair().unwrap();
+        let guard = handle(Pid::this(), channel);
+        let answer = serde_json::to_vec(&Answer::Stuck { pids: vec![1, 2] }).unwrap();
+        peer.send(&answer[..answer.len() - 3], None).unwrap();
+        peer.send_json(&Answer::Gone, None).unwrap();
+        assert_eq!(guard.receive().unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(guard.receive().unwrap().unwrap().answer, Answer::Gone);
+    }
+
     /// Without pidfds only the guard's pid is known, and after waiting for the guard it may belong to another process.
     #[test]
     fn the_number_of_a_guard_that_was_waited_for_is_not_killed() {
         let mut other = Command::new("sleep").arg("600").spawn().unwrap();
         let (channel, _peer) = Channel::pair().unwrap();
-        let mut guard = GuardHandle {
-            pid: Pid::from_raw(other.id().cast_signed()),
-            process: None,
-            was_waited_for: false,
-            channel,
-            backlog: RefCell::default(),
-        };
+        let mut guard = handle(Pid::from_raw(other.id().cast_signed()), channel);
         guard.note_waited_for();
         assert_eq!(guard.kill().unwrap_err().raw_os_error(), Some(Errno::ESRCH as i32));
         assert_eq!(other.try_wait().unwrap(), None);
