@@ -7,7 +7,7 @@ use std::time::Duration;
 use neli::program::clock;
 use neli_proto::guard::{KillMethod, Named};
 use neli_proto::time::Time;
-use nix::libc::SIGKILL;
+use nix::libc::{ESRCH, SIGKILL};
 use nix::unistd::Pid;
 
 use super::Tree;
@@ -65,7 +65,13 @@ impl Tree {
             if is_listed || self.learnt.contains(member.pid) {
                 continue;
             }
-            let Ok(pidfd) = system::open_pidfd(member.pid) else { return };
+            let pidfd = match system::open_pidfd(member.pid) {
+                Ok(pidfd) => pidfd,
+                // It has ended since it was found.
+                Err(error) if error.raw_os_error() == Some(ESRCH) => continue,
+                // There is no free descriptor, or the kernel has no pidfds.
+                Err(_) => return,
+            };
             // Its pid may have been reused.
             if self.is_still(&member, &parents, true) && !self.learnt.insert(member.pid, pidfd) {
                 return;
@@ -193,6 +199,7 @@ mod tests {
 
     use super::*;
     use crate::process::cgroup::stalled::StalledGroup;
+    use crate::process::procfs::{Procfs, tests::proc_with};
 
     /// A tree's root, which must be waited for, and a process below it in its own session.
     fn family() -> (Child, OwnedFd) {
@@ -225,6 +232,24 @@ mod tests {
         kill_once(&tree_of(&root));
         assert!(dies(&below), "it was sent SIGKILL");
         assert!(root.wait().unwrap().success(), "the root is no part of the tree");
+    }
+
+    #[test]
+    fn a_process_that_ends_meanwhile_does_not_keep_the_others_from_being_learnt() {
+        let [mut ended, mut living] = [(); 2].map(|()| Command::new("sleep").arg("600").spawn().unwrap());
+        ended.kill().unwrap();
+        ended.wait().unwrap();
+        let [first, second] = [&ended, &living].map(|child| child.id().cast_signed());
+        let proc = proc_with(&[(5, 1, 'S', 1), (first, 5, 'S', 1), (second, 5, 'S', 1)], true);
+        let root = Pid::from_raw(5);
+        let mut tree = Tree::in_procfs(Procfs::new(proc.path().to_owned(), root), root);
+        tree.learn(clock::now() + Duration::from_secs(60));
+        tree.kill(&[KillMethod::Known]);
+        let is_killed =
+            living.try_wait().unwrap().is_some() || dies(&system::open_pidfd(Pid::from_raw(second)).unwrap());
+        living.kill().unwrap();
+        living.wait().unwrap();
+        assert!(is_killed);
     }
 
     #[test]
