@@ -109,7 +109,7 @@ impl Tree {
     }
 
     /// Sends SIGKILL to each living process as soon as it is found, parents before their children, until a check finds only processes that
-    /// were sent it, or the time is over. Returns whether the checks saw everything: no read failed, and the time was sufficient.
+    /// were sent it, or the time is over. Returns whether the last check saw everything: no read failed, and the time was sufficient.
     ///
     /// A process that was sent SIGKILL starts no other, not even in the middle of a fork (which SIGSTOP would permit). So a new process at
     /// the next check comes from a process that was not seen, and a forking tree can't be faster than the kill. The next call finds
@@ -126,10 +126,10 @@ impl Tree {
                 }
             });
             if killed.len() == before || clock::now() >= end {
-                return self.procfs.has_seen_all();
+                break;
             }
         }
-        true
+        self.procfs.has_seen_all()
     }
 
     fn with_root(&self, members: &[Process]) -> HashSet<Pid> {
