@@ -51,7 +51,7 @@ impl Ready {
 
     /// Waits until it is readable or hung up. The caller must then read until the read would block.
     pub(crate) async fn wait(&self) {
-        self.wait_for(self.interest).await;
+        acknowledge(self.descriptor.ready(self.interest).await);
     }
 
     /// [`wait`](Self::wait) as a poll function, for a task that waits for many descriptors. If several tasks wait for this one, only the
@@ -63,10 +63,6 @@ impl Ready {
     /// Waits until a [socket](Self::of_socket) has room. The caller must then write until the write would block.
     pub(crate) fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
         self.descriptor.poll_write_ready(context).map(acknowledge)
-    }
-
-    async fn wait_for(&self, interest: Interest) {
-        acknowledge(self.descriptor.ready(interest).await);
     }
 }
 
