@@ -1,6 +1,7 @@
 //! `forget`: lets a key, or the newest window, run again.
 
 use std::io::{self, IsTerminal};
+use std::thread;
 use std::time::Duration;
 
 use neli::program::{Access, ElectionId, TopicExistence, clock, has_topic};
@@ -15,7 +16,7 @@ use crate::command::request::{Appended, KeyedRecord, SeenElection, answered, app
 use crate::command::status::run;
 use crate::command::wording::named;
 use crate::config::Forget;
-use crate::exit::{ExitStatus, StartupError};
+use crate::exit::{ExitStatus, StartupError, cannot};
 use crate::report::log::{spoken, timestamp};
 use crate::text::one_line;
 
@@ -270,7 +271,8 @@ impl FactsTopic {
         let name = &self.election.topic;
         let is_there = {
             let (access, name) = (access.clone(), name.clone());
-            std::thread::spawn(move || has_topic(&access, &name, timeout)).join()
+            let asking = thread::Builder::new().spawn(move || has_topic(&access, &name, timeout));
+            asking.map_err(cannot("no thread to ask for the topic of facts"))?.join()
         };
         match is_there {
             Ok(Ok(TopicExistence::Exists)) => {}

@@ -24,21 +24,24 @@ pub(super) struct Question {
     topic: ElectionId,
     /// The key of the election's records.
     key: String,
-    is_there: JoinHandle<bool>,
+    /// `None` if no thread could be started.
+    is_there: Option<JoinHandle<bool>>,
 }
 
 impl Question {
     pub(super) fn ask(access: &Access, election: &ElectionId) -> Self {
         let topic = facts::topic_of(election);
         let (asked, name) = (access.clone(), topic.topic.clone());
-        let is_there = thread::spawn(move || has_topic(&asked, &name, WITHIN) == Ok(TopicExistence::Exists));
+        let ask = move || has_topic(&asked, &name, WITHIN) == Ok(TopicExistence::Exists);
+        let is_there = thread::Builder::new().spawn(ask).ok();
         Self { access: access.clone(), topic, key: election.key(), is_there }
     }
 
     /// The last run, if one is recorded and can be read.
     pub(super) async fn answer(self) -> Option<Fact> {
         let Self { access, topic, key, is_there } = self;
-        if is_there.join().unwrap_or_default() { read(&access, &topic, &key).await.unwrap_or_default() } else { None }
+        let is_there = is_there.is_some_and(|asked| asked.join().unwrap_or_default());
+        if is_there { read(&access, &topic, &key).await.unwrap_or_default() } else { None }
     }
 }
 
