@@ -1,18 +1,13 @@
 //! `--restart`, `--restart-delay` and `--restart-limit`.
 
-use std::time::Duration;
-
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
 
-use super::duration;
+use super::{LONGEST, duration};
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::exit::StartupError;
 
 /// The most restarts in a limit: each is remembered.
 const MOST_RESTARTS: u32 = 10_000;
-
-/// The longest time span of a limit.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 pub(super) fn validate(args: &ParsedArgs) -> Result<RestartPolicy, StartupError> {
     let restart = args.setting("restart");
