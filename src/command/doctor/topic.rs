@@ -8,6 +8,7 @@ use neli_proto::topic::{self, JudgedPartition, Risk, TopicFacts, TopicIdentity};
 
 use super::findings::Findings;
 use super::fixes::{Fixes, Resource};
+use crate::command::wording::counted;
 use crate::config::Config;
 
 /// The largest record, including Kafka's own overhead.
@@ -174,7 +175,7 @@ fn leaders(name: &str, used: &[&PartitionSeen], partitions: usize, findings: &mu
             let text = format!("topic \"{name}\": partition {number} has no leader: start the brokers that hold it");
             findings.fail("topic", text, None);
         }
-        None => findings.ok("topic", format!("topic \"{name}\": {partitions} {}", plural(partitions, "partition"))),
+        None => findings.ok("topic", format!("topic \"{name}\": {}", counted(partitions as u64, "partition"))),
     }
 }
 
@@ -211,10 +212,6 @@ fn replicas(name: &str, used: &[&PartitionSeen], least: u32, findings: &mut Find
     } else {
         findings.warn("replicas", text, fix);
     }
-}
-
-fn plural(count: usize, word: &str) -> String {
-    if count == 1 { word.to_owned() } else { format!("{word}s") }
 }
 
 #[cfg(test)]
