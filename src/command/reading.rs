@@ -27,7 +27,7 @@ mod place;
 mod seen;
 
 use hellos::HellosElsewhere;
-pub(super) use hellos::is_hello;
+pub(super) use hellos::{PARTITION_OF_HELLOS, is_hello};
 pub(super) use last::{Begin, read_last};
 pub(super) use others::Others;
 pub(super) use place::Place;
@@ -67,7 +67,7 @@ pub(super) struct Reading {
     hellos: Option<HellosElsewhere>,
     /// Whether an outage was reported that has not ended.
     is_down: bool,
-    /// The number of the topic's partitions, if it is known.
+    /// The number of the topic's partitions. It is reported if more than one role was requested.
     partitions: Option<i32>,
     reader: Reader,
     /// The number of readings so far. Events of an earlier reading are dropped.
@@ -158,7 +158,7 @@ impl Reading {
         hellos: Option<HellosElsewhere>,
     ) -> Result<Self, StartupError> {
         let (sender, events) = channel(WAITING);
-        let of_hellos = hellos.as_ref().map(|_| HellosElsewhere::PARTITION);
+        let of_hellos = hellos.as_ref().map(|_| PARTITION_OF_HELLOS);
         let source = Source {
             access: access.clone(),
             elections: elections.clone(),
@@ -199,11 +199,6 @@ impl Reading {
     fn election(&self) -> ElectionId {
         let elections = &self.source.elections;
         elections.election(elections.roles.start, 1)
-    }
-
-    /// The number of the topic's partitions, if more than one role was requested.
-    const fn partitions(&self) -> Option<i32> {
-        self.partitions
     }
 
     /// Whether the hellos in another partition have been read up to their end at the start of the reading.
@@ -320,7 +315,7 @@ impl Reading {
             ReadingEvent::Cut => return Ok(Some(Input::Cut)),
             ReadingEvent::Ends { start, end, .. } => {
                 if let Some(from) = hellos.ends(start, end) {
-                    self.reader.read_from(HellosElsewhere::PARTITION, from);
+                    self.reader.read_from(PARTITION_OF_HELLOS, from);
                 }
             }
             ReadingEvent::Record(record) => {

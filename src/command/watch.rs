@@ -9,7 +9,9 @@ use neli_proto::journal::Journal;
 use neli_proto::record::Offset;
 use neli_proto::time::{Time, millis};
 
-use crate::command::reading::{self, Input, Others, Place, Reading, Unread, is_hello, no_answer, read_at};
+use crate::command::reading::{
+    self, Input, Others, PARTITION_OF_HELLOS, Place, Reading, Unread, is_hello, no_answer, read_at,
+};
 use crate::command::screen;
 use crate::command::status::{self, How};
 use crate::command::watch::account::{Account, Position, Shown};
@@ -22,8 +24,6 @@ mod account;
 
 /// Kafka does not answer in time.
 const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
-/// The partition of hellos of candidates with several roles.
-const HELLOS_ELSEWHERE: i32 = 0;
 /// How far before the first shown record the reading begins.
 const RUN_UP: Offset = 10_000;
 
@@ -156,7 +156,7 @@ impl Show<'_> {
                 let is_shown =
                     self.caught_up || matches!(self.watch.from, Some(WatchFrom::Since(_) | WatchFrom::Start));
                 if let Some(value) = record.value.filter(|_| is_shown) {
-                    let position = Position { partition: HELLOS_ELSEWHERE, offset: record.offset };
+                    let position = Position { partition: PARTITION_OF_HELLOS, offset: record.offset };
                     account.hello(at, position, &value, record.written_ms);
                 }
             }

@@ -6,6 +6,9 @@ use neli_proto::record::Offset;
 
 use super::key_of_election;
 
+/// The partition of the hellos of candidates with `--roles`.
+pub(in crate::command) const PARTITION_OF_HELLOS: i32 = 0;
+
 /// How far partition 0 was read, in addition to the election's partition.
 #[derive(Debug, Default)]
 pub(super) struct HellosElsewhere {
@@ -15,9 +18,6 @@ pub(super) struct HellosElsewhere {
 }
 
 impl HellosElsewhere {
-    /// The partition of the hellos.
-    pub(super) const PARTITION: i32 = 0;
-
     /// Handles the log's first and next offset; returns the offset to read from, the first time.
     pub(super) fn ends(&mut self, start: Offset, end: Offset) -> Option<Offset> {
         if self.end.is_some() {
