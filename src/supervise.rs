@@ -132,7 +132,7 @@ impl MainLoop {
             name: config.name.clone(),
             member: job_maker.member.to_string(),
             topic: config.election.topic.clone(),
-            elect: role::name_of(config.timings.elector()).to_owned(),
+            elect: config.timings.elector().name().to_owned(),
             lease: config.timings.lease(),
         });
         let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());

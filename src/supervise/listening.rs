@@ -17,7 +17,7 @@ use crate::http::{self, About, Board, Bound, Broker, Echoes, Histogram, RoleSnap
 use crate::report::log::{Event as LogEvent, Logger};
 use crate::report::notes;
 use crate::supervise::kafka_state::KafkaState;
-use crate::supervise::role::{self, Role};
+use crate::supervise::role::Role;
 use crate::supervise::start::JobMaker;
 
 /// A lead that begins or ends is published at once; other changes at least this long after the last one.
@@ -66,7 +66,7 @@ impl Publisher {
             topic: config.election.topic.clone(),
             name: config.name.clone(),
             member: job_maker.member.to_string(),
-            elector: role::name_of(config.timings.elector()),
+            elector: config.timings.elector().name(),
             lease: config.timings.lease(),
         });
         let roles: Vec<_> = roles.iter().map(|role| snapshot(role, now, Tally::default())).collect();

@@ -11,7 +11,6 @@ use neli_proto::topic::{self, Risk};
 use crate::config::Config;
 use crate::report::log::timestamp;
 use crate::supervise::main_loop::MainLoop;
-use crate::supervise::role;
 
 /// The object for a process with many elections; `None` with a single one.
 pub(super) fn of(config: &Config, member: &MemberId) -> Option<ManyRoles> {
@@ -22,7 +21,7 @@ pub(super) fn of(config: &Config, member: &MemberId) -> Option<ManyRoles> {
         host: names::host().map(Into::into),
         pid: Some(std::process::id()),
         version: Some(env!("CARGO_PKG_VERSION").into()),
-        elector: Some(role::name_of(config.timings.elector()).into()),
+        elector: Some(config.timings.elector().name().into()),
         roles: Some(roles.text.as_str().into()),
         partitions: None,
         max_roles: roles.most,

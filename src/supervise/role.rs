@@ -1,7 +1,7 @@
 //! The state of this process in one election.
 
 use neli::program::{ElectionId, HasNode, names, new_node};
-use neli_proto::candidate::{Elector, Identity};
+use neli_proto::candidate::Identity;
 use neli_proto::guard::AwaitedGuard;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{Node, Settings};
@@ -122,14 +122,6 @@ impl HasNode for Role {
     }
 }
 
-/// The elector's name in log and journal.
-pub(super) const fn name_of(elector: Elector) -> &'static str {
-    match elector {
-        Elector::Group(_) => "group",
-        Elector::Log => "log",
-    }
-}
-
 fn policy_of(once: &Once) -> once::Policy {
     let (key, window, schedule) = match &once.occasion {
         Occasion::Key(key) => (key.as_str().into(), None, None),
@@ -144,7 +136,7 @@ fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
         host: names::host().map(Into::into),
         pid: Some(std::process::id()),
         version: Some(env!("CARGO_PKG_VERSION").into()),
-        elector: Some(name_of(config.timings.elector()).into()),
+        elector: Some(config.timings.elector().name().into()),
         group_member: None,
         priority: config.priority,
         overlap_ms: None,

@@ -225,6 +225,17 @@ pub enum Elector {
     Log,
 }
 
+impl Elector {
+    /// Its name in log, hellos and `--elect`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Group(_) => "group",
+            Self::Log => "log",
+        }
+    }
+}
+
 /// How long a member waits for the member to which the partition is assigned.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Patience {

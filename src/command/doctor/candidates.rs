@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use neli::program::{Access, ReadRecord, clock, topics};
-use neli_proto::candidate::Elector;
 use neli_proto::journal::Journal;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
@@ -168,10 +167,7 @@ fn overlap(config: &Config, candidate: &KnownCandidate) -> Option<String> {
 /// Differences that are allowed, but are reported.
 fn differences(config: &Config, candidate: &KnownCandidate) -> Vec<String> {
     let name = candidate.shown();
-    let elector = match config.timings.elector() {
-        Elector::Group(_) => "group",
-        Elector::Log => "log",
-    };
+    let elector = config.timings.elector().name();
     let version = env!("CARGO_PKG_VERSION");
     let other = candidate.elector.as_deref().filter(|other| *other != elector);
     let elector = other.map(|other| format!("{name} stands with --elect {other}, and here it is {elector}"));
