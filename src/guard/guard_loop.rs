@@ -104,11 +104,12 @@ impl GuardLoop {
         let mut guard_config: GuardConfig = sealed_file::read(arguments.guard_config)?;
         let lease_number = descriptors::lowest_free(&guard_config.inherited);
         let channel = Channel::over(setup::adopt_beside(arguments.socket, lease_number)?);
-        let death = arguments.supervisor_pidfd.map(|number| setup::adopt_beside(number, lease_number)).transpose()?;
+        let supervisor_pidfd =
+            arguments.supervisor_pidfd.map(|number| setup::adopt_beside(number, lease_number)).transpose()?;
         let cgroup = guard_config.cgroup.map(|number| setup::adopt_beside(number, lease_number)).transpose()?;
         let release_queue =
             ReleaseQueue::adopt(guard_config.release_queue, |number| setup::adopt_beside(number, lease_number))?;
-        let own = [Some(channel.as_fd()), death.as_ref().map(AsFd::as_fd), cgroup.as_ref().map(AsFd::as_fd)];
+        let own = [Some(channel.as_fd()), supervisor_pidfd.as_ref().map(AsFd::as_fd), cgroup.as_ref().map(AsFd::as_fd)];
         let own = own.into_iter().flatten().chain(release_queue.descriptors());
         setup::close_others(&guard_config.inherited, own)?;
         // This must come before any other file is opened, because that file might get the number.
@@ -137,7 +138,7 @@ impl GuardLoop {
             attributes_of_job,
             slot,
             channel: Some(channel),
-            supervisor: Supervisor { pid: Pid::from_raw(arguments.supervisor), death, is_known_dead: false },
+            supervisor: Supervisor::new(Pid::from_raw(arguments.supervisor), supervisor_pidfd),
             children: SignalFd::with_flags(
                 &SigSet::from(Signal::SIGCHLD),
                 SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK,
@@ -171,7 +172,7 @@ impl GuardLoop {
             self.wait();
             self.fence();
             // The order matters: if the supervisor was dead before all orders were read, no more orders follow.
-            if self.supervisor.look() {
+            if self.supervisor.has_died() {
                 self.tell(clock::now(), Event::SupervisorDied, None);
             }
             self.read_orders();
@@ -190,7 +191,7 @@ impl GuardLoop {
     /// The next time at which the loop must act without an event.
     fn due(&self) -> Option<Time> {
         let look_for_death =
-            self.channel.is_none() && self.supervisor.death.is_none() && !self.supervisor.is_known_dead;
+            self.channel.is_none() && self.supervisor.pidfd.is_none() && !self.supervisor.is_known_dead;
         let look = look_for_death.then(|| clock::now() + LOOK_FOR_DEATH);
         [self.guard.poll_timeout(), look, self.send_again_at].into_iter().flatten().min()
     }
@@ -204,10 +205,10 @@ impl GuardLoop {
             let output = if awaits_room { PollFlags::POLLOUT } else { PollFlags::empty() };
             sources.push(PollFd::new(channel.as_fd(), input | output));
         }
-        if let Some(death) = &self.supervisor.death
+        if let Some(pidfd) = &self.supervisor.pidfd
             && !self.supervisor.is_known_dead
         {
-            sources.push(PollFd::new(death.as_fd(), input));
+            sources.push(PollFd::new(pidfd.as_fd(), input));
         }
         if let Some(progress) = self.job.as_ref().and_then(Job::progress_fd) {
             sources.push(PollFd::new(progress, input));
@@ -305,14 +306,18 @@ impl GuardLoop {
 struct Supervisor {
     pid: Pid,
     /// Its pidfd, which is readable once it is dead. `None` if the kernel has no pidfds.
-    death: Option<OwnedFd>,
+    pidfd: Option<OwnedFd>,
     is_known_dead: bool,
 }
 
 impl Supervisor {
-    /// Whether the supervisor has died since the last check. Without a pidfd this process has another parent then; the kernel changes the
+    const fn new(pid: Pid, pidfd: Option<OwnedFd>) -> Self {
+        Self { pid, pidfd, is_known_dead: false }
+    }
+
+    /// Whether the supervisor has died since the last call. Without a pidfd this process has another parent then; the kernel changes the
     /// parent only when the last thread of the old parent has ended.
-    fn look(&mut self) -> bool {
+    fn has_died(&mut self) -> bool {
         let was_known_dead = self.is_known_dead;
         self.is_known_dead = unistd::getppid() != self.pid;
         self.is_known_dead && !was_known_dead

@@ -99,10 +99,10 @@ fn at_least(needed: u64, resource: Resource, what: &'static str, setting: &'stat
 /// Starts as many threads as may be needed at once, and ends them. (The user's limit also counts the threads of other processes, which
 /// can't be read.)
 fn try_threads() -> io::Result<()> {
-    let barrier = Mutex::new(());
+    let mutex = Mutex::new(());
     thread::scope(|scope| {
-        let held = barrier.lock();
-        let wait = || drop(barrier.lock());
+        let held = mutex.lock();
+        let wait = || drop(mutex.lock());
         let made: io::Result<Vec<_>> =
             (0..THREADS).map(|_| thread::Builder::new().stack_size(1 << 16).spawn_scoped(scope, wait)).collect();
         drop(held);
