@@ -18,11 +18,11 @@ use crate::exit::{ExitStatus, StartupError, cannot};
 use crate::process::release_queue::Deliverer;
 
 /// The most records in flight at once. A producer's queue has room for a thousand.
-const ON_THEIR_WAY: usize = 500;
+const MOST_IN_FLIGHT: usize = 500;
 
-/// A guard's request: one line of JSON in the queue.
+/// A guard's request, one line of JSON in the queue: the guard's type of this name, with its configuration decoded.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct ReleaseOrder {
+pub struct ReleaseRequest {
     /// The member that held the term.
     pub member: MemberId,
     /// The term.
@@ -71,7 +71,7 @@ pub fn main(mut queue: Deliverer) -> Result<ExitStatus, StartupError> {
     let outcome = Arc::new(Mutex::new(DeliveryResults::default()));
     let mut releaser = Releaser::new(observe_deliveries(&queue, Arc::clone(&outcome))?);
     loop {
-        releaser.waiting.extend(queue.read::<ReleaseOrder>().map_err(cannot("the queue of releases can't be read"))?);
+        releaser.waiting.extend(queue.read::<ReleaseRequest>().map_err(cannot("the queue of releases can't be read"))?);
         let settled = outcome.lock().unwrap_or_else(PoisonError::into_inner).settled;
         releaser.send(settled)?;
         if settled < releaser.sent || releaser.say_hello()? {
@@ -130,9 +130,9 @@ struct Releaser {
     /// One for each connection to Kafka. There is a second one if an embedded broker has moved.
     producers: Vec<(Client, Producer)>,
     events: Sender<KafkaEvent>,
-    waiting: VecDeque<ReleaseOrder>,
-    /// The last order with a hello, which is sent when all releases are settled: standbys wait for these.
-    hello_due: Option<ReleaseOrder>,
+    waiting: VecDeque<ReleaseRequest>,
+    /// The last request with a hello, which is sent when all releases are settled: standbys wait for these.
+    hello_due: Option<ReleaseRequest>,
     sent: usize,
 }
 
@@ -143,16 +143,16 @@ impl Releaser {
 
     /// Sends the waiting releases, as far as there is room.
     fn send(&mut self, settled: usize) -> Result<(), StartupError> {
-        while self.sent - settled < ON_THEIR_WAY
-            && let Some(order) = self.waiting.pop_front()
+        while self.sent - settled < MOST_IN_FLIGHT
+            && let Some(request) = self.waiting.pop_front()
         {
-            let election = &order.release.election;
-            let payload = record(&order).to_bytes();
-            let producer = self.producer(&order.release)?;
-            producer.send(election, Some(order.seq), &election.key(), Some(&payload)).map_err(StartupError::new)?;
+            let election = &request.release.election;
+            let payload = record(&request).to_bytes();
+            let producer = self.producer(&request.release)?;
+            producer.send(election, Some(request.seq), &election.key(), Some(&payload)).map_err(StartupError::new)?;
             self.sent += 1;
-            if order.release.hello.is_some() {
-                self.hello_due = Some(order);
+            if request.release.hello.is_some() {
+                self.hello_due = Some(request);
             }
         }
         Ok(())
@@ -160,12 +160,12 @@ impl Releaser {
 
     /// Sends the dead process's hello. Returns whether one was due.
     fn say_hello(&mut self) -> Result<bool, StartupError> {
-        let Some(order) = self.hello_due.take() else { return Ok(false) };
-        let Some(hello) = &order.release.hello else { return Ok(false) };
-        let election = ElectionId { partition: 0, ..order.release.election.clone() };
-        let producer = self.producer(&order.release)?;
+        let Some(request) = self.hello_due.take() else { return Ok(false) };
+        let Some(hello) = &request.release.hello else { return Ok(false) };
+        let election = ElectionId { partition: 0, ..request.release.election.clone() };
+        let producer = self.producer(&request.release)?;
         // With a sequence number, as a release has one, its delivery and its failure are both reported.
-        let sent = producer.send(&election, Some(order.seq), &hello.key, Some(hello.line.as_bytes()));
+        let sent = producer.send(&election, Some(request.seq), &hello.key, Some(hello.line.as_bytes()));
         sent.map_err(StartupError::new)?;
         self.sent += 1;
         Ok(true)
@@ -187,8 +187,8 @@ impl Releaser {
     }
 }
 
-fn record(order: &ReleaseOrder) -> Record {
-    let ReleaseOrder { member, term, seen, seq, late_ms, release } = order;
+fn record(request: &ReleaseRequest) -> Record {
+    let ReleaseRequest { member, term, seen, seq, late_ms, release } = request;
     Record::release_for_dead(Some(member.clone()), &release.name, *term, *seen, *seq, *late_ms)
 }
 
@@ -198,11 +198,11 @@ mod tests {
 
     #[test]
     fn an_entry_of_the_guard_is_read_and_becomes_a_release() {
-        let order = r#"{"member":"m","term":42,"seen":57,"seq":9,"late_ms":8,"release":{
+        let request = r#"{"member":"m","term":42,"seen":57,"seq":9,"late_ms":8,"release":{
             "client":{"brokers":{"At":"localhost:9092"},"properties":[["linger.ms","1"]]},
             "election":{"group":"g","topic":"t","partition":0,"role":0},"name":"n","lease_ms":5000,"hello":null}}"#;
-        let order: ReleaseOrder = serde_json::from_str(order).unwrap();
+        let request: ReleaseRequest = serde_json::from_str(request).unwrap();
         let line = r#"{"v":1,"member":"m","name":"n","seq":9,"kind":"release","term":42,"seen":57,"why":"supervisor-died","exit":null,"late_ms":8}"#;
-        assert_eq!(String::from_utf8(record(&order).to_bytes()).unwrap(), line);
+        assert_eq!(String::from_utf8(record(&request).to_bytes()).unwrap(), line);
     }
 }
