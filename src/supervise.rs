@@ -31,8 +31,8 @@ use crate::supervise::listening::Publisher;
 use crate::supervise::main_loop::MainLoop;
 use crate::supervise::role::Role;
 use crate::supervise::service_status::ServiceStatus;
-use crate::supervise::session::Session;
 use crate::supervise::settling::Settling;
+use crate::supervise::shell::ShellState;
 use crate::supervise::start::Prepared;
 use crate::text::reason;
 pub use at_start::AtStart;
@@ -58,8 +58,8 @@ mod perform;
 mod reporting;
 mod role;
 mod service_status;
-mod session;
 mod settling;
+mod shell;
 mod start;
 mod terminal;
 mod translate;
@@ -81,7 +81,7 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, StartupError
     log_panics(logger.clone());
     runtime.block_on(async move {
         let (mut main_loop, signals) = MainLoop::new(prepared, logger, time, has_terminal)?;
-        let status = main_loop.turn(signals).await;
+        let status = main_loop.run(signals).await;
         main_loop.logger.event(&LogEvent::Exiting {
             status: status.code(),
             from: if status.is_jobs_own() { From::Job } else { From::NeliRun },
@@ -89,7 +89,7 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, StartupError
         });
         main_loop.logger.finish();
         main_loop.stderr.finish();
-        main_loop.session.die_of_signal();
+        main_loop.shell.die_of_signal();
         Ok(status)
     })
 }
@@ -159,7 +159,7 @@ impl MainLoop {
             job_maker,
             refusal: None,
             kafka: KafkaState::default(),
-            session: Session::new(has_terminal),
+            shell: ShellState::new(has_terminal),
             service_status: ServiceStatus::to(notifier),
             publisher,
             settling: Settling::Starting,
@@ -198,7 +198,7 @@ impl MainLoop {
     }
 
     /// Runs until the end.
-    async fn turn(&mut self, signals: Signals) -> ExitStatus {
+    async fn run(&mut self, signals: Signals) -> ExitStatus {
         let (signals_ready, mut timer) = match (Ready::of(&signals), Timer::new()) {
             (Ok(ready), Ok(timer)) => (ready, timer),
             (Err(error), _) | (_, Err(error)) => {
@@ -221,7 +221,7 @@ impl MainLoop {
                 biased;
                 input = poll_fn(|context| poll_guards(roles, context)) => input,
                 () = signals_ready.wait() => Input::Signal,
-                () = self.session.hung_up() => Input::Hangup,
+                () = self.shell.hung_up() => Input::Hangup,
                 () = self.nodes.session.wait() => Input::Kafka,
                 () = timer.due() => Input::Timeout,
                 input = poll_fn(|context| poll_health_output(roles, context)) => input,

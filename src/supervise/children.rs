@@ -101,7 +101,7 @@ impl MainLoop {
             Left::Nothing => {
                 drop(orphans);
                 self.reserve.regain(ORPHANS_DESCRIPTORS);
-                self.session.terminal.take_back();
+                self.shell.terminal.take_back();
                 self.job_event(at, Event::OrphansGone);
             }
             Left::Something => self.keep_orphans(at, orphans),

@@ -29,12 +29,12 @@ impl MainLoop {
         match order {
             Order::Spawn { .. } => {
                 self.need_guard(at);
-                self.session.terminal.forget_job();
+                self.shell.terminal.forget_job();
                 if self.nodes.roles[at].job.as_ref().is_some_and(|job| job.config.foreground) {
-                    self.session.terminal.about_to_hand_on();
+                    self.shell.terminal.about_to_hand_on();
                 }
             }
-            Order::HandOn => drop(self.session.terminal.about_to_hand_on()),
+            Order::HandOn => drop(self.shell.terminal.about_to_hand_on()),
             Order::Command { kind: CommandKind::Health, id, .. } => return self.check_health(at, *id, order),
             Order::Command { kind: CommandKind::Lead, .. }
             | Order::Kill

@@ -23,7 +23,7 @@ impl MainLoop {
         self.nodes.session.stop_reading();
         self.nodes.roles.iter_mut().filter_map(|role| role.facts.as_mut()).for_each(FactsTopic::stop_reading);
         // Processes that could not be killed may still have the terminal.
-        self.session.terminal.take_back();
+        self.shell.terminal.take_back();
         let now = clock::now();
         self.nodes.leave_group_for_good(now);
         for at in 0..self.nodes.roles.len() {

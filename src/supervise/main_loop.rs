@@ -11,8 +11,8 @@ use crate::supervise::kafka_state::KafkaState;
 use crate::supervise::listening::Publisher;
 use crate::supervise::role::Role;
 use crate::supervise::service_status::ServiceStatus;
-use crate::supervise::session::Session;
 use crate::supervise::settling::Settling;
+use crate::supervise::shell::ShellState;
 use crate::supervise::start::JobMaker;
 
 /// The state that exists once in a process, and the nodes of its elections. Other modules add the methods.
@@ -26,7 +26,7 @@ pub(super) struct MainLoop {
     /// Kafka's last refusal. Each role gets it, and one logs it.
     pub(super) refusal: Option<Box<str>>,
     pub(super) kafka: KafkaState,
-    pub(super) session: Session,
+    pub(super) shell: ShellState,
     pub(super) service_status: ServiceStatus,
     /// The publisher of snapshots, if HTTP is served.
     pub(super) publisher: Option<Publisher>,

@@ -38,7 +38,7 @@ impl MainLoop {
     fn perform_one(&mut self, at: usize, action: Action) {
         match action {
             Action::AppendFact { id, fact } => self.append_fact(at, id, fact),
-            Action::DieOf { signal, to_group } => self.session.dies_of = Some((signal, to_group)),
+            Action::DieOf { signal, to_group } => self.shell.dies_of = Some((signal, to_group)),
             Action::Exit(ending) => self.role_ended(at, translate::status(ending)),
             Action::Identify
             | Action::JoinGroup
@@ -51,7 +51,7 @@ impl MainLoop {
             Action::KillHook { id } => self.nodes.roles[at].commands.kill_hook(id),
             Action::KillOrphans => self.inherit_orphans(at),
             Action::LookAtForeground => {
-                let event = supervisor::Event::ForegroundSeen(self.session.terminal.foreground());
+                let event = supervisor::Event::ForegroundSeen(self.shell.terminal.foreground());
                 self.tell(at, Event::Job(event));
             }
             Action::Note(note) => self.note(at, note),
@@ -67,7 +67,7 @@ impl MainLoop {
                 }
             }
             Action::StartGuard => self.start_guard(at),
-            Action::Suspend => self.session.suspending = true,
+            Action::Suspend => self.shell.suspending = true,
         }
     }
 

@@ -41,8 +41,8 @@ impl MainLoop {
     /// Handles the hang-up of the terminal. The kernel signals only the foreground group, which is the job's after `neli-run` has handed it
     /// over.
     pub(super) fn handle_hangup(&mut self) {
-        self.session.hangup = None;
-        if self.session.terminal.was_handed_on() {
+        self.shell.hangup = None;
+        if self.shell.terminal.was_handed_on() {
             self.nodes.tell_all(&node::Event::JobsTerminalGone);
         }
     }
@@ -51,7 +51,7 @@ impl MainLoop {
     fn handle_signal(&mut self, received: ReceivedSignal) {
         let typed = received.code > 0;
         let event = match received.signal {
-            SIGHUP if self.session.had_terminal && !terminal::is_there() => Event::TerminalGone,
+            SIGHUP if self.shell.had_terminal && !terminal::is_there() => Event::TerminalGone,
             signal @ (SIGINT | SIGQUIT) if typed => Event::Typed { signal },
             // The kernel sends these to the whole group: another process in it uses the terminal from the background.
             SIGTTIN | SIGTTOU if typed => return,
@@ -65,10 +65,10 @@ impl MainLoop {
     pub(super) fn note_terminal(&mut self, at: usize, answer: &Answer) {
         match *answer {
             Answer::Started { pid } | Answer::StartedUnseen { pid } => {
-                self.session.terminal.belongs_to_job(Pid::from_raw(pid));
+                self.shell.terminal.belongs_to_job(Pid::from_raw(pid));
             }
             Answer::Stopped { signal } => {
-                let (foreground, continuable) = (self.session.terminal.foreground(), terminal::is_continuable());
+                let (foreground, continuable) = (self.shell.terminal.foreground(), terminal::is_continuable());
                 let event = Event::JobStopped { signal, foreground, continuable };
                 self.job_event(at, event);
                 self.perform();
@@ -93,7 +93,7 @@ impl MainLoop {
         // It leaves the group first, because the group would wait for a whole session for a member that only stops. The end of leaving
         // wakes the loop again.
         if self.nodes.session.is_leaving_group()
-            || !mem::take(&mut self.session.suspending)
+            || !mem::take(&mut self.shell.suspending)
             || !self.nodes.roles.iter().all(Role::is_suspended)
         {
             return;

@@ -11,7 +11,7 @@ use crate::process::signals;
 use crate::process::terminal::{self, Terminal};
 
 /// The main loop's state about its terminal and its shell.
-pub(super) struct Session {
+pub(super) struct ShellState {
     pub(super) terminal: Terminal,
     /// Whether there was a terminal at the start.
     pub(super) had_terminal: bool,
@@ -23,7 +23,7 @@ pub(super) struct Session {
     pub(super) suspending: bool,
 }
 
-impl Session {
+impl ShellState {
     /// The state of this process. Must be called within a runtime.
     pub(super) fn new(had_terminal: bool) -> Self {
         let is_signaled = terminal::may_be_handed_on() && !signals::ignored_at_start().contains(SIGHUP);
