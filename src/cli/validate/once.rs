@@ -23,10 +23,10 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Option<Once>, StartupError> {
     let settings = ["retries", "done-status", "once-retention"].map(|long| args.setting(long));
-    let [retries, done_status, retention] = &settings;
+    let [given_retries, given_status, given_retention] = &settings;
     let (windows, once) = (window::validate(args)?, args.value("once"));
-    let kept = validate_retention(retention)?;
-    let (retries_left, skip_status) = (validate_retries(retries)?, validate_status(done_status)?);
+    let retention = validate_retention(given_retention)?;
+    let (retries, done_status) = (validate_retries(given_retries)?, validate_status(given_status)?);
     let (value, occasion) = match (once, windows) {
         (None, None) => {
             return match settings.iter().find(|setting| setting.is_given()) {
@@ -36,14 +36,14 @@ pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Optio
         }
         (Some(once), None) => (once.clone(), Occasion::Key(validate_key(&once)?)),
         (None, Some(windows)) => {
-            if let Some(longest) = windows.longest_from(kept) {
+            if let Some(longest) = windows.longest_from(retention) {
                 let longest = if longest < DAY {
                     humantime::format_duration(longest).to_string()
                 } else {
                     format!("{}d", longest.div_duration_f64(DAY).ceil())
                 };
                 let why = format!("must be more than {longest}, the longest window of {}", windows.value.shown());
-                return Err(retention.refuse(why));
+                return Err(given_retention.refuse(why));
             }
             (windows.value, windows.occasion)
         }
@@ -54,7 +54,7 @@ pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Optio
     validate_topic(&value, election)?;
     validate_group(args, &format!(", with {}", value.shown()))?;
     let is_schedule = matches!(occasion, Occasion::Schedule(..));
-    if let Some(idle) = [retries, done_status].into_iter().find(|setting| is_schedule && setting.is_given()) {
+    if let Some(idle) = [given_retries, given_status].into_iter().find(|setting| is_schedule && setting.is_given()) {
         return Err(idle.refuse(format!("has no meaning with {}", value.shown())));
     }
     let restart = args.setting("restart");
@@ -62,7 +62,7 @@ pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Optio
         let meant = if is_schedule { "" } else { "; --retries is meant" };
         return Err(restart.refuse(format!("can't be combined with {}{meant}", value.shown())));
     }
-    Ok(Some(Once { occasion, retries: retries_left, done_status: skip_status, retention: kept }))
+    Ok(Some(Once { occasion, retries, done_status, retention }))
 }
 
 fn validate_topic(value: &Value, election: &ElectionId) -> Result<(), StartupError> {
