@@ -14,7 +14,7 @@ use neli_proto::time::Time;
 use crate::command::page::{Page, Style, Tone, wrapped};
 use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, observe, read_at};
 use crate::command::screen::{self, Screen};
-use crate::command::wording::{counted, date, groups, job_state, leadership, named, no_role, nobody_has_room, span};
+use crate::command::wording::{counted, date, groups, leadership, named, no_role, nobody_has_room, span};
 use crate::command::{status::json::Line, stdout};
 use crate::config::{Look, StatusOf};
 use crate::exit::{ExitStatus, StartupError};
@@ -303,7 +303,7 @@ impl<'a> Snapshot<'a> {
         let attempt = job.attempt.filter(|attempt| *attempt > 1);
         let attempt = attempt.map_or_else(String::new, |attempt| format!(", run {attempt} of this term"));
         // Also between the times of `--schedule`.
-        let state = if job.state == JobState::Restarting { "waiting for its next run" } else { job_state(job.state) };
+        let state = if job.state == JobState::Restarting { "waiting for its next run" } else { job.state.name() };
         format!("{state}{since}{pid}{attempt}")
     }
 

@@ -211,16 +211,6 @@ pub(super) fn nobody_has_room(no_room: &NoRoom, roles: u32) -> String {
     format!("nobody has room for it: {candidates} may lead {most} of {roles} roles (--max-roles {})", limits.join(", "))
 }
 
-/// A job's state, by its name in beats.
-pub(super) const fn job_state(state: JobState) -> &'static str {
-    match state {
-        JobState::Restarting => "restarting",
-        JobState::Running => "running",
-        JobState::Starting => "starting",
-        JobState::Stopping => "stopping",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

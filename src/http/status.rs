@@ -2,7 +2,7 @@
 
 use neli_proto::candidate::Position;
 use neli_proto::node::{Awaited, Leader, Status, Vacancy};
-use neli_proto::record::{JobState, MemberId};
+use neli_proto::record::MemberId;
 use neli_proto::time::{Time, millis};
 use serde::Serialize;
 
@@ -160,13 +160,7 @@ fn leader_part<'a>(role: &'a RoleSnapshot, leader: &'a Leader, moment: Moment) -
 
 fn job(status: &Status, now: Time) -> Option<JobPart> {
     let Position::Leading { job, .. } = &status.position else { return None };
-    let state = match job.state {
-        JobState::Restarting => "restarting",
-        JobState::Running => "running",
-        JobState::Starting => "starting",
-        JobState::Stopping => "stopping",
-    };
-    Some(JobPart { state, for_ms: millis(now.since(job.since)), pid: job.pid, attempt: job.attempt })
+    Some(JobPart { state: job.state.name(), for_ms: millis(now.since(job.since)), pid: job.pid, attempt: job.attempt })
 }
 
 /// The other candidates, and this one if it is a standby.

@@ -189,6 +189,19 @@ pub enum JobState {
     Stopping,
 }
 
+impl JobState {
+    /// Its name in beats.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Restarting => "restarting",
+            Self::Running => "running",
+            Self::Starting => "starting",
+            Self::Stopping => "stopping",
+        }
+    }
+}
+
 /// The requests that an operator can make.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::Snapshot;
 use super::run::RunLine;
-use crate::command::wording::{job_state, state};
+use crate::command::wording::state;
 use crate::report::log::timestamp;
 
 #[derive(Serialize)]
@@ -165,7 +165,7 @@ fn leader_line<'a>(snapshot: &Snapshot<'a>, leader: &'a Leader, age: Duration, l
             AgeBy::Timestamp => "timestamp",
         },
         job: leader.job.map(|job| JobLine {
-            state: job_state(job.state),
+            state: job.state.name(),
             for_ms: job.since_ms.map(|since_ms| since_ms.saturating_add(millis(age))),
             pid: job.pid,
             attempt: job.attempt,
