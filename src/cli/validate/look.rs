@@ -6,6 +6,7 @@ use super::{LONGEST, client, duration, once, roles};
 use crate::cli::parsed_args::{ParsedArgs, ValueOrigin};
 use crate::config::{Assert, End, Forget, HistoryOf, List, Look, Resign, StatusOf};
 use crate::exit::StartupError;
+use crate::text::quoted;
 use neli::program::ElectionId;
 
 /// The default limit for Kafka's answers (`--timeout`).
@@ -146,16 +147,21 @@ pub(super) fn timeout(args: &ParsedArgs, default: Duration) -> Result<Duration, 
 /// # Errors
 /// A value is missing or out of its bounds.
 pub fn assert(args: &ParsedArgs) -> Result<Assert, StartupError> {
-    let of_job = |name: &str| args.environment().raw(name)?.to_str()?.parse().ok();
-    let (term, descriptor) = match args.value("epoch") {
-        Some(value) => match value.text()?.parse() {
-            Ok(term) if term >= 0 => (term, None),
-            _ => return Err(value.refuse("must be a term (0 or more), as in NELI_EPOCH")),
-        },
-        None => match of_job("NELI_EPOCH") {
-            Some(term) if term >= 0 => (term, of_job("NELI_LEASE_FD").and_then(|number| i32::try_from(number).ok())),
-            _ => return Err(StartupError::new("--epoch is required outside a job: NELI_EPOCH is not set")),
-        },
+    let of_job = |name: &str| args.environment().raw(name);
+    let parsed = |text: &str| text.parse().ok().filter(|term| *term >= 0);
+    let (term, descriptor) = if let Some(value) = args.value("epoch") {
+        let Some(term) = parsed(value.text()?) else {
+            return Err(value.refuse("must be a term (0 or more), as in NELI_EPOCH"));
+        };
+        (term, None)
+    } else if let Some(text) = of_job("NELI_EPOCH") {
+        let Some(term) = text.to_str().and_then(parsed) else {
+            let (text, why) = (quoted(text), "must be a term (0 or more); outside a job use --epoch");
+            return Err(StartupError::new(format!("NELI_EPOCH={text}: {why}")));
+        };
+        (term, of_job("NELI_LEASE_FD").and_then(|number| number.to_str()?.parse().ok()))
+    } else {
+        return Err(StartupError::new("--epoch is required outside a job: NELI_EPOCH is not set"));
     };
     let min_left = args.value("min-left").map_or(Ok(Duration::ZERO), |value| duration(&value))?;
     Ok(Assert { term, descriptor, min_left, json: args.flag("json")?.is_some() })

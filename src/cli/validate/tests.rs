@@ -340,3 +340,12 @@ fn without_real_time_scheduling_the_guard_kills_earlier() {
         assert!(refused.contains(&line[..2].join(" ")) && refused.contains("/sys/fs/cgroup/cpu.max"), "{refused}");
     }
 }
+
+#[test]
+fn a_term_in_the_environment_that_is_none_is_named() {
+    for (text, shown) in [("x", "x"), ("-1", "-1"), ("", "''")] {
+        let Ok(Request::Assert(args)) = parse(&[("NELI_EPOCH", text)], &["assert"]) else { panic!("no assert") };
+        let refusal = look::assert(&args).unwrap_err().to_string();
+        assert_eq!(refusal, format!("NELI_EPOCH={shown}: must be a term (0 or more); outside a job use --epoch"));
+    }
+}
