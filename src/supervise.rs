@@ -147,7 +147,7 @@ impl MainLoop {
             roles.push(Role::new(&config, elections.election(number, 1), member, &logger, started)?);
         }
         if let (Some(job), Some(role)) = (job, roles.first_mut()) {
-            role.job = Some(GuardedJob::new(job).map_err(cannot("the guard can't be awaited"))?);
+            role.job = Some(GuardedJob::new(job).map_err(cannot("the guard's answers can't be waited for"))?);
         }
         let nodes = Nodes::new(roles, kafka_session, many_roles::of(&config, &job_maker.member));
         let publisher =
@@ -202,7 +202,7 @@ impl MainLoop {
         let (signals_ready, mut timer) = match (Ready::of(&signals), Timer::new()) {
             (Ok(ready), Ok(timer)) => (ready, timer),
             (Err(error), _) | (_, Err(error)) => {
-                return self.refuse(format!("the main loop can't wait: {}", reason(&error)));
+                return self.refuse(format!("the main loop can't wait for events: {}", reason(&error)));
             }
         };
         loop {

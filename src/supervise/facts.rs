@@ -37,7 +37,7 @@ impl MainLoop {
         match self.nodes.session.read_facts(wanted, id, earlier) {
             Ok(reading) => facts.reading = Some((id, reading)),
             Err(error) => {
-                let error = format!("no thread for it: {}", reason(&error)).into();
+                let error = format!("no thread can be started to read them: {}", reason(&error)).into();
                 self.facts_event(at, clock::now(), FactsEvent::Unread { error });
             }
         }
