@@ -2,7 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails where it can't go on")]
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -308,4 +309,25 @@ fn after_a_stop_the_journal_is_distrusted_only_if_a_topic_existed() {
         assert_eq!(finder.directory.marker().exists(), is_used);
         assert_eq!(is_sure(&find(&finder)), !is_used);
     }
+}
+
+/// A broker that ends takes every journal with it. So at its limit of open files it leaves a further candidate waiting.
+#[test]
+fn a_candidate_that_connects_at_the_limit_of_open_files_waits() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut broker, _) = start_in_the_foreground(directory.path());
+    let limit = |most: &str| {
+        let options = [format!("--pid={}", broker.id()), format!("--nofile={most}:")];
+        assert!(Command::new("prlimit").args(options).status().unwrap().success());
+    };
+    limit("3");
+    let mut candidate = UnixStream::connect(finder(directory.path(), 50).directory.socket()).unwrap();
+    candidate.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    let refused = candidate.read(&mut [0]).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::WouldBlock, "it waits for the broker's answer");
+    limit("256");
+    candidate.set_read_timeout(Some(harness::wait::PATIENCE)).unwrap();
+    assert_eq!(candidate.read(&mut [0]).unwrap(), 1);
+    terminate(&broker);
+    assert!(broker.wait().unwrap().success());
 }

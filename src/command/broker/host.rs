@@ -19,6 +19,7 @@ use neli::program::embedded::{BrokerInfo, Reply, Request, Start};
 use neli_proto::time::Time;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
+use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -38,6 +39,8 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 /// The time limit of the question about the topics.
 const TOPICS_TIMEOUT: Duration = Duration::from_secs(2);
+/// The pause before candidates are accepted again after a lack of descriptors or memory.
+const SHORTAGE_PAUSE: Duration = Duration::from_millis(100);
 /// A request is one short line; a client that sends more is disconnected.
 const MAX_REQUEST: usize = 4096;
 
@@ -234,10 +237,21 @@ impl EmbeddedBroker {
                 Ok((stream, _)) => self.clients.extend(ClientConnection::accept(stream, &self.info)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_shortage(&error) => {
+                    // The candidate waits. Without this pause the loop would not, because the listener stays readable.
+                    thread::park_timeout(SHORTAGE_PAUSE);
+                    return Ok(());
+                }
                 Err(error) => return Err(error),
             }
         }
     }
+}
+
+/// Whether the process, or the machine, has no free descriptor or no memory now.
+fn is_shortage(error: &io::Error) -> bool {
+    const SHORTAGES: [i32; 4] = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
+    error.raw_os_error().is_some_and(|error| SHORTAGES.contains(&error))
 }
 
 /// Takes the lock after the other broker has exited; fails if that broker still accepts connections.
