@@ -26,9 +26,10 @@ impl Scheduling {
         Self { policy: libc::SCHED_FIFO, priority, timer_slack: 0 }
     }
 
-    /// The lowest scheduling.
-    pub(crate) const fn last_of_all() -> Self {
-        Self { policy: libc::SCHED_IDLE, priority: 0, timer_slack: 0 }
+    /// The scheduling of ordinary processes. A thread that was allowed to schedule in real time may return from it. From `SCHED_IDLE` it may
+    /// not, unless it has `CAP_SYS_NICE` or a high `RLIMIT_NICE`.
+    pub(crate) const fn ordinary() -> Self {
+        Self { policy: libc::SCHED_OTHER, priority: 0, timer_slack: 0 }
     }
 
     /// The scheduling of this thread.

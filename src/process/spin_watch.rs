@@ -5,8 +5,8 @@
 //! waits by spinning (`shrink_dcache_parent` in `fs/dcache.c`, seen with Linux 6.18). If that thread is real-time and has displaced the
 //! thread that drops the entries, both wait for ever, and no signal ends it, not even SIGKILL. A guard did so for forty minutes, beside
 //! another real-time process that read the same job's entries, and left the machine 5 % of its processors. So a thread with a higher
-//! priority notices a read that does not end, and gives the reader the lowest priority for a moment, again and again: the displaced thread
-//! then drops its entries, and the read ends.
+//! priority notices a read that does not end, and makes the reader an ordinary thread for a moment, again and again: the displaced thread then
+//! drops its entries, and the read ends.
 
 use std::cell::OnceCell;
 use std::io;
@@ -97,19 +97,21 @@ fn watch(thread: Pid, scheduling: Scheduling, reads: &AtomicU64) -> ! {
     }
 }
 
-/// Gives `thread` the lowest priority for a moment.
+/// Makes `thread` an ordinary thread for a moment.
 #[expect(clippy::disallowed_methods, reason = "the moment is what the other thread gives away")]
 fn give_way(thread: Pid, scheduling: Scheduling) {
-    if Scheduling::last_of_all().set_for(thread).is_ok() {
+    if Scheduling::ordinary().set_for(thread).is_ok() {
         thread::sleep(YIELDS_FOR);
-        // This was allowed before, so it succeeds.
+        // It was allowed before, and is from an ordinary thread's scheduling.
         let _ = scheduling.set_for(thread);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::env;
     use std::hint;
+    use std::process::Command;
     use std::sync::atomic::AtomicBool;
 
     use harness::wait;
@@ -165,5 +167,24 @@ mod tests {
             }
             wake.send(()).unwrap();
         });
+    }
+
+    /// A guard of an ordinary user may schedule in real time by `RLIMIT_RTPRIO` alone. The test executes itself without `CAP_SYS_NICE`, and
+    /// there an ordinary thread stands for the guard's: not every machine lets a test raise that limit.
+    #[test]
+    fn a_thread_without_cap_sys_nice_gets_its_scheduling_back() {
+        const WITHOUT: &str = "NELI_TEST_WITHOUT_CAP_SYS_NICE";
+        if unistd::geteuid().is_root() && env::var_os(WITHOUT).is_none() {
+            let name = "process::spin_watch::tests::a_thread_without_cap_sys_nice_gets_its_scheduling_back";
+            let mut command = Command::new("setpriv");
+            command.args(["--bounding-set=-sys_nice", "--inh-caps=-sys_nice", "--"]).arg(env::current_exe().unwrap());
+            let run = command.args([name, "--exact"]).env(WITHOUT, "1").output();
+            let run = run.expect("setpriv is part of util-linux: apt-get install util-linux");
+            assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
+            return;
+        }
+        let own = Scheduling::current().unwrap();
+        give_way(unistd::gettid(), own);
+        assert_eq!(Scheduling::current().unwrap(), own);
     }
 }
