@@ -228,8 +228,7 @@ impl MainLoop {
             };
             match input {
                 Input::Guard(at) => self.handle_answers(at),
-                // If the guard does not read the orders, the supervisor notices that the answers are missing.
-                Input::GuardHasRoom(at) => self.nodes.roles[at].job.iter().for_each(|job| drop(job.guard.flush())),
+                Input::GuardHasRoom(at) => self.send_queued_orders(at),
                 Input::Hangup => self.handle_hangup(),
                 Input::HealthOutput(at) => self.nodes.roles[at].commands.pass_on_health_output(&self.stderr),
                 Input::Kafka => self.handle_session_events(),
@@ -288,6 +287,9 @@ impl MainLoop {
         // Roles that have become due since are handled in the next turn, after their guards' answers were read.
         for at in self.nodes.due(now).into_iter().filter(|at| pending.contains(at)) {
             self.nodes.let_time_pass(now, at);
+            if self.nodes.roles[at].orders_due_at().is_some_and(|due| now >= due) {
+                self.send_queued_orders(at);
+            }
             self.tell_window(at, now, false);
             if let Some((message, _)) = self.nodes.roles[at].undecodable.poll(now) {
                 self.nodes.roles[at].logger.event(&LogEvent::Error { message });
@@ -345,7 +347,7 @@ fn poll_guards(roles: &[Role], context: &mut Context<'_>) -> Poll<Input> {
         if !job.is_silent && job.ready.poll_wait(context).is_ready() {
             return Poll::Ready(Input::Guard(at));
         }
-        if job.guard.has_backlog() && job.ready.poll_room(context).is_ready() {
+        if job.guard.awaits_room() && job.ready.poll_room(context).is_ready() {
             return Poll::Ready(Input::GuardHasRoom(at));
         }
     }

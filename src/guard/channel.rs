@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 use nix::cmsg_space;
 use nix::errno::Errno;
@@ -100,11 +101,27 @@ impl Channel {
     }
 }
 
-/// Whether a packet that was not sent for this reason should be sent again: the kernel lacks room or memory, or too many descriptors of
-/// this user are in flight. Any other error means that the other side is gone.
-pub(super) fn may_be_sent_later(error: &io::Error) -> bool {
-    const LATER: [i32; 4] = [libc::EAGAIN, libc::ENOBUFS, libc::ENOMEM, libc::ETOOMANYREFS];
-    error.raw_os_error().is_some_and(|error| LATER.contains(&error))
+/// The delay before packets are sent again for which the kernel lacked a resource.
+pub(super) const SEND_AGAIN: Duration = Duration::from_millis(20);
+
+/// Why packets are still queued.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Waiting {
+    /// The socket is full: it becomes writable later.
+    Full,
+    /// The kernel lacks memory, or this user has too many descriptors in flight. The kernel does not report when that is over.
+    Short,
+}
+
+impl Waiting {
+    /// Why a packet that was not sent for this reason should be sent again; `None` if the other side is gone.
+    pub(super) fn of(error: &io::Error) -> Option<Self> {
+        match error.raw_os_error()? {
+            libc::EAGAIN => Some(Self::Full),
+            libc::ENOBUFS | libc::ENOMEM | libc::ETOOMANYREFS => Some(Self::Short),
+            _ => None,
+        }
+    }
 }
 
 impl AsFd for Channel {

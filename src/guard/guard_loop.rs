@@ -17,12 +17,12 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{self, Pid};
 
 use crate::guard::arguments::Arguments;
-use crate::guard::channel::Channel;
+use crate::guard::channel::{Channel, SEND_AGAIN, Waiting};
 use crate::guard::commands::Commands;
 use crate::guard::job::Job;
 use crate::guard::lease::{Lease, Slot};
 use crate::guard::message::GuardConfig;
-use crate::guard::outbox::{self, Waiting};
+use crate::guard::outbox;
 use crate::guard::setup;
 use crate::guard::variables;
 use crate::process::attributes::EarlierAttributes;
@@ -43,9 +43,6 @@ const ORDERS_AT_ONCE: usize = 16;
 
 /// How often to check whether the supervisor is dead, if there is no pidfd for it.
 const LOOK_FOR_DEATH: Duration = Duration::from_millis(20);
-
-/// The delay before answers are repeated for which the kernel lacked a resource.
-const SEND_AGAIN: Duration = Duration::from_millis(20);
 
 /// How the guard's process ends.
 #[derive(Clone, Copy, Debug)]

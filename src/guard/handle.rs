@@ -7,8 +7,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use neli::program::sealed_memfd;
-use neli_proto::guard::{Answer, Order, Orders};
+use neli::program::{clock, sealed_memfd};
+use neli_proto::guard::{Answer, Order};
+use neli_proto::time::Time;
 use nix::errno::Errno;
 use nix::libc::{SIGCONT, SIGKILL};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -16,7 +17,7 @@ use nix::unistd::{self, Pid};
 
 use crate::config::VARIABLE_PREFIX;
 use crate::guard::arguments::Arguments;
-use crate::guard::backlog;
+use crate::guard::backlog::Backlog;
 use crate::guard::channel::Channel;
 use crate::guard::message::GuardConfig;
 use crate::process::image::Image;
@@ -46,7 +47,7 @@ pub struct GuardHandle {
     process: Option<OwnedFd>,
     was_waited_for: bool,
     channel: Channel,
-    backlog: RefCell<Orders<OwnedFd>>,
+    backlog: RefCell<Backlog>,
 }
 
 impl GuardHandle {
@@ -110,8 +111,8 @@ impl GuardHandle {
         self.pid
     }
 
-    /// Sends an order. If the guard's socket is full, orders are queued. Signals that are passed on come last in the queue, and equal
-    /// ones are merged, as the kernel merges pending signals.
+    /// Sends an order. If the guard's socket is full, or the kernel lacks memory, orders are queued. Signals that are passed on come last in
+    /// the queue, and equal ones are merged, as the kernel merges pending signals.
     ///
     /// # Errors
     ///
@@ -126,23 +127,36 @@ impl GuardHandle {
     ///
     /// As for [`send`](Self::send).
     pub fn send_with(&self, order: &Order, descriptor: Option<OwnedFd>) -> io::Result<()> {
-        self.backlog.borrow_mut().put(order, descriptor);
+        self.backlog.borrow_mut().orders.put(order, descriptor);
         self.flush()
     }
 
-    /// Sends queued orders as far as there is room. Call it when the socket is writable.
+    /// Sends queued orders as far as there is room. Call it when the socket is writable, if the guard [awaits room](Self::awaits_room), and
+    /// at the time of [`poll_timeout`](Self::poll_timeout).
     ///
     /// # Errors
     ///
     /// As for [`send`](Self::send).
     pub fn flush(&self) -> io::Result<()> {
-        backlog::flush(&mut self.backlog.borrow_mut(), &self.channel)
+        self.backlog.borrow_mut().flush(clock::now(), &self.channel)
+    }
+
+    /// When to call [`flush`](Self::flush), because the kernel lacked memory for a queued order.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.backlog.borrow().poll_timeout()
+    }
+
+    /// Whether orders are queued because the socket is full.
+    #[must_use]
+    pub fn awaits_room(&self) -> bool {
+        self.backlog.borrow().awaits_room()
     }
 
     /// Whether orders are queued.
     #[must_use]
     pub fn has_backlog(&self) -> bool {
-        !self.backlog.borrow().is_empty()
+        !self.backlog.borrow().orders.is_empty()
     }
 
     /// The next answer; `None` at the end of the stream: the guard is dead or about to die, and all its answers were read.
@@ -182,7 +196,7 @@ impl GuardHandle {
     /// Whether the guard has a term that it must release if this process dies.
     #[must_use]
     pub fn owes_release(&self) -> bool {
-        self.backlog.borrow().owe_release()
+        self.backlog.borrow().orders.owe_release()
     }
 
     /// Closes the socket. The guard then kills the job if there is one, and ends unless it has a term to release.

@@ -6,16 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use neli_proto::guard::{Answer, Answers};
 use nix::libc;
 
-use crate::guard::channel::{Channel, may_be_sent_later};
-
-/// Why answers are still queued.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Waiting {
-    /// The socket is full: it becomes writable later.
-    Full,
-    /// The kernel lacks a resource, and does not report when it is available again.
-    Short,
-}
+use crate::guard::channel::{Channel, Waiting};
 
 /// Sends as many answers as possible; returns why the rest is still queued.
 pub(super) fn flush(answers: &mut Answers<OwnedFd>, channel: &Channel) -> Option<Waiting> {
@@ -28,14 +19,14 @@ fn flush_by(
 ) -> Option<Waiting> {
     while let Some((answer, descriptor)) = answers.first() {
         if let Err(error) = send(answer, descriptor.map(AsFd::as_fd))
-            && may_be_sent_later(&error)
+            && let Some(waiting) = Waiting::of(&error)
         {
             // Other processes of this user may have many descriptors in flight for a long time, and a guard that sends no answers is killed
             // with its job. So the descriptor is given up.
             if error.raw_os_error() == Some(libc::ETOOMANYREFS) && answers.give_up_descriptor() {
                 continue;
             }
-            return Some(if error.kind() == io::ErrorKind::WouldBlock { Waiting::Full } else { Waiting::Short });
+            return Some(waiting);
         }
         // Any other error is permanent: the other side is gone.
         answers.take_first();

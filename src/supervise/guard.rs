@@ -55,6 +55,12 @@ impl MainLoop {
         // A role without a guard has held no term in this process since it last had a guard.
     }
 
+    /// Sends the orders that are queued for a role's guard. If the guard does not read them, the supervisor notices the missing answers.
+    pub(super) fn send_queued_orders(&mut self, at: usize) {
+        self.nodes.roles[at].job.iter().for_each(|job| drop(job.guard.flush()));
+        self.nodes.touch(at);
+    }
+
     pub(super) fn handle_answers(&mut self, at: usize) {
         loop {
             let Some(job) = &mut self.nodes.roles[at].job else { return };
@@ -137,6 +143,7 @@ impl MainLoop {
             self.start_first_guard(at);
             if let Some(job) = &self.nodes.roles[at].job {
                 awaited.into_orders().for_each(|order| job.send(&order));
+                self.nodes.touch(at);
             }
         }
         // In each turn guards' answers are handled before Kafka's events. With many guards, no heartbeat would be read without this call.

@@ -71,7 +71,13 @@ impl Role {
     /// When the node or the clock is due.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         let orphans = self.job.as_ref().and_then(|job| job.orphans.as_ref()).map(Orphans::again_at);
-        [self.node.poll_timeout(), self.undecodable.poll_timeout(), orphans, self.look_at()].into_iter().flatten().min()
+        let (undecodable, orders) = (self.undecodable.poll_timeout(), self.orders_due_at());
+        [self.node.poll_timeout(), undecodable, orphans, orders, self.look_at()].into_iter().flatten().min()
+    }
+
+    /// When to send the guard queued orders again, because the kernel lacked memory for one.
+    pub(super) fn orders_due_at(&self) -> Option<Time> {
+        self.job.as_ref().and_then(|job| job.guard.poll_timeout())
     }
 
     /// When the next window of the wall clock begins, in milliseconds since 1970.
