@@ -1,6 +1,7 @@
 //! The main loop's part in a role's guard: sends orders, receives answers, and starts a new guard.
 
 use std::num::NonZero;
+use std::rc::Rc;
 use std::{io, mem, thread};
 
 use neli::program::clock;
@@ -92,7 +93,7 @@ impl MainLoop {
         };
         self.note_terminal(at, &answer);
         if let Answer::Started { pid } | Answer::StartedUnseen { pid } = answer {
-            let main = descriptor.map(|pidfd| MainProcess { pid: Pid::from_raw(pid), pidfd });
+            let main = descriptor.map(|pidfd| Rc::new(MainProcess { pid: Pid::from_raw(pid), pidfd }));
             if let Some(job) = &mut self.nodes.roles[at].job
                 && mem::replace(&mut job.main, main).is_some()
             {

@@ -53,7 +53,7 @@ pub(super) struct GuardedJob {
     /// Whether the guard has died, and the node does not know it yet.
     pub(super) is_death_unreported: bool,
     /// The job's main process, according to the descriptor in the guard's answer.
-    pub(super) main: Option<MainProcess>,
+    pub(super) main: Option<Rc<MainProcess>>,
     /// The processes that a dead guard left, until all are gone.
     pub(super) orphans: Option<Orphans>,
     /// The job's control group, if one could be created.
@@ -99,7 +99,8 @@ impl GuardedJob {
         // No process of the previous run is left.
         self.cgroup.iter().for_each(|cgroup| cgroup.cancel_kill());
         let guard = GuardHandle::start(Path::new(PROGRAM), &self.config)?;
-        (self.ready, self.guard, self.is_silent) = (Ready::of_socket(&guard)?, guard, false);
+        (self.ready, self.guard) = (Ready::of_socket(&guard)?, guard);
+        (self.is_silent, self.is_death_unreported) = (false, false);
         Ok(())
     }
 
@@ -114,7 +115,7 @@ impl GuardedJob {
         self.is_silent = true;
         // It fails if the guard is dead already.
         let _ = self.guard.kill();
-        self.main.iter().for_each(MainProcess::kill);
+        self.main.as_deref().into_iter().for_each(MainProcess::kill);
         // If no thread can be started for this, the group is killed after the guard's death.
         let _ = self.cgroup.iter().all(|cgroup| cgroup.kill_in_background());
     }
@@ -127,9 +128,8 @@ impl GuardedJob {
         if self.guard.was_waited_for() {
             return false;
         }
-        let main = self.main.as_ref().and_then(MainProcess::try_clone);
-        let orphans = Orphans::of_hung_guard(self.guard.pid(), clock::now(), main, self.cgroup.clone(), lease);
-        self.orphans = Some(orphans);
+        let (main, cgroup) = (self.main.clone(), self.cgroup.clone());
+        self.orphans = Some(Orphans::of_hung_guard(self.guard.pid(), clock::now(), main, cgroup, lease));
         true
     }
 

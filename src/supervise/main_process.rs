@@ -18,10 +18,6 @@ pub(crate) struct MainProcess {
 }
 
 impl MainProcess {
-    pub(crate) fn try_clone(&self) -> Option<Self> {
-        Some(Self { pid: self.pid, pidfd: self.pidfd.try_clone().ok()? })
-    }
-
     /// Sends SIGKILL to it and to its process group, which for most jobs is the whole tree. This never blocks. It comes before the control
     /// group and the search in `/proc`, which may block for the same reason that prevents the guard from killing.
     pub(crate) fn kill(&self) {

@@ -22,7 +22,7 @@ pub(crate) const DESCRIPTORS: usize = 2;
 #[derive(Debug)]
 pub(crate) struct Orphans {
     tree: Tree,
-    main: Option<MainProcess>,
+    main: Option<Rc<MainProcess>>,
     killing: Killing,
     /// The guard, until it has died.
     guard: Option<Pid>,
@@ -45,7 +45,7 @@ impl Orphans {
     /// All processes that descend from this process or are in the job's control group. They count as stuck if they are still alive after
     /// `lease`.
     #[must_use]
-    pub(crate) fn new(now: Time, main: Option<MainProcess>, cgroup: Option<Rc<Cgroup>>, lease: Duration) -> Self {
+    pub(crate) fn new(now: Time, main: Option<Rc<MainProcess>>, cgroup: Option<Rc<Cgroup>>, lease: Duration) -> Self {
         let tree = Tree::below(Pid::this()).prioritizing_killed().born_into(cgroup).killing_cgroup_in_background();
         Self { tree, main, killing: Killing::with_every_method(now, lease), guard: None }
     }
@@ -56,7 +56,7 @@ impl Orphans {
     pub(crate) fn of_hung_guard(
         guard: Pid,
         now: Time,
-        main: Option<MainProcess>,
+        main: Option<Rc<MainProcess>>,
         cgroup: Option<Rc<Cgroup>>,
         lease: Duration,
     ) -> Self {

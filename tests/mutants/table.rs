@@ -217,7 +217,7 @@ const MUTANTS: &[Mutant] = &[
         name: "OrphansTakenForGone",
         breaks: "R6: a supervisor that inherits the job of a dead guard reports it as gone while its processes are alive",
         edits: &[
-            edit(GUARDED_JOB, "self.main.iter().for_each(MainProcess::kill);", ""),
+            edit(GUARDED_JOB, "self.main.as_deref().into_iter().for_each(MainProcess::kill);", ""),
             edit(GUARDED_JOB, "let _ = self.cgroup.iter().all(|cgroup| cgroup.kill_in_background());", ""),
             edit(ORPHANS, "let left = ‹self.kill_remaining_processes(at, &mut orphans)›;", "Left::Nothing"),
         ],
