@@ -138,13 +138,13 @@ fn readiness(snapshot: &Snapshot, now: Time) -> Answer {
     }
 }
 
-/// Whether this process leads one of its roles, or the role with this name or number. If a role's name looks like a number, the name takes
-/// precedence.
+/// The role with this name or number. If a role's name looks like a number, the name takes precedence.
 fn named<'a>(roles: &'a [Arc<RoleSnapshot>], label: &str) -> Option<&'a Arc<RoleSnapshot>> {
     let by_name = roles.iter().find(|role| role.label == label);
     by_name.or_else(|| roles.get(label.parse::<usize>().ok()?))
 }
 
+/// Whether this process leads one of these roles.
 fn leader<'a>(roles: impl IntoIterator<Item = &'a Arc<RoleSnapshot>>, now: Time) -> Answer {
     let roles: Vec<&RoleSnapshot> = roles.into_iter().map(Arc::as_ref).collect();
     match (roles.iter().find(|role| role.leads(now)), roles.as_slice()) {

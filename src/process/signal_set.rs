@@ -39,7 +39,7 @@ impl Set {
     }
 }
 
-/// The bit of a signal; `None` for a number that is no signal.
+/// The bit of a signal; 0 for a number that is no signal.
 const fn bit(signal: i32) -> u64 {
     if signal >= 1 && signal <= HIGHEST { 1 << (signal - 1) } else { 0 }
 }
