@@ -66,15 +66,15 @@ pub struct HelloAfterDeath {
 ///
 /// # Errors
 ///
-/// A release was not delivered within the lease.
+/// A release could not be sent, or was not delivered within the lease.
 pub fn main(mut queue: Deliverer) -> Result<ExitStatus, StartupError> {
     let outcome = Arc::new(Mutex::new(DeliveryResults::default()));
     let mut releaser = Releaser::new(observe_deliveries(&queue, Arc::clone(&outcome))?);
     loop {
         releaser.waiting.extend(queue.read::<ReleaseRequest>().map_err(cannot("the queue of releases can't be read"))?);
         let settled = outcome.lock().unwrap_or_else(PoisonError::into_inner).settled;
-        releaser.send(settled)?;
-        if settled < releaser.sent || releaser.say_hello()? {
+        releaser.send(settled);
+        if settled < releaser.sent || releaser.say_hello() {
             queue.wait().map_err(cannot("nothing can be waited for"))?;
         } else {
             match queue.finish().map_err(cannot("the queue of releases can't be given up"))? {
@@ -83,8 +83,9 @@ pub fn main(mut queue: Deliverer) -> Result<ExitStatus, StartupError> {
             }
         }
     }
-    match outcome.lock().unwrap_or_else(PoisonError::into_inner).error.take() {
-        Some(error) => Err(StartupError::new(error)),
+    let not_delivered = outcome.lock().unwrap_or_else(PoisonError::into_inner).error.take().map(StartupError::new);
+    match releaser.error.or(not_delivered) {
+        Some(error) => Err(error),
         None => Ok(ExitStatus::Success),
     }
 }
@@ -134,41 +135,52 @@ struct Releaser {
     /// The last request with a hello, which is sent when all releases are settled: standbys wait for these.
     hello_due: Option<ReleaseRequest>,
     sent: usize,
+    /// Why one of the records could not be sent.
+    error: Option<StartupError>,
 }
 
 impl Releaser {
     fn new(events: Sender<KafkaEvent>) -> Self {
-        Self { producers: Vec::new(), events, waiting: VecDeque::new(), hello_due: None, sent: 0 }
+        Self { producers: Vec::new(), events, waiting: VecDeque::new(), hello_due: None, sent: 0, error: None }
     }
 
-    /// Sends the waiting releases, as far as there is room.
-    fn send(&mut self, settled: usize) -> Result<(), StartupError> {
+    /// Sends the waiting releases, as far as there is room. One that can't be sent does not end the process: the others would be lost.
+    fn send(&mut self, settled: usize) {
         while self.sent - settled < MOST_IN_FLIGHT
             && let Some(request) = self.waiting.pop_front()
         {
             let election = &request.release.election;
-            let payload = record(&request).to_bytes();
-            let producer = self.producer(&request.release)?;
-            producer.send(election, Some(request.seq), &election.key(), Some(&payload)).map_err(StartupError::new)?;
-            self.sent += 1;
+            self.append(&request, election, &election.key(), &record(&request).to_bytes());
             if request.release.hello.is_some() {
                 self.hello_due = Some(request);
             }
         }
-        Ok(())
     }
 
-    /// Sends the dead process's hello. Returns whether one was due.
-    fn say_hello(&mut self) -> Result<bool, StartupError> {
-        let Some(request) = self.hello_due.take() else { return Ok(false) };
-        let Some(hello) = &request.release.hello else { return Ok(false) };
+    /// Sends the dead process's hello. Returns whether one was due and could be sent.
+    fn say_hello(&mut self) -> bool {
+        let Some(request) = self.hello_due.take() else { return false };
+        let Some(hello) = &request.release.hello else { return false };
         let election = ElectionId { partition: 0, ..request.release.election.clone() };
-        let producer = self.producer(&request.release)?;
         // With a sequence number, as a release has one, its delivery and its failure are both reported.
-        let sent = producer.send(&election, Some(request.seq), &hello.key, Some(hello.line.as_bytes()));
-        sent.map_err(StartupError::new)?;
-        self.sent += 1;
-        Ok(true)
+        self.append(&request, &election, &hello.key, hello.line.as_bytes())
+    }
+
+    /// Sends a record with the sequence number of `request`. Returns whether that was possible.
+    fn append(&mut self, request: &ReleaseRequest, election: &ElectionId, key: &str, payload: &[u8]) -> bool {
+        let sent = self.producer(&request.release).and_then(|producer| {
+            producer.send(election, Some(request.seq), key, Some(payload)).map_err(StartupError::new)
+        });
+        match sent {
+            Ok(()) => {
+                self.sent += 1;
+                true
+            }
+            Err(error) => {
+                self.error.get_or_insert(error);
+                false
+            }
+        }
     }
 
     fn producer(&mut self, config: &ReleaseConfig) -> Result<&Producer, StartupError> {
@@ -204,5 +216,23 @@ mod tests {
         let request: ReleaseRequest = serde_json::from_str(request).unwrap();
         let line = r#"{"v":1,"member":"m","name":"n","seq":9,"kind":"release","term":42,"seen":57,"why":"supervisor-died","exit":null,"late_ms":8}"#;
         assert_eq!(String::from_utf8(record(&request).to_bytes()).unwrap(), line);
+    }
+
+    #[test]
+    fn a_release_that_can_not_be_sent_does_not_keep_others_from_being_sent() {
+        let request = |properties: &str| {
+            let request = format!(
+                r#"{{"member":"m","term":42,"seen":57,"seq":9,"late_ms":null,"release":{{
+                "client":{{"brokers":{{"At":"localhost:1"}},"properties":{properties}}},
+                "election":{{"group":"g","topic":"t","partition":0,"role":0}},"name":"n","lease_ms":5000,"hello":null}}}}"#
+            );
+            serde_json::from_str::<ReleaseRequest>(&request).unwrap()
+        };
+        let (events, _results) = mpsc::channel(4);
+        let mut releaser = Releaser::new(events);
+        releaser.waiting.extend([request(r#"[["no.such.property","1"]]"#), request("[]")]);
+        releaser.send(0);
+        assert_eq!((releaser.sent, releaser.waiting.len()), (1, 0));
+        assert!(releaser.error.unwrap().to_string().contains("no.such.property"));
     }
 }
