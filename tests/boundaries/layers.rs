@@ -40,7 +40,8 @@ const PROTOCOL: [(&str, &[&str]); 36] = [
     ("topic", &[]),
     ("window", &[]),
     ("job", &[]),
-    ("mapping", &[]),
+    ("role_set", &[]),
+    ("mapping", &["role_set"]),
     ("fact", &["record", "window"]),
     ("timings", &["record"]),
     ("broker_death", &["timings"]),
@@ -52,7 +53,6 @@ const PROTOCOL: [(&str, &[&str]); 36] = [
     ("health", &["command", "time"]),
     ("hooks", &["command", "record", "time"]),
     ("guard", &["command", "time", "window"]),
-    ("role_set", &[]),
     ("process_hello", &["mapping", "record", "role_set"]),
     ("journal", &["record", "time", "timings"]),
     ("listener", &["journal", "record", "time", "timings"]),
@@ -61,7 +61,7 @@ const PROTOCOL: [(&str, &[&str]); 36] = [
     ("status", &["late_beat", "listener", "record", "time"]),
     ("precedence", &["listener", "record", "time", "timings"]),
     ("spread", &["precedence", "record", "role_set", "time", "timings"]),
-    ("introduction", &["mapping", "precedence", "process_hello", "record", "time"]),
+    ("introduction", &["mapping", "precedence", "process_hello", "record", "role_set", "time"]),
     (
         "observer",
         &[

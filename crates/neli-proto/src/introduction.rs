@@ -12,6 +12,7 @@ use crate::mapping::Mapping;
 use crate::precedence::{HELLO_AFTER_LEAD, HELLO_HOLDS, HELLO_INTERVAL};
 use crate::process_hello::ProcessHello;
 use crate::record::{MemberId, Offset};
+use crate::role_set::RoleSet;
 use crate::time::Time;
 
 /// A process that disagrees with a first hello answers it at once. For this long after its first hello was read back, a process claims
@@ -212,6 +213,12 @@ impl Introduction {
     #[must_use]
     pub(crate) fn shares_role(&self, hello: &ProcessHello) -> bool {
         self.mapping.shares_role(&hello.mapping())
+    }
+
+    /// The roles for which the writer no longer stands, by this process's numbers.
+    #[must_use]
+    pub(crate) fn left_roles(&self, hello: &ProcessHello) -> RoleSet {
+        self.mapping.own_numbers(&hello.mapping(), &hello.left)
     }
 
     /// Sends a hello again: this process has released a role, or has lost it to another candidate's claim after a silence, and stays.

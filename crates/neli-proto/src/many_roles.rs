@@ -260,7 +260,8 @@ impl ManyRoles {
         }
         let whose = known.introduction.received(now, offset, &hello);
         let (takes_roles, shares_role) = (hello.takes_roles(), known.introduction.shares_role(&hello));
-        let ProcessHello { member, name, roles, max_roles, left, leaves, .. } = hello;
+        let left = known.introduction.left_roles(&hello);
+        let ProcessHello { member, name, roles, max_roles, leaves, .. } = hello;
         // A candidate without `--roles` stands in one election at most, which may be none of these. A candidate with other roles stands in
         // none of these. So neither gets a role.
         let max_roles = if roles.is_some() && shares_role { max_roles } else { Some(0) };

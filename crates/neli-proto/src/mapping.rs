@@ -7,6 +7,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::role_set::RoleSet;
+
 /// Maps roles to partitions: role `r`, counted from 0, is in partition `r` modulo the number of partitions.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Mapping {
@@ -92,6 +94,25 @@ impl Mapping {
             (Roles::Names(names), _) => names.iter().any(|name| other.number(name).is_some()),
             (_, Roles::Names(names)) => names.iter().any(|name| self.number(name).is_some()),
         }
+    }
+
+    /// Those of `roles`, which have the other mapping's numbers, that this mapping has too, by its own numbers. On fewer partitions than roles
+    /// two mappings may agree on each role's partition, and number the same names differently.
+    #[must_use]
+    pub(crate) fn own_numbers(&self, other: &Self, roles: &RoleSet) -> RoleSet {
+        let mut own = RoleSet::new();
+        match (&self.roles, &other.roles) {
+            (Roles::Count(_), Roles::Count(_)) => own.clone_from(roles),
+            (Roles::Names(names), _) => {
+                let has = |name: &str| other.number(name).is_some_and(|there| roles.contains_number(there));
+                (0..).zip(names).filter(|(_, name)| has(name)).for_each(|(here, _)| own.insert_number(here));
+            }
+            (_, Roles::Names(names)) => {
+                let names = (0..).zip(names).filter(|(there, _)| roles.contains_number(*there)).map(|(_, name)| name);
+                names.filter_map(|name| self.number(name)).for_each(|here| own.insert_number(here));
+            }
+        }
+        own
     }
 
     /// A warning about the candidate `name`, which shares no role with this mapping; `None` if it shares one.
@@ -221,6 +242,16 @@ mod tests {
         assert_eq!(conflict(("1,0", 2), ("2", 2)), Some(("1".into(), 0, 1)));
         assert_eq!(conflict(("x,01", 2), ("2", 2)), None, "01 is not called 1");
         assert_eq!(conflict(("x,0", 2), ("1", 1)), Some(("0".into(), 1, 0)));
+    }
+
+    #[test]
+    fn the_numbers_of_another_mapping_become_own_numbers() {
+        let own = |own: &str, other: &str, roles: &str| {
+            Mapping::new(own, 1).own_numbers(&Mapping::new(other, 1), &RoleSet::parse(roles)).text()
+        };
+        assert_eq!((own("a,b,c", "a,b,c", "0,2"), own("9", "5", "1-3")), ("0,2".into(), "1-3".into()));
+        assert_eq!((own("a,b,c", "c,b,a", "0-1"), own("a,b", "x,b,y", "0-1")), ("1-2".into(), "1".into()));
+        assert_eq!((own("x,0", "2", "0-1"), own("3", "2,x,0", "0-1")), ("1".into(), "2".into()));
     }
 
     #[test]

@@ -47,8 +47,8 @@ pub struct ProcessHello {
     /// leads; `None` if they do for all roles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_ms: Option<u64>,
-    /// The roles for which the writer no longer stands: they were ended, or their job ended by itself and is not run
-    /// again.
+    /// The roles for which the writer no longer stands, by the numbers of its own mapping: they were ended, or their job ended by itself and
+    /// is not run again.
     #[serde(skip_serializing_if = "RoleSet::is_empty")]
     pub left: RoleSet,
     /// Whether the writer leaves: it leads no role any more, and will lead none.
@@ -106,10 +106,11 @@ impl ProcessHello {
         !self.leaves && (self.joined.is_some() || self.roles.is_none())
     }
 
-    /// What the hello says about one role: a process that has left the role leaves as far as that role is concerned.
+    /// What the hello says about one role, whose number in the writer's own mapping this is: a process that has left the role leaves as far
+    /// as that role is concerned.
     #[must_use]
     pub fn about(self, role: u32) -> Self {
-        let leaves = self.leaves || usize::try_from(role).is_ok_and(|role| self.left.contains(role));
+        let leaves = self.leaves || self.left.contains_number(role);
         Self { leaves, ..self }
     }
 

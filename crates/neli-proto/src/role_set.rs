@@ -48,14 +48,25 @@ impl RoleSet {
     /// Whether a role is in it.
     #[must_use]
     pub fn contains(&self, role: usize) -> bool {
-        u32::try_from(role).is_ok_and(|role| self.runs.iter().any(|(first, last)| (*first..=*last).contains(&role)))
+        u32::try_from(role).is_ok_and(|role| self.contains_number(role))
+    }
+
+    /// Whether the role with this number is in it.
+    #[must_use]
+    pub(crate) fn contains_number(&self, role: u32) -> bool {
+        self.runs.iter().any(|(first, last)| (*first..=*last).contains(&role))
     }
 
     /// Adds a role.
     pub fn insert(&mut self, role: usize) {
         if let Ok(role) = u32::try_from(role) {
-            self.insert_run(role, role);
+            self.insert_number(role);
         }
+    }
+
+    /// Adds the role with this number.
+    pub(crate) fn insert_number(&mut self, role: u32) {
+        self.insert_run(role, role);
     }
 
     /// Adds all roles of another set.

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use neli_proto::guard::Order;
-use neli_proto::many_roles::{Action, ManyRoles};
+use neli_proto::many_roles::{Action, ManyRoles, Settings};
 use neli_proto::node::{self, Event, Node};
 use neli_proto::precedence::{HELLO_AFTER_LEAD, Standing};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
-use neli_proto::record::What;
+use neli_proto::record::{Hello, What};
+use neli_proto::role_set::RoleSet;
 use neli_proto::spread::Holding;
 use neli_proto::time::Time;
 use neli_proto::timings::{Elector, Patience};
@@ -33,6 +34,37 @@ fn nothing_is_handed_to_a_candidate_without_many_roles() {
         actions.extend(let_time_pass(&mut many, now));
         let is_handed_over = |action: &Action| matches!(action, Action::Tell { event: Event::HandOver { .. }, .. });
         assert_eq!(actions.iter().any(is_handed_over), is_given, "{other:?}");
+    }
+}
+
+/// On one partition, lists of the same names in another order agree on each role's partition. So a number in such a hello is another role's.
+#[test]
+fn the_roles_that_another_process_has_left_are_found_by_their_names() {
+    let settings = |typed: &str, roles| Settings {
+        hello: hello("me", typed, None),
+        roles,
+        elector: Elector::Log,
+        are_spread: true,
+    };
+    for (own, roles, others, left, expected) in [
+        ("a,b,c", 3, "a,b,c,d", "0,3", vec![0]),
+        ("a,b,c", 3, "c,b,a", "0", vec![2]),
+        ("a,b,c", 3, "x,c", "0-1", vec![2]),
+        ("3", 3, "2,x,0", "0-1", vec![2]),
+        ("x,0", 2, "2", "0", vec![1]),
+        ("3", 3, "5", "1,4", vec![1]),
+    ] {
+        let (mut many, now) = (ManyRoles::new(settings(own, roles)), Time::from_nanos(1));
+        many.topic_judged(now, 0);
+        many.listens(now, 0, 10, 1);
+        drop(wanted(&mut many));
+        let other = ProcessHello { joined: Some(3), left: RoleSet::parse(left), ..hello("other", others, Some(1)) };
+        let told = many.received(now, 11, &other.to_bytes()).unwrap();
+        let leaves = |role: &usize| {
+            let event = told.event(*role);
+            matches!(event, Event::Election(candidate::Event::HelloReceived(Hello { leaves: true, .. })))
+        };
+        assert_eq!((0..roles).filter(leaves).collect::<Vec<_>>(), expected, "{own} beside {others} without {left}");
     }
 }
 
