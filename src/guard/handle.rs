@@ -181,7 +181,7 @@ impl GuardHandle {
     /// Whether the guard has a term that it must release if this process dies.
     #[must_use]
     pub fn owes_release(&self) -> bool {
-        self.backlog.borrow().owe_release()
+        self.backlog.borrow().owes_release()
     }
 
     /// Closes the socket. The guard then kills the job if there is one, and ends unless it has a term to release.

@@ -255,7 +255,7 @@ impl ManyRoles {
     /// Handles a hello that was read in partition 0. Returns the information for each node.
     pub fn received(&mut self, now: Time, offset: Offset, value: &[u8]) -> Option<OthersHello> {
         let (known, hello) = self.known.as_mut().zip(ProcessHello::parse(value))?;
-        if known.has_read(offset) {
+        if known.is_read_again(offset) {
             return None;
         }
         let whose = known.introduction.received(now, offset, &hello);
@@ -267,13 +267,13 @@ impl ManyRoles {
         let max_roles = if roles.is_some() && shares_role { max_roles } else { Some(0) };
         match whose {
             Whose::Own => return None,
-            _ if leaves || left.has_first(self.settings.roles) => known.spread.left(now, &member),
+            _ if leaves || left.has_first(self.settings.roles) => known.spread.member_left(now, &member),
             _ if !takes_roles => {}
-            Whose::Another => known.spread.received(now, &member, max_roles),
-            Whose::AnotherBefore => known.spread.may_be_there(now, &member, max_roles),
+            Whose::Another => known.spread.hello_received(now, &member, max_roles),
+            Whose::AnotherBefore => known.spread.received_earlier(now, &member, max_roles),
         }
         if !leaves {
-            known.spread.has_left(now, &member, &left);
+            known.spread.roles_left(now, &member, &left);
         }
         let hello = Hello { member, group_member: None, name, priority: 0, overlaps: false, leaves };
         Some(OthersHello { hello, left })
@@ -312,7 +312,7 @@ impl ManyRoles {
             }
         }
         if let Some(until) = node.undecided_until(now) {
-            self.is_undecided_until(now, until);
+            self.note_undecided(now, until);
         }
         self.observe(now, role, node.holding());
     }
@@ -348,20 +348,21 @@ impl ManyRoles {
         ProcessHello { joined, waits_ms: waits.map(millis), left: self.left.clone(), ..self.settings.hello.clone() }
     }
 
-    /// The hello tells the longest time, since it is one for all roles. It is only displayed, and only for a role
-    /// without a leader.
-    fn is_undecided_until(&mut self, now: Time, until: Time) {
+    /// Notes that a role may not be claimed before `until`, because its records do not show who leads. The hello contains the longest such
+    /// time, since it is one for all roles. It is only displayed, and only for a role without a leader.
+    fn note_undecided(&mut self, now: Time, until: Time) {
         let was_undecided = self.undecided_until.is_some_and(|known| now < known);
         self.undecided_until = self.undecided_until.max(Some(until));
         if let Some(known) = self.known.as_mut().filter(|_| !was_undecided) {
-            known.introduction.says_hello_soon(now);
+            known.introduction.view_lost(now);
         }
     }
 }
 
 impl Known {
-    /// Whether a hello was read before. A new reader reads old hellos again, whose writers may have gone since.
-    fn has_read(&mut self, offset: Offset) -> bool {
+    /// Notes that a hello was read. Returns whether it was read before: a new reader reads old hellos again, whose writers may have gone
+    /// since.
+    fn is_read_again(&mut self, offset: Offset) -> bool {
         let (first, last) = self.hellos.unwrap_or((offset, offset));
         let was_read = self.hellos.is_some() && (first..=last).contains(&offset);
         self.hellos = Some((first, last.max(offset)));

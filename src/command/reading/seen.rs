@@ -247,7 +247,7 @@ impl Seen {
             if process.roles.is_some() {
                 self.observer.process_hello_received(at, process.about(number), record.written_ms);
             } else if let Some(hello) = Record::parse(value) {
-                self.observer.record_received(at, hello, record.written_ms);
+                self.observer.hello_received(at, hello, record.written_ms);
             }
         }
     }

@@ -90,7 +90,7 @@ impl StandingBy {
             return Suspended::begin(common);
         }
         common.replace_reader_if_stuck(now);
-        if common.listener.reads_further_back(now) {
+        if common.listener.ask_further_back(now) {
             common.actions.push_back(Action::Ask);
         }
         common.keep_membership(now);
@@ -194,16 +194,16 @@ impl Common {
     /// When `--wait` is over; `None` if that would cut short the wait for the silence of a leader whose records have not been read.
     pub(super) fn wait_due(&self) -> Option<Time> {
         let until = self.wait_until?;
-        let at_once = until == self.started;
+        let after_first_answer = if until == self.started { self.started + WAIT_FOR_KAFKA } else { until };
         if self.claims_are_held {
             // An answer that is still missing may be a reason to exit with another status.
-            Some(if at_once { self.started + WAIT_FOR_KAFKA } else { until })
+            Some(after_first_answer)
         } else if self.listener.has_read_other_leader() || self.claim_unanswered {
             Some(until)
         } else if self.listener.is_answered() {
             None
         } else {
-            Some(if at_once { self.started + WAIT_FOR_KAFKA } else { until })
+            Some(after_first_answer)
         }
     }
 

@@ -41,7 +41,7 @@ impl Listener {
     /// Whether to ask for the bounds again and read from further back (R2). This is so if all records were read and don't decide the view,
     /// older ones exist, and there is time. The reading stops until the answer arrives.
     #[must_use]
-    pub(crate) fn reads_further_back(&mut self, now: Time) -> bool {
+    pub(crate) fn ask_further_back(&mut self, now: Time) -> bool {
         let wanted = self.stage == Stage::CaughtUp
             && matches!(self.journal.view(), View::Undecided(_))
             && !self.is_vacant()
@@ -51,7 +51,7 @@ impl Listener {
         if wanted {
             self.stage = Stage::AskingFurtherBack;
             self.asking_since = now;
-            self.settle(now);
+            self.note_progress(now);
         }
         wanted
     }

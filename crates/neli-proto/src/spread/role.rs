@@ -68,8 +68,8 @@ impl Role {
         }
     }
 
-    /// This candidate does not stand for the role any more.
-    pub(super) fn was_left(&mut self, by: &MemberId) {
+    /// Notes that this candidate does not stand for the role any more.
+    pub(super) fn note_left(&mut self, by: &MemberId) {
         self.left_by.retain(|known| known != by);
         if self.left_by.len() == MOST_THAT_LEFT {
             self.left_by.remove(0);
