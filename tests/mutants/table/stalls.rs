@@ -88,7 +88,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "SpreadWithoutBound",
         breaks: "R2: after a void claim on a very slow link the next one may be minutes away",
-        edits: &[edit(CLAIMING, "SPREAD.max(round_trip.saturating_mul(ways)).min(‹WIDEST_SPREAD›)", "Duration::MAX")],
+        edits: &[edit(
+            CLAIMING,
+            "RANDOM_DELAY.max(round_trip.saturating_mul(ways)).min(‹LONGEST_RANDOM_DELAY›)",
+            "Duration::MAX",
+        )],
         noticed_by: &[Scenarios],
     },
 ];

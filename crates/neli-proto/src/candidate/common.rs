@@ -102,7 +102,7 @@ impl Common {
         let Setup { identity, timings, started, wait, first_span } = setup;
         let overlaps = timings.overlap().is_some();
         Self {
-            precedence: Precedence::new(timings.elector(), timings.claim_delay()).of_priority(identity.priority()),
+            precedence: Precedence::new(timings.elector(), timings.claim_delay()).with_priority(identity.priority()),
             identity,
             timings,
             random,
@@ -289,7 +289,7 @@ impl Common {
         if leader.is_some() && earlier_job.is_none() {
             self.precedence.lost_to(leader);
         }
-        self.precedence.led_by(leader);
+        self.precedence.set_leader(leader);
         if self.leader_since.0.map(|(term, _)| term) != term {
             self.leader_since.0 = term.map(|term| (term, now));
         }
@@ -299,7 +299,7 @@ impl Common {
     pub(super) fn forget_history(&mut self, now: Time) {
         self.topic = self.topic.after_cut(now);
         self.leader_since.0 = None;
-        self.precedence.led_by(None);
+        self.precedence.set_leader(None);
         self.listener.history_cut(now);
         // Terms may start from 0 again.
         self.highest_term = -1;

@@ -148,7 +148,7 @@ impl Candidate {
     pub(super) fn revoked(&mut self, now: Time) {
         let was_assigned = self.common.precedence.standing() == Standing::Assigned;
         if self.common.in_group {
-            self.common.precedence.stand(Standing::Elsewhere);
+            self.common.precedence.set_standing(Standing::Elsewhere);
         }
         if was_assigned && !self.common.unused_partitions {
             self.step(now, Input::Revoked);

@@ -9,7 +9,7 @@ use super::reading::OwnClaim;
 use super::reasons::is_lost;
 use super::standing_by::StandingBy;
 use super::state::{Input, State};
-use crate::precedence::SPREAD;
+use crate::precedence::RANDOM_DELAY;
 use crate::record::{Body, Offset, Why};
 use crate::supervisor::{JobEnd, NothingLeft};
 use crate::time::{Time, millis_rounded_up};
@@ -239,7 +239,7 @@ impl Releasing {
         let Self { term, why, anew, .. } = self;
         common.actions.push_back(Action::Reached(Milestone::Released { term, why, delivered }));
         // R2: a claim that was read back late may have voided another candidate's, which retries at the same pace as ours.
-        let not_before = if why == Why::ClaimExpired { now + common.random.up_to(SPREAD) } else { now };
+        let not_before = if why == Why::ClaimExpired { now + common.random.up_to(RANDOM_DELAY) } else { now };
         (common.standing_by, common.successor) = (None, None);
         common.say_hello_after_lead(now);
         if anew {

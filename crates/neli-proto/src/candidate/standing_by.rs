@@ -10,7 +10,7 @@ use super::suspended::Suspended;
 use super::{Common, Judgement};
 use crate::journal::View;
 use crate::listener::Predecessor;
-use crate::precedence::{Delay, SPREAD};
+use crate::precedence::{Delay, RANDOM_DELAY};
 use crate::supervisor::Departure;
 use crate::time::Time;
 
@@ -140,7 +140,9 @@ impl StandingBy {
             View::Undecided(_) if common.listener.was_cut() => (None, None, Some(Waiting::Cut)),
             View::Undecided(_) => (None, None, Some(Waiting::Undecided)),
             // A claim that is almost due is not worth a log line.
-            View::NeverLed | View::Released { .. } if self.claim_due(common).is_some_and(|due| due < now + SPREAD) => {
+            View::NeverLed | View::Released { .. }
+                if self.claim_due(common).is_some_and(|due| due < now + RANDOM_DELAY) =>
+            {
                 return;
             }
             View::NeverLed | View::Released { .. } if common.precedence.is_backing_off() => {
