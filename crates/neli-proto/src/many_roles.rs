@@ -219,8 +219,7 @@ impl ManyRoles {
         Some(ProcessHello { joined: Some(joined), left, ..self.settings.hello.clone() })
     }
 
-    // ---- events
-    // -------------------------------------------------------------------------------------------------------
+    // ---- events -----------------------------------------------------------------------------------------------------
 
     /// Handles the answer about the end of a role's log: by then the number of partitions is known.
     pub fn listens(&mut self, now: Time, role: usize, end: Offset, partitions: u32) {

@@ -244,21 +244,20 @@ impl Observer {
             Body::Release { exit, why, .. } => {
                 let Some(member) = &record.member else { return };
                 // A candidate that stays sends a hello again. A process with many roles may stay without another hello.
-                let goes = why.as_deref().and_then(Why::parse).is_some_and(Why::goes_for_good);
+                let why = why.as_deref().and_then(Why::parse);
+                let goes = why.is_some_and(Why::goes_for_good);
                 if goes {
                     self.lost.insert_gone(member, received);
                 }
                 if goes || self.candidates.get(member).is_some_and(|candidate| !candidate.has_many_roles) {
                     self.candidates.remove(member);
                 }
-                match (why.as_deref(), exit) {
-                    (Some("exited" | "failed"), Some(0)) => {
+                if let Some(Why::Exited | Why::Failed) = why {
+                    if *exit == Some(0) {
                         self.failed_runs.remove(member);
-                    }
-                    (Some("exited" | "failed"), _) => {
+                    } else {
                         *self.failed_runs.entry(member.clone()).or_default() += 1;
                     }
-                    _ => {}
                 }
             }
             Body::Request { what, by, reason, .. } => {

@@ -207,8 +207,7 @@ impl Common {
         Grant { term, seen: self.listener.last(), next_seq: self.seq + 1, until }
     }
 
-    // ---- reading
-    // ----------------------------------------------------------------------------------------------------
+    // ---- reading ----------------------------------------------------------------------------------------------------
 
     /// Whether the term is current in our own view.
     pub(super) fn is_current(&self, term: Offset) -> bool {

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::{Listener, Stage};
 use crate::journal::View;
-use crate::record::Offset;
+use crate::record::{Offset, Why};
 use crate::time::Time;
 use crate::timings::LONGEST_LEASE;
 
@@ -80,7 +80,7 @@ impl Listener {
         }
         if let Some(since) = self.vacant_since {
             let predecessor = match self.journal.view() {
-                View::Released { why: Some(why), .. } if **why == *"supervisor-died" => Predecessor::Died,
+                View::Released { why: Some(why), .. } if **why == *Why::SupervisorDied.as_str() => Predecessor::Died,
                 View::Led(_) | View::NeverLed | View::Released { .. } | View::Undecided(_) => Predecessor::Gone,
             };
             let since = self.after_earlier_job(since);
