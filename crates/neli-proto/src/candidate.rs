@@ -22,7 +22,7 @@ use state::{Input, State};
 
 pub use crate::supervisor::{Departure, JobEnd, JobReport, LocalEvent, Loss};
 pub use crate::timings::{Durations, Elector, Patience, Timings};
-pub use action::{Action, Milestone, Note, StandingFor, Waiting};
+pub use action::{Action, Milestone, Note, StandbyReason, Waiting};
 pub use event::Event;
 pub use position::Position;
 

@@ -74,8 +74,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         breaks: "The supervisor waits for ever for a health command that the guard never answers",
         edits: &[edit(
             HEALTH,
-            "Look::Awaited { .. } => ‹self.ended(now, CommandEnd::Unanswered, \"\".into())›,",
-            "run.look = Look::Done",
+            "Check::Awaited { .. } => ‹self.ended(now, CommandEnd::Unanswered, \"\".into())›,",
+            "run.check = Check::Done",
         )],
         noticed_by: &[Scenarios],
     },

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use super::action::{Action, Note, StandingFor};
+use super::action::{Action, Note, StandbyReason};
 use super::identifying::KnownTopic;
 use super::preempting::Preemption;
 use super::standing_by::Draw;
@@ -80,7 +80,7 @@ pub(super) struct Common {
     /// Since when claims have not been read back, or when the producer was renewed for that reason.
     unanswered_since: Option<Time>,
     /// The last report about standing by.
-    pub(super) standing_by: Option<StandingFor>,
+    pub(super) standing_by: Option<StandbyReason>,
     /// The leader, and since when it has been known.
     pub(super) leader_since: Shown<Option<(Offset, Time)>>,
     /// Counts of the records read since listening began.

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::action::{Action, Milestone, Note, StandingFor, Waiting};
+use super::action::{Action, Milestone, Note, StandbyReason, Waiting};
 use super::claiming::Claiming;
 use super::releasing::Releasing;
 use super::state::{Input, State};
@@ -150,7 +150,7 @@ impl StandingBy {
             }
             View::NeverLed | View::Released { .. } => (None, None, Some(Waiting::Precedence)),
         };
-        let standby = StandingFor { leader, term, why };
+        let standby = StandbyReason { leader, term, why };
         if common.standing_by.as_ref() != Some(&standby) {
             common.standing_by = Some(standby.clone());
             common.actions.push_back(Action::Reached(Milestone::Standby(standby)));
