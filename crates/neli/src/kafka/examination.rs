@@ -17,7 +17,7 @@ use crate::election::Elections;
 use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::{KafkaContext, explain};
-use crate::kafka::error_class::{self, ErrorClass, Layer, plain};
+use crate::kafka::error_class::{self, ErrorClass, Layer, code_of, plain};
 use crate::kafka::facts::{self, FactsSettings};
 use crate::kafka::librdkafka::{
     Besides, GroupDescription, NewTopic, Rights, broker_settings, describe_group, describe_topic, topic_settings,
@@ -259,10 +259,6 @@ fn seen(partition: &MetadataPartition) -> PartitionSeen {
         replicas: partition.replicas().len(),
         in_sync: partition.isr().len(),
     }
-}
-
-fn code_of(error: &KafkaError) -> RDKafkaErrorCode {
-    error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail)
 }
 
 fn not_answered(code: RDKafkaErrorCode) -> NotAnswered {

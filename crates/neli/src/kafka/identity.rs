@@ -21,7 +21,7 @@ use tokio::sync::mpsc::Sender;
 use crate::clock;
 use crate::election::Elections;
 use crate::kafka::answer_limit::AnswerLimit;
-use crate::kafka::error_class::plain;
+use crate::kafka::error_class::{code_of, plain};
 use crate::kafka::event::KafkaEvent;
 use crate::kafka::librdkafka::{Besides, TopicDescription, describe_topic};
 use crate::kafka::rebootstrap::Rebootstrap;
@@ -134,7 +134,7 @@ impl Question {
         let metadata = match client.fetch_metadata(Some(&elections.topic), limit) {
             Ok(metadata) => metadata,
             Err(error) => {
-                let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
+                let code = code_of(&error);
                 note_no_answer(answer_limit, asked);
                 return Answered { events: Vec::new(), missing: Some(code) };
             }

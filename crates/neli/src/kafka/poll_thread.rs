@@ -13,7 +13,7 @@ use rdkafka::message::{Message, Timestamp};
 use crate::clock;
 use crate::election::Elections;
 use crate::kafka::context::KafkaContext;
-use crate::kafka::error_class::{ErrorClass, NoToken, is_worth_another_login, of_refused_login};
+use crate::kafka::error_class::{ErrorClass, NoToken, code_of, is_worth_another_login, of_refused_login};
 use crate::kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
 use crate::kafka::group::{refusal, right_asked_for};
 use crate::kafka::partition_consumer::PartitionConsumer;
@@ -98,7 +98,7 @@ impl PollThread {
             self.caught_up(*partition);
             return None;
         }
-        let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
+        let code = code_of(error);
         let words = self.reading.context.error_text(code);
         match code.into() {
             // Perhaps only one connection of several has failed; or the topic may be gone.

@@ -12,7 +12,7 @@ use crate::clock;
 use crate::election::Elections;
 use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
-use crate::kafka::error_class::{ErrorClass, plain};
+use crate::kafka::error_class::{ErrorClass, code_of, plain};
 use crate::kafka::librdkafka::{NewTopic, broker_settings, create_topic, topic_settings};
 pub use existence::{TopicExistence, has_topic, topics};
 
@@ -95,9 +95,8 @@ pub(super) fn look(
     elections: &Elections,
     timeout: Duration,
 ) -> Result<Presence, TopicError> {
-    let metadata = client
-        .fetch_metadata(Some(&elections.topic), timeout)
-        .map_err(|error| trouble(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail), elections))?;
+    let metadata =
+        client.fetch_metadata(Some(&elections.topic), timeout).map_err(|error| trouble(code_of(&error), elections))?;
     let Some(topic) = metadata.topics().iter().find(|topic| topic.name() == elections.topic) else {
         return Ok(Presence::Missing { brokers: metadata.brokers().len() });
     };
@@ -135,7 +134,7 @@ pub(super) fn look(
 /// librdkafka's code.
 pub(super) fn names(client: &Client<impl ClientContext>, timeout: Duration) -> Result<Vec<String>, RDKafkaErrorCode> {
     let metadata = client.fetch_metadata(None, timeout);
-    let metadata = metadata.map_err(|error| error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail))?;
+    let metadata = metadata.map_err(|error| code_of(&error))?;
     let mut names: Vec<String> = metadata.topics().iter().map(|topic| topic.name().to_owned()).collect();
     names.sort();
     Ok(names)
