@@ -20,7 +20,7 @@ use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::error_class::{self, ErrorClass, Layer, code_of, plain};
 use crate::kafka::facts::{self, FactsSettings};
 use crate::kafka::librdkafka::{
-    Besides, GroupDescription, NewTopic, Rights, broker_settings, describe_group, describe_topic, topic_settings,
+    GroupDescription, NewTopic, Rights, Variation, broker_settings, describe_group, describe_topic, topic_settings,
     try_to_create_topic,
 };
 use crate::kafka::topic::{self, TopicError};
@@ -186,7 +186,7 @@ impl Examination {
         let Some(broker) = broker.or_else(|| self.brokers.first().copied()) else {
             return TopicExamination::Unanswered("no broker is up".to_owned());
         };
-        let described = describe_topic(client, name, Some(broker), self.timeout, Besides::TellRights).ok();
+        let described = describe_topic(client, name, Some(broker), self.timeout, Variation::IncludeRights).ok();
         let facts = topic::facts(client, elections, &mut AnswerLimit::new(self.timeout, self.timeout)).ok();
         let longest = topic_settings(client, name, &[LONGEST_RECORD], broker, self.timeout).unwrap_or_default();
         let longest = longest.into_iter().find(|(setting, _)| setting == LONGEST_RECORD);
