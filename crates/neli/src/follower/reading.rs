@@ -240,7 +240,7 @@ impl Reading {
             | RoleEvent::UnusedPartitions => {}
         }
         if self.roles[(number - self.elections.roles.start) as usize].listener.is_caught_up() {
-            self.readers.is_caught_up(number);
+            self.readers.note_caught_up(number);
         }
     }
 
@@ -302,7 +302,7 @@ mod tests {
             only: None,
             if_missing: IfMissing::Await,
             joins_group: false,
-            is_looked_at: false,
+            is_for_display: false,
         }
     }
 

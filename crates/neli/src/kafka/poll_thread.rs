@@ -64,7 +64,7 @@ impl PollThread {
         let key = self.key_of(partition, message.key());
         let is_wanted = match key {
             Key::AnyHello | Key::Election(_) | Key::Hello(_) => true,
-            Key::Other => self.reading.source.is_looked_at,
+            Key::Other => self.reading.source.is_for_display,
         };
         let value = message.payload().filter(|_| is_wanted).map(Box::from);
         let other_key = message.key().filter(|_| is_wanted && key == Key::Other).map(Box::from);

@@ -257,6 +257,21 @@ pub(super) fn may_not_describe(topic: &str) -> String {
     )
 }
 
+/// The line about a missing topic that this process may not create.
+#[must_use]
+pub(super) fn must_be_created(topic: &str) -> String {
+    format!("topic \"{topic}\": it does not exist; create it, or drop --no-create-topic")
+}
+
+/// The line about a topic whose number of partitions is another than the one by which roles were assigned to partitions.
+#[must_use]
+pub(crate) fn partitions_changed(topic: &str, known: i32, now: i32) -> String {
+    format!(
+        "topic \"{topic}\": it had {known} partitions and has {now} now, so roles move to other partitions; stop all \
+         candidates, and start them again"
+    )
+}
+
 /// The line about a topic that this user may not read.
 #[must_use]
 pub(super) fn may_not_read(topic: &str) -> String {

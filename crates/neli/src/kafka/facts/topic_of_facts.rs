@@ -78,9 +78,7 @@ impl Thread {
                 Presence::Missing { brokers } => brokers,
             };
             if !self.source.create_topic {
-                let topic = &self.source.wanted.topic;
-                let why = format!("topic \"{topic}\": it does not exist; create it, or drop --no-create-topic");
-                return Err(Failure::Refused(why));
+                return Err(Failure::Refused(topic::must_be_created(&self.source.wanted.topic)));
             }
             // The topic gets as many replicas as the journal has.
             let journal = topic::look(client, &self.source.elections, limit.ask());
