@@ -247,7 +247,7 @@ impl Listener {
 
     /// When the last effective record of a leader was received; at the earliest when listening began.
     #[must_use]
-    pub(crate) const fn last_effective(&self) -> Time {
+    pub const fn last_effective(&self) -> Time {
         self.last_effective
     }
 
