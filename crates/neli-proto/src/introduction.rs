@@ -215,10 +215,10 @@ impl Introduction {
         self.mapping.shares_role(&hello.mapping())
     }
 
-    /// The roles for which the writer no longer stands, by this process's numbers.
+    /// The roles of this process for which the writer does not stand, or no longer.
     #[must_use]
-    pub(crate) fn left_roles(&self, hello: &ProcessHello) -> RoleSet {
-        self.mapping.own_numbers(&hello.mapping(), &hello.left)
+    pub(crate) fn roles_without(&self, hello: &ProcessHello) -> RoleSet {
+        self.mapping.roles_without(&hello.mapping(), &hello.left)
     }
 
     /// Sends a hello again: this process has released a role, or has lost it to another candidate's claim after a silence, and stays.

@@ -72,14 +72,15 @@ pub enum Action {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct OthersHello {
     hello: Hello,
-    left: RoleSet,
+    /// The roles of this process for which the writer does not stand, or no longer.
+    without: RoleSet,
 }
 
 impl OthersHello {
     /// The event for the node of a role.
     #[must_use]
     pub fn event(&self, role: usize) -> Event {
-        let leaves = self.hello.leaves || self.left.contains(role);
+        let leaves = self.hello.leaves || self.without.contains(role);
         Event::Election(candidate::Event::HelloReceived(Hello { leaves, ..self.hello.clone() }))
     }
 }
@@ -259,23 +260,24 @@ impl ManyRoles {
         }
         let whose = known.introduction.received(now, offset, &hello);
         let (takes_roles, shares_role) = (hello.takes_roles(), known.introduction.shares_role(&hello));
-        let left = known.introduction.left_roles(&hello);
+        let without = known.introduction.roles_without(&hello);
         let ProcessHello { member, name, roles, max_roles, leaves, .. } = hello;
         // A candidate without `--roles` stands in one election at most, which may be none of these. A candidate with other roles stands in
         // none of these. So neither gets a role.
-        let max_roles = if roles.is_some() && shares_role { max_roles } else { Some(0) };
+        let may_get_roles = roles.is_some() && shares_role;
+        let max_roles = if may_get_roles { max_roles } else { Some(0) };
         match whose {
             Whose::Own => return None,
-            _ if leaves || left.has_first(self.settings.roles) => known.spread.member_left(now, &member),
+            _ if leaves || without.has_first(self.settings.roles) => known.spread.member_left(now, &member),
             _ if !takes_roles => {}
             Whose::Another => known.spread.hello_received(now, &member, max_roles),
             Whose::AnotherBefore => known.spread.received_earlier(now, &member, max_roles),
         }
-        if !leaves {
-            known.spread.roles_left(now, &member, &left);
+        if may_get_roles && !leaves {
+            known.spread.roles_left(now, &member, &without);
         }
         let hello = Hello { member, group_member: None, name, priority: 0, overlaps: false, leaves };
-        Some(OthersHello { hello, left })
+        Some(OthersHello { hello, without })
     }
 
     /// Notes who holds a role now. Must be called after each input of that role's node; most calls change nothing.

@@ -2,6 +2,7 @@
 //! would both lead it.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -96,23 +97,35 @@ impl Mapping {
         }
     }
 
-    /// Those of `roles`, which have the other mapping's numbers, that this mapping has too, by its own numbers. On fewer partitions than roles
-    /// two mappings may agree on each role's partition, and number the same names differently.
+    /// The roles of this mapping, by its numbers, for which a candidate with the other mapping does not stand: those that the other mapping
+    /// lacks, and those that the candidate has left, by the other mapping's numbers. On fewer partitions than roles two mappings may agree on
+    /// each role's partition, and number the same names differently.
     #[must_use]
-    pub(crate) fn own_numbers(&self, other: &Self, roles: &RoleSet) -> RoleSet {
-        let mut own = RoleSet::new();
+    pub(crate) fn roles_without(&self, other: &Self, left: &RoleSet) -> RoleSet {
+        let mut without = RoleSet::new();
         match (&self.roles, &other.roles) {
-            (Roles::Count(_), Roles::Count(_)) => own.clone_from(roles),
-            (Roles::Names(names), _) => {
-                let has = |name: &str| other.number(name).is_some_and(|there| roles.contains_number(there));
-                (0..).zip(names).filter(|(_, name)| has(name)).for_each(|(here, _)| own.insert_number(here));
+            (Roles::Count(own), Roles::Count(others)) => {
+                without.clone_from(left);
+                without.insert_range(*others..*own);
             }
-            (_, Roles::Names(names)) => {
-                let names = (0..).zip(names).filter(|(there, _)| roles.contains_number(*there)).map(|(_, name)| name);
-                names.filter_map(|name| self.number(name)).for_each(|here| own.insert_number(here));
+            (Roles::Names(names), _) => {
+                let stands_for = |name: &str| other.number(name).is_some_and(|there| !left.contains_number(there));
+                for (here, _) in (0..).zip(names).filter(|(_, name)| !stands_for(name)) {
+                    without.insert_range(here..here + 1);
+                }
+            }
+            (Roles::Count(own), Roles::Names(names)) => {
+                let names = (0..).zip(names).filter(|(there, _)| !left.contains_number(*there));
+                let stands_for: BTreeSet<u32> = names.filter_map(|(_, name)| self.number(name)).collect();
+                let mut next = 0;
+                for here in stands_for {
+                    without.insert_range(next..here);
+                    next = here + 1;
+                }
+                without.insert_range(next..*own);
             }
         }
-        own
+        without
     }
 
     /// A warning about the candidate `name`, which shares no role with this mapping; `None` if it shares one.
@@ -245,13 +258,23 @@ mod tests {
     }
 
     #[test]
-    fn the_numbers_of_another_mapping_become_own_numbers() {
-        let own = |own: &str, other: &str, roles: &str| {
-            Mapping::new(own, 1).own_numbers(&Mapping::new(other, 1), &RoleSet::parse(roles)).text()
-        };
-        assert_eq!((own("a,b,c", "a,b,c", "0,2"), own("9", "5", "1-3")), ("0,2".into(), "1-3".into()));
-        assert_eq!((own("a,b,c", "c,b,a", "0-1"), own("a,b", "x,b,y", "0-1")), ("1-2".into(), "1".into()));
-        assert_eq!((own("x,0", "2", "0-1"), own("3", "2,x,0", "0-1")), ("1".into(), "2".into()));
+    fn the_roles_without_another_candidate() {
+        for (own, other, left, without) in [
+            ("a,b,c", "a,b,c", "0,2", "0,2"),
+            ("a,b,c", "c,b,a", "0-1", "1-2"),
+            ("a,b,c", "a,b", "1", "1-2"),
+            ("a,b", "x,b,y", "0", "0"),
+            ("x,0", "2", "1", "0"),
+            ("x,0", "2", "0", "0-1"),
+            ("9", "5", "1-3", "1-3,5-8"),
+            ("5", "9", "1-3,7", "1-3,7"),
+            ("4", "2,x,0", "", "1,3"),
+            ("4", "2,x,0", "0-1", "1-3"),
+            ("4", "x", "", "0-3"),
+        ] {
+            let (mapping, left) = (Mapping::new(own, 1), RoleSet::parse(left));
+            assert_eq!(mapping.roles_without(&Mapping::new(other, 1), &left).text(), without, "{own} beside {other}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write as _;
+use core::ops::Range;
 
 use serde::{Serialize, Serializer};
 
@@ -60,13 +61,15 @@ impl RoleSet {
     /// Adds a role.
     pub fn insert(&mut self, role: usize) {
         if let Ok(role) = u32::try_from(role) {
-            self.insert_number(role);
+            self.insert_run(role, role);
         }
     }
 
-    /// Adds the role with this number.
-    pub(crate) fn insert_number(&mut self, role: u32) {
-        self.insert_run(role, role);
+    /// Adds the roles with these numbers.
+    pub(crate) fn insert_range(&mut self, roles: Range<u32>) {
+        if let Some(last) = roles.end.checked_sub(1).filter(|last| roles.start <= *last) {
+            self.insert_run(roles.start, last);
+        }
     }
 
     /// Adds all roles of another set.

@@ -224,7 +224,7 @@ impl Spread {
         }
     }
 
-    /// Handles that another candidate no longer stands for these roles, according to its hello. This is final.
+    /// Handles that another candidate does not stand for these roles, or no longer, according to its hello. This is final.
     pub fn roles_left(&mut self, now: Time, member: &MemberId, left: &RoleSet) {
         if *member != self.member && !left.is_empty() {
             let roles = self.roles.iter_mut().enumerate().filter(|(number, _)| left.contains(*number));
