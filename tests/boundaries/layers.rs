@@ -243,7 +243,7 @@ const KAFKA: [(&str, &[&str]); 24] = [
     ("answer_limit", &[]),
     ("embedded", &[]),
     ("error_class", &[]),
-    ("log_bounds", &[]),
+    ("log_bounds", &["error_class"]),
     ("access", &["embedded"]),
     ("event", &["embedded"]),
     ("librdkafka", &["error_class"]),
@@ -257,8 +257,8 @@ const KAFKA: [(&str, &[&str]); 24] = [
     ("source", &["access"]),
     ("group", &["access", "answer_limit", "context", "error_class", "librdkafka", "pace"]),
     ("group_right", &["access", "context", "error_class", "group", "librdkafka"]),
-    ("reading", &["context", "error_class", "event", "partition_consumer", "source"]),
     ("topic", &["access", "answer_limit", "context", "error_class", "librdkafka"]),
+    ("reading", &["context", "error_class", "event", "partition_consumer", "source", "topic"]),
     ("poll_thread", &["context", "error_class", "event", "group", "partition_consumer", "reading", "source", "topic"]),
     (
         "producer",

@@ -163,7 +163,7 @@ impl Candidate {
             Event::Answered { asked, start, end, trusted } => {
                 self.answered(now, LogBounds { asked, start, end, trusted });
             }
-            Event::Delivered { seq } => self.step(now, Input::Delivered { seq }),
+            Event::Delivered { seq } => self.delivered(now, seq),
             Event::HelloReceived(hello) => self.common.precedence.received(now, hello),
             Event::HistoryCut => self.history_cut(now),
             Event::LogTrusted => self.step(now, Input::LogTrusted),

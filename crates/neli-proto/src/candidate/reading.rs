@@ -128,6 +128,11 @@ impl Candidate {
         self.step(now, input);
     }
 
+    /// Handles the acknowledgement of one of our records. It does not show the law's verdict on the record, so it makes no [`OwnClaim`].
+    pub(super) fn delivered(&mut self, now: Time, seq: u64) {
+        self.step(now, Input::Delivered { seq });
+    }
+
     fn end_requested(&mut self, now: Time, offset: Offset, by: Option<Box<str>>, reason: Option<Box<str>>) {
         if self.common.listener.is_bound_by_end_at(offset) && self.common.leaving != Some(Why::Ended) {
             self.common.actions.push_back(Action::Note(Note::Ended { by, reason }));
