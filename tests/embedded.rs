@@ -219,7 +219,7 @@ fn records_are_written_and_read_back() {
         only: None,
         if_missing: IfMissing::Create,
         joins_group: false,
-        is_looked_at: false,
+        is_for_display: false,
     };
     let reader = Reader::start(source, 1, seen.clone()).unwrap();
     let pick = |seen| {

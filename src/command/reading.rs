@@ -166,7 +166,7 @@ impl Reading {
             only: Some(of_hellos.into_iter().chain([partition]).collect()),
             if_missing: IfMissing::Refuse,
             joins_group: false,
-            is_looked_at: true,
+            is_for_display: true,
         };
         let reader = start(&source, 0, &sender)?;
         let timer = timer()?;

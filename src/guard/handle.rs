@@ -196,7 +196,7 @@ impl GuardHandle {
     /// Whether the guard has a term that it must release if this process dies.
     #[must_use]
     pub fn owes_release(&self) -> bool {
-        self.backlog.borrow().orders.owe_release()
+        self.backlog.borrow().orders.owes_release()
     }
 
     /// Closes the socket. The guard then kills the job if there is one, and ends unless it has a term to release.

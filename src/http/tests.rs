@@ -7,7 +7,7 @@ use std::time::Duration;
 use harness::schema::Schema;
 use hyper::{Method, StatusCode};
 use neli::program::clock;
-use neli_proto::candidate::{JobReport, Position, StandingFor, Waiting};
+use neli_proto::candidate::{JobReport, Position, StandbyReason, Waiting};
 use neli_proto::late_beat::{LateBeat, Punctuality};
 use neli_proto::node::{Awaited, Awaits, Counts, Leader, OtherCandidate, Status, Vacancy};
 use neli_proto::record::{JobState, Record};
@@ -81,7 +81,7 @@ fn leading() -> RoleSnapshot {
 }
 
 fn standing_by(leader: Option<Leader>, vacancy: Option<Vacancy>) -> RoleSnapshot {
-    let standing_for = StandingFor { leader: None, term: None, why: Some(Waiting::Led) };
+    let standing_for = StandbyReason { leader: None, term: None, why: Some(Waiting::Led) };
     role(Position::Standby(Some(standing_for)), leader, vacancy)
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use neli_proto::candidate::{self, Loss, Milestone, StandingFor, Timings, Waiting};
+use neli_proto::candidate::{self, Loss, Milestone, StandbyReason, Timings, Waiting};
 use neli_proto::command::CommandEnd;
 use neli_proto::health::Failure;
 use neli_proto::node::{Awaited, Awaits, Note, Refusal};
@@ -295,8 +295,8 @@ fn warning(message: &str) -> Event {
 }
 
 /// The event for a standby. `claim` is when the candidate claims, if that is known and worth reporting.
-fn of_standby(standby: Option<StandingFor>, claim: Option<Due>) -> Event {
-    let Some(StandingFor { leader, term, why }) = standby else {
+fn of_standby(standby: Option<StandbyReason>, claim: Option<Due>) -> Event {
+    let Some(StandbyReason { leader, term, why }) = standby else {
         return Event::Standby { leader: None, term: None, why: None, claim: None };
     };
     let shown = why.and_then(|why| match why {

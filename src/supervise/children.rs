@@ -26,7 +26,7 @@ impl MainLoop {
             // The answers that the guard sent before its death are read first.
             self.handle_answers(at);
             self.nodes.roles[at].job.iter_mut().for_each(GuardedJob::guard_was_waited_for);
-            self.guard_starts.is_over(at);
+            self.guard_starts.remove(at);
             self.job_event(at, Event::GuardDied);
             self.perform();
             with_dead_guard.insert(at);

@@ -82,7 +82,7 @@ impl MainLoop {
     fn handle_answer(&mut self, at: usize, ReceivedAnswer { answer, descriptor, is_descriptor_lost }: ReceivedAnswer) {
         if !matches!(answer, Answer::Accepted { .. }) {
             // Its job has started, or will not start: the next guard may start.
-            self.guard_starts.is_over(at);
+            self.guard_starts.remove(at);
         }
         let answer = if let Answer::Started { pid } = answer
             && is_descriptor_lost
@@ -130,7 +130,7 @@ impl MainLoop {
     /// Notes that a role needs no guard any more.
     pub(super) fn want_no_guard(&mut self, at: usize) {
         self.nodes.roles[at].awaited_guard = None;
-        self.guard_starts.is_over(at);
+        self.guard_starts.remove(at);
     }
 
     /// Starts the next guard whose turn it is, if any. It starts only one, so that all other due work comes before the next one.

@@ -27,7 +27,7 @@ impl MainLoop {
                 self.settling.begin(clock::now());
             }
             if self.nodes.roles[at].part_with_idle_guard() {
-                self.guard_starts.is_over(at);
+                self.guard_starts.remove(at);
             }
             self.publisher.iter_mut().for_each(|publisher| publisher.has_changed(at));
             let timeout = self.nodes.roles[at].poll_timeout();

@@ -22,7 +22,7 @@ use state::{Input, State};
 
 pub use crate::supervisor::{Departure, JobEnd, JobReport, LocalEvent, Loss};
 pub use crate::timings::{Durations, Elector, Patience, Timings};
-pub use action::{Action, Milestone, Note, StandingFor, Waiting};
+pub use action::{Action, Milestone, Note, StandbyReason, Waiting};
 pub use event::Event;
 pub use position::Position;
 
@@ -203,7 +203,7 @@ impl Candidate {
             LocalEvent::HandOver { to } => self.hand_over(now, to),
             LocalEvent::JobChanged(job) => self.step(now, Input::JobChanged(job)),
             LocalEvent::NothingLeft(end) => self.step(now, Input::NothingLeft(end)),
-            LocalEvent::SpreadBy(delay) => self.common.precedence.spread_by(delay),
+            LocalEvent::SpreadBy(delay) => self.common.precedence.set_spread_delay(delay),
             LocalEvent::StandDown { why, leaving } => self.stand_down(now, why, leaving),
         }
         self.handle_timeout(now);

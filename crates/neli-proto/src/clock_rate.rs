@@ -12,7 +12,7 @@ const EXACT_ENOUGH_PPM: u64 = 1_000;
 
 /// One reading of the leases' clock and of the hardware clock, which no service corrects; in nanoseconds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Look {
+pub struct ClockReading {
     /// The hardware clock just before.
     pub before: u64,
     /// The clock that leases use.
@@ -34,7 +34,7 @@ pub enum Rate {
     Unknown,
 }
 
-impl Look {
+impl ClockReading {
     /// How long the reading took, which limits its error.
     #[must_use]
     pub const fn width(&self) -> u64 {
@@ -69,8 +69,8 @@ mod tests {
 
     /// The rate between two readings that are one second of the hardware clock apart and took this long.
     fn rate(corrected: u64, width: u64) -> Rate {
-        let look = |hardware, corrected| Look { before: hardware, corrected, after: hardware + width };
-        look(7 * SECOND, 5 * SECOND).rate_until(&look(8 * SECOND, 5 * SECOND + corrected))
+        let reading = |hardware, corrected| ClockReading { before: hardware, corrected, after: hardware + width };
+        reading(7 * SECOND, 5 * SECOND).rate_until(&reading(8 * SECOND, 5 * SECOND + corrected))
     }
 
     #[test]
@@ -89,11 +89,15 @@ mod tests {
     fn an_inexact_rate_is_not_reported() {
         assert_eq!(rate(SECOND, 500_000), Rate::Near(0));
         assert_eq!(rate(SECOND, 500_001), Rate::Unknown);
-        let look = Look { before: 1, corrected: 1, after: 1 };
-        assert_eq!(look.rate_until(&look), Rate::Unknown);
-        assert_eq!(Look { before: 2, ..look }.rate_until(&look), Rate::Unknown, "a clock that runs backwards");
-        let last = Look { before: u64::MAX, corrected: u64::MAX, after: u64::MAX };
-        assert_eq!(Look { before: 0, corrected: 0, after: 0 }.rate_until(&last), Rate::Near(0));
+        let reading = ClockReading { before: 1, corrected: 1, after: 1 };
+        assert_eq!(reading.rate_until(&reading), Rate::Unknown);
+        assert_eq!(
+            ClockReading { before: 2, ..reading }.rate_until(&reading),
+            Rate::Unknown,
+            "a clock that runs backwards"
+        );
+        let last = ClockReading { before: u64::MAX, corrected: u64::MAX, after: u64::MAX };
+        assert_eq!(ClockReading { before: 0, corrected: 0, after: 0 }.rate_until(&last), Rate::Near(0));
     }
 
     #[test]

@@ -10,8 +10,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
+use crate::record::fields::{Fields, is_default};
 use crate::record::{MemberId, Offset};
 use crate::window::Span;
 
@@ -59,7 +59,7 @@ pub struct Fact {
     /// When this was written, in milliseconds since 1970 by the writer's wall clock. For display only.
     pub at_ms: Option<u64>,
     /// How often the key had been forgotten when the run began. In a `forgotten` record, this request is counted too.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub forgets: u32,
 }
 
@@ -104,11 +104,6 @@ pub struct Facts {
     pub forgotten_is_unreadable: bool,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-const fn is_zero(count: &u32) -> bool {
-    *count == 0
-}
-
 impl Fact {
     /// The place of this fact.
     #[must_use]
@@ -146,25 +141,21 @@ impl Fact {
     }
 
     fn of_json(line: &[u8]) -> Option<Self> {
-        let fields: Map<String, Value> = serde_json::from_slice(line).ok()?;
-        if fields.get("v")?.as_u64()? != 1 {
-            return None;
-        }
-        let text = |field: &str| fields.get(field)?.as_str().map(Box::<str>::from);
-        let number = |field: &str| fields.get(field)?.as_u64();
-        let span = number("window_from_ms").zip(number("window_until_ms"));
+        let fields = Fields::parse(line)?;
+        let span = fields.number("window_from_ms").zip(fields.number("window_until_ms"));
         Some(Self {
-            key: text("key")?,
+            key: fields.text("key")?,
             window: span.map(|(from_ms, until_ms)| Span { from_ms, until_ms }),
-            outcome: Outcome::deserialize(fields.get("outcome")?).ok()?,
-            term: fields.get("term")?.as_i64()?,
-            member: text("member").map(|member| MemberId::from(&*member)),
-            name: text("name"),
-            exit: number("exit").and_then(|exit| exit.try_into().ok()),
-            attempt: number("attempt")?.try_into().ok()?,
-            ran_ms: number("ran_ms"),
-            at_ms: number("at_ms"),
-            forgets: number("forgets").unwrap_or(0).try_into().ok()?,
+            outcome: fields.enum_value("outcome")?,
+            term: fields.offset("term")?,
+            member: fields.member("member"),
+            name: fields.text("name"),
+            exit: fields.number("exit"),
+            attempt: fields.number("attempt")?,
+            ran_ms: fields.number("ran_ms"),
+            at_ms: fields.number("at_ms"),
+            // A number that is too high for this version is no reason to count the fact as never forgotten.
+            forgets: fields.number::<u64>("forgets").unwrap_or_default().try_into().ok()?,
         })
     }
 

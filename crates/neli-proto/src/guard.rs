@@ -160,7 +160,7 @@ impl Guard {
         if run.is_stuck(now) {
             self.actions.push_back(Action::AnswerStuck);
             // This holds for each way in which the run ends: earlier answers stay valid, and the lease runs out by itself.
-            self.settle();
+            self.forbid_release();
         }
     }
 
@@ -246,8 +246,8 @@ impl Guard {
     }
 
     /// Nothing may be released for the term any more.
-    fn settle(&mut self) {
-        self.tenure.iter_mut().for_each(Tenure::settle);
+    fn forbid_release(&mut self) {
+        self.tenure.iter_mut().for_each(Tenure::forbid_release);
     }
 
     fn kill(&mut self, now: Time) {

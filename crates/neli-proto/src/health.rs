@@ -82,7 +82,7 @@ pub(crate) struct Health {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 struct MonitoredRun {
     began: Time,
-    look: Look,
+    check: Check,
     /// The number of failures in a row.
     failures: u32,
     has_succeeded: bool,
@@ -90,7 +90,7 @@ struct MonitoredRun {
 
 /// The next event that the run waits for.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-enum Look {
+enum Check {
     /// The start of a command at this time.
     At(Time),
     /// The end of the command that began at this time. If it is not reported within the limit, the command has failed.
@@ -115,9 +115,9 @@ impl Health {
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        match self.run.as_ref()?.look {
-            Look::At(due) | Look::Awaited { until: due, .. } => Some(due),
-            Look::Done => None,
+        match self.run.as_ref()?.check {
+            Check::At(due) | Check::Awaited { until: due, .. } => Some(due),
+            Check::Done => None,
         }
     }
 
@@ -127,15 +127,15 @@ impl Health {
             return;
         }
         let Some(run) = &mut self.run else { return };
-        match run.look {
-            Look::At(_) => {
+        match run.check {
+            Check::At(_) => {
                 let kill_at = now + self.policy.timeout;
-                run.look = Look::Awaited { since: now, until: kill_at + ANSWER_TAKES };
+                run.check = Check::Awaited { since: now, until: kill_at + ANSWER_TAKES };
                 self.last_id += 1;
                 self.actions.push_back(Action::Run { id: self.last_id, kill_at });
             }
-            Look::Awaited { .. } => self.ended(now, CommandEnd::Unanswered, "".into()),
-            Look::Done => {}
+            Check::Awaited { .. } => self.ended(now, CommandEnd::Unanswered, "".into()),
+            Check::Done => {}
         }
     }
 
@@ -148,8 +148,8 @@ impl Health {
                 }
             }
             Event::RunBegan => {
-                let look = Look::At(now + self.policy.interval);
-                self.run = Some(MonitoredRun { began: now, look, failures: 0, has_succeeded: false });
+                let check = Check::At(now + self.policy.interval);
+                self.run = Some(MonitoredRun { began: now, check, failures: 0, has_succeeded: false });
             }
             Event::RunOver => self.run = None,
         }
@@ -170,8 +170,8 @@ impl Health {
     fn ended(&mut self, now: Time, end: CommandEnd, last_line: Box<str>) {
         let Some(run) = &mut self.run else { return };
         // This end belongs to an earlier run.
-        let Look::Awaited { since, .. } = run.look else { return };
-        run.look = Look::At(now + self.policy.interval);
+        let Check::Awaited { since, .. } = run.check else { return };
+        run.check = Check::At(now + self.policy.interval);
         match end {
             CommandEnd::Abandoned | CommandEnd::NoTime => return,
             CommandEnd::Exited(0) => {
@@ -192,7 +192,7 @@ impl Health {
         if run.failures < self.policy.failures {
             self.actions.push_back(Action::NoteFailure(failure));
         } else {
-            run.look = Look::Done;
+            run.check = Check::Done;
             self.actions.push_back(Action::StandDown(failure));
         }
     }

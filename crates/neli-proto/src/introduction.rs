@@ -12,6 +12,7 @@ use crate::mapping::Mapping;
 use crate::precedence::{HELLO_AFTER_LEAD, HELLO_HOLDS, HELLO_INTERVAL};
 use crate::process_hello::ProcessHello;
 use crate::record::{MemberId, Offset};
+use crate::role_set::RoleSet;
 use crate::time::Time;
 
 /// A process that disagrees with a first hello answers it at once. For this long after its first hello was read back, a process claims
@@ -214,21 +215,27 @@ impl Introduction {
         self.mapping.shares_role(&hello.mapping())
     }
 
+    /// The roles of this process for which the writer does not stand, or no longer.
+    #[must_use]
+    pub(crate) fn roles_without(&self, hello: &ProcessHello) -> RoleSet {
+        self.mapping.roles_without(&hello.mapping(), &hello.left)
+    }
+
     /// Sends a hello again: this process has released a role, or has lost it to another candidate's claim after a silence, and stays.
     /// Without a hello, the others assume that it has left.
     pub(crate) fn lead_ended(&mut self, now: Time) {
-        self.says_hello_soon(now);
+        self.say_hello_by(now + HELLO_AFTER_LEAD);
     }
 
     /// Sends a hello soon, because this process no longer stands for a role. The others must know this before they claim the role or
     /// hand it over.
     pub(crate) fn role_left(&mut self, now: Time) {
-        self.next_hello = self.next_hello.map(|due| due.min(now + HELLO_AFTER_LEAVING));
+        self.say_hello_by(now + HELLO_AFTER_LEAVING);
     }
 
-    /// Sends a hello soon, because its contents have changed.
-    pub(crate) fn says_hello_soon(&mut self, now: Time) {
-        self.next_hello = self.next_hello.map(|due| due.min(now + HELLO_AFTER_LEAD));
+    /// Sends a hello soon, because the records of a role no longer show who leads.
+    pub(crate) fn view_lost(&mut self, now: Time) {
+        self.say_hello_by(now + HELLO_AFTER_LEAD);
     }
 
     /// The offset of the first own hello, once it was read back.
@@ -282,6 +289,11 @@ impl Introduction {
         if self.is_fit && self.history.is_some() && self.next_hello.is_none() && self.stage != Stage::Refused {
             self.say_hello(now);
         }
+    }
+
+    /// Moves the next hello to this time, unless it is due before, or none is due yet.
+    fn say_hello_by(&mut self, by: Time) {
+        self.next_hello = self.next_hello.map(|due| due.min(by));
     }
 
     fn say_hello(&mut self, now: Time) {

@@ -11,6 +11,11 @@ use crate::time::millis;
 /// The longest interval between a leader's heartbeats, unless it was configured otherwise.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The longest interval to expect between the heartbeats of a leader with this lease; its records do not contain the interval.
+pub(crate) fn longest_interval(lease: Duration) -> Duration {
+    LONGEST_INTERVAL.min(lease / 3)
+}
+
 /// A late heartbeat.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LateBeat {
@@ -32,8 +37,8 @@ impl LateBeat {
     /// Whether a heartbeat that was appended at `written_ms` shows that the leader still leads, and that the broker's clock was set
     /// forward. Heartbeats that waited together are appended together, and a leader that was fenced sends no other.
     pub(crate) fn is_refuted_by(self, lease: Duration, written_ms: Option<u64>) -> bool {
-        let interval = LONGEST_INTERVAL.min(lease / 3);
-        written_ms.is_some_and(|written_ms| written_ms > self.first_ms.saturating_add(millis(interval / 2)))
+        let half = millis(longest_interval(lease) / 2);
+        written_ms.is_some_and(|written_ms| written_ms > self.first_ms.saturating_add(half))
     }
 }
 

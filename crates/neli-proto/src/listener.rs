@@ -134,7 +134,7 @@ impl Listener {
         self.stage = Stage::Asking;
         self.shrunk = None;
         self.asking_since = now;
-        self.settle(now);
+        self.note_progress(now);
     }
 
     /// Handles a cut of the history, or a topic that was created again: begins with R1. Earlier records don't apply to the present log, and
@@ -153,14 +153,14 @@ impl Listener {
     pub(crate) fn topic_judged(&mut self, now: Time, cut_is_harmless: bool, gaps_are_markers: bool) -> bool {
         let is_misread = self.journal.topic_judged(gaps_are_markers);
         self.cut_is_harmless = cut_is_harmless;
-        self.settle(now);
+        self.note_progress(now);
         is_misread
     }
 
     /// Handles a batch that can't be decoded.
     pub fn undecodable(&mut self, now: Time) {
         self.undecodable = true;
-        self.settle(now);
+        self.note_progress(now);
     }
 
     /// Handles records of other keys at the offsets from `first` to `last`.
@@ -224,7 +224,7 @@ impl Listener {
         {
             self.stage = Stage::CaughtUp;
         }
-        self.settle(now);
+        self.note_progress(now);
     }
 
     /// Whether the history was cut, or the topic created again, since listening began.
@@ -247,7 +247,7 @@ impl Listener {
 
     /// When the last effective record of a leader was received; at the earliest when listening began.
     #[must_use]
-    pub(crate) const fn last_effective(&self) -> Time {
+    pub const fn last_effective(&self) -> Time {
         self.last_effective
     }
 
@@ -317,7 +317,7 @@ impl Listener {
     }
 
     /// Notes since when the view has been vacant, and since when the reading is behind.
-    fn settle(&mut self, now: Time) {
+    fn note_progress(&mut self, now: Time) {
         let can_tell = self.is_caught_up() && !self.undecodable;
         if can_tell && self.position >= self.known_end.1 {
             self.behind_since = None;

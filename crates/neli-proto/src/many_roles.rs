@@ -72,14 +72,15 @@ pub enum Action {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct OthersHello {
     hello: Hello,
-    left: RoleSet,
+    /// The roles of this process for which the writer does not stand, or no longer.
+    without: RoleSet,
 }
 
 impl OthersHello {
     /// The event for the node of a role.
     #[must_use]
     pub fn event(&self, role: usize) -> Event {
-        let leaves = self.hello.leaves || self.left.contains(role);
+        let leaves = self.hello.leaves || self.without.contains(role);
         Event::Election(candidate::Event::HelloReceived(Hello { leaves, ..self.hello.clone() }))
     }
 }
@@ -219,8 +220,7 @@ impl ManyRoles {
         Some(ProcessHello { joined: Some(joined), left, ..self.settings.hello.clone() })
     }
 
-    // ---- events
-    // -------------------------------------------------------------------------------------------------------
+    // ---- events -----------------------------------------------------------------------------------------------------
 
     /// Handles the answer about the end of a role's log: by then the number of partitions is known.
     pub fn listens(&mut self, now: Time, role: usize, end: Offset, partitions: u32) {
@@ -255,27 +255,29 @@ impl ManyRoles {
     /// Handles a hello that was read in partition 0. Returns the information for each node.
     pub fn received(&mut self, now: Time, offset: Offset, value: &[u8]) -> Option<OthersHello> {
         let (known, hello) = self.known.as_mut().zip(ProcessHello::parse(value))?;
-        if known.has_read(offset) {
+        if known.is_read_again(offset) {
             return None;
         }
         let whose = known.introduction.received(now, offset, &hello);
         let (takes_roles, shares_role) = (hello.takes_roles(), known.introduction.shares_role(&hello));
-        let ProcessHello { member, name, roles, max_roles, left, leaves, .. } = hello;
+        let without = known.introduction.roles_without(&hello);
+        let ProcessHello { member, name, roles, max_roles, leaves, .. } = hello;
         // A candidate without `--roles` stands in one election at most, which may be none of these. A candidate with other roles stands in
         // none of these. So neither gets a role.
-        let max_roles = if roles.is_some() && shares_role { max_roles } else { Some(0) };
+        let may_get_roles = roles.is_some() && shares_role;
+        let max_roles = if may_get_roles { max_roles } else { Some(0) };
         match whose {
             Whose::Own => return None,
-            _ if leaves || left.has_first(self.settings.roles) => known.spread.left(now, &member),
+            _ if leaves || without.has_first(self.settings.roles) => known.spread.member_left(now, &member),
             _ if !takes_roles => {}
-            Whose::Another => known.spread.received(now, &member, max_roles),
-            Whose::AnotherBefore => known.spread.may_be_there(now, &member, max_roles),
+            Whose::Another => known.spread.hello_received(now, &member, max_roles),
+            Whose::AnotherBefore => known.spread.received_earlier(now, &member, max_roles),
         }
-        if !leaves {
-            known.spread.has_left(now, &member, &left);
+        if may_get_roles && !leaves {
+            known.spread.roles_left(now, &member, &without);
         }
         let hello = Hello { member, group_member: None, name, priority: 0, overlaps: false, leaves };
-        Some(OthersHello { hello, left })
+        Some(OthersHello { hello, without })
     }
 
     /// Notes who holds a role now. Must be called after each input of that role's node; most calls change nothing.
@@ -311,7 +313,7 @@ impl ManyRoles {
             }
         }
         if let Some(until) = node.undecided_until(now) {
-            self.is_undecided_until(now, until);
+            self.note_undecided(now, until);
         }
         self.observe(now, role, node.holding());
     }
@@ -347,20 +349,21 @@ impl ManyRoles {
         ProcessHello { joined, waits_ms: waits.map(millis), left: self.left.clone(), ..self.settings.hello.clone() }
     }
 
-    /// The hello tells the longest time, since it is one for all roles. It is only displayed, and only for a role
-    /// without a leader.
-    fn is_undecided_until(&mut self, now: Time, until: Time) {
+    /// Notes that a role may not be claimed before `until`, because its records do not show who leads. The hello contains the longest such
+    /// time, since it is one for all roles. It is only displayed, and only for a role without a leader.
+    fn note_undecided(&mut self, now: Time, until: Time) {
         let was_undecided = self.undecided_until.is_some_and(|known| now < known);
         self.undecided_until = self.undecided_until.max(Some(until));
         if let Some(known) = self.known.as_mut().filter(|_| !was_undecided) {
-            known.introduction.says_hello_soon(now);
+            known.introduction.view_lost(now);
         }
     }
 }
 
 impl Known {
-    /// Whether a hello was read before. A new reader reads old hellos again, whose writers may have gone since.
-    fn has_read(&mut self, offset: Offset) -> bool {
+    /// Notes that a hello was read. Returns whether it was read before: a new reader reads old hellos again, whose writers may have gone
+    /// since.
+    fn is_read_again(&mut self, offset: Offset) -> bool {
         let (first, last) = self.hellos.unwrap_or((offset, offset));
         let was_read = self.hellos.is_some() && (first..=last).contains(&offset);
         self.hellos = Some((first, last.max(offset)));

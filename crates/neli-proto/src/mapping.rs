@@ -2,10 +2,13 @@
 //! would both lead it.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+
+use crate::role_set::RoleSet;
 
 /// Maps roles to partitions: role `r`, counted from 0, is in partition `r` modulo the number of partitions.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -92,6 +95,37 @@ impl Mapping {
             (Roles::Names(names), _) => names.iter().any(|name| other.number(name).is_some()),
             (_, Roles::Names(names)) => names.iter().any(|name| self.number(name).is_some()),
         }
+    }
+
+    /// The roles of this mapping, by its numbers, for which a candidate with the other mapping does not stand: those that the other mapping
+    /// lacks, and those that the candidate has left, by the other mapping's numbers. On fewer partitions than roles two mappings may agree on
+    /// each role's partition, and number the same names differently.
+    #[must_use]
+    pub(crate) fn roles_without(&self, other: &Self, left: &RoleSet) -> RoleSet {
+        let mut without = RoleSet::new();
+        match (&self.roles, &other.roles) {
+            (Roles::Count(own), Roles::Count(others)) => {
+                without.clone_from(left);
+                without.insert_range(*others..*own);
+            }
+            (Roles::Names(names), _) => {
+                let stands_for = |name: &str| other.number(name).is_some_and(|there| !left.contains_number(there));
+                for (here, _) in (0..).zip(names).filter(|(_, name)| !stands_for(name)) {
+                    without.insert_range(here..here + 1);
+                }
+            }
+            (Roles::Count(own), Roles::Names(names)) => {
+                let names = (0..).zip(names).filter(|(there, _)| !left.contains_number(*there));
+                let stands_for: BTreeSet<u32> = names.filter_map(|(_, name)| self.number(name)).collect();
+                let mut next = 0;
+                for here in stands_for {
+                    without.insert_range(next..here);
+                    next = here + 1;
+                }
+                without.insert_range(next..*own);
+            }
+        }
+        without
     }
 
     /// A warning about the candidate `name`, which shares no role with this mapping; `None` if it shares one.
@@ -221,6 +255,26 @@ mod tests {
         assert_eq!(conflict(("1,0", 2), ("2", 2)), Some(("1".into(), 0, 1)));
         assert_eq!(conflict(("x,01", 2), ("2", 2)), None, "01 is not called 1");
         assert_eq!(conflict(("x,0", 2), ("1", 1)), Some(("0".into(), 1, 0)));
+    }
+
+    #[test]
+    fn the_roles_without_another_candidate() {
+        for (own, other, left, without) in [
+            ("a,b,c", "a,b,c", "0,2", "0,2"),
+            ("a,b,c", "c,b,a", "0-1", "1-2"),
+            ("a,b,c", "a,b", "1", "1-2"),
+            ("a,b", "x,b,y", "0", "0"),
+            ("x,0", "2", "1", "0"),
+            ("x,0", "2", "0", "0-1"),
+            ("9", "5", "1-3", "1-3,5-8"),
+            ("5", "9", "1-3,7", "1-3,7"),
+            ("4", "2,x,0", "", "1,3"),
+            ("4", "2,x,0", "0-1", "1-3"),
+            ("4", "x", "", "0-3"),
+        ] {
+            let (mapping, left) = (Mapping::new(own, 1), RoleSet::parse(left));
+            assert_eq!(mapping.roles_without(&Mapping::new(other, 1), &left).text(), without, "{own} beside {other}");
+        }
     }
 
     #[test]

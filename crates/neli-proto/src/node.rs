@@ -170,7 +170,7 @@ impl Node {
                 let holds = self.supervisor.job_may_be_alive() || self.candidate.has_claimed();
                 self.refuse(now, Refusal::Said(error), holds);
             }
-            Event::Window(window) => self.once.iter_mut().for_each(|once| once.shows(now, &window)),
+            Event::Window(window) => self.once.iter_mut().for_each(|once| once.window_shown(now, &window)),
         }
         self.connect(now);
     }

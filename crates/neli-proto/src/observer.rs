@@ -118,12 +118,12 @@ impl Observer {
     pub fn read_hello(&mut self, at: ReadAt, offset: Offset, record: Option<Record>, written_ms: Option<u64>) {
         self.read_other(at.now, offset);
         if let Some(record) = record {
-            self.record_received(at, record, written_ms);
+            self.hello_received(at, record, written_ms);
         }
     }
 
     /// Handles a hello from any partition.
-    pub fn record_received(&mut self, at: ReadAt, record: Record, written_ms: Option<u64>) {
+    pub fn hello_received(&mut self, at: ReadAt, record: Record, written_ms: Option<u64>) {
         let received = self.receipt(at, written_ms);
         let Record { member: Some(member), name, body, .. } = record else { return };
         let Body::Hello { host, pid, version, elector, priority, overlap_ms, waits_ms, leaves, .. } = body else {
@@ -148,7 +148,7 @@ impl Observer {
             undecided_for: known::undecided_for(waits_ms),
             received,
         };
-        self.is_there(at, candidate);
+        self.note_candidate(at, candidate);
     }
 
     /// Handles the hello of a process with many roles from any partition. This role is one of them.
@@ -157,11 +157,11 @@ impl Observer {
         if hello.leaves {
             self.candidates.remove(&hello.member);
         } else {
-            self.is_there(at, KnownCandidate::of_process(hello, received));
+            self.note_candidate(at, KnownCandidate::of_process(hello, received));
         }
     }
 
-    fn is_there(&mut self, at: ReadAt, candidate: KnownCandidate) {
+    fn note_candidate(&mut self, at: ReadAt, candidate: KnownCandidate) {
         if self.lost.is_dead(&candidate.member, candidate.received) {
             return;
         }
@@ -244,21 +244,20 @@ impl Observer {
             Body::Release { exit, why, .. } => {
                 let Some(member) = &record.member else { return };
                 // A candidate that stays sends a hello again. A process with many roles may stay without another hello.
-                let goes = why.as_deref().and_then(Why::parse).is_some_and(Why::goes_for_good);
+                let why = why.as_deref().and_then(Why::parse);
+                let goes = why.is_some_and(Why::goes_for_good);
                 if goes {
                     self.lost.insert_gone(member, received);
                 }
                 if goes || self.candidates.get(member).is_some_and(|candidate| !candidate.has_many_roles) {
                     self.candidates.remove(member);
                 }
-                match (why.as_deref(), exit) {
-                    (Some("exited" | "failed"), Some(0)) => {
+                if let Some(Why::Exited | Why::Failed) = why {
+                    if *exit == Some(0) {
                         self.failed_runs.remove(member);
-                    }
-                    (Some("exited" | "failed"), _) => {
+                    } else {
                         *self.failed_runs.entry(member.clone()).or_default() += 1;
                     }
-                    _ => {}
                 }
             }
             Body::Request { what, by, reason, .. } => {

@@ -11,7 +11,7 @@ use crate::candidate;
 use crate::fact::{self, Fact, Facts, Outcome};
 use crate::record::{Body, MemberId, Offset, Why};
 use crate::supervisor::RunEnd;
-use crate::time::Time;
+use crate::time::{Time, millis};
 use crate::window::{Span, Window};
 
 use history::History;
@@ -141,17 +141,17 @@ impl Once {
     }
 
     /// Handles the present window of the wall clock.
-    pub(crate) fn shows(&mut self, now: Time, window: &Window) {
+    pub(crate) fn window_shown(&mut self, now: Time, window: &Window) {
         self.shown = Some(window.span);
         let is_idle = matches!(self.phase, Phase::Waiting { .. });
         if let Some(scheduled) = &mut self.scheduled {
-            scheduled.schedule.shows(window, is_idle);
+            scheduled.schedule.window_shown(window, is_idle);
             self.follow_schedule(now);
         }
     }
 
     /// Handles the facts, which were read up to the requested end.
-    pub(crate) fn was_read(&mut self, now: Time, id: u32, facts: Facts) {
+    pub(crate) fn facts_read(&mut self, now: Time, id: u32, facts: Facts) {
         match self.phase {
             Phase::Asking { read } if read == id => {
                 self.learn(facts);
@@ -187,7 +187,7 @@ impl Once {
     }
 
     /// Notes why a reading has not reached its end yet; it is repeated.
-    pub(crate) fn can_not_read(&mut self, error: Box<str>) {
+    pub(crate) fn was_not_read(&mut self, error: Box<str>) {
         let is_new = self.trouble.as_ref() != Some(&error);
         self.trouble = Some(error.clone());
         if is_new && matches!(self.phase, Phase::Asking { .. }) {
@@ -196,14 +196,14 @@ impl Once {
     }
 
     /// Handles the broker's acknowledgement of a fact.
-    pub(crate) fn was_appended(&mut self, now: Time, id: u32) {
+    pub(crate) fn fact_appended(&mut self, now: Time, id: u32) {
         match &self.phase {
             Phase::Announcing { id: awaited, fact, .. } if *awaited == id => {
                 self.phase = Phase::Running { fact: fact.clone(), stop: None };
                 self.actions.push_back(Action::Run(self.policy.window));
             }
             Phase::Recording { id: awaited, .. } if *awaited == id => self.finish(now),
-            Phase::Waiting { .. } => self.skip_was_recorded(id),
+            Phase::Waiting { .. } => self.skip_recorded(id),
             Phase::Announcing { .. }
             | Phase::Asking { .. }
             | Phase::Leaving
@@ -216,7 +216,7 @@ impl Once {
     }
 
     /// Handles a fact that was refused or not acknowledged; it may still be in the topic.
-    pub(crate) fn was_not_appended(&mut self, now: Time, id: u32, error: Box<str>) {
+    pub(crate) fn fact_not_appended(&mut self, now: Time, id: u32, error: Box<str>) {
         match &mut self.phase {
             Phase::Announcing { id: awaited, .. } if *awaited == id => {
                 self.trouble = Some(error);
@@ -226,7 +226,7 @@ impl Once {
                 *again_at = Some(now + RETRY);
                 self.note_if_not_recorded(now, Note::NotRecorded(error));
             }
-            Phase::Waiting { .. } => self.skip_was_not_recorded(now, id, error),
+            Phase::Waiting { .. } => self.skip_not_recorded(now, id, error),
             Phase::Announcing { .. }
             | Phase::Asking { .. }
             | Phase::Leaving
@@ -243,7 +243,7 @@ impl Once {
         let Phase::Running { fact, stop } = &self.phase else { return };
         let stop = *stop;
         let outcome = if end.status == 0 { Outcome::Done } else { Outcome::Failed };
-        let ran_ms = u64::try_from(end.ran.as_millis()).ok();
+        let ran_ms = Some(millis(end.ran));
         let fact = Fact { outcome, exit: Some(end.status), ran_ms, ..fact.clone() };
         let fact_recorded = Some(fact.clone());
         self.learn(match outcome {
@@ -256,13 +256,13 @@ impl Once {
         self.actions.push_back(Action::Append { id, fact: fact.clone() });
         self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None };
         if let Some(why) = stop {
-            self.holds_back_stop(now, why);
+            self.hold_back_stop(now, why);
         }
     }
 
     /// Handles that the candidate stands down. Returns whether it must first record the outcome, which takes a lease at most (K3). A run
     /// whose main process has ended may still end by itself; then its outcome is recorded first.
-    pub(crate) fn holds_back_stop(&mut self, now: Time, why: Why) -> bool {
+    pub(crate) fn hold_back_stop(&mut self, now: Time, why: Why) -> bool {
         if let Phase::Running { stop, .. } = &mut self.phase {
             stop.get_or_insert(why);
         }
@@ -307,9 +307,9 @@ impl Once {
     }
 
     /// Handles that this release is effective. The facts of the run are read before anything is claimed (K1).
-    pub(crate) fn was_released(&mut self, fact: Fact) {
+    pub(crate) fn run_released(&mut self, fact: Fact) {
         if let Some(scheduled) = &mut self.scheduled {
-            return scheduled.was_released_elsewhere(&fact.key);
+            return scheduled.released_elsewhere(&fact.key);
         }
         if fact.outcome == Outcome::Done {
             self.learn(Facts { done: Some(fact), ..Facts::default() });
@@ -344,7 +344,7 @@ impl Once {
         let Phase::Recording { fact, .. } = &self.phase else { return };
         self.reported_at = None;
         if self.scheduled.is_some() {
-            return self.run_is_recorded(now);
+            return self.outcome_recorded(now);
         }
         self.phase = Phase::Recorded { fact: fact.clone() };
         let again = self.skip().is_none();

@@ -10,7 +10,7 @@ use crate::time::Time;
 use crate::timings::{Elector, PATIENCE, Patience};
 
 /// The width of the random claim delay if it is only known that other candidates stand by.
-pub const SPREAD: Duration = Duration::from_millis(50);
+pub const RANDOM_DELAY: Duration = Duration::from_millis(50);
 
 /// The interval of a candidate's hellos.
 pub const HELLO_INTERVAL: Duration = Duration::from_secs(30);
@@ -123,17 +123,17 @@ impl Precedence {
 
     /// Sets `--priority`.
     #[must_use]
-    pub(crate) fn of_priority(self, priority: u16) -> Self {
+    pub(crate) fn with_priority(self, priority: u16) -> Self {
         Self { priority, ..self }
     }
 
     /// Sets the part that the spread of the roles adds to the claim delay from now on; `None` if nothing may be claimed.
-    pub(crate) const fn spread_by(&mut self, delay: Option<Duration>) {
+    pub(crate) const fn set_spread_delay(&mut self, delay: Option<Duration>) {
         self.spread_delay = delay;
     }
 
     /// Notes the successor that the last leader named, if any.
-    pub(crate) const fn succeeded_by(&mut self, successor: Option<NamedSuccessor>) {
+    pub(crate) const fn set_successor(&mut self, successor: Option<NamedSuccessor>) {
         self.successor = successor;
     }
 
@@ -154,13 +154,13 @@ impl Precedence {
     }
 
     /// Handles a change of the group's assignment. It replaces the prediction.
-    pub(crate) fn stand(&mut self, standing: Standing) {
+    pub(crate) fn set_standing(&mut self, standing: Standing) {
         self.standing = standing;
         self.foreseen = false;
     }
 
     /// Adds `delay` to every claim delay from now on.
-    pub(crate) fn back_off(&mut self, delay: Duration) {
+    pub(crate) fn set_back_off(&mut self, delay: Duration) {
         self.back_off = delay;
     }
 
@@ -171,7 +171,7 @@ impl Precedence {
     }
 
     /// Sets the id of this member for the group's coordinator; `None` when it is no member any more.
-    pub(crate) fn name(&mut self, group_member: Option<Box<str>>) {
+    pub(crate) fn set_group_member(&mut self, group_member: Option<Box<str>>) {
         self.group_member = group_member;
     }
 
@@ -270,7 +270,7 @@ impl Precedence {
     }
 
     /// Sets the leader according to the journal.
-    pub(crate) fn led_by(&mut self, leader: Option<&MemberId>) {
+    pub(crate) fn set_leader(&mut self, leader: Option<&MemberId>) {
         if self.leader.as_ref() != leader {
             self.leader = leader.cloned();
         }
@@ -323,8 +323,8 @@ impl Precedence {
             // Only one candidate predicts this, so it needs no random delay.
             return Some(Delay { fixed: added, random: Duration::ZERO });
         }
-        let among_others = if self.is_alone(now) { Duration::ZERO } else { SPREAD };
-        let (fixed, spread) = match (self.elector, self.standing) {
+        let among_others = if self.is_alone(now) { Duration::ZERO } else { RANDOM_DELAY };
+        let (fixed, random) = match (self.elector, self.standing) {
             (Elector::Log, _) | (Elector::Group(_), Standing::Assigned) => (Duration::ZERO, Duration::ZERO),
             (Elector::Group(Patience::Never), Standing::Elsewhere | Standing::Unknown) => return None,
             (Elector::Group(Patience::For(_)), Standing::Unknown) => (Duration::ZERO, among_others),
@@ -334,7 +334,7 @@ impl Precedence {
             (Elector::Group(Patience::For(patience)), Standing::Elsewhere) => (patience, Duration::ZERO),
         };
         let jitter = JITTER_PER_STANDBY * self.standbys(now);
-        Some(Delay { fixed: fixed + added, random: spread + jitter })
+        Some(Delay { fixed: fixed + added, random: random + jitter })
     }
 }
 

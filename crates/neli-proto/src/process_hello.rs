@@ -1,13 +1,12 @@
 //! The hello of a process that stands in many elections. It sends one for all of them, with the data that other processes need about it.
 
 use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use crate::mapping::Mapping;
+use crate::record::fields::{Fields, is_default};
 use crate::record::{MAX_BYTES, MemberId, Offset};
 use crate::role_set::RoleSet;
 
@@ -47,12 +46,12 @@ pub struct ProcessHello {
     /// leads; `None` if they do for all roles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_ms: Option<u64>,
-    /// The roles for which the writer no longer stands: they were ended, or their job ended by itself and is not run
-    /// again.
+    /// The roles for which the writer no longer stands, by the numbers of its own mapping: they were ended, or their job ended by itself and
+    /// is not run again.
     #[serde(skip_serializing_if = "RoleSet::is_empty")]
     pub left: RoleSet,
     /// Whether the writer leaves: it leads no role any more, and will lead none.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub leaves: bool,
 }
 
@@ -63,26 +62,21 @@ impl ProcessHello {
         if line.len() > MAX_BYTES {
             return None;
         }
-        let fields: Map<String, Value> = serde_json::from_slice(line).ok()?;
-        if fields.get("v")?.as_u64()? != 1 || fields.get("kind")?.as_str()? != "hello" {
-            return None;
-        }
-        let text = |field: &str| fields.get(field).and_then(Value::as_str).map(Box::from);
-        let number = |field: &str| fields.get(field).and_then(Value::as_u64).and_then(|number| number.try_into().ok());
+        let fields = Fields::parse(line).filter(|fields| fields.str("kind") == Some("hello"))?;
         Some(Self {
-            member: MemberId::from(fields.get("member")?.as_str()?),
-            name: text("name"),
-            host: text("host"),
-            pid: number("pid"),
-            version: text("version"),
-            elector: text("elector"),
-            roles: text("roles"),
-            partitions: number("partitions"),
-            max_roles: number("max_roles"),
-            joined: fields.get("joined").and_then(Value::as_i64),
-            waits_ms: fields.get("waits_ms").and_then(Value::as_u64),
-            left: fields.get("left").and_then(Value::as_str).map(RoleSet::parse).unwrap_or_default(),
-            leaves: fields.get("leaves").and_then(Value::as_bool).unwrap_or_default(),
+            member: fields.member("member")?,
+            name: fields.text("name"),
+            host: fields.text("host"),
+            pid: fields.number("pid"),
+            version: fields.text("version"),
+            elector: fields.text("elector"),
+            roles: fields.text("roles"),
+            partitions: fields.number("partitions"),
+            max_roles: fields.number("max_roles"),
+            joined: fields.offset("joined"),
+            waits_ms: fields.number("waits_ms"),
+            left: fields.str("left").map(RoleSet::parse).unwrap_or_default(),
+            leaves: fields.flag("leaves"),
         })
     }
 
@@ -106,10 +100,11 @@ impl ProcessHello {
         !self.leaves && (self.joined.is_some() || self.roles.is_none())
     }
 
-    /// What the hello says about one role: a process that has left the role leaves as far as that role is concerned.
+    /// What the hello says about one role, whose number in the writer's own mapping this is: a process that has left the role leaves as far
+    /// as that role is concerned.
     #[must_use]
     pub fn about(self, role: u32) -> Self {
-        let leaves = self.leaves || usize::try_from(role).is_ok_and(|role| self.left.contains(role));
+        let leaves = self.leaves || self.left.contains_number(role);
         Self { leaves, ..self }
     }
 
@@ -121,11 +116,6 @@ impl ProcessHello {
             _ => Mapping::of_one_role(),
         }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a field over by reference")]
-const fn is_false(flag: &bool) -> bool {
-    !*flag
 }
 
 #[cfg(test)]

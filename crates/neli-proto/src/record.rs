@@ -5,13 +5,11 @@
 
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use fields::{Fields, is_default};
 
@@ -19,7 +17,7 @@ pub use hello::Hello;
 pub use overlap::Overlap;
 pub use why::Why;
 
-mod fields;
+pub(crate) mod fields;
 mod hello;
 mod overlap;
 mod why;
@@ -219,13 +217,9 @@ impl Record {
         if line.len() > MAX_BYTES {
             return None;
         }
-        let fields: Map<String, Value> = serde_json::from_slice(line).ok()?;
-        if fields.get("v")?.as_u64()? != 1 {
-            return None;
-        }
-        let fields = Fields(&fields);
+        let fields = Fields::parse(line)?;
         Some(Self {
-            member: fields.text("member").map(MemberId),
+            member: fields.member("member"),
             name: fields.text("name"),
             seq: fields.number("seq"),
             body: Body::parse(&fields)?,
@@ -291,8 +285,8 @@ impl Record {
 }
 
 impl Body {
-    fn parse(fields: &Fields<'_>) -> Option<Self> {
-        Some(match fields.0.get("kind")?.as_str()? {
+    fn parse(fields: &Fields) -> Option<Self> {
+        Some(match fields.str("kind")? {
             "beat" => Self::Beat {
                 term: fields.offset("term")?,
                 seen: fields.offset("seen")?,
@@ -327,7 +321,7 @@ impl Body {
                 late_ms: fields.number("late_ms"),
                 group_member: fields.text("group_member"),
                 once: fields.text("once"),
-                successor: fields.text("successor").map(MemberId),
+                successor: fields.member("successor"),
             },
             "request" => Self::Request {
                 what: fields.enum_value("what")?,

@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write as _;
+use core::ops::Range;
 
 use serde::{Serialize, Serializer};
 
@@ -48,13 +49,26 @@ impl RoleSet {
     /// Whether a role is in it.
     #[must_use]
     pub fn contains(&self, role: usize) -> bool {
-        u32::try_from(role).is_ok_and(|role| self.runs.iter().any(|(first, last)| (*first..=*last).contains(&role)))
+        u32::try_from(role).is_ok_and(|role| self.contains_number(role))
+    }
+
+    /// Whether the role with this number is in it.
+    #[must_use]
+    pub(crate) fn contains_number(&self, role: u32) -> bool {
+        self.runs.iter().any(|(first, last)| (*first..=*last).contains(&role))
     }
 
     /// Adds a role.
     pub fn insert(&mut self, role: usize) {
         if let Ok(role) = u32::try_from(role) {
             self.insert_run(role, role);
+        }
+    }
+
+    /// Adds the roles with these numbers.
+    pub(crate) fn insert_range(&mut self, roles: Range<u32>) {
+        if let Some(last) = roles.end.checked_sub(1).filter(|last| roles.start <= *last) {
+            self.insert_run(roles.start, last);
         }
     }
 

@@ -101,12 +101,12 @@ impl Schedule {
     }
 
     /// Handles the wall clock's present window. If no run is in progress (`is_idle`), the window's run may begin.
-    pub fn shows(&mut self, window: &Window, is_idle: bool) {
+    pub fn window_shown(&mut self, window: &Window, is_idle: bool) {
         let before = self.shown.replace(window.clone());
         if !is_idle || before.as_ref() == Some(window) {
             return;
         }
-        if let Some(over) = self.over_with(window.span).copied() {
+        if let Some(over) = self.over_at(window.span).copied() {
             if before.is_some_and(|before| window.span.from_ms < before.span.from_ms) {
                 self.note(Note::SetBack { until_ms: over.until_ms });
             }
@@ -117,7 +117,7 @@ impl Schedule {
     }
 
     /// Sets, before a lead, the window that an operator asked for last.
-    pub const fn is_asked_for(&mut self, window: Option<Span>) {
+    pub const fn ask_for(&mut self, window: Option<Span>) {
         self.asked_for = window;
     }
 
@@ -128,20 +128,20 @@ impl Schedule {
         (self.newest, self.waits_until) = (None, None);
         match recorded {
             Recorded::Nothing => {
-                self.be_over(shown.span);
+                self.mark_over(shown.span);
                 return self.skip(shown);
             }
             Recorded::NoOutcome => {}
             Recorded::Newest(newest) if shown.span.believes(newest) => {
                 self.newest = Some(newest);
-                self.be_over(Span { from_ms: 0, ..newest });
+                self.mark_over(Span { from_ms: 0, ..newest });
             }
             Recorded::Newest(newest) => {
-                self.be_over(Span { from_ms: 0, until_ms: shown.span.from_ms });
-                self.be_over(newest);
+                self.mark_over(Span { from_ms: 0, until_ms: shown.span.from_ms });
+                self.mark_over(newest);
             }
         }
-        if self.over_with(shown.span).is_some() {
+        if self.over_at(shown.span).is_some() {
             return self.wait(self.next_edge(shown.span));
         }
         let catch_up = if self.asked_for == Some(shown.span) { CatchUp::Last } else { self.catch_up };
@@ -154,7 +154,7 @@ impl Schedule {
                 let from_ms = self.newest.map_or(shown.span.from_ms, |newest| newest.until_ms);
                 let span = Span { from_ms, ..shown.span };
                 self.note(Note::Skipped { span, why: SkipReason::NobodyLed });
-                self.be_over(span);
+                self.mark_over(span);
                 self.skip(shown);
             }
         }
@@ -163,23 +163,23 @@ impl Schedule {
     /// Handles that the run has an outcome. Windows that began during the run are not run (S3).
     pub fn ended(&mut self) {
         let Some((shown, run)) = self.shown.clone().zip(self.newest) else { return };
-        if shown.span.from_ms <= run.from_ms || self.over_with(shown.span).is_some() {
+        if shown.span.from_ms <= run.from_ms || self.over_at(shown.span).is_some() {
             return self.wait(self.next_edge(shown.span));
         }
         let span = Span { from_ms: run.until_ms, ..shown.span };
         self.note(Note::Skipped { span, why: SkipReason::Overrun });
-        self.be_over(span);
+        self.mark_over(span);
         self.skip(shown);
     }
 
     /// The start of the first window after this one that may run.
     fn next_edge(&self, span: Span) -> u64 {
-        self.over_with(span).map_or(span.until_ms, |over| over.until_ms.max(span.until_ms))
+        self.over_at(span).map_or(span.until_ms, |over| over.until_ms.max(span.until_ms))
     }
 
     fn run(&mut self, window: Window) {
         (self.newest, self.waits_until) = (Some(window.span), None);
-        self.be_over(window.span);
+        self.mark_over(window.span);
         self.actions.push_back(Action::Run(window));
     }
 
@@ -211,11 +211,11 @@ impl Schedule {
         }
     }
 
-    fn over_with(&self, span: Span) -> Option<&Span> {
+    fn over_at(&self, span: Span) -> Option<&Span> {
         self.over.iter().find(|over| over.from_ms <= span.from_ms && span.from_ms < over.until_ms)
     }
 
-    fn be_over(&mut self, span: Span) {
+    fn mark_over(&mut self, span: Span) {
         let touches = |over: &&mut Span| over.from_ms <= span.from_ms && span.from_ms <= over.until_ms;
         if let Some(over) = self.over.iter_mut().find(touches) {
             over.until_ms = over.until_ms.max(span.until_ms);

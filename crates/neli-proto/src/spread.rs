@@ -15,7 +15,7 @@ use crate::precedence::{HELLO_HOLDS, HELLO_INTERVAL, Standing};
 use crate::record::{MemberId, Why};
 use crate::role_set::RoleSet;
 use crate::time::Time;
-use members::{Member, Members, has_left};
+use members::{Member, Members};
 use role::{LastDelay, Role};
 
 pub use crate::timings::PATIENCE;
@@ -217,28 +217,28 @@ impl Spread {
     }
 
     /// Handles another candidate's hello, from any role.
-    pub fn received(&mut self, now: Time, member: &MemberId, max_roles: Option<u32>) {
+    pub fn hello_received(&mut self, now: Time, member: &MemberId, max_roles: Option<u32>) {
         if *member != self.member {
-            self.members.known(member).received(now, max_roles);
+            self.members.known(member).hello_received(now, max_roles);
             self.changed(now);
         }
     }
 
-    /// Notes that another candidate no longer stands for these roles, according to its hello. This is final.
-    pub fn has_left(&mut self, now: Time, member: &MemberId, left: &RoleSet) {
+    /// Handles that another candidate does not stand for these roles, or no longer, according to its hello. This is final.
+    pub fn roles_left(&mut self, now: Time, member: &MemberId, left: &RoleSet) {
         if *member != self.member && !left.is_empty() {
             let roles = self.roles.iter_mut().enumerate().filter(|(number, _)| left.contains(*number));
-            roles.for_each(|(_, role)| role.was_left(member));
+            roles.for_each(|(_, role)| role.note_left(member));
             self.changed(now);
         }
     }
 
     /// Handles another candidate's hello that is older than this process's reading. A living candidate repeats its hello within the
     /// interval.
-    pub fn may_be_there(&mut self, now: Time, member: &MemberId, max_roles: Option<u32>) {
+    pub fn received_earlier(&mut self, now: Time, member: &MemberId, max_roles: Option<u32>) {
         if *member != self.member {
             let age = HELLO_HOLDS.saturating_sub(HELLO_INTERVAL + LATE_HELLO);
-            self.members.known(member).received(now - age, max_roles);
+            self.members.known(member).hello_received(now - age, max_roles);
             self.changed(now);
         }
     }
@@ -252,8 +252,8 @@ impl Spread {
             if !is_own {
                 role.withheld.released(now, why);
             }
-            if why.is_some_and(has_left) {
-                role.was_left(member);
+            if why.is_some_and(Why::leaves_role) {
+                role.note_left(member);
             }
         }
         if !is_own {
@@ -263,7 +263,7 @@ impl Spread {
     }
 
     /// Handles another candidate's last hello: it leaves for good.
-    pub fn left(&mut self, now: Time, member: &MemberId) {
+    pub fn member_left(&mut self, now: Time, member: &MemberId) {
         if *member != self.member {
             self.members.known(member).released(now, Some(Why::Stopped));
             self.changed(now);
@@ -303,7 +303,7 @@ impl Spread {
         if let Holding::Vacant { successor: Some(successor) } = &self.roles[number].holding
             && *successor != self.member
         {
-            self.members.known(successor).named(now);
+            self.members.known(successor).named_successor(now);
         }
         if self.pending.as_ref().is_none_or(|pending| pending.role != number) {
             self.changed_otherwise_at = now;

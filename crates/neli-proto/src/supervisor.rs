@@ -137,7 +137,7 @@ impl Run {
         Self { attempt, started: false, status: None, ran: Duration::ZERO, by_itself: false, killed: Killed::No }
     }
 
-    fn be_killed(&mut self, killed: Killed) {
+    fn note_kill(&mut self, killed: Killed) {
         self.killed = self.killed.max(killed);
     }
 }
@@ -253,7 +253,7 @@ impl Supervisor {
             Event::JobStopped { signal, foreground, continuable } => {
                 self.job_stopped(now, signal, foreground, continuable);
             }
-            Event::OrphansGone => self.orphans_gone(now),
+            Event::OrphansGone => self.tree_gone(now),
             Event::OrphansStuck { pids } => self.stuck(pids),
             Event::SuspendSignal { continuable } => self.suspend(continuable),
             Event::TerminalGone => self.terminal_gone(now),

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use neli_proto::clock_rate::Look;
+use neli_proto::clock_rate::ClockReading;
 use neli_proto::time::Time;
 use nix::time::{ClockId, clock_gettime};
 
@@ -19,23 +19,23 @@ pub fn wall_ms() -> u64 {
     nanos_of(ClockId::CLOCK_REALTIME) / 1_000_000
 }
 
-/// The clocks are read this often, since a delay between two reads affects one pair only.
-const LOOKS: usize = 16;
+/// The clocks are read this often, and the shortest reading counts: a delay between two reads makes only one reading longer.
+const READINGS: usize = 16;
 
-/// What leases are counted by, as it runs while the machine is awake (`CLOCK_MONOTONIC` has the rate of `CLOCK_BOOTTIME`, and neither leaps
-/// after a sleep), beside what the hardware counts, which nothing corrects.
+/// Reads the clock that leases use, and the hardware clock, which no service corrects. `CLOCK_MONOTONIC` is read in place of
+/// `CLOCK_BOOTTIME`: it has the same rate, and does not jump after a sleep.
 #[must_use]
-pub fn beside_hardware() -> Look {
-    let look = || {
+pub fn beside_hardware() -> ClockReading {
+    let read = || {
         let [before, corrected, after] =
             [ClockId::CLOCK_MONOTONIC_RAW, ClockId::CLOCK_MONOTONIC, ClockId::CLOCK_MONOTONIC_RAW].map(nanos_of);
-        Look { before, corrected, after }
+        ClockReading { before, corrected, after }
     };
-    let looks: [Look; LOOKS] = std::array::from_fn(|_| look());
-    looks.into_iter().min_by_key(Look::width).unwrap_or_else(look)
+    let readings: [ClockReading; READINGS] = std::array::from_fn(|_| read());
+    readings.into_iter().min_by_key(ClockReading::width).unwrap_or_else(read)
 }
 
-/// What Rust's clock, which stands still while the machine sleeps, will show after this time. For display only.
+/// The time that Rust's clock, which stands still while the machine sleeps, will show when `left` has passed. For display only.
 #[must_use]
 pub(crate) fn instant_in(left: Duration) -> Instant {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads it")]
@@ -43,7 +43,7 @@ pub(crate) fn instant_in(left: Duration) -> Instant {
     now + left
 }
 
-/// What Rust's clock showed at this time in the past. For display only.
+/// The time that Rust's clock showed at this time in the past. For display only.
 #[must_use]
 pub(crate) fn instant_of(time: Time) -> Instant {
     let present = instant_in(Duration::ZERO);

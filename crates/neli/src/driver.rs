@@ -63,7 +63,7 @@ pub(crate) struct Settings {
     /// node's stop timeout is the sum.
     pub(crate) stop_timeout: Duration,
     pub(crate) before_release: Option<BeforeRelease>,
-    /// Where that runs.
+    /// The runtime in which that callback runs.
     pub(crate) runtime: Handle,
 }
 
@@ -206,7 +206,7 @@ impl Driver {
         self.nodes.tell(clock::now(), at, node::Event::StandDown { why, leaving });
     }
 
-    /// Wakes the subscribers of the elections' state.
+    /// Reports a warning to the subscribers of each election's events.
     fn warn(&mut self, message: &str) {
         self.nodes.roles.iter_mut().for_each(|role| role.tell(Event::warning(message)));
     }

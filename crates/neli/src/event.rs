@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use neli_proto::candidate::{Milestone, StandingFor};
+use neli_proto::candidate::{Milestone, StandbyReason};
 use neli_proto::node::{self, Note};
 use neli_proto::{candidate, supervisor};
 
@@ -121,7 +121,7 @@ impl Event {
             Note::Milestone(Milestone::Released { term, why, delivered }) => {
                 Self::Released { term: *term, reason: Reason::of(*why), delivered: *delivered }
             }
-            Note::Milestone(Milestone::Standby(StandingFor { leader, .. })) => {
+            Note::Milestone(Milestone::Standby(StandbyReason { leader, .. })) => {
                 Self::Standby { leader: leader.as_deref().map(Into::into) }
             }
             Note::Milestone(Milestone::TopicRemade) => Self::warning(

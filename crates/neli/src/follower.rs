@@ -301,7 +301,7 @@ fn start(access: Access, elections: Elections) -> Result<Vec<Follower>, Error> {
         only: None,
         if_missing: IfMissing::Await,
         joins_group: false,
-        is_looked_at: false,
+        is_for_display: false,
     };
     let (event_sender, events) = mpsc::channel(EVENTS_WAITING);
     // Nothing is sent: the thread sees that the last sender is dropped.

@@ -235,7 +235,7 @@ impl<R: HasNode> Nodes<R> {
     fn note_caught_up(&mut self, at: usize) {
         let role = &self.roles[at];
         if role.node().is_caught_up() {
-            self.session.is_caught_up(role.election().role);
+            self.session.note_caught_up(role.election().role);
         }
     }
 

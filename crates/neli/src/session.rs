@@ -66,10 +66,10 @@ pub struct Session {
     access: Access,
     settings: SessionSettings,
     producer: Producer,
-    /// The number of producers so far, the present one included.
-    producers: u32,
-    /// For each role the last producer that it knows.
-    known_producer: BTreeMap<u32, u32>,
+    /// How often the producer was renewed.
+    renewals: u32,
+    /// For each role the number of renewals that it knows of.
+    known_renewals: BTreeMap<u32, u32>,
     readers: Readers,
     /// The topic that has as many partitions as the readers use, once that is known; and whether partitions were added to it later.
     counted: Option<TopicIdentity>,
@@ -103,7 +103,7 @@ fn source(access: &Access, settings: &SessionSettings) -> Source {
         only: None,
         if_missing: if settings.create_topic { IfMissing::Create } else { IfMissing::Refuse },
         joins_group: settings.joins_group,
-        is_looked_at: false,
+        is_for_display: false,
     }
 }
 
@@ -123,8 +123,8 @@ impl Session {
         Ok(Self {
             access,
             producer,
-            producers: 0,
-            known_producer: BTreeMap::new(),
+            renewals: 0,
+            known_renewals: BTreeMap::new(),
             readers,
             counted: None,
             has_grown: false,
@@ -206,8 +206,8 @@ impl Session {
     }
 
     /// The role has read its journal up to the end.
-    pub fn is_caught_up(&mut self, role: u32) {
-        self.readers.is_caught_up(role);
+    pub fn note_caught_up(&mut self, role: u32) {
+        self.readers.note_caught_up(role);
     }
 
     /// The records of other elections since the role last got them: to be passed on before the role gets a timeout or another event.
@@ -263,16 +263,16 @@ impl Session {
     ///
     /// As for [`start`](Self::start).
     pub fn renew_producer(&mut self, role: u32) -> Result<(), ClientError> {
-        if self.known_producer.get(&role).copied().unwrap_or_default() == self.producers {
+        if self.known_renewals.get(&role).copied().unwrap_or_default() == self.renewals {
             let SessionSettings { elections, timeout, .. } = &self.settings;
             self.producer = Producer::start(&self.access, elections, *timeout, self.event_sender.clone())?;
-            self.producers += 1;
+            self.renewals += 1;
             // Questions to the old producer will not be answered, whichever role asked them.
             self.is_judging = false;
             self.judge();
             self.identify();
         }
-        self.known_producer.insert(role, self.producers);
+        self.known_renewals.insert(role, self.renewals);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use neli::program::clock;
-use neli_proto::clock_rate::{Look, Rate};
+use neli_proto::clock_rate::{ClockReading, Rate};
 
 use super::findings::Findings;
 
@@ -22,7 +22,7 @@ const INTERRUPTS: [&str; 2] = ["jiffies", "refined-jiffies"];
 const CHECK: &str = "clock-rate";
 
 /// Measures again, and reports how fast the clock ran since the first measurement.
-pub(super) fn examine(first: &Look, findings: &mut Findings) {
+pub(super) fn examine(first: &ClockReading, findings: &mut Findings) {
     let mut last = clock::beside_hardware();
     let left = LEAST_SPAN.saturating_sub(Duration::from_nanos(last.before.saturating_sub(first.before)));
     if !left.is_zero() {

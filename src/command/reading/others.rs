@@ -22,7 +22,7 @@ impl Others {
     pub(in crate::command) fn take_in(&mut self, election: &ElectionId, record: &ReadRecord) -> bool {
         if is_hello(&election.group, record) {
             let process = record.value.as_deref().and_then(ProcessHello::parse);
-            return process.is_some_and(|process| self.stands_for(election, &process.mapping()));
+            return process.is_some_and(|process| self.number_in(&process.mapping(), election).is_some());
         }
         if let (Key::Other, Some(ElectionKey { group, .. })) =
             (&record.key, record.other_key.as_deref().and_then(key_of_election))
@@ -33,12 +33,12 @@ impl Others {
         false
     }
 
-    /// Keeps the mapping of a candidate of this group. Returns whether it contains the election's role.
-    pub(in crate::command) fn stands_for(&mut self, election: &ElectionId, mapping: &Mapping) -> bool {
+    /// Keeps the mapping of a candidate of this group. Returns the number that it gives to the election's role, if it contains the role.
+    pub(in crate::command) fn number_in(&mut self, mapping: &Mapping, election: &ElectionId) -> Option<u32> {
         if *mapping != Mapping::of_one_role() {
             self.mapping = Some(mapping.clone());
         }
-        mapping.number(&election.label()).is_some()
+        mapping.number(&election.label())
     }
 
     /// The roles of the group's candidates, if they don't contain the election's role.

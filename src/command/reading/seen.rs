@@ -243,11 +243,11 @@ impl Seen {
     fn take_in_hello(&mut self, at: ReadAt, record: &ReadRecord) {
         let Some(value) = record.value.as_deref() else { return };
         let Some(process) = ProcessHello::parse(value) else { return };
-        if self.others.stands_for(&self.election, &process.mapping()) {
+        if let Some(number) = self.others.number_in(&process.mapping(), &self.election) {
             if process.roles.is_some() {
-                self.observer.process_hello_received(at, process.about(self.election.role), record.written_ms);
+                self.observer.process_hello_received(at, process.about(number), record.written_ms);
             } else if let Some(hello) = Record::parse(value) {
-                self.observer.record_received(at, hello, record.written_ms);
+                self.observer.hello_received(at, hello, record.written_ms);
             }
         }
     }
@@ -338,6 +338,24 @@ mod tests {
             }
             assert!(matches!(seen.observer.leadership(read_at()), Leadership::Silent { .. }));
             assert_eq!(seen.observer.doubts_timestamps(read_at()).is_none(), is_brokers_time);
+        }
+    }
+
+    /// On one partition, lists of the same names in another order agree on each role's partition.
+    #[test]
+    fn the_roles_that_a_candidate_has_left_are_numbered_by_its_own_list() {
+        let election =
+            ElectionId { group: "g".into(), topic: "t".into(), partition: 0, role: 0, role_name: Some("a".into()) };
+        for (left, standbys) in [("0", 1), ("2", 0)] {
+            let hello = format!(
+                r#"{{"v":1,"kind":"hello","member":"m","roles":"c,b,a","partitions":1,"joined":0,"left":"{left}"}}"#
+            );
+            let mut seen = Seen::new(election.clone(), Journal::read_from(0, Origin::Beginning), 0, 0..1);
+            let (value, written_ms) = (Some(Box::from(hello.as_bytes())), Some(read_at().wall_ms));
+            let key = Key::Other;
+            let record = ReadRecord { offset: 0, key, value, other_key: None, written_ms, is_brokers_time: true };
+            seen.take_in(Input::Hello(record));
+            assert_eq!(seen.observer.standbys(read_at()).len(), standbys, "has left {left}");
         }
     }
 

@@ -70,7 +70,7 @@ fn of_job(job: &JobReport, stopping: Option<Why>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use neli_proto::candidate::{StandingFor, Waiting};
+    use neli_proto::candidate::{StandbyReason, Waiting};
     use neli_proto::node::Counts;
     use neli_proto::time::Time;
 
@@ -97,7 +97,7 @@ mod tests {
         let shown = [
             (Position::Claiming, Some((Duration::from_secs(2), &refused))),
             (Position::Listening, None),
-            (Position::Standby(Some(StandingFor { leader, term: Some(42), why: Some(Waiting::Led) })), None),
+            (Position::Standby(Some(StandbyReason { leader, term: Some(42), why: Some(Waiting::Led) })), None),
             (leading(job(JobState::Starting, None, 1), None), None),
             (leading(job(JobState::Running, Some(4711), 1), None), None),
             (leading(job(JobState::Running, Some(4712), 2), None), Some((Duration::from_secs(1), &down))),

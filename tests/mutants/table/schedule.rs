@@ -25,7 +25,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         breaks: "--schedule: the windows that passed during a run are neither reported nor recorded as over",
         edits: &[edit(
             SCHEDULE,
-            "if ‹shown.span.from_ms <= run.from_ms || self.over_with(shown.span).is_some()› {",
+            "if ‹shown.span.from_ms <= run.from_ms || self.over_at(shown.span).is_some()› {",
             "true",
         )],
         noticed_by: &[Scenarios],
@@ -33,13 +33,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RecordedWindowForgotten",
         breaks: "--schedule: a new leader runs a window that is done",
-        edits: &[edit(SCHEDULE, "self.be_over(Span { from_ms: 0, ..newest });", "let _ = newest;")],
+        edits: &[edit(SCHEDULE, "self.mark_over(Span { from_ms: 0, ..newest });", "let _ = newest;")],
         noticed_by: &[Scenarios, Model("a_schedule_whose_leader_dies")],
     },
     Mutant {
         name: "SetBackForgotten",
         breaks: "--schedule: after a clock is set back, windows are run again",
-        edits: &[edit(SCHEDULE, "if let Some(over) = ‹self.over_with(window.span).copied()› {", "None::<Span>")],
+        edits: &[edit(SCHEDULE, "if let Some(over) = ‹self.over_at(window.span).copied()› {", "None::<Span>")],
         noticed_by: &[Scenarios],
     },
     Mutant {

@@ -74,8 +74,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         breaks: "The supervisor waits for ever for a health command that the guard never answers",
         edits: &[edit(
             HEALTH,
-            "Look::Awaited { .. } => ‹self.ended(now, CommandEnd::Unanswered, \"\".into())›,",
-            "run.look = Look::Done",
+            "Check::Awaited { .. } => ‹self.ended(now, CommandEnd::Unanswered, \"\".into())›,",
+            "run.check = Check::Done",
         )],
         noticed_by: &[Scenarios],
     },
@@ -88,7 +88,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "SpreadWithoutBound",
         breaks: "R2: after a void claim on a very slow link the next one may be minutes away",
-        edits: &[edit(CLAIMING, "SPREAD.max(round_trip.saturating_mul(ways)).min(‹WIDEST_SPREAD›)", "Duration::MAX")],
+        edits: &[edit(
+            CLAIMING,
+            "RANDOM_DELAY.max(round_trip.saturating_mul(ways)).min(‹LONGEST_RANDOM_DELAY›)",
+            "Duration::MAX",
+        )],
         noticed_by: &[Scenarios],
     },
 ];

@@ -107,7 +107,7 @@ pub enum Milestone {
         delivered: bool,
     },
     /// The candidate stands by.
-    Standby(StandingFor),
+    Standby(StandbyReason),
     /// Another candidate's claim took effect while this one led.
     Superseded {
         /// The term that has ended.
@@ -123,7 +123,7 @@ pub enum Milestone {
 
 /// The reason why a standby waits.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct StandingFor {
+pub struct StandbyReason {
     /// The leader, as far as it is known.
     pub leader: Option<Box<str>>,
     /// The leader's term.

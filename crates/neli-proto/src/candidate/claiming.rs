@@ -10,16 +10,16 @@ use super::releasing::Releasing;
 use super::standing_by::StandingBy;
 use super::state::{Input, State};
 use super::{Common, Judgement};
-use crate::precedence::SPREAD;
+use crate::precedence::RANDOM_DELAY;
 use crate::record::{Body, Why};
 use crate::time::Time;
 
 /// After a void claim the next one is spread over at least this many round trips.
 const ROUND_TRIPS: u32 = 4;
 
-/// The widest spread. It does not depend on the lease: with many standbys on a slow link, a spread of one lease would leave each claim less
-/// than a round trip, and the claims would void each other without end. A later claim only costs time.
-const WIDEST_SPREAD: Duration = Duration::from_secs(60);
+/// The longest random delay. It does not depend on the lease: with many standbys on a slow link, claims that are spread over one lease would
+/// follow each other within less than a round trip, and void each other without end. A later claim only costs time.
+const LONGEST_RANDOM_DELAY: Duration = Duration::from_secs(60);
 
 /// A claim in flight.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -122,9 +122,9 @@ impl Claiming {
     /// successor of a release needs no delay after a claim that it sent before it read the release, since the other candidates leave the
     /// vacancy to it.
     fn was_void(self, common: &mut Common, now: Time) -> State {
-        let spread = self.spread_after_void(common, now);
+        let longest = self.random_delay_after_void(common, now);
         let is_left_to_it = self.is_named && common.precedence.is_named_successor();
-        let not_before = if is_left_to_it { now } else { now + common.random.up_to(spread) };
+        let not_before = if is_left_to_it { now } else { now + common.random.up_to(longest) };
         if self.stood_down.is_some_and(Why::lets_another_lead) {
             common.cool_off(now);
         }
@@ -132,15 +132,15 @@ impl Claiming {
         StandingBy::from(not_before)
     }
 
-    /// Two claims within one round trip void each other, so many candidates need about one round trip for each of them. A claim that was
-    /// never read back does not show how long a round trip is.
-    fn spread_after_void(&self, common: &Common, now: Time) -> Duration {
+    /// The maximum of that delay. Two claims within one round trip void each other, so many candidates need about one round trip for each of
+    /// them. A claim that was never read back does not show how long a round trip is.
+    fn random_delay_after_void(&self, common: &Common, now: Time) -> Duration {
         let round_trip = now.since(self.sent);
         if round_trip >= common.timings.lease() {
-            SPREAD
+            RANDOM_DELAY
         } else {
             let ways = common.precedence.standbys(now).max(ROUND_TRIPS);
-            SPREAD.max(round_trip.saturating_mul(ways)).min(WIDEST_SPREAD)
+            RANDOM_DELAY.max(round_trip.saturating_mul(ways)).min(LONGEST_RANDOM_DELAY)
         }
     }
 }

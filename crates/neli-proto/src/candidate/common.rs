@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use super::action::{Action, Note, StandingFor};
+use super::action::{Action, Note, StandbyReason};
 use super::identifying::KnownTopic;
 use super::preempting::Preemption;
 use super::standing_by::Draw;
@@ -80,7 +80,7 @@ pub(super) struct Common {
     /// Since when claims have not been read back, or when the producer was renewed for that reason.
     unanswered_since: Option<Time>,
     /// The last report about standing by.
-    pub(super) standing_by: Option<StandingFor>,
+    pub(super) standing_by: Option<StandbyReason>,
     /// The leader, and since when it has been known.
     pub(super) leader_since: Shown<Option<(Offset, Time)>>,
     /// Counts of the records read since listening began.
@@ -102,7 +102,7 @@ impl Common {
         let Setup { identity, timings, started, wait, first_span } = setup;
         let overlaps = timings.overlap().is_some();
         Self {
-            precedence: Precedence::new(timings.elector(), timings.claim_delay()).of_priority(identity.priority()),
+            precedence: Precedence::new(timings.elector(), timings.claim_delay()).with_priority(identity.priority()),
             identity,
             timings,
             random,
@@ -207,8 +207,7 @@ impl Common {
         Grant { term, seen: self.listener.last(), next_seq: self.seq + 1, until }
     }
 
-    // ---- reading
-    // ----------------------------------------------------------------------------------------------------
+    // ---- reading ----------------------------------------------------------------------------------------------------
 
     /// Whether the term is current in our own view.
     pub(super) fn is_current(&self, term: Offset) -> bool {
@@ -289,7 +288,7 @@ impl Common {
         if leader.is_some() && earlier_job.is_none() {
             self.precedence.lost_to(leader);
         }
-        self.precedence.led_by(leader);
+        self.precedence.set_leader(leader);
         if self.leader_since.0.map(|(term, _)| term) != term {
             self.leader_since.0 = term.map(|term| (term, now));
         }
@@ -299,7 +298,7 @@ impl Common {
     pub(super) fn forget_history(&mut self, now: Time) {
         self.topic = self.topic.after_cut(now);
         self.leader_since.0 = None;
-        self.precedence.led_by(None);
+        self.precedence.set_leader(None);
         self.listener.history_cut(now);
         // Terms may start from 0 again.
         self.highest_term = -1;

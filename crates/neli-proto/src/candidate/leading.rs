@@ -14,7 +14,7 @@ use super::state::{Input, State};
 use crate::guard::Grant;
 use crate::record::{Body, JobState, Offset, Why};
 use crate::supervisor::{JobEnd, JobReport, Loss};
-use crate::time::Time;
+use crate::time::{Time, millis};
 
 /// A stop that ends sooner than this is not announced by a beat. The release would wait for that beat, since a broker handles the appends
 /// of a connection one after another; that would cost 2 ms of a handover's 8.
@@ -234,7 +234,7 @@ impl Leading {
             state: Some(state),
             pid,
             attempt: Some(attempt),
-            since_ms: u64::try_from(now.since(since).as_millis()).ok(),
+            since_ms: Some(millis(now.since(since))),
             overlap: common.overlap_of_beat(now, self.yielding.is_some()),
         };
         common.send(seq, beat);

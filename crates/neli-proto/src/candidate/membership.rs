@@ -40,7 +40,7 @@ impl Common {
         if !self.in_group || id.len() > LONGEST_GROUP_MEMBER || self.is_one_of_many {
             return;
         }
-        self.precedence.name(Some(id));
+        self.precedence.set_group_member(Some(id));
         if self.next_hello.is_some() && !self.suspending {
             self.say_hello(now);
         }
@@ -50,7 +50,7 @@ impl Common {
     pub(super) fn stand(&mut self, standing: Standing) {
         // Messages that the group sent before the candidate left it are ignored.
         if self.in_group {
-            self.precedence.stand(standing);
+            self.precedence.set_standing(standing);
         }
     }
 
@@ -60,8 +60,8 @@ impl Common {
             // If the group also assigns partitions without a role, its next assignment can't be predicted.
             let held = self.precedence.standing() == Standing::Assigned && !self.unused_partitions;
             self.left_as = self.precedence.group_member().filter(|_| held).map(Into::into);
-            self.precedence.name(None);
-            self.precedence.stand(Standing::Unknown);
+            self.precedence.set_group_member(None);
+            self.precedence.set_standing(Standing::Unknown);
             self.actions.push_back(Action::LeaveGroup);
         }
     }
@@ -82,7 +82,7 @@ impl Common {
     /// then chooses another member, and every candidate can predict which one. With `--patience never` only the assigned member claims, so
     /// it stays.
     pub(super) fn back_off(&mut self, delay: Duration) {
-        self.precedence.back_off(delay);
+        self.precedence.set_back_off(delay);
         if self.precedence.is_backing_off() && !self.claims_only_when_assigned() {
             self.leave_group();
         }

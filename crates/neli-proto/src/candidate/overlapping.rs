@@ -9,7 +9,7 @@ use super::{Candidate, Common};
 use crate::journal::{Term, Verdict, View};
 use crate::listener::Received;
 use crate::record::{Hello, Offset, Overlap, Record};
-use crate::time::Time;
+use crate::time::{Time, millis};
 
 impl Common {
     /// The current term, and its known properties.
@@ -26,7 +26,7 @@ impl Common {
 
     /// `--overlap` in the form of a record's field.
     pub(super) fn overlap_ms(&self) -> Option<u64> {
-        self.timings.overlap().and_then(|within| u64::try_from(within.as_millis()).ok())
+        self.timings.overlap().map(millis)
     }
 
     /// The field of a claim that is sent now.

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::action::StandingFor;
+use super::action::StandbyReason;
 use super::state::State;
 use super::{Candidate, Judgement};
 use crate::journal::View;
@@ -50,7 +50,7 @@ pub enum Position {
         term: Offset,
     },
     /// It stands by. The value is the one that was logged last, so that status and log agree.
-    Standby(Option<StandingFor>),
+    Standby(Option<StandbyReason>),
     /// It holds nothing. The process is suspended until SIGCONT, or about to be.
     Suspended,
 }

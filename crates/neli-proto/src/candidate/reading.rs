@@ -128,7 +128,7 @@ impl Candidate {
         self.step(now, input);
     }
 
-    /// Handles the acknowledgement of one of our records. It does not show the law's verdict on the record.
+    /// Handles the acknowledgement of one of our records. It does not show the law's verdict on the record, so it makes no [`OwnClaim`].
     pub(super) fn delivered(&mut self, now: Time, seq: u64) {
         self.step(now, Input::Delivered { seq });
     }
@@ -153,7 +153,7 @@ impl Candidate {
     pub(super) fn revoked(&mut self, now: Time) {
         let was_assigned = self.common.precedence.standing() == Standing::Assigned;
         if self.common.in_group {
-            self.common.precedence.stand(Standing::Elsewhere);
+            self.common.precedence.set_standing(Standing::Elsewhere);
         }
         if was_assigned && !self.common.unused_partitions {
             self.step(now, Input::Revoked);

@@ -9,7 +9,7 @@ use super::reading::OwnClaim;
 use super::reasons::is_lost;
 use super::standing_by::StandingBy;
 use super::state::{Input, State};
-use crate::precedence::SPREAD;
+use crate::precedence::RANDOM_DELAY;
 use crate::record::{Body, Offset, Why};
 use crate::supervisor::{JobEnd, NothingLeft};
 use crate::time::{Time, millis_rounded_up};
@@ -24,9 +24,9 @@ pub(super) struct Releasing {
     /// It could not be delivered, and is sent again at this time.
     again_at: Option<Time>,
     /// Until when the candidate waits for the delivery.
-    give_up: Time,
+    gives_up_at: Time,
     /// Whether the journal must be read again afterwards, because the lease was lost (R5).
-    anew: bool,
+    reads_anew: bool,
     /// `--overlap`: another candidate claimed while the job continued. Then the release is void, and reports that no process of the job is
     /// left.
     overlapped_by: Option<Offset>,
@@ -67,8 +67,8 @@ struct Release {
     end: End,
     /// If the candidate exits, it waits for the delivery until this time at most.
     held_until: Time,
-    /// Whether the lease was lost.
-    anew: bool,
+    /// Whether the journal must be read again afterwards, because the lease was lost.
+    reads_anew: bool,
     overlapped_by: Option<Offset>,
 }
 
@@ -94,7 +94,7 @@ impl Releasing {
     pub(super) fn of_claim(common: &mut Common, now: Time, claim: OwnClaim, why: Why, lease_end: Time) -> State {
         let nothing_runs = NothingRuns::NeverLed(claim);
         let (end, held_until) = (End::default(), lease_end);
-        Self::begin(common, now, Release { nothing_runs, why, end, held_until, anew: false, overlapped_by: None })
+        Self::begin(common, now, Release { nothing_runs, why, end, held_until, reads_anew: false, overlapped_by: None })
     }
 
     /// Releases a claim that was given up and took effect late: its lease is over (R5).
@@ -120,10 +120,10 @@ impl Releasing {
         // which the term's number may belong to another candidate.
         let is_current = (common.is_current(proof.term()) || overlapped_by.is_some()) && !is_cut;
         if is_current {
-            let anew = matches!(why, Why::Fenced | Why::GuardDied);
+            let reads_anew = matches!(why, Why::Fenced | Why::GuardDied);
             let nothing_runs = NothingRuns::NothingLeft(proof);
             let end = End { exit, late, once };
-            Self::begin(common, now, Release { nothing_runs, why, end, held_until, anew, overlapped_by })
+            Self::begin(common, now, Release { nothing_runs, why, end, held_until, reads_anew, overlapped_by })
         } else {
             if late.is_some() && !is_cut && common.superseded(proof.term()).is_some() {
                 Self::tell_lateness(common, now, proof, why, End { exit, late, once: None });
@@ -138,18 +138,19 @@ impl Releasing {
     /// led by then, so the release is void. It is for operators, who would otherwise find the broken guarantee only in this machine's log.
     fn tell_lateness(common: &mut Common, now: Time, proof: NothingLeft, why: Why, end: End) {
         let term = NothingRuns::NothingLeft(proof).into_term();
-        let mut void = Self { term, seq: 0, why, end, again_at: None, give_up: now, anew: false, overlapped_by: None };
+        let mut void =
+            Self { term, seq: 0, why, end, again_at: None, gives_up_at: now, reads_anew: false, overlapped_by: None };
         void.send(common);
     }
 
     fn begin(common: &mut Common, now: Time, release: Release) -> State {
-        let Release { nothing_runs, why, end, held_until, anew, overlapped_by } = release;
+        let Release { nothing_runs, why, end, held_until, reads_anew, overlapped_by } = release;
         let term = nothing_runs.into_term();
         common.highest_term = common.highest_term.max(term);
         // A candidate that exits waits no longer than its lease would have lasted (R7). One that stays has no other task meanwhile.
-        let goes = common.leaving.is_some() || common.suspending;
-        let give_up = held_until.max(if goes { now } else { now + common.timings.lease() });
-        let mut releasing = Self { term, seq: 0, why, end, again_at: None, give_up, anew, overlapped_by };
+        let exits_or_suspends = common.leaving.is_some() || common.suspending;
+        let gives_up_at = held_until.max(if exits_or_suspends { now } else { now + common.timings.lease() });
+        let mut releasing = Self { term, seq: 0, why, end, again_at: None, gives_up_at, reads_anew, overlapped_by };
         releasing.send(common);
         State::Releasing(releasing)
     }
@@ -160,11 +161,11 @@ impl Releasing {
 
     /// Until when the candidate waits for the delivery.
     pub(super) const fn gives_up_at(&self) -> Time {
-        self.give_up
+        self.gives_up_at
     }
 
     pub(super) fn due(&self) -> Time {
-        self.again_at.map_or(self.give_up, |again| again.min(self.give_up))
+        self.again_at.map_or(self.gives_up_at, |again| again.min(self.gives_up_at))
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "the step of every state has this signature")]
@@ -180,7 +181,7 @@ impl Releasing {
                 }
             }
             Input::TimedOut => {
-                if now >= self.give_up {
+                if now >= self.gives_up_at {
                     return self.over(common, now, false);
                 }
                 if self.again_at.is_some_and(|again| now >= again) {
@@ -236,13 +237,13 @@ impl Releasing {
     }
 
     fn over(self, common: &mut Common, now: Time, delivered: bool) -> State {
-        let Self { term, why, anew, .. } = self;
+        let Self { term, why, reads_anew, .. } = self;
         common.actions.push_back(Action::Reached(Milestone::Released { term, why, delivered }));
         // R2: a claim that was read back late may have voided another candidate's, which retries at the same pace as ours.
-        let not_before = if why == Why::ClaimExpired { now + common.random.up_to(SPREAD) } else { now };
+        let not_before = if why == Why::ClaimExpired { now + common.random.up_to(RANDOM_DELAY) } else { now };
         (common.standing_by, common.successor) = (None, None);
         common.say_hello_after_lead(now);
-        if anew {
+        if reads_anew {
             common.ask_anew(now);
         }
         StandingBy::from(not_before)

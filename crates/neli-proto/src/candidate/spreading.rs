@@ -65,9 +65,9 @@ impl Common {
                 let is_own = |named: &MemberId| *named == self.identity.member;
                 let named = successor.as_ref();
                 let successor = named.map(|id| if is_own(id) { NamedSuccessor::Own } else { NamedSuccessor::Other });
-                self.precedence.succeeded_by(successor);
+                self.precedence.set_successor(successor);
             }
-            Some(Body::Claim { .. }) => self.precedence.succeeded_by(None),
+            Some(Body::Claim { .. }) => self.precedence.set_successor(None),
             Some(Body::Beat { .. } | Body::Hello { .. } | Body::Request { .. }) | None => {}
         }
     }

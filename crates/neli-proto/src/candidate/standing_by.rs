@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::action::{Action, Milestone, Note, StandingFor, Waiting};
+use super::action::{Action, Milestone, Note, StandbyReason, Waiting};
 use super::claiming::Claiming;
 use super::releasing::Releasing;
 use super::state::{Input, State};
@@ -10,7 +10,7 @@ use super::suspended::Suspended;
 use super::{Common, Judgement};
 use crate::journal::View;
 use crate::listener::Predecessor;
-use crate::precedence::{Delay, SPREAD};
+use crate::precedence::{Delay, RANDOM_DELAY};
 use crate::supervisor::Departure;
 use crate::time::Time;
 
@@ -90,7 +90,7 @@ impl StandingBy {
             return Suspended::begin(common);
         }
         common.replace_reader_if_stuck(now);
-        if common.listener.reads_further_back(now) {
+        if common.listener.ask_further_back(now) {
             common.actions.push_back(Action::Ask);
         }
         common.keep_membership(now);
@@ -140,7 +140,9 @@ impl StandingBy {
             View::Undecided(_) if common.listener.was_cut() => (None, None, Some(Waiting::Cut)),
             View::Undecided(_) => (None, None, Some(Waiting::Undecided)),
             // A claim that is almost due is not worth a log line.
-            View::NeverLed | View::Released { .. } if self.claim_due(common).is_some_and(|due| due < now + SPREAD) => {
+            View::NeverLed | View::Released { .. }
+                if self.claim_due(common).is_some_and(|due| due < now + RANDOM_DELAY) =>
+            {
                 return;
             }
             View::NeverLed | View::Released { .. } if common.precedence.is_backing_off() => {
@@ -148,7 +150,7 @@ impl StandingBy {
             }
             View::NeverLed | View::Released { .. } => (None, None, Some(Waiting::Precedence)),
         };
-        let standby = StandingFor { leader, term, why };
+        let standby = StandbyReason { leader, term, why };
         if common.standing_by.as_ref() != Some(&standby) {
             common.standing_by = Some(standby.clone());
             common.actions.push_back(Action::Reached(Milestone::Standby(standby)));
@@ -194,16 +196,16 @@ impl Common {
     /// When `--wait` is over; `None` if that would cut short the wait for the silence of a leader whose records have not been read.
     pub(super) fn wait_due(&self) -> Option<Time> {
         let until = self.wait_until?;
-        let at_once = until == self.started;
+        let after_first_answer = if until == self.started { self.started + WAIT_FOR_KAFKA } else { until };
         if self.claims_are_held {
             // An answer that is still missing may be a reason to exit with another status.
-            Some(if at_once { self.started + WAIT_FOR_KAFKA } else { until })
+            Some(after_first_answer)
         } else if self.listener.has_read_other_leader() || self.claim_unanswered {
             Some(until)
         } else if self.listener.is_answered() {
             None
         } else {
-            Some(if at_once { self.started + WAIT_FOR_KAFKA } else { until })
+            Some(after_first_answer)
         }
     }
 

@@ -55,7 +55,7 @@ pub(super) enum Input {
     },
     /// The process received SIGCONT.
     Continued,
-    /// A record of ours was acknowledged.
+    /// A record of ours was acknowledged. That does not show the law's verdict on the record.
     Delivered {
         /// Its sequence number.
         seq: u64,

@@ -41,7 +41,7 @@ pub struct Killing {
     /// The pause from this SIGKILL to the next; `None` before the first one.
     pause: Option<Duration>,
     /// When the present round began.
-    round: Option<Time>,
+    round_began: Option<Time>,
     /// Whether processes that are not known must be killed at once too.
     uses_every_method_at_once: bool,
 }
@@ -56,7 +56,7 @@ impl Killing {
             called_at: now,
             again_at: now,
             pause: None,
-            round: None,
+            round_began: None,
             uses_every_method_at_once: false,
         }
     }
@@ -77,7 +77,7 @@ impl Killing {
         if self.pause.is_some() && now < self.again_at {
             return &[KillMethod::Known];
         }
-        self.round = Some(now);
+        self.round_began = Some(now);
         if self.uses_known_processes_only() {
             &[KillMethod::Known]
         } else {
@@ -93,7 +93,7 @@ impl Killing {
     /// Ends the round at `now`. `has_seen_all`: no read failed during the check.
     pub fn performed(&mut self, now: Time, has_seen_all: bool) {
         self.count_until(now);
-        let Some(begun) = self.round.take() else { return };
+        let Some(begun) = self.round_began.take() else { return };
         if self.uses_known_processes_only() {
             (self.again_at, self.pause) = (now + OTHER_METHODS_AFTER, Some(FIRST_PAUSE));
             return;
@@ -114,7 +114,7 @@ impl Killing {
     /// When to kill again, unless a round is in progress.
     #[must_use]
     pub(crate) fn due(&self) -> Option<Time> {
-        self.round.is_none().then_some(self.again_at)
+        self.round_began.is_none().then_some(self.again_at)
     }
 
     /// Extends the patience by the part of the time since the last call that is longer than a killer's own pauses.

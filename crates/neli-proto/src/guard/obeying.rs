@@ -37,7 +37,7 @@ impl Guard {
             Order::Released { term } => {
                 if self.holds(term) {
                     self.end_term(now);
-                    self.settle();
+                    self.forbid_release();
                 }
             }
             Order::Signal { signal, to } => {

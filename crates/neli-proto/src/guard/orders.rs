@@ -8,7 +8,7 @@ use super::message::Order;
 
 /// Orders in the order in which they were given, each with an optional descriptor (`D`). After them come the signals to pass on, so that
 /// Stop and Kill never wait for signals. The list stays short: a guard that does not answer is killed within a lease, and of repeated
-/// orders only the last one is kept.
+/// orders for a command only the last one is kept.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Orders<D> {
     waiting: VecDeque<(Order, Option<D>)>,
@@ -35,7 +35,6 @@ impl<D> Orders<D> {
             }
             Order::HandOn
             | Order::Kill
-            // There are few of these orders: a guard that reads none is killed within a lease.
             | Order::Lease(_)
             | Order::Over { .. }
             | Order::Stop { .. }
@@ -69,7 +68,7 @@ impl<D> Orders<D> {
     /// Whether a job was ordered whose term the guard must release if the supervisor dies. This is so until an order reports that the term
     /// was released.
     #[must_use]
-    pub const fn owe_release(&self) -> bool {
+    pub const fn owes_release(&self) -> bool {
         self.owes_release
     }
 
@@ -126,16 +125,16 @@ mod tests {
         let grant = Grant { term: 1, seen: 1, next_seq: 1, until: Time::from_nanos(1) };
         let mut orders = Orders::<()>::default();
         orders.put(&Order::Lease(grant), None);
-        assert!(!orders.owe_release());
+        assert!(!orders.owes_release());
         orders.put(&Order::Spawn { grant, attempt: 1, window: None }, None);
-        assert!(orders.owe_release());
+        assert!(orders.owes_release());
         while orders.first().is_some() {
             orders.drop_first();
         }
         orders.put(&Order::Over { term: 1 }, None);
-        assert!(orders.owe_release());
+        assert!(orders.owes_release());
         orders.put(&Order::Released { term: 1 }, None);
-        assert!(!orders.owe_release());
+        assert!(!orders.owes_release());
     }
 
     #[test]

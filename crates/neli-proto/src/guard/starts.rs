@@ -48,7 +48,7 @@ impl GuardStarts {
     }
 
     /// Removes the role: its guard has started its job, or will not start it.
-    pub fn is_over(&mut self, role: usize) {
+    pub fn remove(&mut self, role: usize) {
         if self.starting.remove(&role).is_none() {
             self.waiting.retain(|(waiting, _)| *waiting != role);
         }
@@ -95,10 +95,10 @@ mod tests {
     fn as_many_are_started_at_once_as_there_are_processors_and_the_others_in_order() {
         let mut starts = wanted(5);
         assert_eq!(all_next(&mut starts, at(10)), [0, 1]);
-        starts.is_over(1);
+        starts.remove(1);
         assert_eq!(all_next(&mut starts, at(11)), [2]);
-        starts.is_over(0);
-        starts.is_over(2);
+        starts.remove(0);
+        starts.remove(2);
         assert_eq!(starts.poll_timeout(), Some(at(3)), "its turn has come");
         assert_eq!(all_next(&mut starts, at(12)), [3, 4]);
         assert_eq!(starts.poll_timeout(), None, "nobody waits");
@@ -114,11 +114,11 @@ mod tests {
     #[test]
     fn a_withdrawn_request_frees_its_place() {
         let mut starts = wanted(4);
-        starts.is_over(1);
-        starts.is_over(9);
+        starts.remove(1);
+        starts.remove(9);
         assert_eq!(all_next(&mut starts, at(10)), [0, 2]);
-        starts.is_over(3);
-        starts.is_over(0);
+        starts.remove(3);
+        starts.remove(0);
         assert!(all_next(&mut starts, at(11)).is_empty());
         starts.want(1, at(12));
         assert_eq!(all_next(&mut starts, at(12)), [1], "wanted again");

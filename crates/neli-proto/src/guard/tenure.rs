@@ -12,7 +12,7 @@ pub(super) struct Tenure {
     /// Whether nothing may be started or extended under it any more.
     over: bool,
     /// Whether nothing may be released for it any more.
-    settled: bool,
+    may_not_be_released: bool,
     /// The latest deadline that was granted, even if that was too late for the job.
     last_until: Time,
     /// When the last process of its job ended, if that was after the lease's end.
@@ -44,7 +44,7 @@ impl Tenure {
                 last_until: grant.until.max(held.last_until),
                 ..held
             },
-            _ => Self { grant, over: false, settled: false, last_until: grant.until, overran_until: None },
+            _ => Self { grant, over: false, may_not_be_released: false, last_until: grant.until, overran_until: None },
         };
         if tenure.is_over_at(now) {
             return (Self { over: true, ..tenure }, GrantOutcome::Refused);
@@ -68,9 +68,9 @@ impl Tenure {
     }
 
     /// Prevents a release of the term: it was released, another candidate has taken over, or a process of its job can't be killed.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn forbid_release(&mut self) {
         self.over = true;
-        self.settled = true;
+        self.may_not_be_released = true;
     }
 
     /// Notes that no process of its job is left. The lease ends `kill_margin` after the deadline.
@@ -86,7 +86,7 @@ impl Tenure {
 
     /// The release that the guard would write if the supervisor were dead.
     pub(super) fn unreleased(&self) -> Option<Grant> {
-        (!self.settled).then_some(self.grant)
+        (!self.may_not_be_released).then_some(self.grant)
     }
 
     fn is_over_at(&self, now: Time) -> bool {
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_later_term_replaces_an_earlier_one_and_not_the_other_way_round() {
         let mut tenure = holding(7, 10);
-        tenure.settle();
+        tenure.forbid_release();
         assert_eq!(tenure.unreleased(), None);
         let (tenure, outcome) = Tenure::granted(Some(tenure), grant(8, 8, 30), at(20));
         assert_eq!(outcome, GrantOutcome::Granted(at(30)));

@@ -72,7 +72,7 @@ impl Listener {
                     self.shrunk = None;
                 }
                 self.journal.answered(now, asked, end);
-                self.settle(now);
+                self.note_progress(now);
                 return Ok(None);
             }
         }

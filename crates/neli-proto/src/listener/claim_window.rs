@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::{Listener, Stage};
 use crate::journal::View;
-use crate::record::Offset;
+use crate::record::{Offset, Why};
 use crate::time::Time;
 use crate::timings::LONGEST_LEASE;
 
@@ -41,7 +41,7 @@ impl Listener {
     /// Whether to ask for the bounds again and read from further back (R2). This is so if all records were read and don't decide the view,
     /// older ones exist, and there is time. The reading stops until the answer arrives.
     #[must_use]
-    pub(crate) fn reads_further_back(&mut self, now: Time) -> bool {
+    pub(crate) fn ask_further_back(&mut self, now: Time) -> bool {
         let wanted = self.stage == Stage::CaughtUp
             && matches!(self.journal.view(), View::Undecided(_))
             && !self.is_vacant()
@@ -51,7 +51,7 @@ impl Listener {
         if wanted {
             self.stage = Stage::AskingFurtherBack;
             self.asking_since = now;
-            self.settle(now);
+            self.note_progress(now);
         }
         wanted
     }
@@ -80,7 +80,7 @@ impl Listener {
         }
         if let Some(since) = self.vacant_since {
             let predecessor = match self.journal.view() {
-                View::Released { why: Some(why), .. } if **why == *"supervisor-died" => Predecessor::Died,
+                View::Released { why: Some(why), .. } if **why == *Why::SupervisorDied.as_str() => Predecessor::Died,
                 View::Led(_) | View::NeverLed | View::Released { .. } | View::Undecided(_) => Predecessor::Gone,
             };
             let since = self.after_earlier_job(since);

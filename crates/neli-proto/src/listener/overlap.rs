@@ -1,7 +1,7 @@
 //! `--overlap`: from when on another candidate may claim beside a leader that yields, and how long the earlier job may be alive.
 
+use super::Listener;
 use super::claim_window::{CONFIRMED_WITHIN, ClaimWindow, Predecessor, silence};
-use super::{Listener, Stage};
 use crate::journal::{EarlierJob, View};
 use crate::record::Offset;
 use crate::time::Time;
@@ -72,13 +72,10 @@ impl Listener {
         gone_at.map_or(since, |gone_at| since.max(gone_at))
     }
 
-    /// From when on another candidate may claim beside a leader that yields (O2).
+    /// From when on another candidate may claim beside a leader that yields (O2), if all records were read.
     pub(super) fn overlap_window(&self) -> Option<ClaimWindow> {
         let View::Led(term) = self.journal.view() else { return None };
         let yields_since = self.overlaps.yields_since.filter(|_| self.overlaps.is_wanted)?;
-        if self.stage != Stage::CaughtUp {
-            return None;
-        }
         let since = self.after_earlier_job(yields_since);
         // The topic's identity must be confirmed as for a silence, because the leader continues meanwhile and is not asked.
         let confirmed_from = yields_since.max(since - CONFIRMED_WITHIN);

@@ -20,7 +20,7 @@ impl Node {
         self.candidate.handle(now, event);
         let Some((fact, once)) = fact_released.zip(self.once.as_mut()) else { return };
         if self.candidate.released_term() == Some(fact.term) {
-            once.was_released(fact);
+            once.run_released(fact);
         }
         if !once.holds_claims() {
             self.candidate.hold_claims(now, false);
@@ -31,12 +31,12 @@ impl Node {
     pub(super) fn facts(&mut self, now: Time, event: FactsEvent) {
         let Some(once) = &mut self.once else { return };
         match event {
-            FactsEvent::Appended { id } => once.was_appended(now, id),
-            FactsEvent::Created => once.facts_are_new(),
-            FactsEvent::NotAppended { id, error } => once.was_not_appended(now, id, error),
-            FactsEvent::Read { id, facts } => once.was_read(now, id, *facts),
-            FactsEvent::Reading { progress } => once.is_being_read(progress),
-            FactsEvent::Unread { error } => once.can_not_read(error),
+            FactsEvent::Appended { id } => once.fact_appended(now, id),
+            FactsEvent::Created => once.facts_were_created(),
+            FactsEvent::NotAppended { id, error } => once.fact_not_appended(now, id, error),
+            FactsEvent::Read { id, facts } => once.facts_read(now, id, *facts),
+            FactsEvent::Reading { progress } => once.reading_progressed(progress),
+            FactsEvent::Unread { error } => once.was_not_read(error),
         }
     }
 

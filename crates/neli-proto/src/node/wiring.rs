@@ -93,7 +93,7 @@ impl Node {
                     LeadEvent::Held(grant)
                 }
             },
-            From::StopJob(why) if self.once.as_mut().is_some_and(|once| once.holds_back_stop(now, why)) => return,
+            From::StopJob(why) if self.once.as_mut().is_some_and(|once| once.hold_back_stop(now, why)) => return,
             From::StopJob(why) => LeadEvent::StoppedFor(why),
             From::StopJobWithin { why, within } => LeadEvent::StoppedWithin { why, within },
             From::Ask => return self.actions.push_back(Action::ReadAnew),

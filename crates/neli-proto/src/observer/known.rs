@@ -6,15 +6,12 @@ use core::time::Duration;
 use super::{OverlappedJob, Receipt};
 use crate::failed_runs;
 use crate::journal::Term;
-use crate::late_beat::LateBeat;
+use crate::late_beat::{LateBeat, longest_interval};
 use crate::listener::silence;
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, JobState, MemberId, Offset, Record, What};
 use crate::time::millis;
 use crate::timings::LONGEST_LEASE;
-
-/// The longest interval between a leader's beats, unless it was configured otherwise.
-const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The time that a beat may need from the leader to the reader.
 const DELIVERY: Duration = Duration::from_millis(200);
@@ -296,7 +293,7 @@ impl Leader {
     /// The time in which two of the leader's beats are read, if it is alive.
     pub(super) fn two_beats(&self) -> Duration {
         // The time between two records that were read does not show the interval, because a leader also beats when its job's state changes.
-        LONGEST_INTERVAL.min(self.lease / 3) * 2 + DELIVERY
+        longest_interval(self.lease) * 2 + DELIVERY
     }
 
     /// Its name, or its member id if it has no name.

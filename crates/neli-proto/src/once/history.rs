@@ -33,7 +33,7 @@ impl Once {
     }
 
     /// Notes that the topic of facts was missing, and this candidate created it.
-    pub(crate) fn facts_are_new(&mut self) {
+    pub(crate) fn facts_were_created(&mut self) {
         self.history.facts_are_new = true;
         self.tell_of_lost_facts();
     }

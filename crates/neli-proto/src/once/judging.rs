@@ -87,7 +87,7 @@ impl Once {
     }
 
     /// Notes the progress of the reading, for the message if it is given up.
-    pub(crate) fn is_being_read(&mut self, progress: Box<str>) {
+    pub(crate) fn reading_progressed(&mut self, progress: Box<str>) {
         self.trouble = Some(progress);
     }
 

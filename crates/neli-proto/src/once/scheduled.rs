@@ -43,7 +43,7 @@ impl Scheduled {
         self.stop.get_or_insert(why);
     }
 
-    pub(super) fn was_released_elsewhere(&mut self, key: &str) {
+    pub(super) fn released_elsewhere(&mut self, key: &str) {
         self.released_key = Some(key.into());
     }
 }
@@ -61,13 +61,13 @@ impl Once {
         let forgotten = self.known.forgotten.as_ref().and_then(|forgotten| forgotten.window);
         let Some(scheduled) = &mut self.scheduled else { return };
         (scheduled.skip, scheduled.stop, scheduled.waits_until) = (None, None, None);
-        scheduled.schedule.is_asked_for(forgotten);
+        scheduled.schedule.ask_for(forgotten);
         scheduled.schedule.led(recorded);
         self.follow_schedule(now);
     }
 
     /// Handles that the run's outcome was recorded or given up.
-    pub(super) fn run_is_recorded(&mut self, now: Time) {
+    pub(super) fn outcome_recorded(&mut self, now: Time) {
         let Phase::Recording { fact, .. } = &self.phase else { return };
         let term = fact.term;
         let Some(scheduled) = &mut self.scheduled else { return };
@@ -135,7 +135,7 @@ impl Once {
         }
     }
 
-    pub(super) fn skip_was_recorded(&mut self, id: u32) {
+    pub(super) fn skip_recorded(&mut self, id: u32) {
         let skip = self.scheduled.as_mut().and_then(|scheduled| scheduled.skip.take_if(|skip| skip.id == id));
         self.reported_at.take_if(|_| skip.is_some());
         self.note_waiting();
@@ -148,7 +148,7 @@ impl Once {
         }
     }
 
-    pub(super) fn skip_was_not_recorded(&mut self, now: Time, id: u32, error: Box<str>) {
+    pub(super) fn skip_not_recorded(&mut self, now: Time, id: u32, error: Box<str>) {
         let skip = self.scheduled.as_mut().and_then(|scheduled| scheduled.skip.as_mut());
         if let Some(skip) = skip.filter(|skip| skip.id == id) {
             skip.again_at = Some(now + RETRY);

@@ -6,7 +6,7 @@ const NOW: Time = Time::from_nanos(0);
 
 fn delay(elector: Elector, standing: Standing, predecessor: Predecessor) -> Option<(u64, u64)> {
     let mut precedence = Precedence::new(elector, Duration::from_millis(7));
-    precedence.stand(standing);
+    precedence.set_standing(standing);
     precedence.received(NOW, hello(1));
     let delay = precedence.delay(NOW, predecessor)?;
     Some((delay.fixed.as_millis().try_into().unwrap(), delay.random.as_millis().try_into().unwrap()))
@@ -36,16 +36,16 @@ fn the_groups_choice_claims_first() {
 fn a_candidate_alone_has_no_delay() {
     let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);
     let at_once = Some(Delay { fixed: Duration::ZERO, random: Duration::ZERO });
-    let spread = Some(Delay { fixed: Duration::ZERO, random: SPREAD + JITTER_PER_STANDBY });
+    let spread = Some(Delay { fixed: Duration::ZERO, random: RANDOM_DELAY + JITTER_PER_STANDBY });
     assert_eq!(precedence.delay(NOW, Predecessor::Gone), at_once);
     precedence.received(NOW, hello(1));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone), spread);
     // A leader that is silent or died does not stand by.
-    precedence.led_by(Some(&hello(1).member));
+    precedence.set_leader(Some(&hello(1).member));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).map(|delay| delay.random), Some(JITTER_PER_STANDBY));
     precedence.received(NOW, hello(2));
-    precedence.stand(Standing::Elsewhere);
-    assert!(precedence.delay(NOW, Predecessor::Died).is_some_and(|delay| delay.random > SPREAD));
+    precedence.set_standing(Standing::Elsewhere);
+    assert!(precedence.delay(NOW, Predecessor::Died).is_some_and(|delay| delay.random > RANDOM_DELAY));
     precedence.released(&hello(1).member);
     precedence.released(&hello(2).member);
     assert_eq!(precedence.delay(NOW, Predecessor::Died), at_once);
@@ -56,14 +56,14 @@ fn a_candidate_alone_has_no_delay() {
 #[test]
 fn the_spread_adds_to_every_delay_or_forbids_the_claim() {
     let mut precedence = Precedence::new(Elector::Log, Duration::from_millis(7));
-    precedence.spread_by(Some(Duration::from_millis(500)));
+    precedence.set_spread_delay(Some(Duration::from_millis(500)));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::from_millis(507));
-    precedence.succeeded_by(Some(NamedSuccessor::Own));
+    precedence.set_successor(Some(NamedSuccessor::Own));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::from_millis(7), "it was named");
-    precedence.spread_by(Some(Duration::ZERO));
-    precedence.succeeded_by(Some(NamedSuccessor::Other));
+    precedence.set_spread_delay(Some(Duration::ZERO));
+    precedence.set_successor(Some(NamedSuccessor::Other));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, PATIENCE + Duration::from_millis(7));
-    precedence.spread_by(None);
+    precedence.set_spread_delay(None);
     assert_eq!(precedence.delay(NOW, Predecessor::Died), None);
 }
 
@@ -87,9 +87,9 @@ fn a_back_off_is_added_in_every_standing() {
     for elector in [Elector::Log, Elector::Group(Patience::For(Duration::from_millis(500)))] {
         for standing in [Standing::Assigned, Standing::Elsewhere, Standing::Unknown] {
             let mut precedence = Precedence::new(elector, Duration::ZERO);
-            precedence.stand(standing);
+            precedence.set_standing(standing);
             let before = precedence.delay(NOW, Predecessor::Gone).unwrap();
-            precedence.back_off(Duration::from_secs(4));
+            precedence.set_back_off(Duration::from_secs(4));
             let after = precedence.delay(NOW, Predecessor::Gone).unwrap();
             assert_eq!(after, Delay { fixed: before.fixed + Duration::from_secs(4), ..before });
         }
@@ -99,7 +99,7 @@ fn a_back_off_is_added_in_every_standing() {
 #[test]
 fn each_known_higher_priority_adds_a_step() {
     let waits = |elector, others: &[u16]| {
-        let mut precedence = Precedence::new(elector, Duration::ZERO).of_priority(5);
+        let mut precedence = Precedence::new(elector, Duration::ZERO).with_priority(5);
         for (index, priority) in (0..).zip(others) {
             precedence.received(NOW, Hello { priority: *priority, ..hello(index) });
         }
@@ -116,7 +116,7 @@ fn each_known_higher_priority_adds_a_step() {
     // A silent leader does not stand by.
     let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
     precedence.received(NOW, Hello { priority: 10, ..hello(1) });
-    precedence.led_by(Some(&MemberId::from_random(1)));
+    precedence.set_leader(Some(&MemberId::from_random(1)));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::ZERO);
 }
 
@@ -139,8 +139,8 @@ fn the_jitter_grows_with_the_standbys_and_is_bounded() {
 fn the_member_with_the_least_id_is_predicted() {
     let claims_at_once = |own: Option<&str>, others: &[&str], patience| {
         let mut precedence = Precedence::new(Elector::Group(patience), Duration::ZERO);
-        precedence.stand(Standing::Elsewhere);
-        precedence.name(own.map(Into::into));
+        precedence.set_standing(Standing::Elsewhere);
+        precedence.set_group_member(own.map(Into::into));
         precedence.received(NOW, hello(100));
         for (index, other) in (0..).zip(others) {
             precedence.received(NOW, Hello { group_member: Some((*other).into()), ..hello(index) });
@@ -160,8 +160,8 @@ fn the_member_with_the_least_id_is_predicted() {
 #[test]
 fn a_member_that_has_said_nothing_for_long_is_not_foreseen() {
     let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);
-    precedence.stand(Standing::Elsewhere);
-    precedence.name(Some("b".into()));
+    precedence.set_standing(Standing::Elsewhere);
+    precedence.set_group_member(Some("b".into()));
     precedence.received(NOW, Hello { group_member: Some("a".into()), ..hello(1) });
     let mut is_foreseen_at = |now| {
         precedence.foresee(now, "left");
@@ -177,26 +177,26 @@ fn after_a_silence_the_least_id_but_the_leaders_is_foreseen() {
     let claims_at_once = |precedence: &Precedence, predecessor| {
         precedence.delay(NOW, predecessor) == Some(Delay { fixed: Duration::ZERO, random: Duration::ZERO })
     };
-    precedence.stand(Standing::Elsewhere);
-    precedence.name(Some("b".into()));
-    precedence.led_by(Some(&hello(1).member));
+    precedence.set_standing(Standing::Elsewhere);
+    precedence.set_group_member(Some("b".into()));
+    precedence.set_leader(Some(&hello(1).member));
     assert!(!claims_at_once(&precedence, Predecessor::Silent), "as whom the leader was in the group is not known");
     precedence.received(NOW, Hello { group_member: Some("a".into()), ..hello(1) });
     precedence.received(NOW, Hello { group_member: Some("c".into()), ..hello(2) });
     assert!(claims_at_once(&precedence, Predecessor::Silent));
     assert!(!claims_at_once(&precedence, Predecessor::Gone));
-    precedence.name(Some("d".into()));
+    precedence.set_group_member(Some("d".into()));
     assert!(!claims_at_once(&precedence, Predecessor::Silent), "it is another's turn");
-    precedence.name(None);
+    precedence.set_group_member(None);
     assert!(!claims_at_once(&precedence, Predecessor::Silent), "no member");
 }
 
 #[test]
 fn an_assignment_replaces_the_prediction() {
     let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);
-    precedence.name(Some("b".into()));
+    precedence.set_group_member(Some("b".into()));
     precedence.foresee(NOW, "left");
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().random, Duration::ZERO);
-    precedence.stand(Standing::Elsewhere);
+    precedence.set_standing(Standing::Elsewhere);
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::from_millis(500));
 }

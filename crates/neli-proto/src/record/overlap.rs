@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Offset;
-use super::fields::Fields;
+use super::fields::{Fields, is_default};
 
 /// A field of each claim and beat of a candidate with `--overlap`.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
@@ -16,12 +16,12 @@ pub struct Overlap {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub over: Option<Offset>,
     /// In a beat: whether the leader must stop, and its job continues until another candidate has claimed.
-    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    #[serde(skip_serializing_if = "is_default")]
     pub yields: bool,
 }
 
 impl Overlap {
-    pub(super) fn parse(fields: &Fields<'_>) -> Option<Self> {
+    pub(super) fn parse(fields: &Fields) -> Option<Self> {
         let within_ms = fields.number("overlap_ms")?;
         Some(Self { within_ms, over: fields.offset("over"), yields: fields.flag("yields") })
     }

@@ -1,3 +1,4 @@
+use alloc::string::String;
 use alloc::vec;
 
 use super::*;

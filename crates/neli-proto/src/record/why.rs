@@ -19,10 +19,10 @@ pub enum Why {
     Fenced,
     /// The guard died.
     GuardDied,
-    /// Kafka refuses this candidate for good, or no guard can be started on its machine.
-    Refused,
     /// The process has left this role's election, and stands for others.
     Left,
+    /// Kafka refuses this candidate for good, or no guard can be started on its machine.
+    Refused,
     /// An operator asked the leader to resign.
     Resigned,
     /// The job failed too often.
@@ -101,11 +101,17 @@ impl Why {
         matches!(self, Self::Refused | Self::Stopped | Self::SupervisorDied)
     }
 
+    /// Whether the writer of the release does not stand for that role any more, but may for others.
+    pub(crate) const fn leaves_role(self) -> bool {
+        matches!(self, Self::Ended | Self::Exited | Self::Left | Self::RestartLimit | Self::Skipped)
+    }
+
     /// Whether another candidate must lead first after a leader stood down for this reason.
     pub(crate) const fn lets_another_lead(self) -> bool {
         match self {
             Self::FactsUnavailable | Self::Resigned | Self::RestartLimit | Self::Spread | Self::Unhealthy => true,
-            Self::Ended
+            Self::ClaimExpired
+            | Self::Ended
             | Self::Exited
             | Self::Failed
             | Self::Fenced
@@ -113,7 +119,6 @@ impl Why {
             | Self::Left
             | Self::Refused
             | Self::Revoked
-            | Self::ClaimExpired
             | Self::Skipped
             | Self::Stopped
             | Self::SupervisorDied

@@ -116,10 +116,10 @@ impl Spread {
         match &self.roles[number].holding {
             Holding::Held { by } => {
                 let by = by.clone();
-                self.settle(now, &pending, Some(&by));
+                self.hand_over_ended(now, &pending, Some(&by));
             }
             // No other candidate has taken it.
-            Holding::Leading => self.settle(now, &pending, None),
+            Holding::Leading => self.hand_over_ended(now, &pending, None),
             Holding::Claiming | Holding::Ending | Holding::Unknown | Holding::Vacant { .. } => {
                 self.pending = Some(pending);
             }
@@ -135,12 +135,12 @@ impl Spread {
             matches!(role.holding, Holding::Vacant { .. }) && now.since(role.since) >= VACANCY_COUNTS
         };
         if let Some(pending) = self.pending.take_if(is_over) {
-            self.settle(now, &pending, None);
+            self.hand_over_ended(now, &pending, None);
         }
     }
 
     /// Notes which candidate took the role that was handed over.
-    fn settle(&mut self, now: Time, pending: &HandedOver, taken_by: Option<&MemberId>) {
+    fn hand_over_ended(&mut self, now: Time, pending: &HandedOver, taken_by: Option<&MemberId>) {
         if let Some(to) = &pending.to
             && let Some(member) = self.members.by_id(to)
         {

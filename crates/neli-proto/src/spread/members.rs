@@ -62,7 +62,7 @@ impl Member {
     }
 
     /// Notes its hello.
-    pub(super) fn received(&mut self, now: Time, max_roles: Option<u32>) {
+    pub(super) fn hello_received(&mut self, now: Time, max_roles: Option<u32>) {
         self.received = Some(now);
         self.max_roles = max_roles;
         if self.absence == Absence::UntilHello {
@@ -71,7 +71,7 @@ impl Member {
     }
 
     /// Notes that another process has named it as a successor, so it is alive.
-    pub(super) const fn named(&mut self, now: Time) {
+    pub(super) const fn named_successor(&mut self, now: Time) {
         self.received = Some(now);
     }
 
@@ -109,11 +109,6 @@ impl Member {
         let goes = self.received.filter(|_| self.absence == Absence::None).map(|at| at + HELLO_HOLDS);
         [goes, self.barred_until].into_iter().flatten().filter(|at| *at > now).min()
     }
-}
-
-/// Whether a release for this reason means that its writer does not stand for that role any more, but may for others.
-pub(super) const fn has_left(why: Why) -> bool {
-    matches!(why, Why::Ended | Why::Exited | Why::Left | Why::RestartLimit | Why::Skipped)
 }
 
 /// All known candidates, in the order of their ids.

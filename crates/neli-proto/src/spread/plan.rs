@@ -82,7 +82,7 @@ impl Spread {
     fn count_candidates(&mut self, now: Time) -> Candidates {
         let held = self.count_held(now);
         let left: Vec<&Role> = self.roles.iter().filter(|role| role.holding == Holding::Done).collect();
-        let left_for =
+        let count_left =
             |by: &dyn Fn(&Role) -> bool| u32::try_from(left.iter().filter(|role| by(role)).count()).unwrap_or(u32::MAX);
         let mut candidates =
             Candidates { ids: Vec::new(), own: 0, loads: Loads::default(), total: 0, leaders: Vec::new() };
@@ -96,13 +96,13 @@ impl Spread {
             }
             candidates.ids.push(member.id.clone());
             // Which of the others lead the roles that this process has left is not known here: each of them may.
-            let elsewhere = if is_own { 0 } else { left_for(&|role| role.may_be_held(&member.id)) };
+            let elsewhere = if is_own { 0 } else { count_left(&|role| role.may_be_held(&member.id)) };
             let held = held.saturating_add(elsewhere);
             candidates.loads.held.push(held);
             candidates.loads.most.push(member.most(now, held));
         }
         let others = || candidates.ids.iter().filter(|id| **id != self.member);
-        let elsewhere = left_for(&|role| others().any(|id| role.may_be_held(id)));
+        let elsewhere = count_left(&|role| others().any(|id| role.may_be_held(id)));
         let counted = self.roles.iter().filter(|role| role.counts(now)).count();
         candidates.total = u32::try_from(counted).unwrap_or(u32::MAX).saturating_add(elsewhere);
         candidates.leaders =

@@ -26,7 +26,7 @@ pub(super) struct Role {
     pub(super) successor: Option<MemberId>,
     /// A candidate that gave the role up. It claims the role only if no other candidate does so for a long time.
     pub(super) given_up_by: Option<MemberId>,
-    /// The candidates that do not stand for the role any more: their jobs for it have ended, or failed too often, or its
+    /// The candidates that do not stand for the role: their lists of roles lack it, their jobs for it have ended, or failed too often, or its
     /// election was ended. The last ones; the others have gone long ago.
     pub(super) left_by: Vec<MemberId>,
     /// The value of the process's counter `taken` when this process took the role.
@@ -68,8 +68,8 @@ impl Role {
         }
     }
 
-    /// This candidate does not stand for the role any more.
-    pub(super) fn was_left(&mut self, by: &MemberId) {
+    /// Notes that this candidate does not stand for the role, or no longer.
+    pub(super) fn note_left(&mut self, by: &MemberId) {
         self.left_by.retain(|known| known != by);
         if self.left_by.len() == MOST_THAT_LEFT {
             self.left_by.remove(0);

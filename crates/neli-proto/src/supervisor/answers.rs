@@ -74,11 +74,6 @@ impl Supervisor {
         self.look_after_health(now);
     }
 
-    /// Handles that no process of the dead guard's tree is left.
-    pub(super) fn orphans_gone(&mut self, now: Time) {
-        self.tree_gone(now);
-    }
-
     /// Begins a term that was won; no run has been started under it.
     pub(super) fn begin_term(&mut self, grant: Grant, holds: bool) -> TreeEnd {
         self.grant = Some(grant);
@@ -108,7 +103,9 @@ impl Supervisor {
         }
     }
 
-    fn tree_gone(&mut self, now: Time) {
+    /// Handles that no process of the present or last tree is left, according to its guard, or, if the guard is dead, to this process's own
+    /// check.
+    pub(super) fn tree_gone(&mut self, now: Time) {
         if let Some(end) = self.tree_end() {
             self.gone(now, end);
         }

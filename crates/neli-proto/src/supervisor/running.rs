@@ -234,7 +234,7 @@ impl Supervisor {
     }
 
     pub(super) fn killed_at_timeout(&mut self) {
-        self.run.be_killed(Killed::InBarrier);
+        self.run.note_kill(Killed::InBarrier);
         if let Job::Stopping { why, kill_at, .. } = &mut self.job {
             *kill_at = None;
             let why = *why;
@@ -244,7 +244,7 @@ impl Supervisor {
 
     pub(super) fn fenced(&mut self, gone_at: Option<Time>, end: TreeEnd) {
         if self.term() == Some(end.term()) && self.job != Job::None {
-            self.be_killed(Killed::ForLoss);
+            self.note_kill(Killed::ForLoss);
             self.tell(LocalEvent::Fenced { why: Why::Fenced });
             self.nothing_left_since(Why::Fenced, gone_at, end);
         }
@@ -271,7 +271,7 @@ impl Supervisor {
         }
         // It may have died before it could report that the job runs.
         self.run.started |= !matches!(self.job, Job::Held { .. } | Job::Restarting { .. });
-        self.be_killed(Killed::ForLoss);
+        self.note_kill(Killed::ForLoss);
         self.job = Job::Orphaned;
         self.tell(LocalEvent::Fenced { why: Why::GuardDied });
         self.actions.push_back(Action::KillOrphans);
@@ -309,9 +309,9 @@ impl Supervisor {
     }
 
     /// Notes that the run that may be alive was killed. The kill does not count for an earlier run.
-    fn be_killed(&mut self, killed: Killed) {
+    fn note_kill(&mut self, killed: Killed) {
         match self.job {
-            Job::Ordered | Job::Orphaned | Job::Running { .. } | Job::Stopping { .. } => self.run.be_killed(killed),
+            Job::Ordered | Job::Orphaned | Job::Running { .. } | Job::Stopping { .. } => self.run.note_kill(killed),
             Job::Held { .. } | Job::None | Job::Restarting { .. } => {}
         }
     }

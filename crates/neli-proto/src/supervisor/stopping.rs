@@ -127,7 +127,7 @@ impl Supervisor {
             // There is no job, or it is being killed already.
             Job::None | Job::Orphaned => return,
         };
-        self.run.be_killed(if why == Why::Fenced { Killed::ForLoss } else { Killed::InBarrier });
+        self.run.note_kill(if why == Why::Fenced { Killed::ForLoss } else { Killed::InBarrier });
         self.job = Job::Stopping { why, main, kill_at: None };
         self.order(Order::Kill);
     }

@@ -21,7 +21,7 @@ mod windows;
 
 use std::time::Duration;
 
-use neli_proto::candidate::{self, JobReport, Milestone, Position, StandingFor, Waiting};
+use neli_proto::candidate::{self, JobReport, Milestone, Position, StandbyReason, Waiting};
 use neli_proto::command::CommandEnd;
 use neli_proto::guard::{Answer, Order};
 use neli_proto::hooks::Hook;
@@ -59,7 +59,7 @@ fn the_status_of_a_standby_names_the_leader_and_the_others() {
         !leader.is_silent(since + Duration::from_millis(2_029))
             && leader.is_silent(since + Duration::from_millis(2_030))
     );
-    let standby = StandingFor { leader: Some("db1-name".into()), term: Some(0), why: Some(Waiting::Led) };
+    let standby = StandbyReason { leader: Some("db1-name".into()), term: Some(0), why: Some(Waiting::Led) };
     assert_eq!(status.position, Position::Standby(Some(standby)));
     // R2: its own lease plus 1 % and 10 ms.
     assert_eq!(status.awaits, Some(awaits(Awaited::Silence, since + Duration::from_millis(2_030))));

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use neli_proto::guard::Order;
-use neli_proto::many_roles::{Action, ManyRoles};
+use neli_proto::many_roles::{Action, ManyRoles, Settings};
 use neli_proto::node::{self, Event, Node};
 use neli_proto::precedence::{HELLO_AFTER_LEAD, Standing};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
-use neli_proto::record::What;
+use neli_proto::record::{Hello, MemberId, What};
+use neli_proto::role_set::RoleSet;
 use neli_proto::spread::Holding;
 use neli_proto::time::Time;
 use neli_proto::timings::{Elector, Patience};
@@ -33,6 +34,57 @@ fn nothing_is_handed_to_a_candidate_without_many_roles() {
         actions.extend(let_time_pass(&mut many, now));
         let is_handed_over = |action: &Action| matches!(action, Action::Tell { event: Event::HandOver { .. }, .. });
         assert_eq!(actions.iter().any(is_handed_over), is_given, "{other:?}");
+    }
+}
+
+/// A higher number of roles, or new names at the list's end, agree with the ones before. So in a rolling restart that adds roles, the processes of
+/// the old list stand beside those of the new one, and for fewer roles.
+#[test]
+fn a_process_of_a_shorter_list_is_handed_no_role_that_it_does_not_have() {
+    let (mut many, now) = introduced(Elector::Log);
+    drop(let_time_pass(&mut many, now));
+    let now = now + LONG;
+    (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
+    let other = ProcessHello { joined: Some(13), ..hello("other", "2", Some(4)) };
+    drop(many.received(now, 13, &other.to_bytes()));
+    let mut actions = wanted(&mut many);
+    actions.extend(let_time_pass(&mut many, now));
+    let handed_over = actions.iter().find_map(|action| {
+        let Action::Tell { role, event: Event::HandOver { to } } = action else { return None };
+        Some((*role, to.as_ref().map(MemberId::as_str)))
+    });
+    assert_eq!(handed_over, Some((1, Some("other"))), "of those that it has, the one that was taken last");
+}
+
+/// On one partition, lists of the same names in another order agree on each role's partition. So a number in such a hello is another role's.
+#[test]
+fn the_roles_that_another_process_has_left_or_does_not_have_are_found_by_their_names() {
+    let settings = |typed: &str, roles| Settings {
+        hello: hello("me", typed, None),
+        roles,
+        elector: Elector::Log,
+        are_spread: true,
+    };
+    for (own, roles, others, left, expected) in [
+        ("a,b,c", 3, "a,b,c,d", "0,3", vec![0]),
+        ("a,b,c", 3, "c,b,a", "0", vec![2]),
+        ("a,b,c", 3, "x,c", "0", vec![0, 1]),
+        ("3", 3, "2,x,0", "0-1", vec![1, 2]),
+        ("x,0", 2, "2", "1", vec![0]),
+        ("2", 2, "3", "2", vec![]),
+        ("3", 3, "5", "1,4", vec![1]),
+    ] {
+        let (mut many, now) = (ManyRoles::new(settings(own, roles)), Time::from_nanos(1));
+        many.topic_judged(now, 0);
+        many.listens(now, 0, 10, 1);
+        drop(wanted(&mut many));
+        let other = ProcessHello { joined: Some(3), left: RoleSet::parse(left), ..hello("other", others, Some(1)) };
+        let told = many.received(now, 11, &other.to_bytes()).unwrap();
+        let leaves = |role: &usize| {
+            let event = told.event(*role);
+            matches!(event, Event::Election(candidate::Event::HelloReceived(Hello { leaves: true, .. })))
+        };
+        assert_eq!((0..roles).filter(leaves).collect::<Vec<_>>(), expected, "{own} beside {others} without {left}");
     }
 }
 

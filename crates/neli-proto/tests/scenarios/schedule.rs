@@ -49,7 +49,7 @@ impl Subject for Scenario {
             "shows" => {
                 let number: u64 = words.number(1);
                 let window = Window { key: number.to_string().into(), span: span(number) };
-                self.schedule.shows(&window, self.is_idle);
+                self.schedule.window_shown(&window, self.is_idle);
             }
             verb => panic!("{verb} does not happen to a schedule"),
         }

@@ -25,7 +25,7 @@ fn next_handed_over(spread: &mut Spread, from: Time, others: &[&str]) -> (u64, u
     while now <= from + Duration::from_secs(3_600) {
         if now >= hello_due {
             for other in others {
-                spread.received(now, &MemberId::from(*other), None);
+                spread.hello_received(now, &MemberId::from(*other), None);
             }
             hello_due = now + HELLO_INTERVAL;
         }
@@ -84,7 +84,7 @@ fn an_exclusion_lasts_at_most_an_hour() {
 #[test]
 fn a_candidate_that_has_left_is_forgotten_with_its_failures() {
     let mut spread = Spread::new(START, settings(4));
-    spread.received(START, &"m2".into(), None);
+    spread.hello_received(START, &"m2".into(), None);
     fails(&mut spread, START);
     assert_eq!(handed_over(&mut spread, START, Duration::from_secs(100)), []);
     let later = START + Duration::from_secs(200);
@@ -97,7 +97,7 @@ fn a_candidate_that_has_left_is_forgotten_with_its_failures() {
 #[test]
 fn a_returning_candidate_keeps_its_exclusion() {
     let mut spread = Spread::new(START, settings(4));
-    spread.received(START, &"m2".into(), None);
+    spread.hello_received(START, &"m2".into(), None);
     (0..2).for_each(|_| fails(&mut spread, START));
     assert_eq!(handed_over(&mut spread, START, Duration::from_secs(80)), []);
     let later = START + Duration::from_secs(80);
@@ -109,7 +109,7 @@ fn a_returning_candidate_keeps_its_exclusion() {
 #[test]
 fn a_candidate_without_recent_hellos_is_not_waited_for() {
     let mut spread = Spread::new(START, settings(6));
-    spread.received(START, &"m2".into(), None);
+    spread.hello_received(START, &"m2".into(), None);
     (0..2).for_each(|_| fails(&mut spread, START));
     leads(&mut spread, START, 2);
     for (role, other) in [(2, "m3"), (3, "m3"), (4, "m4"), (5, "m4")] {

@@ -15,8 +15,8 @@ fn leads_all_beside(settings: Settings, left: &str) -> Spread {
     let roles = settings.roles;
     let mut spread = Spread::new(START, settings);
     (0..roles).for_each(|role| spread.observe(START, role, Holding::Leading));
-    spread.received(START, &"m2".into(), None);
-    spread.has_left(START, &"m2".into(), &RoleSet::parse(left));
+    spread.hello_received(START, &"m2".into(), None);
+    spread.roles_left(START, &"m2".into(), &RoleSet::parse(left));
     spread
 }
 
@@ -39,7 +39,7 @@ fn a_role_that_a_member_has_left_is_not_handed_to_the_groups_choice() {
     }
     let mut spread = leads_all_beside(Settings { by: By::Assignment, ..settings(2) }, "0");
     spread.stand(START, 0, Standing::Elsewhere);
-    spread.left(START, &"m2".into());
+    spread.member_left(START, &"m2".into());
     assert_eq!(handed_over(&mut spread, START, MINUTE), [(0, None)], "that member has gone");
 }
 
@@ -48,8 +48,8 @@ fn a_vacant_role_is_left_to_no_candidate_that_does_not_stand_for_it() {
     // By its number alone, role 1 would be the other's.
     for (left, extra) in [("0", PATIENCE), ("1", Duration::ZERO)] {
         let mut spread = Spread::new(START, settings(2));
-        spread.received(START, &"m2".into(), None);
-        spread.has_left(START, &"m2".into(), &RoleSet::parse(left));
+        spread.hello_received(START, &"m2".into(), None);
+        spread.roles_left(START, &"m2".into(), &RoleSet::parse(left));
         (0..2).for_each(|role| spread.observe(START, role, Holding::Vacant { successor: None }));
         let delays = actions(&mut spread);
         assert!(delays.contains(&Action::Delay { role: 1, extra: Some(extra) }), "{left}: {delays:?}");
@@ -81,7 +81,7 @@ fn a_role_is_not_handed_to_a_candidate_that_has_left_it() {
     {
         let mut spread = after_ends_elsewhere(settings(4), &[2, 3], why);
         assert_eq!(handed_over(&mut spread, START, barred), [], "{why}");
-        spread.received(START + barred, &"m2".into(), None);
+        spread.hello_received(START + barred, &"m2".into(), None);
         let handed = handed_over(&mut spread, START + barred, MINUTE);
         assert_eq!(handed, [(1, Some("m2".into()))], "{why}: the last of those for which it stands");
     }
@@ -110,8 +110,8 @@ fn a_role_is_handed_to_the_next_where_the_first_has_left_it() {
         if left.len() == 3 {
             spread.observe(START, 3, held_by("m4"));
         }
-        spread.received(START, &"m2".into(), None);
-        spread.received(START, &"m4".into(), None);
+        spread.hello_received(START, &"m2".into(), None);
+        spread.hello_received(START, &"m4".into(), None);
         let handed = handed_over(&mut spread, START, MINUTE);
         assert_eq!(handed, [(left.len() - 1, Some("m4".into()))], "{left:?}");
     }
@@ -122,7 +122,7 @@ fn a_role_is_handed_to_the_next_where_the_first_has_left_it() {
 fn a_candidate_that_has_left_a_role_is_not_its_successor() {
     for (has_left, is_named) in [(true, false), (true, true), (false, false)] {
         let mut spread = Spread::new(START, settings(2));
-        spread.received(START, &"m2".into(), None);
+        spread.hello_received(START, &"m2".into(), None);
         spread.observe(START, 0, Holding::Leading);
         if has_left {
             spread.released(START, 1, &"m2".into(), "exited");
@@ -147,7 +147,7 @@ fn a_role_that_was_left_is_not_handed_over_for_the_assignment() {
     assert_eq!(handed_over(&mut spread, START, MINUTE), [(3, None)], "another role may be");
     let mut spread = after_ends_elsewhere(by_group(), &[3], "exited");
     spread.stand(START, 3, Standing::Elsewhere);
-    spread.left(START, &"m2".into());
+    spread.member_left(START, &"m2".into());
     assert_eq!(handed_over(&mut spread, START, MINUTE), [(3, None)], "it has gone");
 }
 
@@ -156,7 +156,7 @@ fn a_role_that_was_left_is_not_handed_over_for_the_assignment() {
 fn roles_that_this_process_has_left_count_as_the_others() {
     let handed = |led: std::ops::Range<usize>, has_left_too: bool| {
         let mut spread = Spread::new(START, settings(6));
-        spread.received(START, &"m2".into(), None);
+        spread.hello_received(START, &"m2".into(), None);
         for role in 0..2 {
             if has_left_too {
                 spread.released(START, role, &"m2".into(), "exited");

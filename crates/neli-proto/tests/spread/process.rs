@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli_proto::precedence::{SPREAD, Standing};
+use neli_proto::precedence::{RANDOM_DELAY, Standing};
 use neli_proto::record::MemberId;
 use neli_proto::spread::{By, Holding, PATIENCE, Settings, Spread};
 use neli_proto::time::Time;
@@ -118,7 +118,7 @@ impl Process {
         let (fixed, random) = match (self.by, state.standing) {
             (By::Count, _) | (By::Assignment, Standing::Assigned) => (Duration::ZERO, Duration::ZERO),
             (By::Assignment, Standing::Elsewhere) if !state.leader_died => (PATIENCE, Duration::ZERO),
-            (By::Assignment, Standing::Elsewhere | Standing::Unknown) => (Duration::ZERO, SPREAD),
+            (By::Assignment, Standing::Elsewhere | Standing::Unknown) => (Duration::ZERO, RANDOM_DELAY),
         };
         Some((since, fixed + extra, random))
     }

@@ -47,7 +47,7 @@ pub(crate) fn leads_all(settings: Settings) -> Spread {
     for role in 0..roles {
         spread.observe(START, role, Holding::Leading);
     }
-    spread.received(START, &"m2".into(), None);
+    spread.hello_received(START, &"m2".into(), None);
     spread
 }
 
@@ -67,7 +67,7 @@ fn the_named_successor_claims_first() {
     for (successor, extra) in [("m1", Duration::ZERO), ("m3", PATIENCE)] {
         let mut spread = Spread::new(START, settings(1));
         for other in ["m2", "m3"] {
-            spread.received(START, &other.into(), None);
+            spread.hello_received(START, &other.into(), None);
         }
         spread.observe(START, 0, held_by("m2"));
         drop(actions(&mut spread));
@@ -87,7 +87,7 @@ fn a_holder_of_more_roles_waits_longer() {
     for (role, other) in [(4, "m2"), (5, "m2"), (6, "m2")] {
         spread.observe(START, role, held_by(other));
     }
-    spread.received(START, &"m3".into(), None);
+    spread.hello_received(START, &"m3".into(), None);
     spread.observe(START, 7, held_by("m2"));
     let mut extras = actions(&mut spread).into_iter().filter_map(|action| match action {
         Action::Delay { role: 7, extra } => Some(extra),
@@ -162,11 +162,11 @@ fn after_a_revoke_the_groups_new_choice_is_waited_for() {
 fn a_role_that_was_given_up_is_withheld_from_the_groups_choice() {
     for (why, kept) in [("resigned", true), ("unhealthy", true), ("exited", true), ("spread", false)] {
         let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(1) });
-        spread.received(START, &"m2".into(), None);
+        spread.hello_received(START, &"m2".into(), None);
         spread.stand(START, 0, Standing::Elsewhere);
         spread.observe(START, 0, held_by("m2"));
         spread.released(START, 0, &"m2".into(), why);
-        spread.received(START, &"m2".into(), None);
+        spread.hello_received(START, &"m2".into(), None);
         spread.observe(START, 0, Holding::Vacant { successor: None });
         spread.observe(START, 0, Holding::Leading);
         let expected: &[_] = if kept { &[] } else { &[(0, None)] };
@@ -187,7 +187,7 @@ fn a_withheld_role_is_handed_over_in_the_end() {
     ];
     for (why, roles, seconds) in kept {
         let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(roles) });
-        spread.received(START, &"m2".into(), None);
+        spread.hello_received(START, &"m2".into(), None);
         spread.stand(START, 0, Standing::Elsewhere);
         spread.observe(START, 0, held_by("m2"));
         spread.observe(START, 0, Holding::Vacant { successor: None });
@@ -223,7 +223,7 @@ fn a_hello_from_before_the_reading_holds_until_the_next_one_is_overdue() {
     let just_before = holds.saturating_sub(Duration::from_millis(1));
     for (after, handed) in [(just_before, vec![(3, Some("m2".into()))]), (holds, vec![])] {
         let mut spread = Spread::new(START, settings(4));
-        spread.may_be_there(START, &"m2".into(), None);
+        spread.received_earlier(START, &"m2".into(), None);
         drop(actions(&mut spread));
         (0..4).for_each(|role| spread.observe(START + after, role, Holding::Leading));
         assert_eq!(handed_over(&mut spread, START + after, Duration::ZERO), handed, "{after:?}");
@@ -258,7 +258,7 @@ fn a_role_without_a_leader_for_ten_seconds_counts_in_no_share() {
 fn a_hand_over_by_this_process_is_no_change_that_is_waited_for() {
     for (is_another, seconds) in [(false, 30), (true, 35)] {
         let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(5) });
-        spread.received(START, &"m2".into(), None);
+        spread.hello_received(START, &"m2".into(), None);
         (0..2).for_each(|role| spread.stand(START, role, Standing::Elsewhere));
         spread.observe(START, 0, held_by("m2"));
         spread.observe(START, 0, Holding::Vacant { successor: None });

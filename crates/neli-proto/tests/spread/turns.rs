@@ -25,7 +25,7 @@ fn named(successor: &str) -> Holding {
 fn a_candidate_that_is_named_twice_takes_no_more_than_its_share() {
     let mut spread = Spread::new(START, settings(4));
     for other in ["m2", "m3", "m4"] {
-        spread.received(START, &other.into(), None);
+        spread.hello_received(START, &other.into(), None);
     }
     for (role, leader) in [(0, "m2"), (1, "m2"), (2, "m3"), (3, "m3")] {
         spread.observe(START, role, held_by(leader));
@@ -42,7 +42,7 @@ fn a_candidate_that_is_named_twice_takes_no_more_than_its_share() {
 #[test]
 fn of_two_vacancies_it_takes_no_more_than_its_share() {
     let mut spread = Spread::new(START, settings(3));
-    spread.received(START, &"m2".into(), None);
+    spread.hello_received(START, &"m2".into(), None);
     spread.observe(START, 1, Holding::Leading);
     for role in [0, 2] {
         spread.observe(START, role, Holding::Vacant { successor: None });
@@ -58,7 +58,7 @@ fn of_two_vacancies_it_takes_no_more_than_its_share() {
 fn a_holder_of_one_more_waits_before_it_hands_over() {
     for (roles, wait) in [(4, Duration::from_millis(300)), (6, Duration::ZERO)] {
         let mut spread = Spread::new(START, settings(roles));
-        spread.received(START, &"m2".into(), None);
+        spread.hello_received(START, &"m2".into(), None);
         (0..2).for_each(|role| spread.observe(START, role, held_by("m0")));
         (2..roles - 1).for_each(|role| spread.observe(START, role, Holding::Leading));
         let last = roles - 1;
@@ -81,7 +81,7 @@ fn a_role_is_not_handed_back_while_another_can_be() {
     for (from, handed) in [("m2", 2), ("m3", 3)] {
         let mut spread = Spread::new(START, settings(4));
         for other in ["m2", "m3"] {
-            spread.received(START, &other.into(), None);
+            spread.hello_received(START, &other.into(), None);
         }
         spread.observe(START, 3, held_by(from));
         spread.observe(START, 3, Holding::Vacant { successor: None });
@@ -98,7 +98,7 @@ fn a_role_is_not_handed_back_while_another_can_be() {
 fn a_role_taken_after_a_silence_is_withheld_until_the_death_is_known() {
     for roles in [1, 3] {
         let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(roles) });
-        spread.received(START, &"m3".into(), None);
+        spread.hello_received(START, &"m3".into(), None);
         spread.stand(START, 0, Standing::Elsewhere);
         spread.observe(START, 0, held_by("m2"));
         (0..roles).for_each(|role| spread.observe(START, role, Holding::Leading));

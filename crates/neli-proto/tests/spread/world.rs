@@ -196,14 +196,14 @@ impl World {
             Event::HelloArrives { from, max_roles, to } => {
                 let now = self.now;
                 if let Some(it) = &mut self.processes[to] {
-                    it.spread.received(now, &from, max_roles);
+                    it.spread.hello_received(now, &from, max_roles);
                     self.perform(to);
                 }
             }
             Event::LastHelloArrives { from, to } => {
                 let now = self.now;
                 if let Some(it) = &mut self.processes[to] {
-                    it.spread.left(now, &from);
+                    it.spread.member_left(now, &from);
                     self.perform(to);
                 }
             }

@@ -14,7 +14,7 @@ impl Driver {
             // One warning for each kind of refusal, and again every 30 s: librdkafka tries again many times a second.
             SessionEvent::AppendRefused { error } => self.refused_appends.begin(now, error),
             SessionEvent::Down { error } => {
-                self.nodes.roles.iter().for_each(|role| role.is_in_trouble(Some(&error)));
+                self.nodes.roles.iter().for_each(|role| role.set_trouble(Some(&error)));
                 self.warn(&format!("Kafka does not answer: {error}"));
             }
             SessionEvent::Hello { offset, value } => self.nodes.handle_hello(now, offset, &value),
@@ -35,7 +35,7 @@ impl Driver {
             // The library has no keys.
             | SessionEvent::Facts { .. }
             | SessionEvent::Moved(_) => {}
-            SessionEvent::Up => self.nodes.roles.iter().for_each(|role| role.is_in_trouble(None)),
+            SessionEvent::Up => self.nodes.roles.iter().for_each(|role| role.set_trouble(None)),
         }
     }
 

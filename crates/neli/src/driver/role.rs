@@ -203,8 +203,8 @@ impl Role {
         });
     }
 
-    /// Kafka does not answer, with the reason; or it answers again.
-    pub(super) fn is_in_trouble(&self, trouble: Option<&str>) {
+    /// Sets why Kafka does not answer; `None` if it answers again.
+    pub(super) fn set_trouble(&self, trouble: Option<&str>) {
         self.state.send_if_modified(|state| {
             state.trouble = trouble.map(wording::of_library);
             false

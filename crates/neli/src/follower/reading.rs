@@ -45,8 +45,6 @@ pub(super) struct Reading {
 /// One election that is followed.
 struct Role {
     listener: Listener,
-    /// When the leader's last effective record was read.
-    last_effective: Time,
     /// When the leader's records were appended.
     punctuality: Punctuality,
     /// The last term that was known, and since when.
@@ -64,7 +62,7 @@ impl Reading {
         let now = clock::now();
         let role = |state| {
             let listener = Listener::asking(now, FIRST_SPAN);
-            Role { listener, last_effective: now, punctuality: Punctuality::default(), known: None, state }
+            Role { listener, punctuality: Punctuality::default(), known: None, state }
         };
         Self {
             elections: source.elections.clone(),
@@ -208,11 +206,7 @@ impl Reading {
             RoleEvent::Ends { asked, start, end } => {
                 let trusted = self.embedded.as_ref().is_none_or(|broker| now >= broker.trusted_from());
                 match role.listener.answered(now, LogBounds { asked, start, end, trusted }) {
-                    Ok(Some(from)) => {
-                        // What is read is older.
-                        role.last_effective = now;
-                        self.readers.read_from(now, number, from);
-                    }
+                    Ok(Some(from)) => self.readers.read_from(now, number, from),
                     Ok(None) => {}
                     Err(_) => self.read_anew(now, number),
                 }
@@ -240,7 +234,7 @@ impl Reading {
             | RoleEvent::UnusedPartitions => {}
         }
         if self.roles[(number - self.elections.roles.start) as usize].listener.is_caught_up() {
-            self.readers.is_caught_up(number);
+            self.readers.note_caught_up(number);
         }
     }
 
@@ -257,7 +251,7 @@ impl Role {
     /// Who leads, and until when that is taken for known.
     fn leader(&self, now: Time) -> Option<(Leader, Time)> {
         let View::Led(term) = self.listener.journal().view() else { return None };
-        let until = self.last_effective + term.lease;
+        let until = self.listener.last_effective() + term.lease;
         let is_late = self.punctuality.late(term.offset).is_some();
         let is_known = self.listener.is_caught_up() && now < until && !is_late;
         let name = term.name.as_deref().map(Into::into);
@@ -272,9 +266,6 @@ impl Role {
     fn read(&mut self, now: Time, offset: Offset, value: Option<&[u8]>, written_ms: Option<u64>) {
         let record = value.and_then(Record::parse);
         let is_effective = self.listener.read(now, offset, record.as_ref(), false).verdict == Verdict::Effective;
-        if is_effective {
-            self.last_effective = now;
-        }
         let View::Led(term) = self.listener.journal().view() else { return };
         if let Some(record) = record.filter(|_| is_effective) {
             self.punctuality.read(term.offset, term.lease, &record, written_ms);
@@ -287,6 +278,8 @@ impl Role {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tokio::sync::mpsc;
 
     use super::*;
@@ -302,34 +295,54 @@ mod tests {
             only: None,
             if_missing: IfMissing::Await,
             joins_group: false,
-            is_looked_at: false,
+            is_for_display: false,
         }
     }
 
-    /// The broker has appended the leader's heartbeat this long after its claim, under a lease of 5 s.
-    fn leadership_after_a_heartbeat(gap_ms: u64) -> Leadership {
+    const CLAIM: &str = r#"{"v":1,"member":"m","name":"db1","seq":1,"kind":"claim","after":-1,"lease_ms":5000}"#;
+    const BEAT: &str = r#"{"v":1,"member":"m","name":"db1","seq":2,"kind":"beat","term":0,"seen":0,"lease_ms":5000}"#;
+    const RESIGN: &str = r#"{"v":1,"name":"ann","kind":"request","what":"resign","term":0}"#;
+
+    /// What is published at `shown`, after these records: when each was read, when it was appended, and its text. The log ended at `end` when
+    /// the reading began. All times are in milliseconds, `shown` and those of the reading since then.
+    fn leadership(end: i64, records: &[(u64, u64, &str)], shown: u64) -> Leadership {
         let (events, _received) = mpsc::channel(1);
         let (warnings, _told) = broadcast::channel(1);
         let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
         let (state, follower) = watch::channel(unknown);
         let mut reading = Reading::new(source(), events, vec![state], warnings);
-        let now = clock::now();
-        let claim = r#"{"v":1,"member":"m","name":"db1","seq":1,"kind":"claim","after":-1,"lease_ms":5000}"#;
-        let beat = r#"{"v":1,"member":"m","name":"db1","seq":2,"kind":"beat","term":0,"seen":0,"lease_ms":5000}"#;
-        reading.handle_role_event(now, 0, RoleEvent::Ends { asked: now, start: 0, end: 2 });
-        for (offset, value, written_ms) in [(0, claim, 1_000), (1, beat, 1_000 + gap_ms)] {
-            let (value, written_ms) = (Some(value.as_bytes().into()), Some(written_ms));
-            reading.handle_role_event(now, 0, RoleEvent::Read { offset, is_hello: false, value, written_ms });
+        let began = clock::now();
+        let after = |ms| began + Duration::from_millis(ms);
+        reading.handle_role_event(began, 0, RoleEvent::Ends { asked: began, start: 0, end });
+        for (offset, (read, written_ms, value)) in (0..).zip(records) {
+            let (value, written_ms) = (Some(value.as_bytes().into()), Some(*written_ms));
+            reading.handle_role_event(after(*read), 0, RoleEvent::Read { offset, is_hello: false, value, written_ms });
         }
-        reading.publish(now);
+        reading.publish(after(shown));
         follower.borrow().leadership.clone()
     }
 
     /// Its leader was fenced before, and leads no more.
     #[test]
     fn a_heartbeat_after_the_lease_s_end_makes_no_leader() {
-        assert!(matches!(leadership_after_a_heartbeat(4_900), Leadership::Led(_)));
-        assert_eq!(leadership_after_a_heartbeat(9_000), Leadership::Unknown { trouble: None });
+        let after_a_heartbeat = |gap_ms: u64| leadership(2, &[(0, 1_000, CLAIM), (0, 1_000 + gap_ms, BEAT)], 0);
+        assert!(matches!(after_a_heartbeat(4_900), Leadership::Led(_)));
+        assert_eq!(after_a_heartbeat(9_000), Leadership::Unknown { trouble: None });
+    }
+
+    /// An operator writes it, and the leader may be dead.
+    #[test]
+    fn a_request_does_not_prolong_a_lead() {
+        let records = [(100, 1_000, CLAIM), (4_900, 5_800, RESIGN)];
+        assert!(matches!(leadership(0, &records, 5_099), Leadership::Led(_)));
+        assert_eq!(leadership(0, &records, 5_100), Leadership::Unknown { trouble: None });
+    }
+
+    #[test]
+    fn a_record_from_before_the_reading_is_at_least_as_old_as_the_reading() {
+        let records = [(900, 1_000, CLAIM)];
+        assert!(matches!(leadership(1, &records, 4_999), Leadership::Led(_)));
+        assert_eq!(leadership(1, &records, 5_000), Leadership::Unknown { trouble: None });
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use neli_proto::record::LEASE_MS;
-use neli_proto::time::Time;
+use neli_proto::time::{Time, millis};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
@@ -178,11 +178,10 @@ impl BrokerFinder {
 
     /// The new process closes the descriptors that it inherits in spite of close-on-exec.
     fn start(&self) -> io::Result<Child> {
-        let ms = |span: Duration| span.as_millis().try_into().unwrap_or(u64::MAX);
         let start = Start {
             directory: self.directory.path().into(),
-            idle_timeout_ms: ms(self.idle_timeout),
-            distrust_ms: ms(self.distrust),
+            idle_timeout_ms: millis(self.idle_timeout),
+            distrust_ms: millis(self.distrust),
         };
         let mut started = self.started.lock();
         let child = Command::new(&self.program)

@@ -1,6 +1,6 @@
 //! The meaning of librdkafka's error codes: there are some two hundred, and few of them change what neli does.
 
-use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 /// The meaning of an error.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -67,6 +67,12 @@ impl From<RDKafkaErrorCode> for ErrorClass {
             Self::Other
         }
     }
+}
+
+/// The code of an error; `Fail` for an error of rust-rdkafka itself, which has none.
+#[must_use]
+pub(super) fn code_of(error: &KafkaError) -> RDKafkaErrorCode {
+    error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail)
 }
 
 /// librdkafka's text for a code, without the name of the code and of the reporting function.

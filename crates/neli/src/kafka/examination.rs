@@ -17,10 +17,10 @@ use crate::election::Elections;
 use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::{KafkaContext, explain};
-use crate::kafka::error_class::{self, ErrorClass, Layer, plain};
+use crate::kafka::error_class::{self, ErrorClass, Layer, code_of, plain};
 use crate::kafka::facts::{self, FactsSettings};
 use crate::kafka::librdkafka::{
-    Besides, GroupDescription, NewTopic, Rights, broker_settings, describe_group, describe_topic, topic_settings,
+    GroupDescription, NewTopic, Rights, Variation, broker_settings, describe_group, describe_topic, topic_settings,
     try_to_create_topic,
 };
 use crate::kafka::topic::{self, TopicError};
@@ -186,7 +186,7 @@ impl Examination {
         let Some(broker) = broker.or_else(|| self.brokers.first().copied()) else {
             return TopicExamination::Unanswered("no broker is up".to_owned());
         };
-        let described = describe_topic(client, name, Some(broker), self.timeout, Besides::TellRights).ok();
+        let described = describe_topic(client, name, Some(broker), self.timeout, Variation::IncludeRights).ok();
         let facts = topic::facts(client, elections, &mut AnswerLimit::new(self.timeout, self.timeout)).ok();
         let longest = topic_settings(client, name, &[LONGEST_RECORD], broker, self.timeout).unwrap_or_default();
         let longest = longest.into_iter().find(|(setting, _)| setting == LONGEST_RECORD);
@@ -259,10 +259,6 @@ fn seen(partition: &MetadataPartition) -> PartitionSeen {
         replicas: partition.replicas().len(),
         in_sync: partition.isr().len(),
     }
-}
-
-fn code_of(error: &KafkaError) -> RDKafkaErrorCode {
-    error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail)
 }
 
 fn not_answered(code: RDKafkaErrorCode) -> NotAnswered {

@@ -19,7 +19,7 @@ use crate::election::Elections;
 use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::{KafkaContext, explain};
-use crate::kafka::error_class::{ErrorClass, plain};
+use crate::kafka::error_class::{ErrorClass, code_of, plain};
 use crate::kafka::event::{FactsEvent, KafkaEvent};
 use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::poll_thread::end_offset;
@@ -251,7 +251,7 @@ impl Thread {
         let (start, end) = match bounds {
             Ok(bounds) => bounds,
             Err(error) => {
-                let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
+                let code = code_of(&error);
                 if matches!(code.into(), ErrorClass::UnknownPartition | ErrorClass::UnknownTopic) {
                     self.find_topic(consumer, limit)?;
                     return self.read(consumer, context, limit);
@@ -309,7 +309,7 @@ impl Thread {
                     next = next.max(end_offset(&words).unwrap_or(next));
                 }
                 Some(Err(error)) => {
-                    let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
+                    let code = code_of(&error);
                     match code.into() {
                         ErrorClass::Connection | ErrorClass::Moving | ErrorClass::NoBroker => {}
                         ErrorClass::Cut

@@ -21,7 +21,7 @@ use crate::clock;
 use crate::election::Elections;
 use crate::kafka::access::{Access, MemberTimings};
 use crate::kafka::context::{KafkaContext, explain};
-use crate::kafka::error_class::ErrorClass;
+use crate::kafka::error_class::{ErrorClass, code_of};
 use crate::kafka::librdkafka;
 use crate::kafka::pace::Pace;
 use crate::text::ClientError;
@@ -283,7 +283,7 @@ impl GroupContext {
 
     /// Reports the meaning of an error, unless the reader gets the same error and reports it.
     fn judge(&self, error: &KafkaError) {
-        let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
+        let code = code_of(error);
         let words = self.context.error_text(code);
         if let Some(error) = refusal(code, right_asked_for(&words), &self.elections.group) {
             if !self.refused.swap(true, Ordering::Relaxed) {

@@ -21,9 +21,9 @@ use tokio::sync::mpsc::Sender;
 use crate::clock;
 use crate::election::Elections;
 use crate::kafka::answer_limit::AnswerLimit;
-use crate::kafka::error_class::plain;
+use crate::kafka::error_class::{code_of, plain};
 use crate::kafka::event::KafkaEvent;
-use crate::kafka::librdkafka::{Besides, TopicDescription, describe_topic};
+use crate::kafka::librdkafka::{TopicDescription, Variation, describe_topic};
 use crate::kafka::rebootstrap::Rebootstrap;
 
 /// The least time limit of a question to one broker. librdkafka takes a connection for dead after the same time (`socket.timeout.ms`),
@@ -134,7 +134,7 @@ impl Question {
         let metadata = match client.fetch_metadata(Some(&elections.topic), limit) {
             Ok(metadata) => metadata,
             Err(error) => {
-                let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
+                let code = code_of(&error);
                 note_no_answer(answer_limit, asked);
                 return Answered { events: Vec::new(), missing: Some(code) };
             }
@@ -159,7 +159,7 @@ impl Question {
             let broker =
                 leader.into_iter().chain(brokers.iter().copied()).find(|broker| !self.unanswering.contains(broker));
             let (limit, asked) = (answer_limit.ask(), clock::now());
-            let describe = |broker| describe_topic(client, &elections.topic, Some(broker), limit, Besides::Nothing);
+            let describe = |broker| describe_topic(client, &elections.topic, Some(broker), limit, Variation::None);
             match broker.map(|broker| (broker, describe(broker))) {
                 Some((_, Ok(TopicDescription { identity, partitions: count, .. }))) => {
                     answer_limit.answered(asked);

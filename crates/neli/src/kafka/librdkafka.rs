@@ -41,13 +41,13 @@ const LATE: Duration = Duration::from_secs(1);
 
 /// A variation of an administrative call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Besides {
+pub(crate) enum Variation {
     /// No variation.
-    Nothing,
+    None,
     /// The answer must also contain this user's rights to the described object.
-    TellRights,
+    IncludeRights,
     /// Nothing is changed: the answer only shows whether the call would succeed.
-    TryOnly,
+    ValidateOnly,
 }
 
 /// An administrative call.
@@ -56,7 +56,7 @@ struct AdminCall {
     operation: RDKafkaAdminOp,
     /// The broker that is asked; `None` leaves the choice to librdkafka.
     broker: Option<i32>,
-    besides: Besides,
+    variation: Variation,
     /// The time limit for the answer.
     timeout: Duration,
 }
@@ -129,7 +129,7 @@ fn settings(
         succeeded(unsafe { rd_kafka_ConfigResource_set_config(resource.as_ptr(), name.as_ptr(), c"".as_ptr()) })?;
     }
     let operation = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS;
-    let call = AdminCall { operation, broker: Some(broker), besides: Besides::Nothing, timeout };
+    let call = AdminCall { operation, broker: Some(broker), variation: Variation::None, timeout };
     let event = ask(client, call, |handle, options, queue| {
         let mut resources = [resource.as_ptr()];
         // SAFETY: all arguments are alive throughout the call, and librdkafka copies what it needs of them.
@@ -162,7 +162,7 @@ pub(crate) fn create_topic(
     topic: &NewTopic<'_>,
     timeout: Duration,
 ) -> Result<(), RDKafkaErrorCode> {
-    create(client, topic, Besides::Nothing, timeout)
+    create(client, topic, Variation::None, timeout)
 }
 
 /// Whether the topic could be created. It is not created; otherwise like [`create_topic`].
@@ -175,7 +175,7 @@ pub(crate) fn try_to_create_topic(
     topic: &NewTopic<'_>,
     timeout: Duration,
 ) -> Result<(), RDKafkaErrorCode> {
-    create(client, topic, Besides::TryOnly, timeout)
+    create(client, topic, Variation::ValidateOnly, timeout)
 }
 
 /// A topic to be created.
@@ -194,7 +194,7 @@ pub struct NewTopic<'a> {
 fn create(
     client: &Client<impl ClientContext>,
     NewTopic { name, partitions, replicas, settings }: &NewTopic<'_>,
-    besides: Besides,
+    variation: Variation,
     timeout: Duration,
 ) -> Result<(), RDKafkaErrorCode> {
     let terminated = |text: &str| CString::new(text).map_err(|_| RDKafkaErrorCode::InvalidTopic);
@@ -208,7 +208,7 @@ fn create(
         succeeded(unsafe { rd_kafka_NewTopic_set_config(wanted.as_ptr(), key.as_ptr(), value.as_ptr()) })?;
     }
     let operation = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_CREATETOPICS;
-    let call = AdminCall { operation, broker: None, besides, timeout };
+    let call = AdminCall { operation, broker: None, variation, timeout };
     let event = ask(client, call, |handle, options, queue| {
         let mut topics = [wanted.as_ptr()];
         // SAFETY: all arguments are alive throughout the call, and librdkafka copies what it needs of them.
@@ -326,7 +326,7 @@ fn ask(
 
 /// The options of one administrative call.
 fn options(handle: *mut RDKafka, call: AdminCall) -> Result<Owned<RDKafkaAdminOptions>, RDKafkaErrorCode> {
-    let AdminCall { operation, broker, besides, .. } = call;
+    let AdminCall { operation, broker, variation, .. } = call;
     // SAFETY: the handle is that of a client which the caller holds.
     let options = unsafe { rd_kafka_AdminOptions_new(handle, operation) };
     let options = Owned::new(options, rd_kafka_AdminOptions_destroy)?;
@@ -338,9 +338,9 @@ fn options(handle: *mut RDKafka, call: AdminCall) -> Result<Owned<RDKafkaAdminOp
         // SAFETY: as above.
         succeeded(unsafe { rd_kafka_AdminOptions_set_broker(options.as_ptr(), broker, ptr::null_mut(), 0) })?;
     }
-    match besides {
-        Besides::Nothing => {}
-        Besides::TellRights => {
+    match variation {
+        Variation::None => {}
+        Variation::IncludeRights => {
             // SAFETY: as above; the error belongs to us, and a null pointer means that there is none.
             let error = unsafe { rd_kafka_AdminOptions_set_include_authorized_operations(options.as_ptr(), 1) };
             if let Ok(error) = Owned::new(error, rd_kafka_error_destroy) {
@@ -348,7 +348,7 @@ fn options(handle: *mut RDKafka, call: AdminCall) -> Result<Owned<RDKafkaAdminOp
                 succeeded(unsafe { rd_kafka_error_code(error.as_ptr()) })?;
             }
         }
-        Besides::TryOnly => {
+        Variation::ValidateOnly => {
             // SAFETY: as above; no buffer for an error text is given.
             succeeded(unsafe { rd_kafka_AdminOptions_set_validate_only(options.as_ptr(), 1, ptr::null_mut(), 0) })?;
         }

@@ -8,8 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList, TopicPartitionListElem};
+
+use crate::kafka::error_class::code_of;
 
 /// The first and the next offset of a log, or why they are unknown.
 pub(super) type Answer = Result<(i64, i64), RDKafkaErrorCode>;
@@ -130,10 +132,6 @@ fn offsets(
 
 fn all(partitions: &BTreeSet<i32>, code: RDKafkaErrorCode) -> BTreeMap<i32, Answer> {
     partitions.iter().map(|partition| (*partition, Err(code))).collect()
-}
-
-fn code_of(error: &KafkaError) -> RDKafkaErrorCode {
-    error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail)
 }
 
 #[cfg(test)]

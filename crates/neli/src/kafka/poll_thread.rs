@@ -13,7 +13,7 @@ use rdkafka::message::{Message, Timestamp};
 use crate::clock;
 use crate::election::Elections;
 use crate::kafka::context::KafkaContext;
-use crate::kafka::error_class::{ErrorClass, NoToken, is_worth_another_login, of_refused_login};
+use crate::kafka::error_class::{ErrorClass, NoToken, code_of, is_worth_another_login, of_refused_login};
 use crate::kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
 use crate::kafka::group::{refusal, right_asked_for};
 use crate::kafka::partition_consumer::PartitionConsumer;
@@ -64,7 +64,7 @@ impl PollThread {
         let key = self.key_of(partition, message.key());
         let is_wanted = match key {
             Key::AnyHello | Key::Election(_) | Key::Hello(_) => true,
-            Key::Other => self.reading.source.is_looked_at,
+            Key::Other => self.reading.source.is_for_display,
         };
         let value = message.payload().filter(|_| is_wanted).map(Box::from);
         let other_key = message.key().filter(|_| is_wanted && key == Key::Other).map(Box::from);
@@ -98,7 +98,7 @@ impl PollThread {
             self.caught_up(*partition);
             return None;
         }
-        let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
+        let code = code_of(error);
         let words = self.reading.context.error_text(code);
         match code.into() {
             // Perhaps only one connection of several has failed; or the topic may be gone.

@@ -12,6 +12,7 @@ use crate::kafka::error_class::{self, ErrorClass, plain};
 use crate::kafka::event::{KafkaEvent, ReadingEvent};
 use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::source::Source;
+use crate::kafka::topic;
 
 /// Whether a broker answers.
 #[derive(Eq, PartialEq)]
@@ -23,7 +24,7 @@ enum Contact {
 
 /// An order to the asker.
 pub(super) enum Order {
-    /// Something changed: ask now.
+    /// Something may have changed: ask soon, and look whether the reading is over.
     Ask,
     /// Read this partition from this offset on.
     ReadFrom { partition: i32, offset: i64 },
@@ -98,11 +99,7 @@ impl Reading {
             partitions
         });
         if partitions < known {
-            let topic = &self.source.elections.topic;
-            self.refuse(format!(
-                "topic \"{topic}\": it had {known} partitions and has {partitions} now, so roles move to other \
-                 partitions; stop all candidates, and start them again"
-            ));
+            self.refuse(topic::partitions_changed(&self.source.elections.topic, known, partitions));
         }
     }
 

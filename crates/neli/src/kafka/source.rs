@@ -22,7 +22,7 @@ pub struct Source {
     pub joins_group: bool,
     /// Whether an observer reads. Then records of other elections are delivered with key and value, and the refusal of a missing topic
     /// names the topics that exist.
-    pub is_looked_at: bool,
+    pub is_for_display: bool,
 }
 
 /// What to do if a topic is missing.

@@ -12,7 +12,7 @@ use crate::clock;
 use crate::election::Elections;
 use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
-use crate::kafka::error_class::{ErrorClass, plain};
+use crate::kafka::error_class::{ErrorClass, code_of, plain};
 use crate::kafka::librdkafka::{NewTopic, broker_settings, create_topic, topic_settings};
 pub use existence::{TopicExistence, has_topic, topics};
 
@@ -95,9 +95,8 @@ pub(super) fn look(
     elections: &Elections,
     timeout: Duration,
 ) -> Result<Presence, TopicError> {
-    let metadata = client
-        .fetch_metadata(Some(&elections.topic), timeout)
-        .map_err(|error| trouble(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail), elections))?;
+    let metadata =
+        client.fetch_metadata(Some(&elections.topic), timeout).map_err(|error| trouble(code_of(&error), elections))?;
     let Some(topic) = metadata.topics().iter().find(|topic| topic.name() == elections.topic) else {
         return Ok(Presence::Missing { brokers: metadata.brokers().len() });
     };
@@ -135,7 +134,7 @@ pub(super) fn look(
 /// librdkafka's code.
 pub(super) fn names(client: &Client<impl ClientContext>, timeout: Duration) -> Result<Vec<String>, RDKafkaErrorCode> {
     let metadata = client.fetch_metadata(None, timeout);
-    let metadata = metadata.map_err(|error| error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail))?;
+    let metadata = metadata.map_err(|error| code_of(&error))?;
     let mut names: Vec<String> = metadata.topics().iter().map(|topic| topic.name().to_owned()).collect();
     names.sort();
     Ok(names)
@@ -255,6 +254,21 @@ pub(super) fn broker_session(client: &Client<impl ClientContext>, broker: i32, t
 pub(super) fn may_not_describe(topic: &str) -> String {
     format!(
         "topic \"{topic}\": this user has no right to DESCRIBE it; allow READ, and WRITE to a candidate (each implies it)"
+    )
+}
+
+/// The line about a missing topic that this process may not create.
+#[must_use]
+pub(super) fn must_be_created(topic: &str) -> String {
+    format!("topic \"{topic}\": it does not exist; create it, or drop --no-create-topic")
+}
+
+/// The line about a topic whose number of partitions is another than the one by which roles were assigned to partitions.
+#[must_use]
+pub(crate) fn partitions_changed(topic: &str, known: i32, now: i32) -> String {
+    format!(
+        "topic \"{topic}\": it had {known} partitions and has {now} now, so roles move to other partitions; stop all \
+         candidates, and start them again"
     )
 }
 

@@ -110,8 +110,8 @@ impl Readers {
     }
 
     /// The role has read its journal up to the end.
-    pub(crate) fn is_caught_up(&mut self, role: u32) {
-        self.router.is_caught_up(role);
+    pub(crate) fn note_caught_up(&mut self, role: u32) {
+        self.router.note_caught_up(role);
     }
 
     /// The records of other elections since the role last got them.

@@ -164,7 +164,7 @@ impl Router {
     }
 
     /// The election has read its log up to the end: from now on it gets the count of others' records only before it acts.
-    pub(super) fn is_caught_up(&mut self, role: u32) {
+    pub(super) fn note_caught_up(&mut self, role: u32) {
         self.eager.remove(&role);
     }
 

@@ -52,7 +52,7 @@ async fn a_new_producer_is_made_once_for_all_roles() {
     let mut session = session("127.0.0.1:9", 2);
     let renew = |role| {
         session.renew_producer(role).unwrap();
-        session.producers
+        session.renewals
     };
     assert_eq!([0, 1, 1, 0].map(renew), [1, 1, 2, 2]);
 }

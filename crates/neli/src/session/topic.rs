@@ -8,6 +8,7 @@ use neli_proto::topic::{TopicFacts, TopicIdentity};
 use super::Session;
 use super::event::{RoleEvent, SessionEvent};
 use crate::election::Elections;
+use crate::kafka::topic;
 use crate::text::reason;
 
 impl Session {
@@ -22,11 +23,7 @@ impl Session {
 
     /// With another number of partitions a role is in another partition, and two candidates with different numbers could both lead it.
     fn refuse_count(&mut self, known: i32, partitions: i32) {
-        let topic = &self.settings.elections.topic;
-        let error = format!(
-            "topic \"{topic}\": it had {known} partitions and has {partitions} now, so roles move to other \
-             partitions; stop all candidates, and start them again"
-        );
+        let error = topic::partitions_changed(&self.settings.elections.topic, known, partitions);
         self.outputs.push_back(SessionEvent::Refused { error });
     }
 

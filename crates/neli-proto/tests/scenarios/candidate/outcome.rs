@@ -1,6 +1,6 @@
 //! A candidate's actions in the words of the scenarios.
 
-use neli_proto::candidate::{Action, Milestone, Note, StandingFor};
+use neli_proto::candidate::{Action, Milestone, Note, StandbyReason};
 use neli_proto::guard::Grant;
 use neli_proto::record::{Body, Overlap};
 
@@ -122,7 +122,7 @@ fn shown_milestone(milestone: Milestone) -> String {
         Milestone::Released { term, why, delivered } => {
             format!("says: released, term {term}, {why}, delivered: {delivered}")
         }
-        Milestone::Standby(StandingFor { leader, term, why }) => {
+        Milestone::Standby(StandbyReason { leader, term, why }) => {
             let leader = leader.map(|leader| format!(", {leader} leads")).unwrap_or_default();
             let term = term.map(|term| format!(", term {term}")).unwrap_or_default();
             let why = why.map(|why| format!(", {why:?}").to_lowercase()).unwrap_or_default();

@@ -34,7 +34,7 @@ impl EmbeddedBroker {
     /// Starts a broker.
     ///
     /// # Errors
-    /// The machine has no free thread, port or descriptor.
+    ///
     /// The machine has no thread, port or descriptor to spare.
     pub fn start() -> Result<Self, Error> {
         let cannot = |error: &str| Error::System(format!("the embedded broker can't be started: {error}"));
@@ -62,9 +62,9 @@ struct Request {
 impl Topics {
     pub(super) fn create(&self, topic: &str, partitions: i32) -> io::Result<()> {
         let (answer, answered) = mpsc::channel();
-        let gone = |()| io::Error::from(io::ErrorKind::ConnectionReset);
-        self.0.send(Request { topic: topic.to_owned(), partitions, answer }).map_err(|_| gone(()))?;
-        answered.recv().map_err(|_| gone(()))?.map_err(io::Error::other)
+        let gone = || io::Error::from(io::ErrorKind::ConnectionReset);
+        self.0.send(Request { topic: topic.to_owned(), partitions, answer }).map_err(|_| gone())?;
+        answered.recv().map_err(|_| gone())?.map_err(io::Error::other)
     }
 }
 

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use neli_proto::topic::{TopicId, TopicIdentity};
 use rdkafka::consumer::Consumer;
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::metadata::{MetadataPartition, MetadataTopic};
 
 use super::{FactsSettings, FactsSource, Failure, Thread, WantedFacts};
 use crate::election::Elections;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::KafkaContext;
+use crate::kafka::error_class::code_of;
 use crate::kafka::event::FactsEvent;
 use crate::kafka::librdkafka::{NewTopic, create_topic, topic_identity};
 use crate::kafka::partition_consumer::PartitionConsumer;
@@ -77,9 +78,7 @@ impl Thread {
                 Presence::Missing { brokers } => brokers,
             };
             if !self.source.create_topic {
-                let topic = &self.source.wanted.topic;
-                let why = format!("topic \"{topic}\": it does not exist; create it, or drop --no-create-topic");
-                return Err(Failure::Refused(why));
+                return Err(Failure::Refused(topic::must_be_created(&self.source.wanted.topic)));
             }
             // The topic gets as many replicas as the journal has.
             let journal = topic::look(client, &self.source.elections, limit.ask());
@@ -127,8 +126,7 @@ impl Thread {
     ) -> Result<Option<TopicId>, RDKafkaErrorCode> {
         let client = consumer.consumer().client();
         let name = &self.source.wanted.topic;
-        let code = |error: KafkaError| error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
-        let metadata = client.fetch_metadata(Some(name), limit.limit()).map_err(code)?;
+        let metadata = client.fetch_metadata(Some(name), limit.limit()).map_err(|error| code_of(&error))?;
         let mut leaders = metadata.topics().iter().flat_map(MetadataTopic::partitions).map(MetadataPartition::leader);
         let leader = leaders.find(|leader| *leader >= 0).ok_or(RDKafkaErrorCode::LeaderNotAvailable)?;
         match topic_identity(client, name, Some(leader), limit.limit())? {

@@ -20,7 +20,7 @@ use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::{IsError, RDKafkaErrorCode};
 use rdkafka::types::RDKafkaAdminOp;
 
-use super::{AdminCall, Besides, Owned, ask, first_part, parts, succeeded, text};
+use super::{AdminCall, Owned, Variation, ask, first_part, parts, succeeded, text};
 use crate::kafka::error_class::ErrorClass;
 
 /// A user's rights to a topic or a group, as a broker with ACLs reports them. Only these operations matter here.
@@ -73,7 +73,7 @@ pub fn topic_identity(
     broker: Option<i32>,
     timeout: Duration,
 ) -> Result<TopicIdentity, RDKafkaErrorCode> {
-    describe_topic(client, topic, broker, timeout, Besides::Nothing).map(|description| description.identity)
+    describe_topic(client, topic, broker, timeout, Variation::None).map(|description| description.identity)
 }
 
 /// The topic's description, of which [`topic_identity`] returns a part.
@@ -86,7 +86,7 @@ pub(crate) fn describe_topic(
     topic: &str,
     broker: Option<i32>,
     timeout: Duration,
-    besides: Besides,
+    variation: Variation,
 ) -> Result<TopicDescription, RDKafkaErrorCode> {
     let name = CString::new(topic).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
     let mut names = [name.as_ptr()];
@@ -94,7 +94,7 @@ pub(crate) fn describe_topic(
     let topics = unsafe { rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len()) };
     let topics = Owned::new(topics, rd_kafka_TopicCollection_destroy)?;
     let operation = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS;
-    let call = AdminCall { operation, broker, besides, timeout };
+    let call = AdminCall { operation, broker, variation, timeout };
     let event = ask(client, call, |handle, options, queue| {
         // SAFETY: all four arguments are alive throughout the call, and librdkafka copies what it needs of them.
         unsafe { rd_kafka_DescribeTopics(handle, topics.as_ptr(), options, queue) };
@@ -139,7 +139,7 @@ pub(crate) fn describe_group(
 ) -> Result<GroupDescription, RDKafkaErrorCode> {
     let name = CString::new(group).map_err(|_| RDKafkaErrorCode::InvalidGroupId)?;
     let operation = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS;
-    let call = AdminCall { operation, broker: None, besides: Besides::TellRights, timeout };
+    let call = AdminCall { operation, broker: None, variation: Variation::IncludeRights, timeout };
     let event = ask(client, call, |handle, options, queue| {
         let mut names = [name.as_ptr()];
         // SAFETY: all arguments are alive throughout the call, and librdkafka copies what it needs of them.

@@ -66,7 +66,7 @@ impl Asker {
                     pause(RETRY);
                     continue;
                 }
-                Ok(Presence::Missing { .. }) if reading.source.is_looked_at => {
+                Ok(Presence::Missing { .. }) if reading.source.is_for_display => {
                     let since = *missing_since.get_or_insert_with(clock::now);
                     if clock::now().since(since) < NEW_WITHIN {
                         pause(LOOK_AGAIN);
@@ -74,10 +74,7 @@ impl Asker {
                     }
                     TopicError::Refused(topic::missing(self.consumer.consumer().client(), elections, limit))
                 }
-                Ok(Presence::Missing { .. }) => TopicError::Refused(format!(
-                    "topic \"{}\": it does not exist; create it, or drop --no-create-topic",
-                    elections.topic
-                )),
+                Ok(Presence::Missing { .. }) => TopicError::Refused(topic::must_be_created(&elections.topic)),
                 Err(trouble) => trouble,
             };
             match trouble {

@@ -50,7 +50,7 @@ fn source(access: Access, roles: u32, partitions: Option<i32>) -> Source {
         only: None,
         if_missing: IfMissing::Create,
         joins_group: false,
-        is_looked_at: false,
+        is_for_display: false,
     }
 }
 

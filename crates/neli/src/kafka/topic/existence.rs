@@ -10,7 +10,7 @@ use rdkafka::metadata::MetadataTopic;
 use super::may_not_describe;
 use crate::kafka::access::Access;
 use crate::kafka::context::{KafkaContext, explain};
-use crate::kafka::error_class::{ErrorClass, plain};
+use crate::kafka::error_class::{ErrorClass, code_of, plain};
 use crate::text::ClientError;
 
 /// The topics that this user may see, by name, with their partitions. Waits `timeout` for an answer.
@@ -69,7 +69,7 @@ fn described<T: Ord>(
     let metadata = consumer.fetch_metadata(topic, timeout).map_err(|error| {
         // The reason for a failed connection is in the client's events.
         while consumer.poll(A_MOMENT).is_some() {}
-        let plain = || plain(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail));
+        let plain = || plain(code_of(&error));
         ClientError(context.first_trouble().unwrap_or_else(|| format!("{}: {}", access.bootstrap, plain())))
     })?;
     let mut described: Vec<T> = metadata.topics().iter().map(of).collect();

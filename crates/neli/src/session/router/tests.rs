@@ -25,7 +25,7 @@ impl Fixture {
         fixture.wanted();
         for role in 0..roles {
             fixture.0.read_from(NOW, role, 10);
-            fixture.0.is_caught_up(role);
+            fixture.0.note_caught_up(role);
         }
         fixture.wanted();
         fixture
@@ -137,7 +137,7 @@ fn a_node_behind_the_end_learns_when_it_is_reached() {
     assert!(fixture.wanted().is_empty());
     fixture.record(1, 0, 2, Key::Other);
     assert_eq!(fixture.wanted(), ["0: passed 0-2"]);
-    fixture.0.is_caught_up(0);
+    fixture.0.note_caught_up(0);
     fixture.record(1, 0, 3, Key::Other);
     assert!(fixture.wanted().is_empty());
 }
@@ -162,8 +162,8 @@ fn a_node_that_reads_anew_has_its_own_reading_until_it_has_caught_up() {
     assert_eq!(fixture.wanted(), expected);
     fixture.record(2, 0, 11, Key::Election(0));
     assert_eq!(fixture.wanted(), ["1: passed 11-11", "2: passed 11-11", "close 2"]);
-    fixture.0.is_caught_up(1);
-    fixture.0.is_caught_up(2);
+    fixture.0.note_caught_up(1);
+    fixture.0.note_caught_up(2);
     fixture.record(1, 0, 12, Key::Election(2));
     assert_eq!(fixture.wanted(), ["2: read 12"], "from the live reading");
 }
