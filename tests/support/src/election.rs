@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::candidate::{Candidate, Elector, Running};
 use crate::kafka::Kafka;
 use crate::witness::{Event, Testimony, Witness};
-use crate::{install, wait};
+use crate::{install, process, wait};
 
 /// Output and exit status of a finished command.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -25,10 +25,11 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Runs the command and waits for its end.
+    /// Runs the command and waits for its end, for at most [`wait::PATIENCE`].
     #[must_use]
     pub fn of(mut command: Command) -> Self {
-        let output = command.stdin(Stdio::null()).output().expect("cargo has built the program");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = process::output_of(command.spawn().expect("cargo has built the program"));
         let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
         let status = output.status.code().expect("it was not killed");
         Self { text: text(output.stdout), errors: text(output.stderr), status }
