@@ -53,18 +53,23 @@ impl Manager {
         candidate.variable("NOTIFY_SOCKET", &self.name)
     }
 
-    /// Waits for a line with this beginning, skipping others, and returns the rest of it.
+    /// Waits for a line with this beginning, skipping others, and returns the rest of it. The limit counts for the whole wait, because other
+    /// messages, such as those of a watchdog, may arrive all the time.
     fn await_line(&mut self, beginning: &str) -> String {
+        let end = wait::after(wait::PATIENCE);
+        let mut skipped = Vec::new();
         loop {
             while !self.received.is_empty() {
                 let line = self.received.remove(0);
                 if let Some(rest) = line.strip_prefix(beginning) {
                     return rest.to_owned();
                 }
+                skipped.push(line);
             }
-            let message =
-                self.receive().unwrap_or_else(|| panic!("no such message within {:?}: {beginning}", wait::PATIENCE));
-            self.received = message;
+            let message = self.receive().filter(|_| wait::now() < end);
+            self.received = message.unwrap_or_else(|| {
+                panic!("no line within {:?} begins with {beginning:?}; these came: {skipped:?}", wait::PATIENCE)
+            });
         }
     }
 
