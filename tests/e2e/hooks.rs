@@ -163,14 +163,14 @@ fn the_jobs_end_ends_its_hook() {
         let election = election(Elector::Log);
         let pid = election.directory().join("pid");
         let hook = format!("trap '' TERM; echo $$ > {}; sleep 600", pid.display());
-        let job = format!("until [ -e {} ]; do sleep 0.01; done; exit 6", election.directory().join("go").display());
+        let job = format!("{}; exit 6", election.until_go_file());
         let candidate = election.candidate().option("--on-lead", &hook).option("--stop-timeout", "1h");
         let candidate = if ends_itself { candidate.job(["sh", "-c", &job]) } else { candidate };
         let mut run = candidate.start();
         let term = run.await_lead();
         let hook = wait::until("a hook", || Process::find(fs::read_to_string(&pid).ok()?.trim().parse().ok()?));
         if ends_itself {
-            fs::write(election.directory().join("go"), "").expect("ours");
+            election.create_go_file();
         } else {
             election.await_witness(term);
             run.signal(Signal::SIGTERM);

@@ -1,5 +1,6 @@
 //! One election and its witnesses.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -136,6 +137,21 @@ impl TestElection {
     #[must_use]
     pub fn directory(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// A shell script that runs until [`Self::create_go_file`].
+    #[must_use]
+    pub fn until_go_file(&self) -> String {
+        format!("until [ -e {} ]; do sleep 0.01; done", self.go_file().display())
+    }
+
+    /// Lets the scripts of [`Self::until_go_file`] end, also those that start later.
+    pub fn create_go_file(&self) {
+        fs::write(self.go_file(), "").expect("a file in the election's directory can be created");
+    }
+
+    fn go_file(&self) -> PathBuf {
+        self.directory().join("go")
     }
 
     /// The lines that the witnesses have written so far.
