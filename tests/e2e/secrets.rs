@@ -4,10 +4,11 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use harness::accounts::{Account, PASSWORD};
 use harness::candidate::{Elector, Running};
+use harness::election::Answer;
 use harness::process::Process;
 use harness::wait;
 use nix::sys::signal::Signal;
@@ -139,16 +140,14 @@ fn in_what_is_refused() {
     let at_all = ["--group", "g", "--brokers", "127.0.0.1:1"];
     let judge = |arguments: &[&str], variable: Option<&[u8]>| {
         let mut run = Command::new(PROGRAM);
-        run.args(at_all).args(arguments).args(["--", "true"]).stdin(Stdio::null());
+        run.args(at_all).args(arguments).args(["--", "true"]);
         if let Some(lines) = variable {
             run.env("NELI_RUN_PROPERTY", std::ffi::OsStr::from_bytes(lines));
         }
-        let output = run.output().expect("the program is there");
-        let shown = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(125), "{shown}");
-        assert!(!shown.is_empty() && !hold_it(shown.as_bytes()), "{shown}");
-        assert!(output.stdout.is_empty());
-        shown
+        let Answer { text, errors, status } = Answer::of(run);
+        assert_eq!((text.as_str(), status), ("", 125), "{errors}");
+        assert!(!errors.is_empty() && !hold_it(errors.as_bytes()), "{errors}");
+        errors
     };
     let wrong = [
         // These have no value, or no name.

@@ -223,13 +223,9 @@ impl TestElection {
     /// Every record of the election with its verdict under the law, as `neli-run watch` prints it.
     #[must_use]
     pub fn verdicts(&self) -> Vec<Value> {
-        let mut watch = Command::new(&self.program);
-        watch.args(["watch", "--group", &self.group, "--brokers", &self.brokers]);
-        watch.args(["--json", "--from", "start", "--until-end"]);
-        let answer = watch.output().expect("cargo has built the program");
-        assert!(answer.status.success(), "watch: {}", String::from_utf8_lossy(&answer.stderr));
-        let text = String::from_utf8(answer.stdout).expect("JSON is UTF-8");
-        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
+        let answer = self.ask("watch", &["--json", "--from", "start", "--until-end"]);
+        assert_eq!(answer.status, 0, "watch: {}", answer.errors);
+        let lines = answer.text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
         lines.filter(|line| line["event"] == "record").collect()
     }
 
