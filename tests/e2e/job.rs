@@ -13,7 +13,8 @@ use crate::{bare, election};
 
 #[test]
 fn its_status_is_ours() {
-    // Some statuses, each in an election of its own; `restart::every_way_to_end` covers all statuses in one election.
+    // Some statuses, each in an election of its own; `restart::each_exit_status_and_each_signal_of_a_run_is_logged` covers all statuses in
+    // one election.
     let statuses = [0, 1, 2, 7, 75, 80, 81, 82, 83, 84, 85, 125, 126, 127, 128, 143, 254, 255];
     let exits = statuses.map(|status| (format!("exit {status}"), status));
     let kills = [1, 2, 3, 6, 9, 10, 11, 13, 15, 31, 34, 64].map(|signal| {

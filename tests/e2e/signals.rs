@@ -69,7 +69,7 @@ fn ttin_and_ttou_from_a_process_are_passed_to_the_job() {
 
 /// The second SIGTERM kills the job. One that follows at once does not count as a second one, because GNU `timeout` sends two.
 #[test]
-fn a_second_term_kills() {
+fn a_second_sigterm_kills_the_job_unless_it_follows_at_once() {
     let election = election(Elector::Log);
     let job = election.witness().with("--ignore-stop").with("--daemon");
     let mut leader = election.candidate().job(job.command()).option("--stop-timeout", "5m").start();
@@ -92,7 +92,7 @@ fn a_second_term_kills() {
 
 /// SIGKILL is sent at the stop timeout, and not before.
 #[test]
-fn the_stop_timeout_kills() {
+fn sigkill_is_sent_at_the_stop_timeout_and_not_before() {
     let election = election(Elector::Log);
     let job = election.witness().with("--ignore-stop");
     let mut leader = election.candidate().job(job.command()).option("--stop-timeout", "700ms").start();
@@ -266,7 +266,7 @@ fn an_ignored_signal_stays_ignored() {
 
 /// stderr is a pipe without a reader. The SIGPIPE of our own log lines is not passed on to the job.
 #[test]
-fn a_closed_pipe_of_ours_is_not_the_jobs() {
+fn sigpipe_of_the_log_is_not_passed_on_to_the_job() {
     let election = election(Elector::Log);
     let job = election.witness().set("--linger-ms", 300).set("--status", 4);
     let closed = ["bash", "-c", r#"exec "$@" 2> >(exec true)"#, "bash"];
@@ -281,7 +281,7 @@ fn a_closed_pipe_of_ours_is_not_the_jobs() {
 
 /// A stop at any moment after the start ends the candidate in order. If Kafka runs, no term is left without a release.
 #[test]
-fn a_stop_at_any_moment() {
+fn a_stop_at_any_moment_ends_the_candidate_in_order() {
     const STEPS: u64 = 48;
     let election = election(Elector::Log);
     // This creates the topic, and its first reader has finished.
@@ -315,7 +315,7 @@ fn a_stop_at_any_moment() {
 
 /// Kafka is down when the release must be delivered. The candidate waits for at most a lease, and a second stop ends the wait.
 #[test]
-fn a_stop_while_kafka_is_down() {
+fn a_stop_while_kafka_is_down_waits_for_a_lease_at_most() {
     let broker = Broker::own();
     for impatient in [false, true] {
         let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
