@@ -44,7 +44,7 @@ with_both_electors! {
         let failed = failing.events("restarting").iter().filter(|event| event.number("term") == term).count();
         let next = failing.await_event("leading");
         let waited = Duration::from_nanos(next.at - released.at);
-        let back_off = Duration::from_millis(500) * 2_u32.pow(u32::try_from(failed).expect("a few") - 1);
+        let back_off = Duration::from_millis(500) * 2_u32.pow(u32::try_from(failed).expect("a small number") - 1);
         // The test reads a log line slightly after the event.
         assert!(waited + Duration::from_millis(500) > back_off, "{waited:?} after {failed} failed runs");
         assert!(waited < back_off + Duration::from_secs(10), "{waited:?} after {failed} failed runs");

@@ -35,7 +35,7 @@ impl Guarded {
         }
         let broker = Broker::own();
         let plain = broker.kafka();
-        let address = plain.accounts_address().expect("ours has one").to_owned();
+        let address = plain.accounts_address().expect("the broker has a listener with accounts").to_owned();
         Self { election: TestElection::new(PROGRAM, &plain, elector), plain, address, _broker: Some(broker) }
     }
 

@@ -53,7 +53,7 @@ fn while_the_broker_is_frozen_the_job_is_killed_at_the_end_of_the_lease() {
     let testimony = election.testimony();
     let is_signaled = testimony.signals().any(|line| line.event == harness::witness::Event::Signal(15));
     assert!(is_signaled, "the stop signal is the warning");
-    let last = testimony.of(term).next_back().expect("it beat").clone();
+    let last = testimony.of(term).next_back().expect("the job has written a line").clone();
     assert!(last.deadline == 0 || last.at < last.deadline + 20_000_000, "killed at the deadline: {last:?}");
 
     broker.thaw();

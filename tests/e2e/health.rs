@@ -47,7 +47,7 @@ with_both_electors! {
         let mut second = election.candidate().start();
         second.await_event("standby");
 
-        File::create(&unhealthy).expect("ours");
+        File::create(&unhealthy).expect("the file can be created");
         let unhealthy = first.await_event("unhealthy");
         let message = "the health command exited with status 7 (1 of 2 in a row): no answer";
         assert!(first.events("warning").iter().any(|warning| warning.text("message") == message), "{first:?}");
@@ -182,10 +182,10 @@ fn a_job_that_warms_up_is_not_handed_over() {
     wait::until_true("several health commands", || count(&counted) > 10);
     assert!(first.events("unhealthy").is_empty() && second.events("leading").is_empty());
 
-    File::create(&warm).expect("ours");
+    File::create(&warm).expect("the file can be created");
     let so_far = count(&counted);
     wait::until_true("a health command that began since", || count(&counted) > so_far + 1);
-    fs::remove_file(&warm).expect("ours");
+    fs::remove_file(&warm).expect("the file can be removed");
     first.await_event("unhealthy");
     assert!(second.await_lead() > term);
     election.close([first, second]);

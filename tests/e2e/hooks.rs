@@ -22,7 +22,7 @@ struct Noted {
 impl Noted {
     fn new(election: &TestElection, name: &str) -> Self {
         let directory = election.directory().join(name);
-        fs::create_dir(&directory).expect("ours");
+        fs::create_dir(&directory).expect("the directory can be created");
         // Each hook writes its line in one step with a number, so that lines are whole and ordered.
         let line = format!(
             "cd {}; env -0 > part.$$; n=1; until ln part.$$ $NELI_EVENT.$n 2>/dev/null; do n=$((n+1)); done",

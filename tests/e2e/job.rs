@@ -43,7 +43,7 @@ fn its_status_is_ours() {
 fn a_command_that_cannot_run_is_reported_before_the_election_is_joined() {
     let election = election(Elector::Log);
     let plain = election.directory().join("not-executable");
-    fs::write(&plain, "#!/bin/sh\n").expect("written");
+    fs::write(&plain, "#!/bin/sh\n").expect("the file can be written");
     let directory = election.directory().as_os_str();
     for (word, status) in [
         ("no-such-command-anywhere".as_ref(), 127),
@@ -103,7 +103,7 @@ fn its_stderr_is_ours() {
 fn a_log_file_leaves_stderr_to_it() {
     let election = election(Elector::Log);
     let file = election.directory().join("log");
-    fs::write(&file, "before\n").expect("written");
+    fs::write(&file, "before\n").expect("the file can be written");
     let mut run = election.candidate().option("--log-file", &file).job(["sh", "-c", "echo from the job >&2"]).start();
     assert_eq!(run.status(), 0);
     assert_eq!(run.strange_lines(), ["from the job"]);
@@ -279,7 +279,7 @@ fn processes_that_a_command_leaves_are_ended_too() {
     election.assert_gone(term);
     assert_eq!(run.status(), 5);
     let testimony = election.testimony();
-    let last = |role: &str| testimony.of(term).rfind(|line| line.role == role).expect("it beat").at;
+    let last = |role: &str| testimony.of(term).rfind(|line| line.role == role).expect("the job has written a line").at;
     assert!(last("daemon") > last("main") + 300_000_000, "it had its stop timeout");
     let message: Vec<String> = run.events("warning").iter().map(|event| event.text("message").to_owned()).collect();
     let daemon = |words: &str| message.iter().any(|message| message.contains(words) && message.contains(" (witness)"));

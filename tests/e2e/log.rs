@@ -43,14 +43,14 @@ impl Fifo {
         let path = election.directory().join("fifo");
         unistd::mkfifo(&path, Mode::S_IRWXU).expect("a named pipe");
         // It is opened for both directions, so that opening does not block.
-        let end = File::options().read(true).write(true).open(&path).expect("ours");
+        let end = File::options().read(true).write(true).open(&path).expect("the file can be opened");
         Self { path, end }
     }
 
     /// Fills it, so that a write of one byte would block.
     fn filled(election: &TestElection) -> Self {
         let mut fifo = Self::new(election);
-        fcntl(&fifo.end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("ours");
+        fcntl(&fifo.end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("the descriptor's flags can be set");
         while fifo.end.write(&[b'\n'; 512]).is_ok() {}
         while fifo.end.write(b"\n").is_ok() {}
         fifo
@@ -215,7 +215,7 @@ fn a_stopped_terminal_blocks_nothing() {
     let term = await_term(&election);
     assert_it_leads_on(&election, term);
     keyboard.write_all(&[0x11]).expect("Ctrl-Q");
-    fcntl(&keyboard, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("ours");
+    fcntl(&keyboard, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("the descriptor's flags can be set");
     let mut screen = String::new();
     let mut bytes = [0; 4_096];
     wait::until_true("what was kept, on the screen", || {

@@ -82,7 +82,7 @@ impl Endpoint {
         );
         let file = guarded.election.directory().join("properties");
         fs::write(&file, text).expect("the directory is ours");
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("ours");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("the file's mode can be set");
         guarded.candidate(elector, &[]).option("--properties", file)
     }
 }

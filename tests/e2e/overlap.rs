@@ -260,5 +260,5 @@ fn close(election: &TestElection, candidates: impl IntoIterator<Item = Running>)
 }
 
 fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).expect("seconds")
+    u64::try_from(duration.as_nanos()).expect("a small number")
 }

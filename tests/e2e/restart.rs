@@ -239,7 +239,7 @@ fn a_command_that_was_deleted_is_a_failed_run() {
         // It is renamed into place, because a file that is open for writing can't be executed.
         let draft = election.directory().join("draft");
         harness::program::write(&draft, "#!/bin/sh\nexit 0\n");
-        std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(mode)).expect("ours");
+        std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(mode)).expect("the file's mode can be set");
         std::fs::rename(&draft, &command).expect("renamed");
     };
     for (mode, status) in [(None, 127), (Some(0o644), 126)] {
@@ -249,7 +249,7 @@ fn a_command_that_was_deleted_is_a_failed_run() {
         let mut once = election.candidate().job([&command]).start();
         once.await_event("standby");
         match mode {
-            None => std::fs::remove_file(&command).expect("removed"),
+            None => std::fs::remove_file(&command).expect("the file can be removed"),
             Some(mode) => write(mode),
         }
         leader.signal(Signal::SIGTERM);
@@ -270,7 +270,7 @@ fn a_command_that_was_deleted_is_a_failed_run() {
     patient = patient.option("--restart-delay", "200ms").option("--restart-limit", "none");
     let mut patient = patient.start();
     patient.await_event("standby");
-    std::fs::remove_file(&command).expect("removed");
+    std::fs::remove_file(&command).expect("the file can be removed");
     leader.signal(Signal::SIGTERM);
     patient.await_event("restarting");
     write(0o755);

@@ -97,8 +97,8 @@ impl Tenancy {
     fn properties(&self) -> PathBuf {
         let file = self.guarded.election.directory().join("tenant");
         let lines = login(self.account.name(), PASSWORD).into_iter().map(|(key, value)| format!("{key}={value}\n"));
-        fs::write(&file, lines.collect::<String>()).expect("written");
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("ours");
+        fs::write(&file, lines.collect::<String>()).expect("the file can be written");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("the file's mode can be set");
         file
     }
 

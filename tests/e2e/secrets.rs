@@ -50,7 +50,7 @@ fn lines() -> String {
 fn file(directory: &Path, content: &str, mode: u32) -> PathBuf {
     let file = directory.join("properties");
     fs::write(&file, content).expect("the directory is ours");
-    fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("ours");
+    fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("the file's mode can be set");
     file
 }
 

@@ -309,9 +309,9 @@ fn under_a_quota_without_real_time_scheduling_the_guard_kills_earlier_and_warns(
     run.signal(Signal::SIGSTOP);
     election.await_gone(term);
     let testimony = election.testimony();
-    let last = testimony.of(term).next_back().expect("it beat").at;
+    let last = testimony.of(term).next_back().expect("the job has written a line").at;
     // A beat between the guard's clearing of the deadline and the kill contains 0, so the latest deadline counts.
-    let deadline = testimony.of(term).map(|line| line.deadline).max().expect("it beat");
+    let deadline = testimony.of(term).map(|line| line.deadline).max().expect("the job has written a line");
     run.signal(Signal::SIGCONT);
     let fenced = run.await_event("fenced");
     // The lease ends a kill margin after the deadline, 300 ms here. Without real-time scheduling the guard may still be late on a busy

@@ -55,7 +55,8 @@ fn ttin_and_ttou_from_a_process_are_passed_to_the_job() {
     let job =
         r#"trap 'echo in >>"$0"' TTIN; trap 'echo out >>"$0"' TTOU; echo ready >>"$0"; while :; do sleep 0.02; done"#;
     let received_text = || std::fs::read_to_string(&signals_received).unwrap_or_default();
-    let mut run = election.candidate().job(["sh", "-c", job, signals_received.to_str().expect("ours")]).start();
+    let mut run =
+        election.candidate().job(["sh", "-c", job, signals_received.to_str().expect("a path in UTF-8")]).start();
     run.await_lead();
     wait::until_true("a job that listens", || received_text() == "ready\n");
     run.signal(Signal::SIGTTIN);

@@ -86,9 +86,9 @@ impl Manager {
     /// Discards all messages received so far; returns their number.
     fn forget(&mut self) -> usize {
         self.received.clear();
-        self.socket.set_nonblocking(true).expect("ours");
+        self.socket.set_nonblocking(true).expect("the socket can be set");
         let count = std::iter::from_fn(|| self.receive()).count();
-        self.socket.set_nonblocking(false).expect("ours");
+        self.socket.set_nonblocking(false).expect("the socket can be set");
         count
     }
 }
@@ -261,7 +261,7 @@ fn a_manager_that_reads_nothing_delays_nothing() {
     let manager = Manager::new();
     // Its queue is filled first.
     let stranger = UnixDatagram::unbound().expect("a socket");
-    stranger.set_nonblocking(true).expect("ours");
+    stranger.set_nonblocking(true).expect("the socket can be set");
     while stranger.send_to(b"STATUS=x", &manager.name).is_ok() {}
     let candidate = manager.unit(election.candidate()).variable("WATCHDOG_USEC", "20000").lease("1s");
     let mut leader = candidate.start();

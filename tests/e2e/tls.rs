@@ -67,7 +67,7 @@ fn candidate(election: &TestElection, address: &str, authority: &Authority, prop
     let text: String = lines.chain([trust]).collect();
     let file = election.directory().join(format!("properties-{}", text.len()));
     fs::write(&file, text).expect("the directory is ours");
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("ours");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("the file's mode can be set");
     election.candidate().option("--brokers", address).option("--properties", file)
 }
 

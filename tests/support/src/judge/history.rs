@@ -118,7 +118,7 @@ impl History {
 
     /// Notes that supervisor and guard of this candidate will be killed at once. From now on its jobs are outside the guarantee.
     pub fn abandon(&mut self, slot: usize, life: usize) {
-        let life = u64::try_from(life).expect("not that many");
+        let life = u64::try_from(life).expect("a small number");
         self.abandoned.insert((slot, life));
         for job_run in &mut self.job_runs {
             job_run.abandoned |= (job_run.slot, job_run.life) == (slot, life);
@@ -208,7 +208,7 @@ impl History {
     fn generation_of(&self, term: u64, at: u64) -> u32 {
         let remade_before = |at: u64| {
             let remakes = self.remakes.iter().filter(|remade| **remade < at).count();
-            u32::try_from(remakes).expect("a few")
+            u32::try_from(remakes).expect("a small number")
         };
         let (certain, latest) = (remade_before(at.saturating_sub(nanos(REMADE_WITHIN))), remade_before(at));
         let grows = |generation: &u32| self.highest.is_none_or(|highest| (*generation, term) > highest);
