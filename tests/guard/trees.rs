@@ -1,6 +1,5 @@
 //! Jobs whose processes try to escape: the guard finds and kills each of them by walking the tree, and in a second run by a control group.
 
-use std::fs;
 use std::os::fd::{AsFd, AsRawFd};
 
 use harness::process::Process;
