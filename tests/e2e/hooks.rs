@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector};
 use harness::election::TestElection;
@@ -11,6 +10,7 @@ use harness::process::Process;
 use harness::wait;
 use nix::sys::signal::Signal;
 
+use crate::signals::pause_between_stops;
 use crate::{election, with_both_electors};
 
 /// A candidate whose hooks write their environment to a file per event.
@@ -150,7 +150,7 @@ fn a_hook_that_hangs_delays_nothing() {
     wait::until_true("the last hook", || {
         fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n') && text != before)
     });
-    wait::pause(Duration::from_millis(600));
+    pause_between_stops();
     second.signal(Signal::SIGTERM);
     assert_eq!(second.status(), 0);
     election.close([first, second]);

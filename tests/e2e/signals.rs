@@ -68,6 +68,11 @@ fn ttin_and_ttou_from_a_process_are_passed_to_the_job() {
     election.close([run]);
 }
 
+/// Waits until a further stop signal counts as a second one: two within 500 ms count as one.
+pub(crate) fn pause_between_stops() {
+    wait::pause(Duration::from_millis(600));
+}
+
 /// The second SIGTERM kills the job. One that follows at once does not count as a second one, because GNU `timeout` sends two.
 #[test]
 fn a_second_sigterm_kills_the_job_unless_it_follows_at_once() {
@@ -81,7 +86,7 @@ fn a_second_sigterm_kills_the_job_unless_it_follows_at_once() {
     leader.signal(Signal::SIGTERM);
     leader.await_event("stopping");
     leader.signal(Signal::SIGTERM);
-    wait::pause(Duration::from_millis(600));
+    pause_between_stops();
     assert!(main.lives(), "two signals that are close together count as one");
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 137);
@@ -219,7 +224,7 @@ fn a_stop_reaches_a_guard_that_was_stopped() {
         wait::until_true(&format!("signal {number} at the job"), || signals_received(&election).contains(&number));
     }
     // The job ignores the stop; the second one kills it.
-    wait::pause(Duration::from_millis(600));
+    pause_between_stops();
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 137);
     election.close([leader]);
@@ -328,7 +333,7 @@ fn a_stop_while_kafka_is_down_waits_for_a_lease_at_most() {
         run.signal(Signal::SIGTERM);
         run.await_event("job_exited");
         if impatient {
-            wait::pause(Duration::from_millis(600));
+            pause_between_stops();
             run.signal(Signal::SIGTERM);
         }
         assert_eq!(run.status(), 0, "the exit status of the job, which was alive when SIGTERM came");

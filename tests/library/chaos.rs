@@ -18,7 +18,9 @@ with_both_electors! {
         let test_election = test_election(elector);
         let start = || Worker::start(&test_election, Kafka::shared().address(), LEASE);
         let mut workers: Vec<Worker> = (0..3).map(|_| start()).collect();
-        let mut random = Random::from_seed(wait::now());
+        let seed = wait::now();
+        println!("the seed of the pauses is {seed}");
+        let mut random = Random::from_seed(seed);
         // The first term may be 0.
         let mut last = None;
         for round in 0..12 {
