@@ -19,11 +19,14 @@ use neli::program::clock;
 use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
 use neli_run::process::release_queue::ReleaseQueue;
 use neli_run::process::signal_set::Set;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::unistd;
 
 /// The program that is measured.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
+
+/// A limit for each wait, far above the times that are measured.
+const LIMIT_MS: u16 = 60_000;
 
 /// Gives up real-time scheduling, and then the right to it, even if the bench has it.
 const ORDINARY: &str = "chrt --other --pid 0 $$";
@@ -127,7 +130,8 @@ fn next_answer(guard: &GuardHandle) -> (Answer, Option<OwnedFd>) {
 }
 
 fn await_readable(source: &impl AsFd) {
-    poll(&mut [PollFd::new(source.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE).expect("a descriptor");
+    let ready = poll(&mut [PollFd::new(source.as_fd(), PollFlags::POLLIN)], LIMIT_MS).expect("a descriptor");
+    assert_eq!(ready, 1, "neither an answer of the guard nor the end of the job within {LIMIT_MS} ms");
 }
 
 /// A control group (v1) with a quota of processor time; removed at the end.

@@ -34,7 +34,8 @@ fn prove(words: &[String], variables: &[(&str, &str)]) -> Config {
     config
 }
 
-/// The longest time that a stop may take: the barrier, and the delivery of the release. A service manager must wait this long.
+/// The longest time of a stop whose processes all end by SIGKILL at once: the barrier, and the delivery of the release. A service manager
+/// must wait this long without being asked.
 fn longest_stop(config: &Config) -> Duration {
     config.stop_timeout + config.timings.lease()
 }

@@ -116,8 +116,8 @@ pub(crate) fn fence(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
         candidate.signal(Signal::SIGSTOP);
         let gone = await_gone(&tree);
         let testimony = election.testimony();
-        let deadline = testimony.of(term).map(|line| line.deadline).max().expect("beats");
-        let last = testimony.of(term).map(|line| line.at).max().expect("beats");
+        let deadline = testimony.of(term).map(|line| line.deadline).max().expect("the job has written a line");
+        let last = testimony.of(term).map(|line| line.at).max().expect("the job has written a line");
         to_last.push((deadline, last));
         from_deadline.push((deadline, gone));
         from_end.push((deadline + MARGIN, gone));
@@ -157,7 +157,7 @@ pub(crate) fn crowd(election: &dyn Fn() -> TestElection, n: usize) -> Vec<Row> {
             wait::until_true("a deadline that comes", || {
                 election.testimony().of(term).next_back().is_some_and(|line| line.deadline < wait::now() + 100_000_000)
             });
-            election.testimony().of(term).map(|line| line.deadline).max().expect("beats")
+            election.testimony().of(term).map(|line| line.deadline).max().expect("the job has written a line")
         } else {
             candidate.signal(Signal::SIGTERM);
             wait::now() + STOP_TIMEOUT
@@ -202,7 +202,7 @@ pub(crate) fn idle(election: &dyn Fn() -> TestElection) -> Vec<Row> {
     leader.await_lead();
     let standby = settled_standby(&election, "5s");
     let processes = [leader.process(), leader.guard()];
-    let used = || processes.iter().map(|process| process.processor_time().expect("it runs")).sum::<Duration>();
+    let used = || processes.iter().map(|process| process.processor_time().expect("the process runs")).sum::<Duration>();
     let before = used();
     wait::pause(WATCHED);
     let busy = used().saturating_sub(before).as_secs_f64() / WATCHED.as_secs_f64() * 100.0;
@@ -212,10 +212,18 @@ pub(crate) fn idle(election: &dyn Fn() -> TestElection) -> Vec<Row> {
         Row::new(
             "resident memory, standby",
             "MB",
-            vec![standby.process().megabytes("status", &["VmRSS:"]).expect("it runs")],
+            vec![standby.process().megabytes("status", &["VmRSS:"]).expect("the process runs")],
         ),
-        Row::new("resident memory, leader", "MB", vec![supervisor.megabytes("status", &["VmRSS:"]).expect("it runs")]),
-        Row::new("private memory, guard", "MB", vec![guard.megabytes("smaps_rollup", PRIVATE).expect("it runs")]),
+        Row::new(
+            "resident memory, leader",
+            "MB",
+            vec![supervisor.megabytes("status", &["VmRSS:"]).expect("the process runs")],
+        ),
+        Row::new(
+            "private memory, guard",
+            "MB",
+            vec![guard.megabytes("smaps_rollup", PRIVATE).expect("the process runs")],
+        ),
         Row::new("processor, idle leader and guard, of one core", "%", vec![busy]),
     ]
 }

@@ -106,7 +106,7 @@ fn among(broker: &Broker, election: &TestElection, elections: usize, arguments: 
     rows.push(Row::new(format!("{when}: records a second in the topic"), "", vec![written]));
     rows.extend(cost.rows(&when, &names));
     for (name, process) in names.iter().zip(groups) {
-        let resident = process[0].megabytes("status", &["VmRSS:"]).expect("it runs");
+        let resident = process[0].megabytes("status", &["VmRSS:"]).expect("the process runs");
         rows.push(Row::new(format!("{when}: resident memory of {name}"), "MB", vec![resident]));
     }
     let go = |mut candidate: Running| {

@@ -76,7 +76,7 @@ fn connected(kafka: &Kafka, elector: Elector, brokers: &str) -> Vec<Row> {
         let row =
             |what: &str, count: usize| Row::new(format!("{brokers}, {name}: {what}"), "", vec![number(count as u64)]);
         rows.push(row("connections", process.connections()));
-        rows.push(row("threads", process.threads().expect("it runs")));
+        rows.push(row("threads", process.threads().expect("the process runs")));
         rows.push(row("descriptors", process.descriptors().len()));
     }
     let [leader, standby] = &mut candidates;

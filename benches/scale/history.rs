@@ -76,7 +76,7 @@ fn write(broker: &Broker, election: &TestElection, records: i64) {
     for offset in 0..records {
         let place = offset - others_first;
         if place < 0 || place % OWN != OWN - 1 {
-            let (key, author) = &others[usize::try_from(offset % 9).expect("a few")];
+            let (key, author) = &others[usize::try_from(offset % 9).expect("a small number")];
             bulk_writer.write(key, &author.beat(offset / 9, 0, offset - 1));
         } else {
             seq += 1;

@@ -22,7 +22,7 @@ pub(crate) struct Cost {
 /// Observes the broker and groups of processes for this many seconds.
 pub(crate) fn cost(broker: &Broker, groups: &[&[Process]], seconds: u64) -> Cost {
     let used = |processes: &[Process]| -> Duration {
-        processes.iter().map(|process| process.processor_time().expect("it runs")).sum()
+        processes.iter().map(|process| process.processor_time().expect("the process runs")).sum()
     };
     let all = || (used(&[broker.process()]), groups.iter().map(|group| used(group)).collect::<Vec<_>>(), wait::now());
     let bytes_before = bytes(broker);

@@ -65,8 +65,8 @@ pub(crate) fn measure(broker: &Broker, elector: Elector, arguments: &Arguments) 
     for process in family {
         process.signal(Signal::SIGKILL);
     }
-    let known =
-        wait::now() + u64::try_from((LEASE.mul_f64(1.01) + Duration::from_millis(10)).as_nanos()).expect("seconds");
+    let known = wait::now()
+        + u64::try_from((LEASE.mul_f64(1.01) + Duration::from_millis(10)).as_nanos()).expect("a small number");
     rows.extend(again(&mut candidates, roles, orphans, known, "of a dead machine, from the end of its lease on"));
     drop(dead);
     for candidate in candidates {
@@ -93,7 +93,7 @@ fn standing_by(election: &TestElection, standby: &Running, roles: usize) -> Vec<
         row(
             format!("{roles} roles stood by for: threads"),
             "",
-            number(standby.process().threads().expect("it runs") as u64),
+            number(standby.process().threads().expect("the process runs") as u64),
         ),
     ]
 }
@@ -119,7 +119,7 @@ pub(crate) fn in_processes(broker: &Broker, elector: Elector, arguments: &Argume
 
 /// A process's private memory, in megabytes.
 fn private(process: Process) -> f64 {
-    process.megabytes("smaps_rollup", &["Private_Clean:", "Private_Dirty:"]).expect("it runs")
+    process.megabytes("smaps_rollup", &["Private_Clean:", "Private_Dirty:"]).expect("the process runs")
 }
 
 /// The cost of candidates that lead the same share of the roles each.
@@ -132,9 +132,9 @@ fn idle(broker: &Broker, candidates: &[Observed], roles: usize, seconds: u64) ->
     let mut rows = cost.rows(&when, &["a supervisor (mean)", "a guard (mean)"]);
     for (what, unit, of) in [
         ("connections", "", (|process: Process| number(process.connections() as u64)) as fn(Process) -> f64),
-        ("threads", "", |process| number(process.threads().expect("it runs") as u64)),
+        ("threads", "", |process| number(process.threads().expect("the process runs") as u64)),
         ("descriptors", "", |process| number(process.descriptors().len() as u64)),
-        ("resident memory", "MB", |process| process.megabytes("status", &["VmRSS:"]).expect("it runs")),
+        ("resident memory", "MB", |process| process.megabytes("status", &["VmRSS:"]).expect("the process runs")),
     ] {
         rows.push(Row::new(
             format!("{when}: {what} of a supervisor"),

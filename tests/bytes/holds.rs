@@ -34,18 +34,18 @@ pub(crate) fn of_a_record(bytes: &[u8]) {
 pub(crate) fn of_a_message(bytes: &[u8]) {
     if let Ok(order) = serde_json::from_slice::<Order>(bytes) {
         let written = serde_json::to_vec(&order).expect("an order can be written");
-        assert_eq!(serde_json::from_slice::<Order>(&written).expect("and read"), order);
+        assert_eq!(serde_json::from_slice::<Order>(&written).expect("what was written can be read"), order);
     }
     if let Ok(answer) = serde_json::from_slice::<Answer>(bytes) {
         let written = serde_json::to_vec(&answer).expect("an answer can be written");
-        assert_eq!(serde_json::from_slice::<Answer>(&written).expect("and read"), answer);
+        assert_eq!(serde_json::from_slice::<Answer>(&written).expect("what was written can be read"), answer);
     }
 }
 
 /// A file of properties, written to `file`, which belongs to us and is private.
 #[allow(dead_code, reason = "a fuzz target asks for one of these at a time")]
 pub(crate) fn of_a_file_of_properties(bytes: &[u8], file: &Path) {
-    fs::write(file, bytes).expect("ours");
+    fs::write(file, bytes).expect("the file can be written");
     let words = ["neli-run", "--group=g", "--brokers=k:9092", "--properties"].map(OsString::from);
     let command = ["--", "/bin/true"].map(OsString::from);
     let arguments: Vec<OsString> = words.into_iter().chain([file.into()]).chain(command).collect();

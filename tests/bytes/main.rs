@@ -170,7 +170,7 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
 fn file_of_properties() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("a directory for what is temporary");
     let file = directory.path().join("properties");
-    fs::write(&file, "").expect("ours");
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("ours");
+    fs::write(&file, "").expect("the file can be written");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("the file's mode can be set");
     (directory, file)
 }

@@ -215,7 +215,7 @@ impl Dice {
     }
 
     pub(crate) fn below(&mut self, bound: usize) -> usize {
-        let drawn = self.0.up_to(Duration::from_nanos(u64::try_from(bound).expect("a few") * 1_000_000));
+        let drawn = self.0.up_to(Duration::from_nanos(u64::try_from(bound).expect("a small number") * 1_000_000));
         usize::try_from(drawn.as_nanos() / 1_000_000).expect("less than the bound").min(bound - 1)
     }
 
@@ -259,7 +259,8 @@ impl Plan {
         if total == 0 {
             return None;
         }
-        let mut drawn = u32::try_from(dice.below(usize::try_from(total).expect("a few"))).expect("a few");
+        let mut drawn =
+            u32::try_from(dice.below(usize::try_from(total).expect("a small number"))).expect("a small number");
         let chosen = faults.iter().find(|(_, weight)| {
             let found = drawn < *weight;
             drawn = drawn.saturating_sub(*weight);

@@ -57,7 +57,7 @@ impl Ground {
 
     /// The broker that leads a role's partition of an election's topic.
     pub(crate) fn leader_of(&self, group: &str, role: usize) -> Option<usize> {
-        self.leader(&format!("{group}.neli"), i32::try_from(role).expect("a few"))
+        self.leader(&format!("{group}.neli"), i32::try_from(role).expect("a small number"))
     }
 
     /// Whether all replicas that an election needs are in sync, so that any broker can fail.

@@ -52,9 +52,9 @@ impl Keys {
 
     /// The parameters of a slot's next candidate.
     pub(crate) fn next(&mut self, slot: usize, life: usize, dice: &mut Dice) -> KeyedJob {
-        let life = u64::try_from(life).expect("not that many");
+        let life = u64::try_from(life).expect("a small number");
         self.of_candidate.insert((slot, life), self.present[slot]);
-        let ends_after_ms = 100 + u64::try_from(dice.below(900)).expect("a few");
+        let ends_after_ms = 100 + u64::try_from(dice.below(900)).expect("a small number");
         KeyedJob { key: name_of(self.present[slot]), ends_after_ms, status: if dice.chance(0.2) { FAILURE } else { 0 } }
     }
 

@@ -163,8 +163,8 @@ impl Arguments {
         self.window.map(Windows::Crontab).or(self.schedule.map(Windows::Daemon))
     }
 
-    /// Whether the filter and flags exclude this test.
-    fn choose_nothing(&self) -> bool {
+    /// Whether this is a plain `cargo test`, without an option of this test.
+    fn are_defaults(&self) -> bool {
         let plain = Self::parse_from(["chaos"]);
         let numbers = |of: &Self| (of.seed, of.duration, of.candidates, of.brokers, of.elections, of.roles);
         let has_none = self.elect.is_none() && self.overlap.is_none() && self.run.is_none() && self.mutant.is_none();
@@ -206,7 +206,7 @@ fn main() -> ExitCode {
     if arguments.cargo_test.list || arguments.cargo_test.ignored || !is_meant {
         return ExitCode::SUCCESS;
     }
-    let is_one_of_all_tests = arguments.choose_nothing();
+    let is_one_of_all_tests = arguments.are_defaults();
     let named = arguments.run;
     let candidates = usize::from(arguments.candidates).min(LEASES_MS.len());
     let candidates = named.and_then(Named::candidates).unwrap_or(candidates);

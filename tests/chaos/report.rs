@@ -217,9 +217,9 @@ fn summary(
     let Counts { orphans, shrunk, .. } = run.counts();
     let _ = writeln!(text, "  overlaps {overlaps}, orphans {orphans}, terms that did not grow {shrunk}");
     let _ = writeln!(text, "  together without being a violation: {counts:?}");
-    let (after_deadline, after_right) = run.latest();
+    let (after_deadline, after_term) = run.latest();
     let _ = writeln!(text, "  latest beat after its deadline {after_deadline}");
-    let _ = writeln!(text, "  latest beat after its deadline or its term's end {after_right}");
+    let _ = writeln!(text, "  latest beat after its deadline or its term's end {after_term}");
     let _ = writeln!(
         text,
         "  longest without a leader outside of faults {leaderless:?} (bound {bound:?}, times {tolerance:.1} for the load)"

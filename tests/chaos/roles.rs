@@ -44,7 +44,7 @@ impl Run<'_> {
         let latest = |of: fn(&History) -> &Latest| {
             self.histories.iter().map(of).max_by_key(|latest| latest.by).cloned().unwrap_or_default()
         };
-        (latest(|history| &history.after_deadline), latest(|history| &history.after_right))
+        (latest(|history| &history.after_deadline), latest(|history| &history.after_term))
     }
 
     fn handed_over(&self) -> usize {

@@ -104,11 +104,11 @@ pub(crate) fn run(orders: &Orders, ground: &Ground) -> Outcome {
     };
     let history = |role: usize| {
         let runs = runs.join(role.to_string());
-        fs::create_dir_all(&runs).expect("ours");
+        fs::create_dir_all(&runs).expect("the directory can be created");
         History::new(&runs, law.clone())
     };
     let clock = directory.path().join("clock");
-    fs::write(&clock, "0").expect("ours");
+    fs::write(&clock, "0").expect("the file can be written");
     let group = format!("chaos{:x}-{:x}-{}", orders.seed, wait::now(), orders.election);
     let (kafka, addresses) = (ground.cluster().kafka(), ground.cluster().addresses());
     let mut run = Run {
@@ -158,13 +158,13 @@ impl Run<'_> {
                 self.ground.wire(self.orders, 0, broker, |wire| wire.set(weather));
             }
         }
-        let seed = self.orders.seed + u64::try_from(self.orders.election).expect("a few");
+        let seed = self.orders.seed + u64::try_from(self.orders.election).expect("a small number");
         let mut plan = Plan::new(seed, &self.orders.only, self.orders.candidates, conditions);
         for slot in 0..self.slots.len() {
             self.start(slot);
         }
         // Many elections that start at once slow each other down.
-        let elections = u32::try_from(self.orders.elections).expect("a few");
+        let elections = u32::try_from(self.orders.elections).expect("a small number");
         self.await_leader("nobody leads at the start", wait::PATIENCE * elections);
         self.began = wait::now();
         let end = wait::after(self.orders.duration);

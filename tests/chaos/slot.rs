@@ -51,7 +51,7 @@ pub(crate) const LEASES_MS: [u64; 5] = [1000, 2000, 1000, 1000, 1000];
 
 /// The lease of a slot's candidates.
 pub(crate) fn lease_ms(named: Option<Named>, slot: usize) -> u64 {
-    named.map_or_else(|| LEASES_MS[slot], |named| u64::try_from(named.lease().as_millis()).expect("seconds"))
+    named.map_or_else(|| LEASES_MS[slot], |named| u64::try_from(named.lease().as_millis()).expect("a small number"))
 }
 
 /// The witness as the job's main process, in its role's directory.
@@ -161,7 +161,8 @@ impl Slot {
             let (after_ms, status) = windows.end(dice);
             witness = witness.set("--end-ms", after_ms).set("--status", u64::from(status.unsigned_abs()));
         } else if dice.chance(0.33) && !terms.stubborn && !lives_long {
-            let millis = 500 + u64::try_from(dice.below(if terms.changes { 2000 } else { 4000 })).expect("a few");
+            let millis =
+                500 + u64::try_from(dice.below(if terms.changes { 2000 } else { 4000 })).expect("a small number");
             witness = witness.set("--end-ms", millis);
         }
         let mut candidate = Candidate::new(terms.program)

@@ -219,7 +219,7 @@ struct Hand {
 
 /// A partition's number in Kafka's type.
 fn number(partition: usize) -> i32 {
-    i32::try_from(partition).expect("a few")
+    i32::try_from(partition).expect("a small number")
 }
 
 impl Hand {

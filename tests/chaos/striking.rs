@@ -333,7 +333,7 @@ impl Run<'_> {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "one of six")]
         let by = SECONDS[((degree * 6.0) as usize).min(5)];
         let by = self.orders.windows.map_or(by, |windows| windows.step(degree));
-        fs::write(&self.clock, by.to_string()).expect("ours");
+        fs::write(&self.clock, by.to_string()).expect("the file can be written");
         self.axis.note("chaos", format!("the wall clock of slot {SLOT_WITH_A_CLOCK} is {by:+} s"));
     }
 

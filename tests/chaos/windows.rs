@@ -65,13 +65,13 @@ impl Windows {
             Self::Daemon(length) => length * 5 / 4,
         };
         let after = dice.between(Duration::from_millis(100), longest);
-        (u64::try_from(after.as_millis()).expect("seconds"), if dice.chance(0.2) { FAILURE } else { 0 })
+        (u64::try_from(after.as_millis()).expect("a small number"), if dice.chance(0.2) { FAILURE } else { 0 })
     }
 
     /// The step of one machine's clock, as the difference to the others in seconds. With any sequence of steps, clocks never differ by more
     /// than a window.
     pub(crate) fn step(self, degree: f64) -> i64 {
-        let most = i64::try_from(self.length().as_secs() / 2).expect("a few");
+        let most = i64::try_from(self.length().as_secs() / 2).expect("a small number");
         #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a few seconds")]
         let of_all = (degree * (2 * most + 1) as f64) as i64;
         of_all.min(2 * most) - most

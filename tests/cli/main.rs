@@ -92,7 +92,7 @@ fn the_version_describes_the_build() {
 #[test]
 fn a_variable_is_named_when_it_is_wrong_and_loses_against_its_option() {
     let refused = |variables: &[(&str, &str)], arguments: &[&str], line: &str| {
-        let output = command(arguments).envs(variables.iter().copied()).output().unwrap();
+        let output = output_of(command(arguments).envs(variables.iter().copied()));
         assert_eq!(one_line(&output), format!("neli-run: {line}"));
         assert_eq!(output.status.code(), Some(125));
     };
@@ -167,13 +167,13 @@ fn a_full_stdout_is_an_error() {
         &["completions", "bash"],
     ] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-        let output = command(arguments).stdout(full).output().unwrap();
+        let output = output_of(command(arguments).stdout(full));
         assert_eq!(one_line(&output), "neli-run: stdout: no space left on device", "{arguments:?}");
         assert_eq!(output.status.code(), Some(125), "{arguments:?}");
 
         let (read, write) = std::io::pipe().unwrap();
         drop(read);
-        let output = command(arguments).stdout(write).output().unwrap();
+        let output = output_of(command(arguments).stdout(write));
         assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()), "{arguments:?}");
     }
 }
@@ -250,12 +250,18 @@ fn whole<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 }
 
 fn run(arguments: &[&str]) -> Output {
-    command(arguments).output().unwrap()
+    output_of(&mut command(arguments))
+}
+
+/// The output of a command. A command line that should be refused and is not would run until it is killed, so the wait has a limit.
+fn output_of(command: &mut Command) -> Output {
+    harness::process::output_of(command.spawn().unwrap())
 }
 
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_neli-run"));
-    command.args(arguments).stdin(Stdio::null()).current_dir(Path::new("/"));
+    command.args(arguments).current_dir(Path::new("/"));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("NELI_RUN_")) {
         command.env_remove(name);
     }

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
 
-use crate::{WHOLE, one_line, run};
+use crate::{WHOLE, one_line, output_of, run};
 
 #[test]
 fn a_command_that_cannot_be_run_is_reported_before_anything_is_joined() {
@@ -110,7 +110,7 @@ fn run_behind(limit: &str, words: &[&str]) -> Output {
     let script = format!(r#"{limit}; exec "$@""#);
     let mut limited = Command::new("sh");
     limited.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_neli-run")]).args(words);
-    limited.stdin(Stdio::null()).output().unwrap()
+    output_of(limited.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))
 }
 
 fn assert_limited(limit: &str, expected: &str) {

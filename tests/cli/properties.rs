@@ -1,6 +1,6 @@
 //! librdkafka's properties: invalid ones are refused, and no message shows a secret.
 
-use crate::{WHOLE, command, one_line, refused, refused_value, run, whole};
+use crate::{WHOLE, command, one_line, output_of, refused, refused_value, run, whole};
 
 #[test]
 fn a_property_that_the_protocol_needs_is_refused_under_every_name() {
@@ -124,7 +124,7 @@ fn a_secret_is_never_shown() {
     }
     let mut run = command(WHOLE);
     run.env("NELI_RUN_PROPERTY", "sasl.username=a\nhunter2");
-    assert_eq!(one_line(&run.output().unwrap()), "neli-run: NELI_RUN_PROPERTY: must be KEY=VALUE, and number 2 is not");
+    assert_eq!(one_line(&output_of(&mut run)), "neli-run: NELI_RUN_PROPERTY: must be KEY=VALUE, and number 2 is not");
 }
 
 #[test]

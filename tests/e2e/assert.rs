@@ -24,7 +24,7 @@ fn job(election: &TestElection, script: &str) -> Vec<String> {
     let is_whole = || fs::read_to_string(&file).is_ok_and(|text| text.ends_with("end\n"));
     wait::until_true("all that the job says", is_whole);
     election.close([run]);
-    fs::read_to_string(&file).expect("it is there").lines().map(str::to_owned).collect()
+    fs::read_to_string(&file).expect("the file can be read").lines().map(str::to_owned).collect()
 }
 
 /// Inside the job Kafka is not asked: the one in the variables does not exist.
@@ -69,7 +69,7 @@ fn inside_a_job_a_subcommand_finds_its_election_by_itself() {
     let election = election(Elector::Log);
     let (topic, file, told) =
         (format!("{}.elsewhere", election.group), election.directory().join("p"), election.directory().join("told"));
-    fs::write(&file, "client.id=of-the-file\n").expect("written");
+    fs::write(&file, "client.id=of-the-file\n").expect("the file can be written");
     let script = format!(
         "exec > {} 2>&1; eval \"exec $NELI_LEASE_FD</dev/zero\"; {PROGRAM} assert --json; {PROGRAM} assert --json --epoch $NELI_EPOCH; \
          {PROGRAM} status --json; echo $NELI_PROPERTIES; NELI_RUN_TOPIC=of-a-shell {PROGRAM} status --json; {PROGRAM} status -g other; \
@@ -82,7 +82,7 @@ fn inside_a_job_a_subcommand_finds_its_election_by_itself() {
     let mut run = candidate.job(["bash", "-c", &script]).start();
     let is_whole = || fs::read_to_string(&told).is_ok_and(|text| text.ends_with("end\n"));
     wait::until_true("all that the job says", is_whole);
-    let text = fs::read_to_string(&told).expect("it is there");
+    let text = fs::read_to_string(&told).expect("the file can be read");
     let lines: Vec<&str> = text.lines().collect();
     for line in &lines[..2] {
         assert!(line.contains(r#""leads":true,"by":"journal""#), "{text}");

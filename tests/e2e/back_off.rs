@@ -13,7 +13,7 @@ use crate::{election, with_both_electors};
 
 with_both_electors! {
     /// A candidate whose runs failed does not lead again while another one stands by, with each choice of the group.
-    fn the_others_lead_first(elector) {
+    fn after_failed_runs_the_others_lead_first(elector) {
         let election = election(elector);
         let mut failing = failing(&election).start();
         let term = failing.await_lead();
@@ -34,7 +34,7 @@ with_both_electors! {
     }
 
     /// A lone candidate leads again after its back-off (500 ms, doubled by each failed run), and not much later.
-    fn alone_it_waits_no_longer_than_that(elector) {
+    fn a_lone_candidate_leads_again_after_its_back_off(elector) {
         let election = election(elector);
         let mut failing = failing(&election).lease("1s").start();
         let term = failing.await_lead();
@@ -44,7 +44,7 @@ with_both_electors! {
         let failed = failing.events("restarting").iter().filter(|event| event.number("term") == term).count();
         let next = failing.await_event("leading");
         let waited = Duration::from_nanos(next.at - released.at);
-        let back_off = Duration::from_millis(500) * 2_u32.pow(u32::try_from(failed).expect("a few") - 1);
+        let back_off = Duration::from_millis(500) * 2_u32.pow(u32::try_from(failed).expect("a small number") - 1);
         // The test reads a log line slightly after the event.
         assert!(waited + Duration::from_millis(500) > back_off, "{waited:?} after {failed} failed runs");
         assert!(waited < back_off + Duration::from_secs(10), "{waited:?} after {failed} failed runs");

@@ -35,7 +35,7 @@ impl Guarded {
         }
         let broker = Broker::own();
         let plain = broker.kafka();
-        let address = plain.accounts_address().expect("ours has one").to_owned();
+        let address = plain.accounts_address().expect("the broker has a listener with accounts").to_owned();
         Self { election: TestElection::new(PROGRAM, &plain, elector), plain, address, _broker: Some(broker) }
     }
 
@@ -72,7 +72,7 @@ pub(crate) fn assert_refused(mut run: Running, words: &[&str]) {
 }
 
 with_both_electors! {
-    fn wrong_credentials(elector) {
+    fn wrong_credentials_are_refused(elector) {
         let guarded = Guarded::new(elector);
         guarded.create_topic();
         let mut run = guarded.candidate(elector, &login("operator", "wrong horse")).start();
@@ -82,7 +82,7 @@ with_both_electors! {
     }
 
     /// A client that does not log in where a login is required: the broker closes the connection without an answer.
-    fn no_credentials(elector) {
+    fn a_missing_login_is_refused(elector) {
         let guarded = Guarded::new(elector);
         let mut run = guarded.candidate(elector, &[]).start();
         let message = run.await_event("broker_down").text("error").to_owned();
@@ -92,14 +92,14 @@ with_both_electors! {
         assert_eq!(run.status(), 143);
     }
 
-    fn a_topic_that_may_not_be_read(elector) {
+    fn a_topic_that_may_not_be_read_is_refused(elector) {
         let guarded = Guarded::new(elector);
         guarded.create_topic();
         let run = guarded.candidate(elector, &Account::NoRead.properties()).start();
         assert_refused(run, &[&guarded.election.topic()]);
     }
 
-    fn a_topic_that_may_not_be_written(elector) {
+    fn a_topic_that_may_not_be_written_is_refused(elector) {
         let guarded = Guarded::new(elector);
         guarded.create_topic();
         let run = guarded.candidate(elector, &Account::NoWrite.properties()).start();
@@ -107,14 +107,14 @@ with_both_electors! {
         assert_eq!(journal::end(&guarded.plain, &guarded.election.topic()), 0);
     }
 
-    fn a_topic_that_may_not_be_created(elector) {
+    fn a_topic_that_may_not_be_created_is_refused(elector) {
         let guarded = Guarded::new(elector);
         let run = guarded.candidate(elector, &Account::NoCreate.properties()).start();
         assert_refused(run, &[&guarded.election.topic()]);
         assert!(!guarded.plain.has_topic(&guarded.election.topic()));
     }
 
-    fn a_topic_that_is_missing_and_shall_not_be_created(elector) {
+    fn a_topic_that_is_missing_and_shall_not_be_created_is_refused(elector) {
         let election = election(elector);
         let run = election.candidate().flag("--no-create-topic").start();
         assert_refused(run, &[&election.topic()]);
@@ -143,7 +143,7 @@ fn a_topic_that_is_there_need_not_be_created() {
 
 /// A group that the account may not join: only the elector that uses the group is refused.
 #[test]
-fn a_group_that_may_not_be_joined() {
+fn a_group_that_may_not_be_joined_is_refused_only_where_it_is_used() {
     let guarded = Guarded::new(Elector::Group);
     guarded.create_topic();
     assert_refused(
@@ -157,7 +157,7 @@ fn a_group_that_may_not_be_joined() {
 
 /// A topic whose configuration may not be read is accepted with a warning.
 #[test]
-fn a_configuration_that_may_not_be_read() {
+fn a_configuration_that_may_not_be_read_is_warned_of() {
     let guarded = Guarded::new(Elector::Log);
     guarded.create_topic();
     let mut run = guarded.candidate(Elector::Log, &Account::NoConfigs.properties()).start();
@@ -168,7 +168,7 @@ fn a_configuration_that_may_not_be_read() {
 
 /// R0: a topic that does not keep its records is refused.
 #[test]
-fn a_topic_that_does_not_keep() {
+fn a_topic_that_does_not_keep_its_records_is_refused() {
     for (settings, word) in [
         (&[("cleanup.policy", "compact")][..], "cleanup.policy"),
         (&[("cleanup.policy", "compact,delete")], "cleanup.policy"),
@@ -190,14 +190,15 @@ fn a_topic_that_does_not_keep() {
 
 /// A topic that accepts no record: Kafka's error is logged once, not for each record.
 #[test]
-fn a_topic_that_appends_nothing() {
+fn a_topic_that_accepts_no_record_is_reported_once() {
     let election = election(Elector::Log);
     let settings = [("max.message.bytes", "100"), ("message.timestamp.type", "LogAppendTime")];
     Kafka::shared().create_topic(&election.topic(), &settings);
     let mut run = election.candidate().lease("1s").start();
     run.await_event("claiming");
     wait::until_true("a line that says why", || !run.warnings_with("Message size too large").is_empty());
-    // Meanwhile claims are given up and repeated, and each is refused too. Only the first refusal is logged.
+    // Meanwhile claims are given up and repeated, and each is refused too. Only the first claim and the first refusal are logged, so there is
+    // nothing else to wait for.
     wait::pause(Duration::from_secs(3));
     let lines = run.warnings_with("");
     assert!(lines.len() == 1 && lines[0].contains("max.message.bytes must be"), "{lines:?}");
@@ -247,7 +248,7 @@ fn a_topic_with_risks_is_accepted() {
 
 /// A topic that a candidate creates keeps its records.
 #[test]
-fn a_topic_of_our_own() {
+fn a_topic_that_a_candidate_creates_keeps_its_records() {
     let election = election(Elector::Log);
     let mut run = election.candidate().job(["true"]).start();
     assert_eq!(run.status(), 0);

@@ -14,7 +14,7 @@ use crate::{PROGRAM, bare, with_both_electors};
 
 with_both_electors! {
     /// Without a broker the lease ends, and the job has ended before. When the broker runs again, a candidate leads again.
-    fn stopped_and_started(elector) {
+    fn without_a_broker_the_lead_ends_and_with_it_a_candidate_leads_again(elector) {
         let mut broker = Broker::own();
         let election = TestElection::new(PROGRAM, &broker.kafka(), elector);
         let mut candidates = [election.candidate().lease("3s").start(), election.candidate().lease("3s").start()];
@@ -37,7 +37,7 @@ with_both_electors! {
 
 /// The broker stores records and does not answer: the job gets the stop signal, and is killed at the end of the lease.
 #[test]
-fn frozen() {
+fn while_the_broker_is_frozen_the_job_is_killed_at_the_end_of_the_lease() {
     let broker = Broker::own();
     let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
     let job = election.witness().with("--ignore-stop");
@@ -53,7 +53,7 @@ fn frozen() {
     let testimony = election.testimony();
     let is_signaled = testimony.signals().any(|line| line.event == harness::witness::Event::Signal(15));
     assert!(is_signaled, "the stop signal is the warning");
-    let last = testimony.of(term).next_back().expect("it beat").clone();
+    let last = testimony.of(term).next_back().expect("the job has written a line").clone();
     assert!(last.deadline == 0 || last.at < last.deadline + 20_000_000, "killed at the deadline: {last:?}");
 
     broker.thaw();
@@ -65,7 +65,7 @@ fn frozen() {
 
 /// A pause of the broker that is shorter than the lease affects no candidate.
 #[test]
-fn frozen_for_less_than_a_lease() {
+fn a_broker_frozen_for_less_than_a_lease_affects_no_candidate() {
     let broker = Broker::own();
     let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
     let mut candidate = election.candidate().lease("30s").option("--heartbeat-interval", "100ms").start();
@@ -84,7 +84,7 @@ fn frozen_for_less_than_a_lease() {
 
 /// The candidate waits for a broker that can't be reached. It logs that at once, and it is no error.
 #[test]
-fn that_never_existed_are_waited_for() {
+fn brokers_that_never_existed_are_waited_for() {
     let silent = SilentBroker::start();
     for address in [silent.address(), closed_port()] {
         let mut candidate = bare().option("--group", "g").option("--brokers", &address).job(["true"]).start();
@@ -97,7 +97,7 @@ fn that_never_existed_are_waited_for() {
 
 /// Only `--wait` limits that time.
 #[test]
-fn that_never_existed_are_waited_for_no_longer_than_the_limit() {
+fn brokers_that_never_existed_are_waited_for_no_longer_than_the_limit() {
     let silent = SilentBroker::start();
     for elector in [Elector::Log, Elector::Group] {
         for address in [silent.address(), closed_port()] {
@@ -120,7 +120,7 @@ fn closed_port() -> String {
 /// A topic that was created while only one broker was known keeps one replica. If there are more brokers, a warning says so and gives the
 /// fix. If too few replicas are in sync to append anything, the log says that too, although librdkafka keeps trying.
 #[test]
-fn too_few_replicas() {
+fn too_few_replicas_are_reported_with_the_fix() {
     let mut cluster = Cluster::start(3, 0);
     let single = TestElection::new(PROGRAM, &cluster.kafka(), Elector::Log);
     let settings = [("message.timestamp.type", "LogAppendTime")];
@@ -153,7 +153,7 @@ fn too_few_replicas() {
 
 /// A `DescribeConfigs` without an answer delays nothing: the configuration counts as one that may not be read.
 #[test]
-fn that_does_not_answer_how_the_topic_is_set() {
+fn a_broker_that_does_not_answer_how_the_topic_is_set_delays_nothing() {
     const DESCRIBE_CONFIGS: i16 = 32;
     let cluster = Cluster::start(1, 1);
     cluster.wire(0, 0).set(Weather { swallows: Some(DESCRIBE_CONFIGS), ..Weather::default() });

@@ -59,7 +59,7 @@ impl Setup {
 
     /// Waits until a beat that was sent after `at` has been read back.
     fn await_beat_sent_after(&self, at: u64) {
-        let renewed = at + u64::try_from(self.deadline_after.as_nanos()).expect("seconds");
+        let renewed = at + u64::try_from(self.deadline_after.as_nanos()).expect("a small number");
         wait::until_true("a lease that is renewed", || self.deadline() > renewed);
     }
 

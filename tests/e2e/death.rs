@@ -60,7 +60,7 @@ pub(crate) fn machine(candidate: &mut Running, job: &[Process]) {
 
 with_both_electors! {
     /// The guard reads the end of file, kills the whole tree and releases the term. Another candidate leads long before the lease's end.
-    fn of_the_supervisor(elector) {
+    fn the_guard_of_a_dead_supervisor_kills_the_tree_and_releases_the_term(elector) {
         let election = election(elector);
         let mut first = wild_candidate(&election, LONG_LEASE).start();
         let term = first.await_lead();
@@ -79,7 +79,7 @@ with_both_electors! {
 
     /// A stopped supervisor can't renew its lease: the guard kills the job at the deadline, and another candidate leads after the
     /// silence. When the supervisor continues, it notices that it was fenced, and stands by.
-    fn of_a_supervisor_that_is_stopped(elector) {
+    fn a_supervisor_that_is_stopped_is_fenced_at_the_deadline_and_stands_by_later(elector) {
         let election = election(elector);
         let mut first = wild_candidate(&election, "3s").start();
         let term = first.await_lead();
@@ -108,7 +108,7 @@ with_both_electors! {
     }
 
     /// The supervisor kills what its dead guard leaves behind, releases the term, and stands by with a new guard.
-    fn of_the_guard(elector) {
+    fn the_supervisor_of_a_dead_guard_kills_the_tree_and_releases_the_term(elector) {
         let election = election(elector);
         let mut first = wild_candidate(&election, LONG_LEASE).start();
         let term = first.await_lead();
@@ -132,7 +132,7 @@ with_both_electors! {
     }
 
     /// Supervisor, guard and job die together. The standbys can notice it only by the silence.
-    fn of_a_whole_machine(elector) {
+    fn after_the_death_of_a_whole_machine_another_leads_after_the_silence(elector) {
         let election = election(elector);
         let mut first = election.candidate().lease("1s").start();
         let term = first.await_lead();
@@ -149,7 +149,7 @@ with_both_electors! {
 
 /// Supervisor and guard die together: the kernel kills the job's main process with its parent (assumption 3).
 #[test]
-fn of_supervisor_and_guard_at_once() {
+fn the_job_dies_with_its_supervisor_and_guard_at_once() {
     let election = election(Elector::Log);
     let mut first = election.candidate().lease("1s").job(election.witness().with("--ignore-stop").command()).start();
     let term = first.await_lead();
@@ -165,7 +165,7 @@ fn of_supervisor_and_guard_at_once() {
 
 /// A job that changed its uid loses the kernel's parent-death signal. It is killed nevertheless if one of the two dies.
 #[test]
-fn with_a_job_of_another_uid() {
+fn a_job_of_another_uid_dies_with_its_supervisor_or_guard() {
     for victim in ["supervisor", "guard"] {
         let election = election(Elector::Log);
         let mut job = election.witness().with("--ignore-stop").with("--daemon");
@@ -192,7 +192,7 @@ fn with_a_job_of_another_uid() {
 
 /// Guards that die one after the other are restarted after growing delays, for a standby and for a leader.
 #[test]
-fn of_guards_repeatedly() {
+fn guards_that_die_again_and_again_are_restarted_after_growing_delays() {
     let election = election(Elector::Log);
     let mut run = election.candidate().lease(LONG_LEASE).start();
     let term = run.await_lead();
@@ -213,7 +213,7 @@ fn of_guards_repeatedly() {
 
 /// A guard that is stopped by SIGSTOP is continued at once, so that nothing is lost.
 #[test]
-fn of_a_guard_that_is_stopped() {
+fn a_guard_that_is_stopped_is_continued_at_once() {
     let election = election(Elector::Log);
     let mut leader = election.candidate().lease("2s").start();
     let term = leader.await_lead();
@@ -235,7 +235,7 @@ fn of_a_guard_that_is_stopped() {
 
 /// A guard that hangs without any report is detected within the lease, and the supervisor kills the job.
 #[test]
-fn of_a_guard_that_hangs() {
+fn a_guard_that_hangs_is_detected_within_the_lease() {
     let election = election(Elector::Log);
     let mut first = wild_candidate(&election, "1s").start();
     let term = first.await_lead();
@@ -279,7 +279,7 @@ impl Drop for Frozen {
 /// The supervisor kills the job in time although the guard does not die. It releases the term only when the guard is dead; if that takes
 /// more than a lease, it exits with a message that names the guard.
 #[test]
-fn of_a_guard_that_is_frozen() {
+fn no_term_is_released_before_its_frozen_guard_is_dead() {
     for thaws in [true, false] {
         let election = election(Elector::Log);
         let mut first = wild_candidate(&election, "2s").start();
@@ -316,7 +316,7 @@ fn of_a_guard_that_is_frozen() {
 
 /// A guard that hangs before its first answer: the claim is effective, but no job runs in that term.
 #[test]
-fn of_a_guard_that_hangs_before_its_first_answer() {
+fn no_job_runs_under_a_guard_that_hangs_before_its_first_answer() {
     let election = election(Elector::Log);
     let mut first = election.candidate().lease("1s").start();
     let term = first.await_lead();
@@ -342,7 +342,7 @@ fn of_a_guard_that_hangs_before_its_first_answer() {
 
 /// A standby's death affects no other candidate.
 #[test]
-fn of_a_standby() {
+fn the_death_of_a_standby_affects_no_other_candidate() {
     let election = election(Elector::Group);
     let mut leader = election.candidate().lease("2s").start();
     let term = leader.await_lead();

@@ -56,7 +56,7 @@ impl Drop for Machine {
 /// The first candidate starts a broker and the second one finds it; the job moves from one to the other, and the broker ends with the
 /// last candidate.
 #[test]
-fn two_terminals() {
+fn two_candidates_share_one_broker_that_ends_with_the_last() {
     let machine = Machine::new();
     let mut first = machine.candidate().start();
     let term = first.await_lead();

@@ -8,7 +8,7 @@ use harness::schema::Schema;
 use harness::terminal::{Shell, Terminal};
 use serde_json::Value;
 
-use crate::once::{KEY, await_run, once, runs, tell, until_go_file};
+use crate::once::{KEY, await_run, once, runs};
 use crate::window::{WallClock, key, start};
 use crate::{PROGRAM, election};
 
@@ -47,7 +47,7 @@ fn a_key_that_is_done_or_has_failed_runs_again() {
 #[test]
 fn a_key_that_runs_now_is_forgotten_only_with_force() {
     let election = election(Elector::Log);
-    let job = until_go_file(&election);
+    let job = election.until_go_file();
     let mut runner = once(&election, &job).option("--name", "a").start();
     await_run(&election, 1);
     let (object, status) = forget(&election, &["--once", KEY]);
@@ -55,7 +55,7 @@ fn a_key_that_runs_now_is_forgotten_only_with_force() {
     assert_eq!(forget(&election, &["--once", KEY, "--force"]).1, 0);
     let mut second = once(&election, &job).option("--name", "b").start();
     second.await_event("standby");
-    tell(&election);
+    election.create_go_file();
     assert_eq!((runner.status(), second.status()), (0, 0));
     assert_eq!(runs(&election), 2);
 }

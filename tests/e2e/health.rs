@@ -47,7 +47,7 @@ with_both_electors! {
         let mut second = election.candidate().start();
         second.await_event("standby");
 
-        File::create(&unhealthy).expect("ours");
+        File::create(&unhealthy).expect("the file can be created");
         let unhealthy = first.await_event("unhealthy");
         let message = "the health command exited with status 7 (1 of 2 in a row): no answer";
         assert!(first.events("warning").iter().any(|warning| warning.text("message") == message), "{first:?}");
@@ -182,10 +182,10 @@ fn a_job_that_warms_up_is_not_handed_over() {
     wait::until_true("several health commands", || count(&counted) > 10);
     assert!(first.events("unhealthy").is_empty() && second.events("leading").is_empty());
 
-    File::create(&warm).expect("ours");
+    File::create(&warm).expect("the file can be created");
     let so_far = count(&counted);
     wait::until_true("a health command that began since", || count(&counted) > so_far + 1);
-    fs::remove_file(&warm).expect("ours");
+    fs::remove_file(&warm).expect("the file can be removed");
     first.await_event("unhealthy");
     assert!(second.await_lead() > term);
     election.close([first, second]);
@@ -195,16 +195,16 @@ fn a_job_that_warms_up_is_not_handed_over() {
 #[test]
 fn a_health_command_does_not_delay_the_end_of_its_job() {
     let election = election(Elector::Log);
-    let (asked, go) = (election.directory().join("asked"), election.directory().join("go"));
-    let job = format!("until [ -e {} ]; do sleep 0.01; done; exit 5", go.display());
+    let asked = election.directory().join("asked");
+    let job = format!("{}; exit 5", election.until_go_file());
     let command = format!("echo $$ > {}; exec sleep 600", asked.display());
     let run = looked_after(&election, &command).option("--health-timeout", "1h").job(["sh", "-c", &job]);
     let mut run = run.start();
     let pid = wait::until("a health command", || fs::read_to_string(&asked).ok()?.trim().parse().ok());
-    let command = Process::find(pid);
-    File::create(&go).expect("ours");
+    let command = Process::find(pid).expect("the health command sleeps until it is killed");
+    election.create_go_file();
     run.await_release();
-    assert!(!command.is_some_and(Process::lives));
+    assert!(!command.lives(), "the health command outlived the lead");
     assert_eq!(run.status(), 5);
     assert!(!format!("{run:?}").contains("health command") && run.events("unhealthy").is_empty(), "{run:?}");
 }

@@ -35,7 +35,7 @@ fn written(election: &TestElection, records: &[&str]) {
 }
 
 #[test]
-fn each_term_with_its_end_and_the_gap_to_the_next() {
+fn each_term_is_shown_with_its_end_and_the_gap_to_the_next() {
     let election = election(Elector::Log);
     let mut first = election.candidate().option("--name", "first").start();
     let earlier = first.await_lead();
@@ -105,7 +105,7 @@ fn check_finds_two_leaders_at_once() {
 }
 
 #[test]
-fn of_an_election_without_a_leader_so_far() {
+fn an_election_without_a_leader_so_far_has_no_terms() {
     let election = election(Elector::Log);
     written(&election, &["nonsense"]);
     let answer = election.ask("history", &[]);
@@ -118,7 +118,7 @@ fn of_an_election_without_a_leader_so_far() {
 
 /// A role without a leader may have only hellos, under another role's key. Undecodable records among them change nothing.
 #[test]
-fn of_a_role_with_only_hellos() {
+fn a_role_with_only_hellos_has_no_terms() {
     let election = election(Elector::Log);
     written(&election, &[]);
     let pen = Pen::new(Kafka::shared(), &election.topic(), &[]);

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector};
 use harness::election::TestElection;
@@ -11,6 +10,7 @@ use harness::process::Process;
 use harness::wait;
 use nix::sys::signal::Signal;
 
+use crate::signals::pause_between_stops;
 use crate::{election, with_both_electors};
 
 /// A candidate whose hooks write their environment to a file per event.
@@ -22,7 +22,7 @@ struct Noted {
 impl Noted {
     fn new(election: &TestElection, name: &str) -> Self {
         let directory = election.directory().join(name);
-        fs::create_dir(&directory).expect("ours");
+        fs::create_dir(&directory).expect("the directory can be created");
         // Each hook writes its line in one step with a number, so that lines are whole and ordered.
         let line = format!(
             "cd {}; env -0 > part.$$; n=1; until ln part.$$ $NELI_EVENT.$n 2>/dev/null; do n=$((n+1)); done",
@@ -150,7 +150,7 @@ fn a_hook_that_hangs_delays_nothing() {
     wait::until_true("the last hook", || {
         fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n') && text != before)
     });
-    wait::pause(Duration::from_millis(600));
+    pause_between_stops();
     second.signal(Signal::SIGTERM);
     assert_eq!(second.status(), 0);
     election.close([first, second]);
@@ -163,14 +163,14 @@ fn the_jobs_end_ends_its_hook() {
         let election = election(Elector::Log);
         let pid = election.directory().join("pid");
         let hook = format!("trap '' TERM; echo $$ > {}; sleep 600", pid.display());
-        let job = format!("until [ -e {} ]; do sleep 0.01; done; exit 6", election.directory().join("go").display());
+        let job = format!("{}; exit 6", election.until_go_file());
         let candidate = election.candidate().option("--on-lead", &hook).option("--stop-timeout", "1h");
         let candidate = if ends_itself { candidate.job(["sh", "-c", &job]) } else { candidate };
         let mut run = candidate.start();
         let term = run.await_lead();
         let hook = wait::until("a hook", || Process::find(fs::read_to_string(&pid).ok()?.trim().parse().ok()?));
         if ends_itself {
-            fs::write(election.directory().join("go"), "").expect("ours");
+            election.create_go_file();
         } else {
             election.await_witness(term);
             run.signal(Signal::SIGTERM);

@@ -13,7 +13,8 @@ use crate::{bare, election};
 
 #[test]
 fn its_status_is_ours() {
-    // Some statuses, each in an election of its own; `restart::every_way_to_end` covers all statuses in one election.
+    // Some statuses, each in an election of its own; `restart::each_exit_status_and_each_signal_of_a_run_is_logged` covers all statuses in
+    // one election.
     let statuses = [0, 1, 2, 7, 75, 80, 81, 82, 83, 84, 85, 125, 126, 127, 128, 143, 254, 255];
     let exits = statuses.map(|status| (format!("exit {status}"), status));
     let kills = [1, 2, 3, 6, 9, 10, 11, 13, 15, 31, 34, 64].map(|signal| {
@@ -42,7 +43,7 @@ fn its_status_is_ours() {
 fn a_command_that_cannot_run_is_reported_before_the_election_is_joined() {
     let election = election(Elector::Log);
     let plain = election.directory().join("not-executable");
-    fs::write(&plain, "#!/bin/sh\n").expect("written");
+    fs::write(&plain, "#!/bin/sh\n").expect("the file can be written");
     let directory = election.directory().as_os_str();
     for (word, status) in [
         ("no-such-command-anywhere".as_ref(), 127),
@@ -102,7 +103,7 @@ fn its_stderr_is_ours() {
 fn a_log_file_leaves_stderr_to_it() {
     let election = election(Elector::Log);
     let file = election.directory().join("log");
-    fs::write(&file, "before\n").expect("written");
+    fs::write(&file, "before\n").expect("the file can be written");
     let mut run = election.candidate().option("--log-file", &file).job(["sh", "-c", "echo from the job >&2"]).start();
     assert_eq!(run.status(), 0);
     assert_eq!(run.strange_lines(), ["from the job"]);
@@ -278,7 +279,7 @@ fn processes_that_a_command_leaves_are_ended_too() {
     election.assert_gone(term);
     assert_eq!(run.status(), 5);
     let testimony = election.testimony();
-    let last = |role: &str| testimony.of(term).rfind(|line| line.role == role).expect("it beat").at;
+    let last = |role: &str| testimony.of(term).rfind(|line| line.role == role).expect("the job has written a line").at;
     assert!(last("daemon") > last("main") + 300_000_000, "it had its stop timeout");
     let message: Vec<String> = run.events("warning").iter().map(|event| event.text("message").to_owned()).collect();
     let daemon = |words: &str| message.iter().any(|message| message.contains(words) && message.contains(" (witness)"));

@@ -25,7 +25,7 @@ fn stopped_beyond_its_lease(election: &TestElection) -> (Running, Process, u64) 
 
 /// Supervisor and guard are both stopped until after the lease's end. The log reports that the kill was late, and by how much.
 #[test]
-fn is_reported_by_the_leader() {
+fn a_late_kill_is_reported_by_the_leader() {
     let election = election(Elector::Log);
     let (mut first, guard, term) = stopped_beyond_its_lease(&election);
     guard.signal(Signal::SIGCONT);
@@ -45,7 +45,7 @@ fn is_reported_by_the_leader() {
 /// Supervisor and guard are stopped too long, and the supervisor dies. The release that its guard writes also reports how late the kill
 /// was.
 #[test]
-fn is_reported_by_the_guard_of_a_dead_supervisor() {
+fn a_late_kill_is_reported_by_the_guard_of_a_dead_supervisor() {
     let election = election(Elector::Log);
     let (first, _, _) = stopped_beyond_its_lease(&election);
     // The kernel continues the guard when its parent dies.

@@ -43,14 +43,14 @@ impl Fifo {
         let path = election.directory().join("fifo");
         unistd::mkfifo(&path, Mode::S_IRWXU).expect("a named pipe");
         // It is opened for both directions, so that opening does not block.
-        let end = File::options().read(true).write(true).open(&path).expect("ours");
+        let end = File::options().read(true).write(true).open(&path).expect("the file can be opened");
         Self { path, end }
     }
 
     /// Fills it, so that a write of one byte would block.
     fn filled(election: &TestElection) -> Self {
         let mut fifo = Self::new(election);
-        fcntl(&fifo.end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("ours");
+        fcntl(&fifo.end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("the descriptor's flags can be set");
         while fifo.end.write(&[b'\n'; 512]).is_ok() {}
         while fifo.end.write(b"\n").is_ok() {}
         fifo
@@ -91,7 +91,7 @@ fn lines(text: &str) -> Vec<Value> {
 
 /// A pipe that is full before the first line: the number of dropped lines is logged where they are missing.
 #[test]
-fn a_full_pipe() {
+fn a_full_pipe_blocks_nothing_and_dropped_lines_are_counted() {
     let election = election(Elector::Log);
     let mut fifo = Fifo::filled(&election);
     let leader = start_with_errors_to(&chatterbox(&election), &fifo.path);
@@ -120,7 +120,7 @@ fn a_full_pipe() {
 
 /// A pipe whose reader has ended: SIGPIPE ends no process.
 #[test]
-fn a_closed_pipe() {
+fn a_closed_pipe_ends_no_process() {
     let election = election(Elector::Log);
     let fifo = Fifo::new(&election);
     let leader = start_with_errors_to(&chatterbox(&election), &fifo.path);
@@ -131,7 +131,7 @@ fn a_closed_pipe() {
 }
 
 #[test]
-fn a_full_disk() {
+fn a_full_disk_ends_no_lead() {
     let full = Path::new("/dev/full");
     let election = election(Elector::Log);
     let leader = start_with_errors_to(&chatterbox(&election), full);
@@ -148,7 +148,7 @@ fn a_full_disk() {
 
 /// A disk that is full in the middle of a line and has room again later: at most that line is cut, and it is written again.
 #[test]
-fn a_disk_that_is_full_for_a_while() {
+fn a_disk_that_is_full_for_a_while_cuts_one_line_at_most() {
     let election = election(Elector::Log);
     let file = election.directory().join("log");
     // A limit on the file's size acts like a full disk, and needs no rights.
@@ -205,7 +205,7 @@ fn systemds_journal_gets_the_priority_of_each_line() {
 
 /// A terminal whose output is suspended by Ctrl-S.
 #[test]
-fn a_stopped_terminal() {
+fn a_stopped_terminal_blocks_nothing() {
     let election = election(Elector::Log);
     let terminal = openpty(None, None).expect("a terminal");
     let path = unistd::ttyname(&terminal.slave).expect("it has a name");
@@ -215,7 +215,7 @@ fn a_stopped_terminal() {
     let term = await_term(&election);
     assert_it_leads_on(&election, term);
     keyboard.write_all(&[0x11]).expect("Ctrl-Q");
-    fcntl(&keyboard, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("ours");
+    fcntl(&keyboard, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("the descriptor's flags can be set");
     let mut screen = String::new();
     let mut bytes = [0; 4_096];
     wait::until_true("what was kept, on the screen", || {
@@ -230,7 +230,7 @@ fn a_stopped_terminal() {
 
 /// Several candidates append to one file: each line is whole, and names its writer.
 #[test]
-fn one_file_for_several() {
+fn each_line_in_one_file_for_several_is_whole_and_names_its_writer() {
     let election = election(Elector::Log);
     let file = election.directory().join("log");
     let candidate = |name: &str| {
@@ -280,7 +280,7 @@ fn the_three_descriptors_are_left_as_they_were() {
 
 /// `-q` logs only events that need attention, `-v` logs details for finding a fault.
 #[test]
-fn quiet_and_verbose() {
+fn quiet_logs_what_needs_attention_and_verbose_logs_details() {
     let election = election(Elector::Log);
     let mut quiet = election.candidate().flag("-q").variable("NELI_RUN_NONSENSE", "1").job(["true"]).start();
     assert_eq!(quiet.status(), 0);

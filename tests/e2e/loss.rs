@@ -95,7 +95,7 @@ fn a_loss_does_not_end_the_candidate() {
 
 /// SIGTERM in a barrier that began with a loss: the exit status is the run's, with every value of `--on-loss`.
 #[test]
-fn a_stop_in_the_barrier_of_a_loss() {
+fn a_stop_in_the_barrier_of_a_loss_has_the_status_of_the_run() {
     let election = election(Elector::Log);
     let job = election.witness().set("--linger-ms", 800).set("--status", 9);
     let mut leader = election.candidate().job(job.command()).option("--on-loss", "exit").start();
@@ -111,7 +111,7 @@ fn a_stop_in_the_barrier_of_a_loss() {
 
 /// `end` in a barrier: the exit status is 0, also if the job's is not.
 #[test]
-fn an_end_in_a_barrier() {
+fn an_end_in_a_barrier_has_status_0() {
     let election = election(Elector::Log);
     let job = election.witness().set("--linger-ms", 800).set("--status", 9);
     let mut leader = election.candidate().job(job.command()).start();
@@ -139,7 +139,7 @@ enum Term {
 /// Kafka does not answer. First comes the stop signal, and a job that obeys it ends by itself (80). A job that does not is killed at the
 /// lease's end (82), also if the stop timeout is longer. With SIGTERM it is a stop (137).
 #[test]
-fn a_fence_in_two_stages() {
+fn a_fence_asks_the_job_to_stop_and_then_kills_it() {
     let broker = Broker::own();
     for (obeys, term_too, status) in
         [(true, Term::Never, 80), (false, Term::Never, 82), (false, Term::InBetween, 137), (false, Term::Before, 137)]
@@ -174,7 +174,7 @@ fn a_fence_in_two_stages() {
 
 /// Kafka answers again after the warning: the job has got the stop signal, and ends within the stop timeout. Then the term is released.
 #[test]
-fn beats_that_come_back_after_the_warning() {
+fn a_job_that_was_warned_is_stopped_although_beats_come_back() {
     let broker = Broker::own();
     let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
     let job = election.witness().set("--linger-ms", 9_000);

@@ -30,6 +30,7 @@ mod loss;
 mod many_groups;
 mod netns_links;
 mod never_pause;
+mod noted_runs;
 #[cfg(feature = "oidc")]
 mod oidc;
 mod once;

@@ -22,7 +22,7 @@ fn start(candidate: &Candidate, link: &NetnsLink) -> Running {
 with_both_electors! {
     /// The leader's link is cut in one direction or both. Its job has ended before another one begins. When the link is restored, the
     /// candidate stands by, also if its connections have been retrying for long.
-    fn the_leader_s(elector) {
+    fn a_leader_whose_link_is_cut_has_no_job_when_another_begins(elector) {
         let Some([link]) = lay() else { return };
         for way in [Way::Both, Way::There, Way::Back] {
             let election = election(elector);
@@ -48,7 +48,7 @@ with_both_electors! {
     }
 
     /// No candidate reaches Kafka for longer than a connection attempt lasts; then all candidates do.
-    fn everybody_s(elector) {
+    fn a_candidate_leads_again_after_all_links_were_cut(elector) {
         let Some(links) = lay::<2>() else { return };
         let election = election(elector);
         let mut candidates = links.each_ref().map(|link| start(&election.candidate().lease("1s"), link));

@@ -16,8 +16,8 @@ with_both_electors! {
         }
         let spans = halves.map(Half::close);
         // The time span from when both jobs run until one of the elections ends.
-        let begin = spans.iter().map(|spans| spans[0].0).max().expect("two");
-        let end = spans.iter().map(|spans| spans[spans.len() - 1].1).min().expect("two");
+        let begin = spans.iter().map(|spans| spans[0].0).max().expect("there are two elections");
+        let end = spans.iter().map(|spans| spans[spans.len() - 1].1).min().expect("there are two elections");
         let mut all = spans.concat();
         all.sort_unstable();
         let mut covered = begin;

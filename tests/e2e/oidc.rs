@@ -82,7 +82,7 @@ impl Endpoint {
         );
         let file = guarded.election.directory().join("properties");
         fs::write(&file, text).expect("the directory is ours");
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("ours");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("the file's mode can be set");
         guarded.candidate(elector, &[]).option("--properties", file)
     }
 }
@@ -146,7 +146,7 @@ fn assert_finding(message: &str, endpoint: &Endpoint, words: &[&str]) {
 
 /// This includes the group: each client has its own token. librdkafka logs at its most verbose level, and the secret does not appear.
 #[test]
-fn a_lead_by_a_token() {
+fn a_candidate_with_a_token_leads_and_hides_its_secret() {
     let guarded = Guarded::new(Elector::Group);
     let endpoint = Endpoint::start(Duration::from_hours(1));
     let mut run = endpoint.candidate(&guarded, Elector::Group).flag("-v").property("debug", "all").start();
@@ -166,7 +166,7 @@ fn a_lead_by_a_token() {
 
 /// At the start a refusal is final, like a wrong password.
 #[test]
-fn a_token_endpoint_that_refuses() {
+fn a_token_endpoint_that_refuses_is_final() {
     let guarded = Guarded::new(Elector::Log);
     let endpoint = Endpoint::start(Duration::from_hours(1));
     endpoint.turn(Mood::Refuses);
@@ -177,7 +177,7 @@ fn a_token_endpoint_that_refuses() {
 
 /// The candidate waits for an endpoint that can't be reached, as it does for Kafka.
 #[test]
-fn a_token_endpoint_that_does_not_answer() {
+fn a_token_endpoint_that_does_not_answer_is_waited_for() {
     let guarded = Guarded::new(Elector::Log);
     let endpoint = Endpoint::start(Duration::from_hours(1));
     endpoint.turn(Mood::HangsUp);
@@ -194,7 +194,7 @@ fn a_token_endpoint_that_does_not_answer() {
 /// A new token is requested before the old one expires. If there is none, the lead does not end while the lease lasts, not even when the
 /// broker rejects the old token.
 #[test]
-fn a_token_endpoint_that_fails_later() {
+fn a_token_endpoint_that_fails_later_ends_no_lead_before_the_lease() {
     let guarded = Guarded::new(Elector::Log);
     // A new token is requested after four seconds, and ten seconds after a refusal.
     let endpoint = Endpoint::start(Duration::from_secs(5));

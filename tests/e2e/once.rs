@@ -1,7 +1,5 @@
 //! `--once`: the job succeeds once per key, whichever candidate starts it and however a run ends.
 
-use std::fs;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
@@ -13,33 +11,18 @@ use nix::sys::signal::Signal;
 
 use crate::bad_input::assert_refused;
 use crate::embedded::Machine;
-use crate::{PROGRAM, election, with_both_electors};
+use crate::{PROGRAM, election, noted_runs, with_both_electors};
 
 pub(crate) const KEY: &str = "v1.42";
 
-/// The file to which each run writes a line.
-fn runs_of(election: &TestElection) -> PathBuf {
-    election.directory().join("runs")
-}
-
 /// How many runs have begun.
 pub(crate) fn runs(election: &TestElection) -> usize {
-    fs::read_to_string(runs_of(election)).unwrap_or_default().lines().count()
+    noted_runs::lines(election).len()
 }
 
 /// A candidate whose job writes a line when it begins, and then runs this script.
 pub(crate) fn once(election: &TestElection, script: &str) -> Candidate {
-    let script = format!("echo $NELI_NAME $NELI_ONCE >> {}; {script}", runs_of(election).display());
-    election.candidate().option("--once", KEY).job(["sh", "-c", &script])
-}
-
-/// A script that runs until the test creates a file.
-pub(crate) fn until_go_file(election: &TestElection) -> String {
-    format!("until [ -e {} ]; do sleep 0.01; done", election.directory().join("go").display())
-}
-
-pub(crate) fn tell(election: &TestElection) {
-    fs::write(election.directory().join("go"), "").expect("ours");
+    election.candidate().option("--once", KEY).job(noted_runs::job(election, "$NELI_NAME $NELI_ONCE", script))
 }
 
 fn topic_of_facts(election: &TestElection) -> String {
@@ -63,17 +46,17 @@ with_both_electors! {
     /// Three candidates start at one time, as from crontabs, and one starts late.
     fn three_starts_run_once(elector) {
         let election = election(elector);
-        let job = until_go_file(&election);
+        let job = election.until_go_file();
         let mut starts: Vec<(&str, Running)> =
             ["a", "b", "c"].map(|name| (name, once(&election, &job).option("--name", name).start())).into();
         await_run(&election, 1);
-        let text = fs::read_to_string(runs_of(&election)).expect("a run has written");
-        let (runner, key) = text.trim().split_once(' ').expect("a name and a key");
+        let lines = noted_runs::lines(&election);
+        let (runner, key) = lines[0].split_once(' ').expect("a name and a key");
         assert_eq!(key, KEY);
         for (_, start) in starts.iter_mut().filter(|(name, _)| *name != runner) {
             start.await_event("standby");
         }
-        tell(&election);
+        election.create_go_file();
         for (name, start) in &mut starts {
             if *name == runner {
                 assert_eq!(start.status(), 0);
@@ -96,13 +79,13 @@ with_both_electors! {
 #[test]
 fn a_failure_is_tried_again_elsewhere() {
     let election = election(Elector::Log);
-    let job = format!("{}; [ $NELI_NAME != a ] || exit 3", until_go_file(&election));
+    let job = format!("{}; [ $NELI_NAME != a ] || exit 3", election.until_go_file());
     let candidate = |name: &str| once(&election, &job).option("--name", name).option("--retries", "1");
     let mut first = candidate("a").start();
     await_run(&election, 1);
     let mut second = candidate("b").start();
     second.await_event("standby");
-    tell(&election);
+    election.create_go_file();
     assert_eq!(first.await_release().text("why"), "failed");
     assert_eq!(second.status(), 0);
     assert_eq!(first.status(), 0);
@@ -129,7 +112,7 @@ fn failures_are_counted_across_machines_and_then_everybody_has_the_status() {
 fn a_runner_that_is_gone_has_not_done_it() {
     for gone in ["supervisor", "machine", "stopped", "fenced"] {
         let election = election(Elector::Log);
-        let job = until_go_file(&election);
+        let job = election.until_go_file();
         let candidate = |name: &str| once(&election, &job).lease("2s").option("--name", name);
         let mut first = candidate("a").start();
         await_run(&election, 1);
@@ -145,7 +128,7 @@ fn a_runner_that_is_gone_has_not_done_it() {
                 await_run(&election, 2);
                 first.signal(Signal::SIGCONT);
                 first.await_event("fenced");
-                tell(&election);
+                election.create_go_file();
                 assert_eq!(first.status(), 0, "it stands by again: {first:?}");
                 assert_eq!(first.await_event("once_skipped").text("by"), "b");
             }
@@ -156,7 +139,7 @@ fn a_runner_that_is_gone_has_not_done_it() {
             }
         }
         await_run(&election, 2);
-        tell(&election);
+        election.create_go_file();
         assert_eq!(second.status(), 0, "{gone}");
         assert_skipped(&mut candidate("c").start(), "b", (0, 0));
         assert_eq!(runs(&election), 2, "{gone}");
@@ -167,7 +150,7 @@ fn a_runner_that_is_gone_has_not_done_it() {
 #[test]
 fn a_stopped_run_that_ends_with_0_is_not_done() {
     let election = election(Elector::Log);
-    let runs_file = runs_of(&election);
+    let runs_file = noted_runs::file(&election);
     let trapped = format!("trap 'exit 0' TERM; echo trapped >> {}; sleep 1000 & wait", runs_file.display());
     let mut first = once(&election, &trapped).start();
     await_run(&election, 2);
@@ -326,14 +309,14 @@ fn an_outcome_that_can_not_be_recorded_is_waited_for() {
     let election = election(Elector::Log);
     let name = topic_of_facts(&election);
     kafka.create_topic(&name, &[("cleanup.policy", "compact")]);
-    let job = until_go_file(&election);
+    let job = election.until_go_file();
     let mut runner = once(&election, &job).option("--name", "a").lease("2s").start();
     await_run(&election, 1);
     let mut second = once(&election, &job).option("--name", "b").lease("2s").start();
     second.await_event("standby");
     // No record is that short, so none is accepted.
     kafka.set_topic(&name, &[("cleanup.policy", "compact"), ("max.message.bytes", "1")]);
-    tell(&election);
+    election.create_go_file();
     wait::until_true("a warning", || !runner.warnings_with("the run's outcome is not recorded yet").is_empty());
     assert!(runner.events("released").is_empty(), "{runner:?}");
     kafka.set_topic(&name, &[("cleanup.policy", "compact")]);
@@ -347,12 +330,12 @@ fn an_outcome_that_can_not_be_recorded_is_waited_for() {
 #[test]
 fn a_standby_goes_with_the_status_of_the_run_that_failed() {
     let election = election(Elector::Log);
-    let job = format!("{}; exit 3", until_go_file(&election));
+    let job = format!("{}; exit 3", election.until_go_file());
     let mut runner = once(&election, &job).option("--name", "a").start();
     await_run(&election, 1);
     let mut second = once(&election, &job).option("--name", "b").start();
     second.await_event("standby");
-    tell(&election);
+    election.create_go_file();
     assert_eq!(runner.status(), 3);
     assert_skipped(&mut second, "a", (3, 3));
     assert!(second.events("claiming").is_empty(), "{second:?}");

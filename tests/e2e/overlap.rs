@@ -1,6 +1,5 @@
 //! `--overlap`: the next leader's job starts before the old one stops. At most two jobs run, and only for a limited time.
 
-use std::process::Command;
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
@@ -9,7 +8,7 @@ use harness::wait;
 use nix::sys::signal::Signal;
 
 use crate::priority::await_hellos;
-use crate::{PROGRAM, election, with_both_electors};
+use crate::{election, with_both_electors};
 
 const LEASE: Duration = Duration::from_secs(4);
 const OVERLAP: Duration = Duration::from_secs(2);
@@ -216,10 +215,7 @@ fn watch_shows_both_jobs() {
     election.await_witness(next);
     assert_eq!(first.status(), 0);
     close(&election, [second]);
-    let mut watch = Command::new(PROGRAM);
-    watch.args(["watch", "--group", &election.group, "--brokers", harness::kafka::Kafka::shared().address()]);
-    watch.args(["--from", "start", "--until-end"]);
-    let printed = String::from_utf8(watch.output().expect("the program is there").stdout).expect("UTF-8");
+    let printed = election.ask("watch", &["--from", "start", "--until-end"]).text;
     for sentence in [
         "old is to stop: its job runs on until another has claimed".to_owned(),
         format!("leads, term {next}"),
@@ -264,5 +260,5 @@ fn close(election: &TestElection, candidates: impl IntoIterator<Item = Running>)
 }
 
 fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).expect("seconds")
+    u64::try_from(duration.as_nanos()).expect("a small number")
 }

@@ -39,7 +39,7 @@ with_both_electors! {
         let mut high = preempting(&election, 10).start();
         let asked = high.await_event("preempting");
         assert_eq!(["term", "priority", "own"].map(|field| asked.number(field)), [term, 1, 10]);
-        assert!(asked.at - high.started_at >= u64::try_from(PREEMPT_AFTER.as_nanos()).expect("seconds"));
+        assert!(asked.at - high.started_at >= u64::try_from(PREEMPT_AFTER.as_nanos()).expect("a small number"));
         let resigned = low.await_event("resigned");
         assert!(resigned.text("reason").contains("its priority is 10, and the leader's 1"), "{resigned:?}");
         assert_eq!(resigned.text("by"), "high");

@@ -101,7 +101,7 @@ fn it_reaps_orphans_that_it_adopts() {
 
 /// The kernel drops signals without a handler at process 1. Those that `neli-run` handles arrive, and SIGTSTP has no effect.
 #[test]
-fn signals() {
+fn signals_that_neli_run_handles_reach_the_job_and_sigtstp_has_no_effect() {
     if !is_possible() {
         return;
     }
@@ -163,7 +163,7 @@ fn the_status_is_the_jobs() {
 /// The kernel kills all processes in a PID namespace with its process 1. So the guard can't release the term, and another candidate leads
 /// after the lease.
 #[test]
-fn its_death_ends_all_processes() {
+fn its_death_ends_all_processes_and_another_leads_after_the_lease() {
     if !is_possible() {
         return;
     }
@@ -183,7 +183,7 @@ fn its_death_ends_all_processes() {
 
 /// Its guard dies: process 1 kills what the guard left, releases the term, and stands by.
 #[test]
-fn its_guards_death() {
+fn it_survives_its_guard_and_releases_the_term() {
     if !is_possible() {
         return;
     }
@@ -206,7 +206,7 @@ fn its_guards_death() {
 /// Ctrl-C at a container's terminal: process 1 survives the signal that it sends to its own group, and its exit status is still that of the
 /// signal.
 #[test]
-fn ctrl_c() {
+fn it_survives_ctrl_c_and_exits_with_the_status_of_the_signal() {
     if !is_possible() {
         return;
     }

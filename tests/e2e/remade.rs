@@ -44,7 +44,7 @@ fn a_topic_that_is_made_again_has_another_id() {
 /// The topic is deleted while a candidate leads, and a candidate that does not know this creates it again. Its claim and beats have the
 /// offsets of the old ones, and both candidates lead the same term. By the offsets alone neither candidate could notice it.
 #[test]
-fn under_a_leader() {
+fn a_leader_whose_topic_is_made_again_loses_its_lead() {
     let election = crate::election(Elector::Log);
     let Remade { mut old, old_job, mut new, new_since, term } = remake(&election, election.candidate());
     assert_eq!(old.await_event("fenced").text("why"), "history-cut");
@@ -63,7 +63,7 @@ fn under_a_leader() {
 
 /// A process with many roles says one hello for all of them. The hello states that it claims none for a minute.
 #[test]
-fn under_a_leader_of_many_roles() {
+fn a_leader_of_many_roles_whose_topic_is_made_again_says_one_hello_for_all() {
     let election = crate::election(Elector::Log);
     let mut candidate = roles::candidate(&election, "2").lease("4s").start();
     let both = roles::numbers(2);
@@ -84,7 +84,7 @@ fn under_a_leader_of_many_roles() {
 
 /// If a candidate may not create topics, it logs the deletion, and does not use a topic that another process created again.
 #[test]
-fn under_a_leader_that_makes_no_topics() {
+fn a_leader_that_makes_no_topics_does_not_use_one_that_another_made_again() {
     let election = crate::election(Elector::Log);
     election.candidate().job(["true"]).start().status();
     let Remade { mut old, mut new, .. } = remake(&election, election.candidate().flag("--no-create-topic"));
@@ -96,7 +96,7 @@ fn under_a_leader_that_makes_no_topics() {
 /// The new topic's leader is another broker, in an earlier leader epoch than the old one's. Because of librdkafka's cached epoch the
 /// producer never uses the new topic (its issue 4898). The candidate replaces its producer, and so can write to the new topic.
 #[test]
-fn on_another_broker() {
+fn a_topic_that_is_made_again_on_another_broker_is_written_to() {
     const KEPT: [(&str, &str); 2] = [("message.timestamp.type", "LogAppendTime"), ("min.insync.replicas", "2")];
     let cluster = Cluster::start(3, 0);
     let kafka = cluster.kafka();

@@ -40,7 +40,7 @@ fn a_restart_loop_does_not_flood_the_journal() {
 
 /// All 256 statuses, and every signal that ends a process, with one candidate after another.
 #[test]
-fn every_way_to_end() {
+fn each_exit_status_and_each_signal_of_a_run_is_logged() {
     let election = election(Elector::Log);
     // Signals that do not end a process, and two that the C library reserves and has its children ignore.
     let others = [17, 18, 19, 20, 21, 22, 23, 28, 32, 33];
@@ -71,7 +71,7 @@ fn every_way_to_end() {
 
 with_both_electors! {
     /// The lead is kept over failures, each of which doubles the delay; the first exit with 0 ends it.
-    fn on_failure(elector) {
+    fn failures_keep_the_lead_and_a_success_ends_it(elector) {
         let election = election(elector);
         let text = "echo $NELI_ATTEMPT; [ $NELI_ATTEMPT = 4 ] || exit $NELI_ATTEMPT";
         let mut first = script(&election, "on-failure", "100ms", text).start();
@@ -105,7 +105,7 @@ with_both_electors! {
 
 /// After too many failures on this machine, another machine tries.
 #[test]
-fn too_many_failures() {
+fn after_too_many_failures_another_machine_leads() {
     let election = election(Elector::Log);
     let mut first = script(&election, "on-failure", "10ms", "exit 3").option("--restart-limit", "2/5m").start();
     let term = first.await_lead();
@@ -124,7 +124,7 @@ fn too_many_failures() {
 
 /// With `--restart-limit none` and successes the restarts never end.
 #[test]
-fn without_a_limit() {
+fn without_a_limit_the_restarts_never_end() {
     let election = election(Elector::Log);
     for (limit, status) in [("none", 1), ("0/1m", 0)] {
         let text = format!("exit {status}");
@@ -137,7 +137,7 @@ fn without_a_limit() {
 
 /// A stop, an `end` and a loss between two runs take effect at once. The exit status is that of the last run.
 #[test]
-fn between_two_runs() {
+fn a_stop_an_end_or_a_loss_between_two_runs_takes_effect_at_once() {
     for what in ["end", "resign", "stop", "quit"] {
         let election = election(Elector::Log);
         let mut run = script(&election, "always", "10m", "exit 7").option("--on-loss", "exit").start();
@@ -175,7 +175,7 @@ fn between_two_runs() {
 
 /// Kafka stops between two runs: the lease ends, and the term with it. No run starts after the lease's end.
 #[test]
-fn the_lease_ends_between_two_runs() {
+fn no_run_starts_after_a_lease_that_ends_between_two_runs() {
     let broker = Broker::own();
     for (on_loss, delay) in [("exit", "10m"), ("standby", "2s")] {
         let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
@@ -203,7 +203,7 @@ fn the_lease_ends_between_two_runs() {
 
 /// The next run waits for the end of the old tree, and then for the delay.
 #[test]
-fn one_tree_at_a_time() {
+fn the_next_run_waits_for_the_end_of_the_old_tree() {
     let election = election(Elector::Log);
     let job = election.witness().with("--ignore-stop").with("--daemon").set("--end-ms", 100).set("--status", 1);
     let candidate =
@@ -231,7 +231,7 @@ fn one_tree_at_a_time() {
 /// If the command was deleted while the candidate stood by, the run fails with the exit status of a failed exec. It is tried again like any
 /// other failed run.
 #[test]
-fn a_command_that_is_gone() {
+fn a_command_that_was_deleted_is_a_failed_run() {
     use std::os::unix::fs::PermissionsExt;
     let election = election(Elector::Log);
     let command = election.directory().join("job");
@@ -239,7 +239,7 @@ fn a_command_that_is_gone() {
         // It is renamed into place, because a file that is open for writing can't be executed.
         let draft = election.directory().join("draft");
         harness::program::write(&draft, "#!/bin/sh\nexit 0\n");
-        std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(mode)).expect("ours");
+        std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(mode)).expect("the file's mode can be set");
         std::fs::rename(&draft, &command).expect("renamed");
     };
     for (mode, status) in [(None, 127), (Some(0o644), 126)] {
@@ -249,7 +249,7 @@ fn a_command_that_is_gone() {
         let mut once = election.candidate().job([&command]).start();
         once.await_event("standby");
         match mode {
-            None => std::fs::remove_file(&command).expect("removed"),
+            None => std::fs::remove_file(&command).expect("the file can be removed"),
             Some(mode) => write(mode),
         }
         leader.signal(Signal::SIGTERM);
@@ -270,7 +270,7 @@ fn a_command_that_is_gone() {
     patient = patient.option("--restart-delay", "200ms").option("--restart-limit", "none");
     let mut patient = patient.start();
     patient.await_event("standby");
-    std::fs::remove_file(&command).expect("removed");
+    std::fs::remove_file(&command).expect("the file can be removed");
     leader.signal(Signal::SIGTERM);
     patient.await_event("restarting");
     write(0o755);
@@ -280,7 +280,7 @@ fn a_command_that_is_gone() {
 
 /// A supervisor that dies between two runs: its guard releases the term long before the lease's end.
 #[test]
-fn a_supervisor_that_dies_between_two_runs() {
+fn the_term_of_a_supervisor_that_dies_between_two_runs_is_released() {
     let election = election(Elector::Log);
     let mut first = script(&election, "always", "10m", "exit 7").lease("50s").start();
     let term = first.await_lead();

@@ -97,8 +97,8 @@ impl Tenancy {
     fn properties(&self) -> PathBuf {
         let file = self.guarded.election.directory().join("tenant");
         let lines = login(self.account.name(), PASSWORD).into_iter().map(|(key, value)| format!("{key}={value}\n"));
-        fs::write(&file, lines.collect::<String>()).expect("written");
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("ours");
+        fs::write(&file, lines.collect::<String>()).expect("the file can be written");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("the file's mode can be set");
         file
     }
 
@@ -152,7 +152,7 @@ impl Tenancy {
 with_both_electors! {
     /// With exactly the rights that the manual lists, a candidate leads, hands over, and is released by its guard. It gets warnings about
     /// the settings that it may not read.
-    fn the_least_that_is_enough(elector) {
+    fn the_rights_that_the_manual_lists_are_enough(elector) {
         let tenancy = Tenancy::new(elector);
         let election = &tenancy.guarded.election;
         tenancy.guarded.create_topic();
@@ -176,7 +176,7 @@ with_both_electors! {
         election.close([second]);
     }
 
-    fn without_one_of_them(elector) {
+    fn each_of_these_rights_is_named_where_it_is_missing(elector) {
         for missing in needs(elector) {
             let tenancy = Tenancy::new(elector);
             tenancy.guarded.create_topic();
@@ -186,7 +186,7 @@ with_both_electors! {
         }
     }
 
-    fn without_the_right_to_describe_the_topic(elector) {
+    fn a_denied_right_to_describe_the_topic_is_named(elector) {
         let tenancy = Tenancy::new(elector);
         tenancy.guarded.create_topic();
         tenancy.allow(needs(elector));
@@ -195,7 +195,7 @@ with_both_electors! {
     }
 
     /// This is like a new account without any rights.
-    fn without_any_right(elector) {
+    fn an_account_without_any_right_is_refused_and_writes_nothing(elector) {
         let tenancy = Tenancy::new(elector);
         tenancy.guarded.create_topic();
         let run = tenancy.candidate().start();
@@ -205,7 +205,7 @@ with_both_electors! {
     }
 
     /// CREATE on the future topic, or on the cluster.
-    fn the_right_to_make_the_topic(elector) {
+    fn the_right_to_make_the_topic_is_needed_where_it_is_missing(elector) {
         let tenancy = Tenancy::new(elector);
         tenancy.allow(needs(elector));
         assert_refused(tenancy.candidate().start(), &tenancy.words((Of::Topic, Create)).each_ref().map(String::as_str));
@@ -224,7 +224,7 @@ with_both_electors! {
 
     /// The job is stopped before its lease ends, and another candidate leads. (A revoked READ on the group shows only when the session has
     /// expired, since heartbeats are not answered any more.)
-    fn a_right_that_is_revoked_from_a_leader(elector) {
+    fn a_right_that_is_revoked_from_a_leader_ends_its_lead_before_its_lease(elector) {
         for taken in needs(elector) {
             let tenancy = Tenancy::new(elector);
             let election = &tenancy.guarded.election;
@@ -253,7 +253,7 @@ with_both_electors! {
         }
     }
 
-    fn an_unknown_account(elector) {
+    fn an_unknown_account_is_refused(elector) {
         let guarded = Guarded::new(elector);
         guarded.create_topic();
         let run = guarded.candidate(elector, &login("nobody", PASSWORD)).start();
@@ -272,7 +272,7 @@ fn assert_refused_late(run: &mut harness::candidate::Running, words: &[String]) 
 
 /// A busy cluster answers a join late. A refusal of the group is known before the job starts.
 #[test]
-fn a_group_that_may_not_be_joined_whose_coordinator_answers_no_join() {
+fn a_refusal_of_the_group_is_known_although_the_coordinator_answers_no_join() {
     const JOIN_GROUP: i16 = 11;
     let network = Network::start();
     let (guarded, wire) = Guarded::behind_a_wire(Elector::Group, &network);
@@ -289,7 +289,7 @@ fn a_group_that_may_not_be_joined_whose_coordinator_answers_no_join() {
 
 /// A coordinator that does not answer delays nothing: the job starts without its answer, and one warning reports that.
 #[test]
-fn a_group_whose_coordinator_is_not_found() {
+fn a_group_whose_coordinator_is_not_found_delays_nothing() {
     const FIND_COORDINATOR: i16 = 10;
     let network = Network::start();
     let (guarded, wire) = Guarded::behind_a_wire(Elector::Group, &network);
@@ -308,7 +308,7 @@ fn a_group_whose_coordinator_is_not_found() {
 
 /// DESCRIBE is needed again later, at the latest when the reader asks for the log's end.
 #[test]
-fn the_right_to_describe_that_is_revoked_from_a_leader() {
+fn the_right_to_describe_that_is_revoked_from_a_leader_ends_its_lead() {
     let tenancy = Tenancy::new(Elector::Log);
     tenancy.guarded.create_topic();
     tenancy.allow(needs(Elector::Log));
@@ -322,7 +322,7 @@ fn the_right_to_describe_that_is_revoked_from_a_leader() {
 
 /// Subcommands that only read need READ on the topic and no other right. Without it, one line explains that.
 #[test]
-fn to_read_an_election() {
+fn the_right_to_read_the_topic_is_enough_to_read_an_election() {
     let tenancy = Tenancy::new(Elector::Log);
     tenancy.guarded.create_topic();
     let mut run = tenancy.guarded.election.candidate().job(["true"]).start();

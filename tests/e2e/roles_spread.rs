@@ -2,7 +2,6 @@
 //! refused.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::time::Duration;
 
 use harness::candidate::{Elector, Event, Running};
@@ -270,8 +269,7 @@ with_both_electors! {
 #[test]
 fn a_candidate_is_given_only_roles_for_which_it_stands() {
     let election = election(Elector::Log);
-    let go = election.directory().join("go");
-    let job = format!("[ $NELI_NAME = short ] || exec sleep 1000; until [ -e {} ]; do sleep 0.01; done", go.display());
+    let job = format!("[ $NELI_NAME = short ] || exec sleep 1000; {}", election.until_go_file());
     let start = |name: &str| {
         let candidate = election.candidate().option("--roles", "4").option("--restart", "no").option("--name", name);
         candidate.job(["sh", "-c", &job]).start()
@@ -280,7 +278,7 @@ fn a_candidate_is_given_only_roles_for_which_it_stands() {
     wait::until_true("a lead of each role", || led(&long).len() == 4);
     let mut short = start("short");
     wait::until_true("a fair share", || [&long, &short].map(|candidate| led(candidate).len()) == [2, 2]);
-    fs::write(&go, "").expect("ours");
+    election.create_go_file();
     assert_eq!(short.status(), 0, "it stands for no role any more: {short:?}");
     let of_each: BTreeSet<String> = short.events("leading").iter().map(role_of).collect();
     assert_eq!((short.count("leading"), of_each), (4, numbers(4).into_iter().collect()), "each of them once");

@@ -1,8 +1,5 @@
 //! `--schedule`: a daemon on each machine, one of which runs the job at each time.
 
-use std::fs;
-use std::path::PathBuf;
-
 use harness::candidate::{Candidate, Elector, Running};
 use harness::cluster::Cluster;
 use harness::election::TestElection;
@@ -12,7 +9,7 @@ use harness::network::{Flow, Weather};
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::window::{WallClock, key};
+use crate::window::{WallClock, key, noting_job, runs};
 use crate::{PROGRAM, election, with_both_electors};
 
 const DAY: u64 = 24 * 60 * 60;
@@ -20,17 +17,8 @@ const HOUR: u64 = 60 * 60;
 
 /// A candidate whose job writes a line when it begins, and then runs this script.
 fn daemon(election: &TestElection, name: &str, schedule: &str, script: &str) -> Candidate {
-    let script = format!("echo $NELI_NAME $NELI_WINDOW_START >> {}; {script}", runs_of(election).display());
-    election.candidate().option("--schedule", schedule).option("--name", name).job(["sh", "-c", &script])
-}
-
-fn runs_of(election: &TestElection) -> PathBuf {
-    election.directory().join("runs")
-}
-
-/// The runs so far, each with its candidate and window.
-fn runs(election: &TestElection) -> Vec<String> {
-    fs::read_to_string(runs_of(election)).unwrap_or_default().lines().map(str::to_owned).collect()
+    let candidate = election.candidate().option("--schedule", schedule).option("--name", name);
+    candidate.job(noting_job(election, script))
 }
 
 /// The windows that ran.
@@ -129,15 +117,14 @@ fn a_clock_that_is_set_runs_nothing_twice() {
 #[test]
 fn windows_during_a_run_are_skipped_and_a_failure_ends_nothing() {
     let election = election(Elector::Log);
-    let go = election.directory().join("go");
     let clock = WallClock::new(&election, "clock", HOUR);
-    let job = format!("until [ -e {} ]; do sleep 0.01; done; exit 3", go.display());
+    let job = format!("{}; exit 3", election.until_go_file());
     let mut daemon = clock.candidate(daemon(&election, "a", "0 0 * * *", &job)).start();
     daemon.await_event("window_awaited");
     clock.set(DAY);
     await_runs(&election, 1);
     clock.set(3 * DAY);
-    fs::write(&go, "").expect("ours");
+    election.create_go_file();
     let skipped = daemon.await_event("window_skipped");
     assert_eq!((skipped.text("why"), skipped.text("from"), skipped.text("until")), ("overrun", &*key(2), &*key(4)));
     clock.set(4 * DAY);

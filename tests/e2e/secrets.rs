@@ -4,10 +4,11 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use harness::accounts::{Account, PASSWORD};
 use harness::candidate::{Elector, Running};
+use harness::election::Answer;
 use harness::process::Process;
 use harness::wait;
 use nix::sys::signal::Signal;
@@ -49,14 +50,14 @@ fn lines() -> String {
 fn file(directory: &Path, content: &str, mode: u32) -> PathBuf {
     let file = directory.join("properties");
     fs::write(&file, content).expect("the directory is ours");
-    fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("ours");
+    fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("the file's mode can be set");
     file
 }
 
 with_both_electors! {
     /// This includes every kind of process: health command, hooks, a job with a child, librdkafka at its most verbose level, and a guard
     /// that releases the term after the supervisor's death.
-    fn from_a_file(elector) {
+    fn a_secret_from_a_file_is_in_no_other_place(elector) {
         let guarded = Guarded::new(elector);
         let properties = file(guarded.election.directory(), &(lines() + "debug=all\n"), 0o600);
         let candidate = guarded.candidate(elector, &[]).option("--properties", &properties).flag("-v");
@@ -97,7 +98,7 @@ with_both_electors! {
 
 /// A secret from the environment is removed from the environment of all child processes.
 #[test]
-fn from_the_environment() {
+fn a_secret_from_the_environment_is_removed_from_that_of_all_children() {
     let guarded = Guarded::new(Elector::Log);
     let candidate = guarded.candidate(Elector::Log, &[]).variable("NELI_RUN_PROPERTY", lines());
     let mut run = candidate.job(["sh", "-c", "env -0; sleep 600"]).start();
@@ -121,7 +122,7 @@ fn from_the_environment() {
 
 /// The embedded broker outlives the candidate that started it, and gets no secret that it does not need.
 #[test]
-fn beside_an_embedded_broker() {
+fn the_embedded_broker_gets_no_secret_that_it_does_not_need() {
     let machine = Machine::new();
     let mut run = machine.candidate().variable("NELI_RUN_PROPERTY", format!("sasl.password={PASSWORD}")).start();
     run.await_lead();
@@ -134,21 +135,19 @@ fn beside_an_embedded_broker() {
 
 /// A wrong property gets one line, which does not contain its value.
 #[test]
-fn in_what_is_refused() {
+fn a_refused_property_is_reported_without_its_value() {
     let directory = harness::install::scratch();
     let at_all = ["--group", "g", "--brokers", "127.0.0.1:1"];
     let judge = |arguments: &[&str], variable: Option<&[u8]>| {
         let mut run = Command::new(PROGRAM);
-        run.args(at_all).args(arguments).args(["--", "true"]).stdin(Stdio::null());
+        run.args(at_all).args(arguments).args(["--", "true"]);
         if let Some(lines) = variable {
             run.env("NELI_RUN_PROPERTY", std::ffi::OsStr::from_bytes(lines));
         }
-        let output = run.output().expect("the program is there");
-        let shown = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(125), "{shown}");
-        assert!(!shown.is_empty() && !hold_it(shown.as_bytes()), "{shown}");
-        assert!(output.stdout.is_empty());
-        shown
+        let Answer { text, errors, status } = Answer::of(run);
+        assert_eq!((text.as_str(), status), ("", 125), "{errors}");
+        assert!(!errors.is_empty() && !hold_it(errors.as_bytes()), "{errors}");
+        errors
     };
     let wrong = [
         // These have no value, or no name.
@@ -188,7 +187,7 @@ fn in_what_is_refused() {
 
 /// If other users may read the file of a secret, one warning says so, with the right mode.
 #[test]
-fn in_a_file_that_others_may_read() {
+fn a_file_of_a_secret_that_others_may_read_is_warned_of() {
     for mode in [0o604, 0o644] {
         let directory = harness::install::scratch();
         let path = file(directory.path(), &lines(), mode);

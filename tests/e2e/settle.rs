@@ -38,7 +38,7 @@ with_both_electors! {
     }
 
     /// SIGTERM during the wait: no job starts, and the term is released at once.
-    fn a_stop_meanwhile_starts_no_job(elector) {
+    fn a_stop_during_the_wait_starts_no_job(elector) {
         let election = election(elector);
         let mut first = election.candidate().lease("1s").option("--settle", "10m").start();
         let term = first.await_lead();
@@ -57,7 +57,7 @@ with_both_electors! {
 
 /// A supervisor that is killed during the wait: its guard has the term and releases it.
 #[test]
-fn a_death_meanwhile_does_not_take_a_lease() {
+fn the_term_of_a_supervisor_that_dies_during_the_wait_is_released_at_once() {
     let election = election(Elector::Log);
     let mut first = election.candidate().lease("60s").option("--settle", "10m").start();
     let term = first.await_lead();

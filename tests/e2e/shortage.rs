@@ -99,7 +99,7 @@ fn own_groups() -> Vec<PathBuf> {
 
 /// The kernel kills the job, which uses all memory; this end is handled like any other.
 #[test]
-fn a_job_that_takes_all_memory() {
+fn a_job_that_takes_all_memory_is_killed_and_has_ended_like_any_other() {
     let Some(shortage) = Shortage::new() else { return };
     let election = election(Elector::Log);
     let inside = shortage.inside();
@@ -115,7 +115,7 @@ fn a_job_that_takes_all_memory() {
 
 /// While another process uses all memory again and again, the lease is kept, and a fence works.
 #[test]
-fn a_neighbour_that_takes_all_memory() {
+fn a_neighbour_that_takes_all_memory_ends_no_lease() {
     let Some(shortage) = Shortage::new() else { return };
     let election = election(Elector::Log);
     let job = election.witness().with("--ignore-stop").with("--daemon");
@@ -163,7 +163,7 @@ fn await_connections(election: &TestElection) {
 
 /// At the limit of open files the job is still supervised, and a new guard can be started, thanks to reserved descriptors.
 #[test]
-fn no_descriptor_is_left() {
+fn with_no_descriptor_left_the_job_is_still_supervised() {
     let election = election(Elector::Log);
     let mut run = election.candidate().lease("5s").option("--restart", "always").option("--restart-delay", "0").start();
     let term = run.await_lead();
@@ -184,7 +184,7 @@ fn no_descriptor_is_left() {
 
 /// At the limit of open files connections are lost. They are opened again, since the reserve does not use their descriptors.
 #[test]
-fn no_descriptor_is_left_and_connections_are_lost() {
+fn with_no_descriptor_left_lost_connections_are_opened_again() {
     let cluster = Cluster::start(1, 1);
     let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
     let mut run = election.candidate().lease("5s").start();
@@ -206,7 +206,7 @@ fn no_descriptor_is_left_and_connections_are_lost() {
 /// With no free descriptor the guard dies. The end of its job is noticed nevertheless, the term is released at once, and the process exits
 /// because it can't start another guard.
 #[test]
-fn no_descriptor_is_left_at_all_and_the_guard_dies() {
+fn with_no_descriptor_left_at_all_the_term_of_a_dead_guard_is_released() {
     let election = election(Elector::Log);
     let mut run = election.candidate().lease("20s").start();
     let term = run.await_lead();
@@ -224,7 +224,7 @@ fn no_descriptor_is_left_at_all_and_the_guard_dies() {
 
 /// With no free descriptor, a job that can't be supervised does not continue: it is killed, and counts as failed.
 #[test]
-fn no_descriptor_is_left_at_all() {
+fn with_no_descriptor_left_at_all_no_job_runs_unsupervised() {
     let election = election(Elector::Log);
     let candidate = election.candidate().option("--restart", "on-failure").option("--restart-delay", "0");
     let mut run = candidate.option("--restart-limit", "2/1m").start();
@@ -278,7 +278,7 @@ impl Drop for Ration {
 
 /// The guard may be delayed. It warns about that, and kills earlier by the possible delay. A lease that is too short for this is refused.
 #[test]
-fn a_quota_of_processor_time_without_real_time_scheduling() {
+fn under_a_quota_without_real_time_scheduling_the_guard_kills_earlier_and_warns() {
     let Some(ration) = Ration::new() else { return };
     let election = election(Elector::Log);
     let inside = ration.inside();
@@ -309,9 +309,9 @@ fn a_quota_of_processor_time_without_real_time_scheduling() {
     run.signal(Signal::SIGSTOP);
     election.await_gone(term);
     let testimony = election.testimony();
-    let last = testimony.of(term).next_back().expect("it beat").at;
+    let last = testimony.of(term).next_back().expect("the job has written a line").at;
     // A beat between the guard's clearing of the deadline and the kill contains 0, so the latest deadline counts.
-    let deadline = testimony.of(term).map(|line| line.deadline).max().expect("it beat");
+    let deadline = testimony.of(term).map(|line| line.deadline).max().expect("the job has written a line");
     run.signal(Signal::SIGCONT);
     let fenced = run.await_event("fenced");
     // The lease ends a kill margin after the deadline, 300 ms here. Without real-time scheduling the guard may still be late on a busy

@@ -55,7 +55,8 @@ fn ttin_and_ttou_from_a_process_are_passed_to_the_job() {
     let job =
         r#"trap 'echo in >>"$0"' TTIN; trap 'echo out >>"$0"' TTOU; echo ready >>"$0"; while :; do sleep 0.02; done"#;
     let received_text = || std::fs::read_to_string(&signals_received).unwrap_or_default();
-    let mut run = election.candidate().job(["sh", "-c", job, signals_received.to_str().expect("ours")]).start();
+    let mut run =
+        election.candidate().job(["sh", "-c", job, signals_received.to_str().expect("a path in UTF-8")]).start();
     run.await_lead();
     wait::until_true("a job that listens", || received_text() == "ready\n");
     run.signal(Signal::SIGTTIN);
@@ -67,9 +68,14 @@ fn ttin_and_ttou_from_a_process_are_passed_to_the_job() {
     election.close([run]);
 }
 
+/// Waits until a further stop signal counts as a second one: two within 500 ms count as one.
+pub(crate) fn pause_between_stops() {
+    wait::pause(Duration::from_millis(600));
+}
+
 /// The second SIGTERM kills the job. One that follows at once does not count as a second one, because GNU `timeout` sends two.
 #[test]
-fn a_second_term_kills() {
+fn a_second_sigterm_kills_the_job_unless_it_follows_at_once() {
     let election = election(Elector::Log);
     let job = election.witness().with("--ignore-stop").with("--daemon");
     let mut leader = election.candidate().job(job.command()).option("--stop-timeout", "5m").start();
@@ -80,7 +86,7 @@ fn a_second_term_kills() {
     leader.signal(Signal::SIGTERM);
     leader.await_event("stopping");
     leader.signal(Signal::SIGTERM);
-    wait::pause(Duration::from_millis(600));
+    pause_between_stops();
     assert!(main.lives(), "two signals that are close together count as one");
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 137);
@@ -92,7 +98,7 @@ fn a_second_term_kills() {
 
 /// SIGKILL is sent at the stop timeout, and not before.
 #[test]
-fn the_stop_timeout_kills() {
+fn sigkill_is_sent_at_the_stop_timeout_and_not_before() {
     let election = election(Elector::Log);
     let job = election.witness().with("--ignore-stop");
     let mut leader = election.candidate().job(job.command()).option("--stop-timeout", "700ms").start();
@@ -218,7 +224,7 @@ fn a_stop_reaches_a_guard_that_was_stopped() {
         wait::until_true(&format!("signal {number} at the job"), || signals_received(&election).contains(&number));
     }
     // The job ignores the stop; the second one kills it.
-    wait::pause(Duration::from_millis(600));
+    pause_between_stops();
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 137);
     election.close([leader]);
@@ -266,7 +272,7 @@ fn an_ignored_signal_stays_ignored() {
 
 /// stderr is a pipe without a reader. The SIGPIPE of our own log lines is not passed on to the job.
 #[test]
-fn a_closed_pipe_of_ours_is_not_the_jobs() {
+fn sigpipe_of_the_log_is_not_passed_on_to_the_job() {
     let election = election(Elector::Log);
     let job = election.witness().set("--linger-ms", 300).set("--status", 4);
     let closed = ["bash", "-c", r#"exec "$@" 2> >(exec true)"#, "bash"];
@@ -281,7 +287,7 @@ fn a_closed_pipe_of_ours_is_not_the_jobs() {
 
 /// A stop at any moment after the start ends the candidate in order. If Kafka runs, no term is left without a release.
 #[test]
-fn a_stop_at_any_moment() {
+fn a_stop_at_any_moment_ends_the_candidate_in_order() {
     const STEPS: u64 = 48;
     let election = election(Elector::Log);
     // This creates the topic, and its first reader has finished.
@@ -315,7 +321,7 @@ fn a_stop_at_any_moment() {
 
 /// Kafka is down when the release must be delivered. The candidate waits for at most a lease, and a second stop ends the wait.
 #[test]
-fn a_stop_while_kafka_is_down() {
+fn a_stop_while_kafka_is_down_waits_for_a_lease_at_most() {
     let broker = Broker::own();
     for impatient in [false, true] {
         let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
@@ -327,7 +333,7 @@ fn a_stop_while_kafka_is_down() {
         run.signal(Signal::SIGTERM);
         run.await_event("job_exited");
         if impatient {
-            wait::pause(Duration::from_millis(600));
+            pause_between_stops();
             run.signal(Signal::SIGTERM);
         }
         assert_eq!(run.status(), 0, "the exit status of the job, which was alive when SIGTERM came");

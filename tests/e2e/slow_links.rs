@@ -13,7 +13,7 @@ use crate::PROGRAM;
 /// A leader whose link becomes slow keeps leading: the topic's id is confirmed by answers that take longer than the first request's time
 /// limit.
 #[test]
-fn a_leader_whose_answers_take_longer_than_two_seconds() {
+fn a_leader_whose_answers_take_longer_than_two_seconds_keeps_its_lead() {
     const LEASE: Duration = Duration::from_secs(12);
     let cluster = Cluster::start(1, 1);
     let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);

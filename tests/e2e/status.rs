@@ -34,7 +34,7 @@ fn claim(after: i64) -> String {
 }
 
 #[test]
-fn a_leader_and_a_standby() {
+fn a_leader_and_a_standby_are_shown() {
     let election = election(Elector::Group);
     let mut leader = election.candidate().option("--name", "first").start();
     let term = leader.await_lead();
@@ -139,7 +139,7 @@ fn the_wait_for_a_heartbeat_is_explained_on_a_terminal() {
 
 /// A mistyped name: the error lists the existing groups.
 #[test]
-fn an_election_without_a_leader_so_far() {
+fn an_election_without_a_leader_so_far_is_reported_with_the_groups_that_exist() {
     let election = election(Elector::Log);
     let pen = written(&election);
     let answer = election.ask("status", &[]);
@@ -173,7 +173,7 @@ fn invalid_records_are_ignored() {
 }
 
 #[test]
-fn a_topic_that_does_not_exist() {
+fn a_topic_that_does_not_exist_is_reported() {
     let election = election(Elector::Log);
     let other = crate::election(Elector::Log);
     written(&other);
@@ -185,7 +185,7 @@ fn a_topic_that_does_not_exist() {
 }
 
 #[test]
-fn a_broker_that_is_away() {
+fn a_broker_that_is_away_is_reported() {
     let mut command = Command::new(PROGRAM);
     command.args(["status", "--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "300ms"]);
     let answer = Answer::of(command);
@@ -202,7 +202,7 @@ fn a_broker_that_is_away() {
 
 /// The claim of a long-lived leader is older than the part of the log that is read. So the claim is read separately.
 #[test]
-fn since_when_a_leader_leads_that_has_led_for_long() {
+fn the_begin_of_a_long_lead_is_read_from_its_claim() {
     let election = election(Elector::Log);
     let pen = written(&election);
     pen.write(&election.key(), &[claim(-1).as_bytes()]);

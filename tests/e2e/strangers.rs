@@ -57,7 +57,7 @@ impl Undisturbed {
 /// A transaction marker has an offset but is never delivered. In a topic without compaction no other gap can arise. So a new candidate
 /// knows that it missed no record, and does not wait for a silence.
 #[test]
-fn that_ended_a_transaction_cause_no_wait() {
+fn markers_of_ended_transactions_cause_no_wait() {
     let election = election(Elector::Log);
     assert_eq!(election.candidate().job(["true"]).option("--restart", "no").start().status(), 0);
     let pen = Pen::new(Kafka::shared(), &election.topic(), &[("transactional.id", &election.key())]);
@@ -72,7 +72,7 @@ fn that_ended_a_transaction_cause_no_wait() {
 
 /// Undecodable records under the election's own key.
 #[test]
-fn that_make_no_sense() {
+fn records_that_make_no_sense_are_ignored() {
     let undisturbed = Undisturbed::new();
     let (key, term) = (undisturbed.election.key(), undisturbed.term);
     let nonsense = [
@@ -113,7 +113,7 @@ fn that_make_no_sense() {
 
 /// Forged records that are plausible but void by the law.
 #[test]
-fn that_are_forged() {
+fn forged_records_that_are_void_have_no_effect() {
     let undisturbed = Undisturbed::new();
     let (key, term) = (undisturbed.election.key(), undisturbed.term);
     let pen = undisturbed.pen(&[]);
@@ -154,7 +154,7 @@ fn that_are_forged() {
 
 /// Records of other elections in the same topic are ignored.
 #[test]
-fn under_other_keys() {
+fn records_of_other_elections_are_ignored() {
     let undisturbed = Undisturbed::new();
     let pen = undisturbed.pen(&[]);
     let claim = br#"{"v":1,"kind":"claim","member":"m","name":"n","seq":1,"after":0,"lease_ms":5000}"#;
@@ -173,7 +173,7 @@ fn under_other_keys() {
 
 /// A record of the largest size that the broker accepts.
 #[test]
-fn that_are_huge() {
+fn records_of_the_largest_size_are_ignored() {
     let undisturbed = Undisturbed::new();
     let pen = undisturbed.pen(&[("message.max.bytes", "1048000")]);
     let huge = vec![b'x'; 1_000_000];
@@ -185,7 +185,7 @@ fn that_are_huge() {
 
 /// Every compression codec of Kafka. A codec that a reader can't decompress would stop it at that offset for ever.
 #[test]
-fn that_are_compressed() {
+fn compressed_records_stop_no_reader() {
     let undisturbed = Undisturbed::new();
     for codec in ["none", "gzip", "snappy", "lz4", "zstd"] {
         let pen = undisturbed.pen(&[("compression.type", codec), ("linger.ms", "50")]);
@@ -199,7 +199,7 @@ fn that_are_compressed() {
 
 /// An open transaction does not block readers, and the markers of ended ones hide no record.
 #[test]
-fn in_an_open_transaction() {
+fn an_open_transaction_blocks_no_reader() {
     let undisturbed = Undisturbed::new();
     let pen = undisturbed.pen(&[("transactional.id", &undisturbed.election.group)]);
     pen.begin();

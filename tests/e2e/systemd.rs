@@ -53,18 +53,23 @@ impl Manager {
         candidate.variable("NOTIFY_SOCKET", &self.name)
     }
 
-    /// Waits for a line with this beginning, skipping others, and returns the rest of it.
+    /// Waits for a line with this beginning, skipping others, and returns the rest of it. The limit counts for the whole wait, because other
+    /// messages, such as those of a watchdog, may arrive all the time.
     fn await_line(&mut self, beginning: &str) -> String {
+        let end = wait::after(wait::PATIENCE);
+        let mut skipped = Vec::new();
         loop {
             while !self.received.is_empty() {
                 let line = self.received.remove(0);
                 if let Some(rest) = line.strip_prefix(beginning) {
                     return rest.to_owned();
                 }
+                skipped.push(line);
             }
-            let message =
-                self.receive().unwrap_or_else(|| panic!("no such message within {:?}: {beginning}", wait::PATIENCE));
-            self.received = message;
+            let message = self.receive().filter(|_| wait::now() < end);
+            self.received = message.unwrap_or_else(|| {
+                panic!("no line within {:?} begins with {beginning:?}; these came: {skipped:?}", wait::PATIENCE)
+            });
         }
     }
 
@@ -81,9 +86,9 @@ impl Manager {
     /// Discards all messages received so far; returns their number.
     fn forget(&mut self) -> usize {
         self.received.clear();
-        self.socket.set_nonblocking(true).expect("ours");
+        self.socket.set_nonblocking(true).expect("the socket can be set");
         let count = std::iter::from_fn(|| self.receive()).count();
-        self.socket.set_nonblocking(false).expect("ours");
+        self.socket.set_nonblocking(false).expect("the socket can be set");
         count
     }
 }
@@ -256,7 +261,7 @@ fn a_manager_that_reads_nothing_delays_nothing() {
     let manager = Manager::new();
     // Its queue is filled first.
     let stranger = UnixDatagram::unbound().expect("a socket");
-    stranger.set_nonblocking(true).expect("ours");
+    stranger.set_nonblocking(true).expect("the socket can be set");
     while stranger.send_to(b"STATUS=x", &manager.name).is_ok() {}
     let candidate = manager.unit(election.candidate()).variable("WATCHDOG_USEC", "20000").lease("1s");
     let mut leader = candidate.start();

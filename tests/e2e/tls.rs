@@ -67,13 +67,13 @@ fn candidate(election: &TestElection, address: &str, authority: &Authority, prop
     let text: String = lines.chain([trust]).collect();
     let file = election.directory().join(format!("properties-{}", text.len()));
     fs::write(&file, text).expect("the directory is ours");
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("ours");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("the file's mode can be set");
     election.candidate().option("--brokers", address).option("--properties", file)
 }
 
 with_both_electors! {
     /// All connections use TLS, with the least rights: claim, group, and the guard's release after the supervisor's death.
-    fn a_lead_and_a_death(elector) {
+    fn a_candidate_leads_and_its_guard_releases_over_tls_alone(elector) {
         let anybody = (broker().secure_addresses().plain, over_tls(Vec::new()));
         for (address, login) in logins().into_iter().chain([anybody]) {
             let election = election(elector);
@@ -95,7 +95,7 @@ with_both_electors! {
     }
 
     /// With each mechanism, an account without rights gets the message about the missing right.
-    fn without_rights(elector) {
+    fn an_account_without_rights_learns_which_right_is_missing(elector) {
         for (address, login) in logins() {
             let election = election(elector);
             let run = candidate(&election, &address, broker().authority(), &login).start();
@@ -105,7 +105,7 @@ with_both_electors! {
     }
 
     /// A certificate from an untrusted authority or one that has expired is refused at once.
-    fn a_broker_that_is_not_trusted(elector) {
+    fn a_broker_that_is_not_trusted_is_refused_at_once(elector) {
         let addresses = broker().secure_addresses();
         let stranger = Authority::new("stranger");
         for (address, authority) in [(addresses.plain, &stranger), (addresses.expired, broker().authority())] {
@@ -116,7 +116,7 @@ with_both_electors! {
     }
 
     /// No broker listens at first. A connection failure is retried, but a wrong certificate is final.
-    fn a_broker_that_is_not_trusted_when_it_comes_up(elector) {
+    fn a_broker_that_is_not_trusted_when_it_comes_up_is_refused(elector) {
         let network = Network::start();
         let wire = network.wire(broker().secure_addresses().expired.parse().expect("an address"));
         wire.set(Weather { refuses: true, ..Weather::default() });
@@ -129,7 +129,7 @@ with_both_electors! {
     }
 
     /// The broker requires a client certificate. No certificate, an expired one, and one from another authority are refused.
-    fn a_certificate_that_the_broker_does_not_accept(elector) {
+    fn a_certificate_that_the_broker_does_not_accept_is_reported(elector) {
         let mutual = broker().secure_addresses().mutual;
         let nobody = over_tls(Vec::new());
         let tenant = Account::Tenant.name();
@@ -143,7 +143,7 @@ with_both_electors! {
         }
     }
 
-    fn a_wrong_password(elector) {
+    fn a_wrong_password_is_reported(elector) {
         for mechanism in SCRAM {
             for (name, password) in [(Account::Tenant.name(), "wrong horse"), ("nobody", PASSWORD)] {
                 let election = election(elector);
@@ -159,7 +159,7 @@ with_both_electors! {
 /// A connection without TLS to a port that expects TLS: the broker closes it without an answer. Also tests the findings of `doctor` about
 /// TLS.
 #[test]
-fn a_port_that_expects_tls() {
+fn a_port_that_expects_tls_is_reported() {
     let addresses = broker().secure_addresses();
     let election = election(Elector::Log);
     let words = ["closes each connection at once", "expects TLS", "security.protocol"];
@@ -193,7 +193,7 @@ fn a_port_that_expects_tls() {
 
 /// Each direction takes one second. The login alone takes six round trips, so the first answers come later than any fixed time limit.
 #[test]
-fn a_slow_link() {
+fn a_login_over_a_slow_link_succeeds() {
     let network = Network::start();
     let (broker, wire, address) = Broker::with_tls_behind_a_wire(&network);
     let half = Flow::Late(Duration::from_millis(500));
@@ -223,7 +223,7 @@ fn a_slow_link() {
 /// A leader whose login is refused long after the first one succeeded keeps trying, and only the lease ends its lead. Another broker may
 /// still accept the login, and the account may be restored.
 #[test]
-fn a_login_that_is_refused_later() {
+fn a_login_that_is_refused_later_ends_no_lead_before_the_lease() {
     let network = Network::start();
     let (broker, wire, address) = Broker::with_tls_behind_a_wire(&network);
     let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
@@ -246,7 +246,7 @@ fn a_login_that_is_refused_later() {
 
 /// A key's password is treated like any other secret.
 #[test]
-fn a_key_with_a_wrong_password() {
+fn the_wrong_password_of_a_key_is_not_shown() {
     let election = election(Elector::Log);
     let mut properties =
         over_tls(broker().authority().locked_identity(Account::Tenant.name(), "another-horse").properties());

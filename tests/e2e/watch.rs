@@ -48,10 +48,8 @@ fn watch(election: &TestElection, arguments: &[&str]) -> Command {
 
 /// The output with the arguments, as lines and whole, and the exit status.
 fn watched(election: &TestElection, arguments: &[&str]) -> (Vec<String>, String, i32) {
-    let output = watch(election, arguments).output().expect("the program is there");
-    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-    let lines = text(output.stdout).lines().map(str::to_owned).collect();
-    (lines, text(output.stderr), output.status.code().expect("a status"))
+    let Answer { text, errors, status } = Answer::of(watch(election, arguments));
+    (text.lines().map(str::to_owned).collect(), errors, status)
 }
 
 #[test]

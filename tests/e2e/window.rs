@@ -11,7 +11,7 @@ use harness::wait;
 use neli::program::clock;
 use neli_run::report::log::to_the_second;
 
-use crate::{election, with_both_electors};
+use crate::{election, noted_runs, with_both_electors};
 
 /// A day, in seconds.
 const DAY: u64 = 24 * 60 * 60;
@@ -56,14 +56,14 @@ pub(crate) fn key(day: u64) -> String {
     to_the_second(midnight(day) * 1_000)
 }
 
-/// The file to which each run writes a line.
-fn runs_of(election: &TestElection) -> PathBuf {
-    election.directory().join("runs")
+/// The job of the tests of windows: it writes its candidate and window when it begins, and then runs this script.
+pub(crate) fn noting_job(election: &TestElection, script: &str) -> [String; 3] {
+    noted_runs::job(election, "$NELI_NAME $NELI_WINDOW_START", script)
 }
 
-/// The runs so far, each with its machine and window.
-fn runs(election: &TestElection) -> Vec<String> {
-    fs::read_to_string(runs_of(election)).unwrap_or_default().lines().map(str::to_owned).collect()
+/// The runs so far, each with its candidate and window.
+pub(crate) fn runs(election: &TestElection) -> Vec<String> {
+    noted_runs::lines(election)
 }
 
 /// A candidate on a machine with this name, started as by its crontab; its job writes a line when it begins, and then runs this script.
@@ -72,9 +72,8 @@ pub(crate) fn start(election: &TestElection, (name, clock): (&str, &WallClock), 
 }
 
 fn crontab(election: &TestElection, (name, clock): (&str, &WallClock), script: &str) -> Candidate {
-    let script = format!("echo $NELI_NAME $NELI_WINDOW_START >> {}; {script}", runs_of(election).display());
-    let candidate = election.candidate().option("--window", "1d").option("--name", name).job(["sh", "-c", &script]);
-    clock.candidate(candidate)
+    let candidate = election.candidate().option("--window", "1d").option("--name", name);
+    clock.candidate(candidate.job(noting_job(election, script)))
 }
 
 fn assert_skipped(run: &mut Running, by: &str, (key, newer): (&str, Option<&str>)) {
@@ -89,14 +88,13 @@ with_both_electors! {
     /// Three candidates started at one time by clocks that differ by forty seconds, and again a day later.
     fn clocks_that_differ_agree_on_the_window(elector) {
         let election = election(elector);
-        let go = election.directory().join("go");
-        let until_go_file = format!("until [ -e {} ]; do sleep 0.01; done", go.display());
+        let until_go_file = election.until_go_file();
         let machines = [("a", 2 * HOUR - 20), ("b", 2 * HOUR), ("c", 2 * HOUR + 20)];
         let clocks = machines.map(|(name, seconds)| (name, WallClock::new(&election, name, seconds)));
         let mut starts: Vec<Running> =
             clocks.iter().map(|(name, clock)| start(&election, (name, clock), &until_go_file)).collect();
         wait::until_true("a run", || runs(&election).len() == 1);
-        fs::write(&go, "").expect("ours");
+        election.create_go_file();
         let runner = runs(&election)[0].split(' ').next().expect("a name").to_owned();
         assert_eq!(runs(&election), [format!("{runner} {}", key(0))]);
         for ((name, _), start) in clocks.iter().zip(&mut starts) {

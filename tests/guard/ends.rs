@@ -1,7 +1,6 @@
 //! The end of a job: a stop signal, a kill, or a fence; no process of it escapes.
 
-use std::os::fd::AsFd;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use neli::program::clock;
 use neli_proto::time::Time;
@@ -10,6 +9,7 @@ use nix::libc::{SIGKILL, SIGTERM};
 
 use crate::fixture::{
     GuardFixture, await_readable, far_deadline, grant, has_ended, left_behind, near_deadline, spawn, status,
+    tell_reader,
 };
 
 /// Starts processes that try in every way to escape, and writes the pid of each.
@@ -35,15 +35,9 @@ fn all_ended(processes: &[OwnedFd]) -> bool {
     processes.iter().all(has_ended)
 }
 
-/// Receives the answers to a kill.
-fn receive_killed(fixture: &GuardFixture, last: &Answer) {
-    let Answer::Exited { code: None, signal: Some(SIGKILL), .. } = fixture.receive() else { panic!() };
-    assert_eq!(fixture.receive(), *last);
-}
-
 /// Receives the answers to a fence of term 3; returns when the last process ended.
 fn receive_fenced(fixture: &GuardFixture) -> Time {
-    let Answer::Exited { code: None, signal: Some(SIGKILL), .. } = fixture.receive() else { panic!() };
+    fixture.receive_main_killed();
     fixture.receive_fenced(3).unwrap()
 }
 
@@ -74,7 +68,7 @@ fn a_job_that_ignores_the_stop_signal_is_killed_at_the_stop_timeout() {
     let processes = runaways(&mut fixture);
     fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: near_deadline() });
     assert_eq!(fixture.receive(), Answer::Killed);
-    receive_killed(&fixture, &Answer::Gone);
+    fixture.receive_job_killed();
     assert!(all_ended(&processes));
 }
 
@@ -86,7 +80,7 @@ fn without_a_stop_signal_nothing_is_sent_before_sigkill() {
     assert_eq!(fixture.pipe.next_line(), "ready");
     fixture.send(&Order::Stop { signal: None, kill_at: clock::now() });
     assert_eq!(fixture.receive(), Answer::Killed);
-    receive_killed(&fixture, &Answer::Gone);
+    fixture.receive_job_killed();
 }
 
 #[test]
@@ -160,7 +154,7 @@ fn a_daemon_left_behind_counts_as_running_and_is_asked_to_stop() {
     nix::unistd::mkfifo(&go, nix::sys::stat::Mode::S_IRWXU).unwrap();
     fixture.start(0, far_deadline());
     assert_eq!(fixture.pipe.next_line(), "ready");
-    std::fs::write(go, "go\n").unwrap();
+    tell_reader(&go);
     assert_eq!(fixture.receive(), Answer::Exited { code: Some(4), signal: None, left: true, foreground: false });
     assert!(fixture.has_no_answer());
     fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
@@ -170,7 +164,7 @@ fn a_daemon_left_behind_counts_as_running_and_is_asked_to_stop() {
 }
 
 #[test]
-fn a_job_that_kills_its_own_group_ends_itself_exclusive() {
+fn a_job_that_kills_its_own_group_does_not_kill_the_guard() {
     let fixture = GuardFixture::running("kill -KILL 0; sleep 600");
     for _ in 0..3 {
         fixture.start(0, far_deadline());
@@ -202,9 +196,7 @@ fn a_tree_that_keeps_forking_is_killed() {
     );
     let (_, main) = fixture.start(0, far_deadline());
     fixture.pipe.next_line();
-    fixture.send(&Order::Kill);
-    assert_eq!(fixture.receive(), Answer::Killed);
-    receive_killed(&fixture, &Answer::Gone);
+    fixture.kill_job();
     assert!(has_ended(&main));
 }
 
@@ -218,21 +210,17 @@ fn a_chain_of_processes_that_each_start_another_and_end_is_killed() {
     );
     fixture.start(0, far_deadline());
     fixture.pipe.next_line();
-    fixture.send(&Order::Kill);
-    assert_eq!(fixture.receive(), Answer::Killed);
-    receive_killed(&fixture, &Answer::Gone);
+    fixture.kill_job();
 }
 
 #[test]
-fn five_hundred_processes_are_gone_at_once() {
+fn five_hundred_processes_are_all_killed() {
     let mut fixture = GuardFixture::running(
         r#"for n in $(seq 250); do sleep 600 & setsid sleep 600 & done; echo ready > "$PIPE"; wait"#,
     );
     fixture.start(0, far_deadline());
     assert_eq!(fixture.pipe.next_line(), "ready");
-    fixture.send(&Order::Kill);
-    assert_eq!(fixture.receive(), Answer::Killed);
-    receive_killed(&fixture, &Answer::Gone);
+    fixture.kill_job();
 }
 
 /// The guard waits for some of the children in one turn, and no further signal announces the rest.
@@ -251,7 +239,7 @@ fn two_hundred_that_ended_while_the_guard_was_stopped_are_all_waited_for() {
         children.len() > 200 && children.iter().all(has_ended)
     });
     nix::sys::signal::kill(guard, nix::sys::signal::SIGCONT).unwrap();
-    receive_killed(&fixture, &Answer::Gone);
+    fixture.receive_job_killed();
 }
 
 #[test]
@@ -275,9 +263,7 @@ fn the_end_of_the_socket_is_the_end_of_the_tree_and_no_release() {
 fn a_guard_without_a_job_ends_with_its_socket() {
     let mut fixture = GuardFixture::with(vec!["sleep".into(), "600".into()]);
     fixture.start(3, far_deadline());
-    fixture.send(&Order::Kill);
-    assert_eq!(fixture.receive(), Answer::Killed);
-    receive_killed(&fixture, &Answer::Gone);
+    fixture.kill_job();
     fixture.send(&Order::Over { term: 3 });
     fixture.send(&Order::Released { term: 3 });
     let guard = fixture.handle().pid();

@@ -3,18 +3,21 @@
 use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use harness::process::Process;
 use neli::program::clock;
 use neli_proto::time::Time;
 use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order, ReceivedAnswer};
 use neli_run::process::release_queue::ReleaseQueue;
 use neli_run::process::signal_set::Set;
 use neli_run::process::system;
+use nix::libc::{O_NONBLOCK, SIGKILL};
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::stat::Mode;
 use nix::sys::wait::waitpid;
@@ -169,6 +172,39 @@ impl GuardFixture {
         gone_at
     }
 
+    /// Receives the start of the job; returns its pid.
+    pub(crate) fn receive_started(&self) -> i32 {
+        let answer = self.receive();
+        let Answer::Started { pid } = answer else { panic!("{answer:?}") };
+        pid
+    }
+
+    /// Receives the end of a main process that SIGKILL killed; returns whether it left other processes.
+    pub(crate) fn receive_main_killed(&self) -> bool {
+        let answer = self.receive();
+        let Answer::Exited { code: None, signal: Some(SIGKILL), left, .. } = answer else { panic!("{answer:?}") };
+        left
+    }
+
+    /// Receives the end of a job that SIGKILL killed. Then no process of it is left.
+    pub(crate) fn receive_job_killed(&self) {
+        self.receive_main_killed();
+        assert_eq!(self.receive(), Answer::Gone);
+        assert_eq!(self.processes_of_jobs(), []);
+    }
+
+    /// Kills the job, and receives its end.
+    pub(crate) fn kill_job(&self) {
+        self.send(&Order::Kill);
+        assert_eq!(self.receive(), Answer::Killed);
+        self.receive_job_killed();
+    }
+
+    /// The living processes that have the environment of a job of this guard, whatever their parents are.
+    pub(crate) fn processes_of_jobs(&self) -> Vec<Process> {
+        Process::with_variable("PIPE", &self.pipe.path())
+    }
+
     /// Whether no answer is waiting, except that the guard is still killing.
     pub(crate) fn has_no_answer(&self) -> bool {
         loop {
@@ -275,6 +311,12 @@ pub(crate) fn descriptors(pid: Pid) -> Vec<RawFd> {
         entries.map(|entry| entry.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect();
     numbers.sort_unstable();
     numbers
+}
+
+/// Writes a line to a named pipe that a job opens to read it. A plain opening would wait for that job, and hang if the job has ended.
+pub(crate) fn tell_reader(pipe: &Path) {
+    let open = || File::options().write(true).custom_flags(O_NONBLOCK).open(pipe).ok();
+    harness::wait::until("a job that reads its pipe", open).write_all(b"go\n").unwrap();
 }
 
 /// The number of a descriptor of this process, which is made inheritable.

@@ -104,7 +104,7 @@ fn arguments_and_environment_are_passed_on_unchanged() {
     let until = far_deadline();
     fixture.send(&Order::Spawn { grant: grant(42, until), attempt: 3, window: None });
     assert_eq!(fixture.receive(), Answer::Accepted { until });
-    let Answer::Started { pid } = fixture.receive() else { panic!() };
+    let pid = fixture.receive_started();
     assert_eq!(fs::read(format!("/proc/{pid}/cmdline")).unwrap(), b"sleep\0--\x00600\0");
     assert_eq!(
         fs::read(format!("/proc/{pid}/environ")).unwrap(),
@@ -234,7 +234,7 @@ fn the_lease_continues_through_a_restart_and_is_zero_after_the_term() {
     for attempt in [1, 2] {
         fixture.send(&Order::Spawn { grant: grant(7, until), attempt, window: None });
         assert!(matches!(fixture.receive(), Answer::Accepted { .. }));
-        let Answer::Started { pid } = fixture.receive() else { panic!() };
+        let pid = fixture.receive_started();
         assert_eq!(fixture.pipe.next_line(), "done");
         held.push(File::open(format!("/proc/{pid}/fd/10")).unwrap());
         let copy = fs::read(path.with_extension(attempt.to_string())).unwrap();

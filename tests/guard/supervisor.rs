@@ -304,6 +304,7 @@ fn a_stopped_supervisor_does_not_delay_the_fence_and_gets_the_report_later() {
     assert!(clock::now() >= until);
     supervisor.signal(Signal::SIGCONT);
     assert!(matches!(supervisor.receive(), Answer::Exited { signal: Some(9), .. }));
-    let Answer::Fenced { term: 42, gone_at: Some(gone_at) } = supervisor.receive() else { panic!() };
+    let answer = supervisor.receive();
+    let Answer::Fenced { term: 42, gone_at: Some(gone_at) } = answer else { panic!("{answer:?}") };
     assert!((until..clock::now()).contains(&gone_at));
 }

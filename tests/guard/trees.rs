@@ -1,15 +1,14 @@
 //! Jobs whose processes try to escape: the guard finds and kills each of them by walking the tree, and in a second run by a control group.
 
-use std::fs;
 use std::os::fd::{AsFd, AsRawFd};
 
 use harness::process::Process;
 use neli_run::guard::{Answer, Order};
 use neli_run::process::cgroup::Cgroup;
-use nix::libc::{SIGKILL, SIGTERM};
+use nix::libc::SIGTERM;
 
 use crate::fixture::{
-    GuardFixture, await_readable, exclusive, far_deadline, has_ended, left_behind, process_of, script,
+    GuardFixture, await_readable, exclusive, far_deadline, has_ended, left_behind, process_of, script, tell_reader,
 };
 use crate::groups::made;
 use crate::memory::PrivateMemory;
@@ -21,19 +20,6 @@ fn fixtures(text: &str) -> Vec<(GuardFixture, Option<Cgroup>)> {
         (GuardFixture::configured(script(text), |guard_config| guard_config.cgroup = Some(number)), Some(group))
     });
     [Some((GuardFixture::running(text), None)), grouped].into_iter().flatten().collect()
-}
-
-/// The processes that have the job's environment, with any parents.
-fn alive(fixture: &GuardFixture) -> Vec<Process> {
-    Process::with_variable("PIPE", &fixture.pipe.path())
-}
-
-fn kill_and_receive_end(fixture: &GuardFixture) {
-    fixture.send(&Order::Kill);
-    assert_eq!(fixture.receive(), Answer::Killed);
-    let Answer::Exited { signal: Some(SIGKILL), .. } = fixture.receive() else { panic!() };
-    assert_eq!(fixture.receive(), Answer::Gone);
-    assert_eq!(alive(fixture), []);
 }
 
 /// At most 2,047 processes: each forks two, for eleven generations, and all are busy with that.
@@ -48,7 +34,7 @@ fn a_fork_bomb_is_gone_in_the_middle_of_it() {
         for _ in 0..3 {
             fixture.start(0, far_deadline());
             assert_eq!(fixture.pipe.next_line(), "started");
-            kill_and_receive_end(&fixture);
+            fixture.kill_job();
         }
     }
 }
@@ -64,7 +50,7 @@ fn a_fork_bomb_is_gone_after_it_has_started_all() {
         for _ in 0..1024 {
             fixture.pipe.next_line();
         }
-        kill_and_receive_end(&fixture);
+        fixture.kill_job();
         let guard = Process::find(fixture.handle().pid().as_raw()).unwrap();
         let memory = PrivateMemory::of(guard);
         assert!(memory.dirty < 544, "{memory:?}");
@@ -105,7 +91,7 @@ fn a_stopped_process_is_killed() {
             harness::wait::until_true("a stopped process", || process.is_stopped());
         }
         assert!(matches!(fixture.receive(), Answer::Stopped { .. }));
-        kill_and_receive_end(&fixture);
+        fixture.kill_job();
     }
 }
 
@@ -119,7 +105,7 @@ fn a_job_that_execs_is_the_same_job() {
         fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
         assert!(matches!(fixture.receive(), Answer::Exited { signal: Some(SIGTERM), .. }));
         assert_eq!(fixture.receive(), Answer::Gone);
-        assert_eq!(alive(&fixture), []);
+        assert_eq!(fixture.processes_of_jobs(), []);
     }
 }
 
@@ -134,7 +120,7 @@ fn a_child_that_another_process_traces_is_killed_and_does_not_count_as_gone() {
         let hold = child.hold();
         fixture.send(&Order::Kill);
         assert_eq!(fixture.receive(), Answer::Killed);
-        let Answer::Exited { signal: Some(SIGKILL), left: true, .. } = fixture.receive() else { panic!() };
+        assert!(fixture.receive_main_killed(), "the traced child is left");
         harness::wait::until_true("a traced process that is dead", || !child.lives());
         assert!(fixture.has_no_answer());
         drop(hold);
@@ -154,7 +140,7 @@ fn a_child_that_another_process_traces_for_long_is_named() {
     let hold = Process::find(pid).unwrap().hold();
     fixture.send(&Order::Kill);
     assert_eq!(fixture.receive(), Answer::Killed);
-    let Answer::Exited { signal: Some(SIGKILL), .. } = fixture.receive() else { panic!() };
+    fixture.receive_main_killed();
     assert_eq!(fixture.receive(), Answer::Stuck { pids: vec![pid] });
     drop(hold);
     assert_eq!(fixture.receive(), Answer::Gone);
@@ -181,7 +167,7 @@ fn remaining_processes_get_the_stop_signal_once() {
         fixture.send(&stop(SIGTERM));
         assert_eq!(fixture.pipe.next_line(), "session");
         assert_eq!(left_behind(fixture.receive()), (vec!["perl".to_owned()], false));
-        let left = alive(&fixture);
+        let left = fixture.processes_of_jobs();
         assert_eq!(left.len(), 2);
         // Each earlier signal would have been reported by now.
         for process in left {
@@ -210,8 +196,10 @@ fn remaining_processes_get_the_signal_one_by_one_and_are_killed_in_the_end() {
         let lines: Vec<String> = (0..4).map(|_| fixture.pipe.next_line()).collect();
         let ignoring = lines.iter().find_map(|line| line.parse().ok()).unwrap();
         let sleeps = |process: &Process| process.name().as_deref() == Some("sleep");
-        harness::wait::until_true("what it starts after it has said so", || alive(&fixture).iter().any(sleeps));
-        fs::write(go, "go\n").unwrap();
+        harness::wait::until_true("what it starts after it has said so", || {
+            fixture.processes_of_jobs().iter().any(sleeps)
+        });
+        tell_reader(&go);
         assert_eq!(fixture.receive(), Answer::Exited { code: Some(4), signal: None, left: true, foreground: false });
         fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
         for _ in 0..3 {
@@ -231,6 +219,6 @@ fn remaining_processes_get_the_signal_one_by_one_and_are_killed_in_the_end() {
         assert!(killed && names.contains(&"sh".to_owned()), "{names:?}");
         assert_eq!(fixture.receive(), Answer::Gone);
         await_readable(process.as_fd(), "its end");
-        assert_eq!(alive(&fixture), []);
+        assert_eq!(fixture.processes_of_jobs(), []);
     }
 }

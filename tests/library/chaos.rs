@@ -13,12 +13,20 @@ use crate::{test_election, with_both_electors};
 
 const LEASE: Duration = Duration::from_millis(600);
 
+/// Random pauses. A failed test shows their seed.
+#[expect(clippy::print_stdout, reason = "the output of a failed test")]
+fn new_random() -> Random {
+    let seed = wait::now();
+    println!("the seed of the pauses is {seed}");
+    Random::from_seed(seed)
+}
+
 with_both_electors! {
     fn two_processes_never_act_at_once_while_leaders_are_killed_and_stopped(elector) {
         let test_election = test_election(elector);
         let start = || Worker::start(&test_election, Kafka::shared().address(), LEASE);
         let mut workers: Vec<Worker> = (0..3).map(|_| start()).collect();
-        let mut random = Random::from_seed(wait::now());
+        let mut random = new_random();
         // The first term may be 0.
         let mut last = None;
         for round in 0..12 {

@@ -48,8 +48,8 @@ fn the_right_to_read_a_topic_that_is_created_later_is_enough() {
     let rights = Rights::of(kafka);
     rights.make(std::slice::from_ref(&reads));
     run(async {
-        let mut builder =
-            Follower::builder(&test_election.group).brokers(kafka.accounts_address().expect("ours has one"));
+        let mut builder = Follower::builder(&test_election.group)
+            .brokers(kafka.accounts_address().expect("the broker has a listener with accounts"));
         for (key, value) in Account::Tenant.properties() {
             builder = builder.property(key, value);
         }

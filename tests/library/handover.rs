@@ -18,7 +18,7 @@ use crate::{candidate, run, soon, test_election, with_both_electors};
 async fn await_event<T>(events: &mut Events, mut pick: impl FnMut(&Event) -> Option<T>) -> T {
     let find = async {
         loop {
-            let event = events.next().await.expect("the candidate joins");
+            let event = events.next().await.expect("the candidate still stands");
             if let Some(found) = pick(&event) {
                 return found;
             }

@@ -56,9 +56,9 @@ with_both_electors! {
             cluster.wire(0, 0).set(Weather { there: Flow::Lost, back: Flow::Lost, ..Weather::default() });
             let lost = soon("the end of the lease", PATIENCE, lead.run(|_| std::future::pending::<()>())).await;
             assert_eq!(lost.map_err(|lost| (lost.term, lost.reason)), Err((term, Reason::Expired)));
-            let fenced = async { while events.next().await.expect("the candidate joins") != (Event::Fenced { term }) {} };
+            let fenced = async { while events.next().await.expect("the candidate still stands") != (Event::Fenced { term }) {} };
             soon("the event Fenced", PATIENCE, fenced).await;
-            let last_valid = receiver.recv().expect("it ends");
+            let last_valid = receiver.recv_timeout(PATIENCE).expect("the lease ends");
             let next = program.await_lead();
             test_election.await_witness(next);
             let first = test_election.first_instruction(next);
@@ -112,8 +112,8 @@ fn the_term_of_a_blocked_task_is_never_released() {
             (lost.map_err(|lost| lost.reason), election.lead().await.map(drop))
         })
     });
-    let lease = receiver.recv().expect("it runs");
-    let (election, mut events) = handles.recv().expect("the candidate joins");
+    let lease = receiver.recv_timeout(PATIENCE).expect("the task runs");
+    let (election, mut events) = handles.recv_timeout(PATIENCE).expect("the candidate joins");
     let other = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     other.block_on(soon("the end", PATIENCE, election.leave()));
     assert!(!lease.is_valid());
@@ -157,7 +157,7 @@ fn a_lead_that_another_candidate_takes_ends_with_an_event() {
         let standby = Event::Standby { leader: Some("intruder".to_owned()) };
         let see = async {
             while seen.last() != Some(&standby) {
-                seen.push(events.next().await.expect("the candidate joins"));
+                seen.push(events.next().await.expect("the candidate still stands"));
             }
         };
         soon("the next leader", PATIENCE, see).await;
@@ -205,14 +205,15 @@ fn refused_records_are_one_warning_with_kafkas_reason() {
     let topic = test_election.topic();
     Kafka::shared().create_topic(&topic, &NO_RECORD);
     run(async {
-        let election = candidate(&test_election).lease(Duration::from_millis(300)).join().await.expect("it stands");
+        let election =
+            candidate(&test_election).lease(Duration::from_millis(300)).join().await.expect("the candidate joins");
         let mut events = election.events();
         let mut warnings = Vec::new();
         // Until there is one, and then until it leads.
         for until_it_leads in [false, true] {
             let seen = async {
                 while until_it_leads || warnings.is_empty() {
-                    let event = events.next().await.expect("it stands");
+                    let event = events.next().await.expect("the candidate still stands");
                     if let Event::Acquired { .. } = event {
                         break;
                     }

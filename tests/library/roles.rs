@@ -9,6 +9,7 @@ use harness::kafka::Kafka;
 use harness::wait::PATIENCE;
 use harness::witness::Testimony;
 use neli::{Follower, Roles};
+use serde_json::Value;
 
 use crate::follower::{led, until};
 use crate::worker::act;
@@ -78,5 +79,24 @@ with_both_electors! {
             let testimony = Testimony::read(&file(role));
             assert!(testimony.overlaps().is_empty(), "role {role}: {:?}", testimony.overlaps());
         }
+    }
+}
+
+/// The release of each role says so if the process leaves all of them: to a process that has left one role, others hand further roles while
+/// it leaves them, and these have no leader for two leases.
+#[test]
+fn a_process_that_leaves_all_roles_says_so_in_each_release() {
+    let test_election = test_election(Elector::Log);
+    run(async {
+        let roles = candidate(&test_election).named_roles(ROLES).join().await.expect("the candidate joins");
+        until_true("a lead of each role", || led_here(&roles) == ROLES.len()).await;
+        roles.leave().await;
+    });
+    for role in ROLES {
+        let answer = test_election.ask("watch", &["--role", role, "--from", "start", "--until-end", "--json"]);
+        let lines = answer.text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
+        let releases: Vec<Value> = lines.filter(|line| line["record"]["kind"] == "release").collect();
+        let whys: Vec<_> = releases.iter().map(|line| line["record"]["why"].as_str()).collect();
+        assert_eq!(whys, [Some("stopped")], "role {role}: {releases:?}");
     }
 }

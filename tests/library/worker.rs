@@ -83,7 +83,7 @@ pub(crate) async fn act(mut file: &File, lease: Lease) {
         let at = wait::now();
         if lease.is_valid() {
             let line = format!("{at} {event} main {} {} 0 0\n", std::process::id(), lease.token());
-            file.write_all(line.as_bytes()).expect("written");
+            file.write_all(line.as_bytes()).expect("the file can be written");
             event = "beat";
         }
     }

@@ -158,7 +158,7 @@ impl World {
     /// The event for a record that is read.
     fn read_event(&self, offset: usize) -> Event {
         let record = self.log[offset].clone();
-        let offset = i64::try_from(offset).expect("a few");
+        let offset = i64::try_from(offset).expect("a small number");
         match record {
             Some(Record { body: Body::Hello { .. }, member, .. }) => {
                 Event::ReadOther { offset, hello: member.map(hello_of) }
@@ -184,7 +184,7 @@ impl World {
                 }
             }
             Arrival::Asked(index, asked) => {
-                let end = i64::try_from(self.log.len()).expect("a few");
+                let end = i64::try_from(self.log.len()).expect("a small number");
                 self.put(at + self.way, Arrival::At(index, Event::Answered { asked, start: 0, end, trusted: true }));
                 for offset in 0..self.log.len() {
                     let event = self.read_event(offset);
@@ -211,7 +211,7 @@ fn of_leader(seq: u64, body: Body) -> Record {
 /// log: the release again, since it was sent again before its acknowledgement, claims of candidates that had not read it, and undecodable
 /// records.
 fn takes_after_release(candidates: usize, lease: Duration, round_trip: Duration, seed: u64) -> Duration {
-    let lease_ms = u64::try_from(lease.as_millis()).expect("seconds");
+    let lease_ms = u64::try_from(lease.as_millis()).expect("a small number");
     let claim = of_leader(1, Body::Claim { after: -1, lease_ms, overlap: None });
     let mut world = World::with_log(vec![Some(claim)], candidates, lease, round_trip, seed);
     // By then every hello has been read, and the leader's silence is not over.
@@ -264,7 +264,7 @@ fn claims_that_void_each_other_get_out_of_step() {
     for candidates in [2, 3, 5] {
         for millis in [2, 20, 200, 500] {
             let round_trip = Duration::from_millis(millis);
-            let worst = (0..10).map(|seed| takes(candidates, round_trip, seed)).max().expect("some");
+            let worst = (0..10).map(|seed| takes(candidates, round_trip, seed)).max().expect("at least one seed");
             let bound = round_trip * 10 + Duration::from_millis(100);
             assert!(worst < bound, "{candidates} candidates, {round_trip:?} there and back: {worst:?}");
         }
@@ -277,8 +277,10 @@ fn many_candidates_get_out_of_step_too() {
     for candidates in [10, 40, 100, 200] {
         for millis in [2, 20, 100] {
             let round_trip = Duration::from_millis(millis);
-            let worst =
-                (0..3).map(|seed| takes_after_release(candidates, LEASE, round_trip, seed)).max().expect("some");
+            let worst = (0..3)
+                .map(|seed| takes_after_release(candidates, LEASE, round_trip, seed))
+                .max()
+                .expect("at least one seed");
             let bound = round_trip * 20 + Duration::from_millis(100);
             assert!(worst < bound, "{candidates} candidates, {round_trip:?} there and back: {worst:?}");
         }
@@ -290,7 +292,10 @@ fn many_candidates_get_out_of_step_too() {
 fn many_candidates_get_out_of_step_with_a_short_lease_too() {
     for (candidates, lease, round_trip) in [(40, 300, 20), (40, 1_000, 100), (100, 2_000, 100), (200, 5_000, 100)] {
         let (lease, round_trip) = (Duration::from_millis(lease), Duration::from_millis(round_trip));
-        let worst = (0..5).map(|seed| takes_after_release(candidates, lease, round_trip, seed)).max().expect("some");
+        let worst = (0..5)
+            .map(|seed| takes_after_release(candidates, lease, round_trip, seed))
+            .max()
+            .expect("at least one seed");
         let bound = round_trip * 20 + Duration::from_millis(100);
         assert!(worst < bound, "{candidates} candidates, lease {lease:?}, {round_trip:?} there and back: {worst:?}");
     }

@@ -10,6 +10,8 @@ pub(crate) enum Command {
     Idle { term: Offset },
     /// Leave the election.
     Leave,
+    /// Leave the election, as all other elections of the process.
+    LeaveWithAll,
     /// Give this lead up.
     Resign { term: Offset },
 }

@@ -183,6 +183,7 @@ impl Driver {
                 let why = if self.nodes.has_many_roles() { Why::Left } else { Why::Stopped };
                 self.stand_down(at, why, true);
             }
+            Command::LeaveWithAll => self.stand_down(at, Why::Stopped, true),
             Command::Resign { term } => self.resign(at, term),
         }
     }

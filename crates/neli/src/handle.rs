@@ -54,8 +54,10 @@ impl Election {
         self.shared.wait_for(|state| state.stands.then_some(())).await
     }
 
-    pub(crate) fn begin_to_leave(&self) {
-        self.shared.commands.send(Command::Leave);
+    /// Begins to leave, in a process that leaves all its elections. The release tells the other candidates, so that they hand it no role
+    /// while it leaves.
+    pub(crate) fn begin_to_leave_with_all(&self) {
+        self.shared.commands.send(Command::LeaveWithAll);
     }
 
     /// Waits until this candidate leads.
@@ -306,7 +308,7 @@ impl Election {
     /// # Ok(()) }
     /// ```
     pub async fn leave(self) {
-        self.begin_to_leave();
+        self.shared.commands.send(Command::Leave);
         let _ = self.shared.wait_for(|_| None::<()>).await;
     }
 }

@@ -42,7 +42,8 @@
 //! **No two [leases](Lease) of one election are valid at once.** A lease is counted from when a record was *sent* that came back from
 //! Kafka in order; it is over a margin before another candidate may lead, and [`Lease::is_valid`] is false from then on, whatever threads,
 //! runtimes and the network do, also after the process was stopped or the machine slept. The assumptions are those of `neli-run`: Kafka
-//! keeps the records that a consumer could read, and the clocks of two machines run at rates within 1 % of each other.
+//! keeps the records that a consumer could read, nobody deletes or forges them, and the clocks of two machines run at rates within 1 % of
+//! each other.
 //!
 //! **Before a lead is released in order, the tasks under it have ended**: at a revoke, a resignation, an operator's request and
 //! [`Election::leave`], every task of [`Election::serve`], [`Lead::run`] and [`Lease::run`] is awaited, and the callback of

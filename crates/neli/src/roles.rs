@@ -323,7 +323,7 @@ impl Roles {
     /// The leave begins at the first poll, in all elections. If the future is dropped after that, the process leaves in the background.
     pub async fn leave(self) {
         for (_, election) in &self.elections {
-            election.begin_to_leave();
+            election.begin_to_leave_with_all();
         }
         for (_, election) in self.elections {
             election.leave().await;

@@ -2,12 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+mod limit;
+
 use std::future::pending;
 use std::time::Duration;
 
 use neli::{Builder, Election, Elector, EmbeddedBroker, Event, Lease, Reason};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
+
+use crate::limit::soon;
 
 const LEASE: Duration = Duration::from_millis(600);
 /// Longer than any test.
@@ -43,7 +47,7 @@ async fn the_callback_itself_runs_in_the_runtime_of_join() {
     });
     let election = builder.join().await.unwrap();
     election.lead().await.unwrap().resign().await;
-    assert_eq!(calls.recv().await, Some(Reason::Resigned));
+    assert_eq!(soon("a call", calls.recv()).await, Some(Reason::Resigned));
     assert!(election.lead().await.unwrap().lease().is_valid(), "the election goes on");
 }
 
@@ -60,7 +64,7 @@ async fn a_callback_that_panics_does_not_end_the_election() {
     lead.resign().await;
     let mut warnings = Vec::new();
     loop {
-        let event = events.next().await.unwrap();
+        let event = soon("an event", events.next()).await.unwrap();
         if let Event::Warning { message } = event {
             warnings.push(message);
         } else if let Event::Released { term: released, .. } = event {
@@ -93,7 +97,7 @@ async fn it_runs_after_a_task_that_is_dropped_at_the_stop_timeout() {
         };
         let (ended, ()) = tokio::join!(task, leave);
         assert_eq!(ended.unwrap_err().reason, Reason::Left);
-        assert_eq!(calls.recv().await, Some((true, Reason::Left)), "stop timeout {stop_timeout:?}");
+        assert_eq!(soon("a call", calls.recv()).await, Some((true, Reason::Left)), "stop timeout {stop_timeout:?}");
     }
 }
 
@@ -105,7 +109,7 @@ async fn it_runs_where_no_task_runs() {
     let election = builder.join().await.unwrap();
     let lead = election.lead().await.unwrap();
     election.leave().await;
-    assert_eq!(calls.recv().await, Some((true, Reason::Left)));
+    assert_eq!(soon("a call", calls.recv()).await, Some((true, Reason::Left)));
     drop(lead);
 }
 
@@ -119,7 +123,7 @@ async fn it_is_dropped_at_the_end_of_its_time() {
     let lead = election.lead().await.unwrap();
     lead.resign().await;
     loop {
-        if let Event::Released { reason, .. } = events.next().await.unwrap() {
+        if let Event::Released { reason, .. } = soon("an event", events.next()).await.unwrap() {
             break assert_eq!(reason, Reason::Resigned);
         }
     }

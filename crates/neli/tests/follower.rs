@@ -2,9 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+mod limit;
+
 use std::time::Duration;
 
 use neli::{Builder, Election, Elector, EmbeddedBroker, Follower, Leader, Leadership};
+
+use crate::limit::soon;
 
 const LEASE: Duration = Duration::from_secs(2);
 
@@ -14,12 +18,15 @@ fn candidate(broker: &EmbeddedBroker) -> Builder {
 
 /// Follows until `pick` returns a value.
 async fn until<T>(follower: &mut Follower, pick: impl Fn(&Leadership) -> Option<T>) -> T {
-    loop {
-        if let Some(found) = pick(&follower.leadership()) {
-            return found;
+    let find = async {
+        loop {
+            if let Some(found) = pick(&follower.leadership()) {
+                return found;
+            }
+            follower.changed().await.unwrap();
         }
-        follower.changed().await.unwrap();
-    }
+    };
+    soon("the leadership that the test waits for", find).await
 }
 
 fn led(leadership: &Leadership) -> Option<Leader> {

@@ -2,12 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+mod limit;
+
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use neli::{Election, Elector, EmbeddedBroker, Error, Lease};
 use tokio::sync::oneshot;
+
+use crate::limit::soon;
 
 const LEASE: Duration = Duration::from_millis(600);
 
@@ -85,7 +89,7 @@ async fn the_callback_runs_under_the_lease_when_tasks_were_dropped() {
     };
     let (ended, ()) = tokio::join!(task, leave);
     assert!(ended.is_err());
-    assert_eq!(calls.recv().await, Some(true), "the callback has not run under the lease");
+    assert_eq!(soon("a call", calls.recv()).await, Some(true), "the callback has not run under the lease");
 }
 
 /// A task that blocks can't be dropped. But its lease ends at the stop timeout, even if heartbeats are still read back.
@@ -107,9 +111,9 @@ fn a_lease_that_is_over_is_not_taken_up_again() {
             let _ = lead.run(block).await;
         });
     });
-    let (lease, election) = said.recv().unwrap();
+    let (lease, election) = said.recv_timeout(Duration::from_secs(60)).unwrap();
     block_on(async {
-        let departure = election.leave();
+        let departure = soon("the end of the candidacy", election.leave());
         tokio::pin!(departure);
         let mut times = tokio::time::interval(Duration::from_millis(1));
         let mut has_ended = false;
@@ -174,7 +178,7 @@ async fn elections_end() {
     let lease = lead.lease();
     let mut events = election.events();
     drop((election, lead));
-    while events.next().await.is_some() {}
+    while soon("the end of the events", events.next()).await.is_some() {}
     assert!(!lease.is_valid());
 
     let election = Election::builder("billing").embedded(&broker).lease(LEASE).join().await.unwrap();

@@ -2,12 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+mod limit;
+
 use std::collections::BTreeMap;
 use std::future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use neli::{Builder, Election, Elector, EmbeddedBroker, Error, Event, Lease, Reason, Roles};
+
+use crate::limit::soon;
 
 const LEASE: Duration = Duration::from_secs(2);
 const ROLES: [&str; 4] = ["bill", "ingest", "report", "send"];
@@ -54,11 +58,14 @@ impl Leads {
         leads.iter().filter(|(_, of_role)| is_led(of_role)).map(|(role, _)| role.clone()).collect()
     }
 
-    async fn until(&self, what: impl Fn(&Self) -> bool) {
-        let mut times = tokio::time::interval(Duration::from_millis(10));
-        while !what(self) {
-            times.tick().await;
-        }
+    async fn until(&self, are_right: impl Fn(&Self) -> bool) {
+        let wait = async {
+            let mut times = tokio::time::interval(Duration::from_millis(10));
+            while !are_right(self) {
+                times.tick().await;
+            }
+        };
+        soon("the leads that the test waits for", wait).await;
     }
 }
 
@@ -74,11 +81,14 @@ async fn share_and_take_over(elector: Elector) {
     let second = join().await.unwrap();
     leads.follow("second", &second);
     leads.until(|leads| leads.of("first").len() == 2 && leads.of("second").len() == 2).await;
-    let reason = loop {
-        if let Some((_, Event::Released { reason, .. })) = events.next().await {
-            break reason;
+    let find_reason = async {
+        loop {
+            if let Event::Released { reason, .. } = events.next().await.unwrap().1 {
+                return reason;
+            }
         }
     };
+    let reason = soon("the release of a role", find_reason).await;
     // With the group as elector, the group revokes some of them.
     assert!(reason == Reason::Spread || elector == Elector::Group && reason == Reason::Revoked, "{reason:?}");
     let of_second = leads.of("second");
@@ -160,7 +170,7 @@ async fn the_next_role_that_is_led_and_the_events_of_all() {
     let mut events = roles.events();
     let mut leads = BTreeMap::new();
     for _ in 0..COUNT {
-        let lead = roles.lead().await.unwrap();
+        let lead = soon("the lead of each role", roles.lead()).await.unwrap();
         let lease = lead.lease();
         leads.insert(lease.role().unwrap().to_owned(), (lease.token(), lead));
     }
@@ -168,7 +178,7 @@ async fn the_next_role_that_is_led_and_the_events_of_all() {
     leads.clear();
     let mut released = std::collections::BTreeSet::new();
     while released.len() < COUNT as usize {
-        let (role, event) = events.next().await.unwrap();
+        let (role, event) = soon("the release of each role", events.next()).await.unwrap();
         if matches!(event, Event::Released { .. }) {
             released.insert(role);
         }
@@ -176,7 +186,7 @@ async fn the_next_role_that_is_led_and_the_events_of_all() {
     let left = roles.clone();
     left.leave().await;
     assert_eq!(roles.lead().await.map(drop), Err(Error::Left));
-    while events.next().await.is_some() {}
+    while soon("the end of the events", events.next()).await.is_some() {}
 }
 
 /// Events are a `Stream`, for use with combinators.

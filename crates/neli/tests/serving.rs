@@ -1,5 +1,7 @@
 //! Ways to work as the leader: a loop that awaits its task, a loop that drops it, concurrent tasks, and a task that resigns by itself.
 
+mod limit;
+
 use std::collections::BTreeSet;
 use std::future::pending;
 use std::sync::Arc;
@@ -8,6 +10,8 @@ use std::time::Duration;
 use neli::{Builder, Election, Elector, EmbeddedBroker, Error, Lease, Reason};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::{Notify, oneshot};
+
+use crate::limit::soon;
 
 const LEASE: Duration = Duration::from_millis(600);
 
@@ -31,13 +35,13 @@ async fn serving_continues_in_the_next_lead() {
         }
     });
     let steer = async {
-        let (first, _) = receiver.recv().await.unwrap();
+        let (first, _) = soon("what a task tells", receiver.recv()).await.unwrap();
         let lead_of_first = election.leader().unwrap();
         assert_eq!(lead_of_first.term, first);
         let other = candidate(&broker).join().await.unwrap();
         // An operator or the group could cause the same.
         election.clone().leave().await;
-        assert_eq!(receiver.recv().await, Some((first, Some(Reason::Left))));
+        assert_eq!(soon("what a task tells", receiver.recv()).await, Some((first, Some(Reason::Left))));
         assert!(other.lead().await.unwrap().lease().token() > first);
     };
     let (left, ()) = tokio::join!(served, steer);
@@ -66,7 +70,7 @@ async fn a_task_resigns_and_another_leads() {
     let served = [serve(first.clone(), "first"), serve(second.clone(), "second")];
     let (mut seen, mut terms) = (BTreeSet::new(), Vec::new());
     while seen.len() < 2 || terms.len() < 4 {
-        let (name, term, reason) = receiver.recv().await.unwrap();
+        let (name, term, reason) = soon("what a task tells", receiver.recv()).await.unwrap();
         assert_eq!(reason, Reason::Resigned);
         seen.insert(name);
         terms.push(term);
@@ -116,9 +120,12 @@ async fn concurrent_tasks_are_all_awaited() {
         go_on.notify_one();
         assert_eq!(task.await.unwrap().unwrap(), (number, true));
     }
-    while lease.is_valid() {
-        tokio::task::yield_now().await;
-    }
+    let wait = async {
+        while lease.is_valid() {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon("the end of the lease", wait).await;
 }
 
 /// A background task that ignores the end of its lead is dropped, and started again in the next lead.
@@ -132,9 +139,9 @@ async fn a_background_task_is_run_again_under_the_next_lead() {
         pending::<()>()
     });
     let steer = async {
-        let first = receiver.recv().await.unwrap();
+        let first = soon("what a task tells", receiver.recv()).await.unwrap();
         first.resign();
-        let second = receiver.recv().await.unwrap();
+        let second = soon("what a task tells", receiver.recv()).await.unwrap();
         assert!(second.token() > first.token() && !first.is_valid() && second.is_valid());
         election.clone().leave().await;
     };

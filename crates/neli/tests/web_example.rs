@@ -3,12 +3,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+mod limit;
+
 use std::time::Duration;
 
 use neli::{Election, Elector, EmbeddedBroker, Follower};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+
+use crate::limit::soon;
 
 #[path = "../examples/web.rs"]
 #[expect(dead_code, reason = "its main is not called here")]
@@ -38,12 +42,15 @@ async fn write(address: &str) -> String {
 
 /// Waits until this instance is known as the leader and accepts writes.
 async fn leads(follower: &mut Follower, address: &str) {
-    while follower.leader().and_then(|leader| leader.name).as_deref() != Some(address) {
-        follower.changed().await.unwrap();
-    }
-    while !write(address).await.starts_with("HTTP/1.1 200 ") {
-        tokio::task::yield_now().await;
-    }
+    let wait = async {
+        while follower.leader().and_then(|leader| leader.name).as_deref() != Some(address) {
+            follower.changed().await.unwrap();
+        }
+        while !write(address).await.starts_with("HTTP/1.1 200 ") {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon("a leader that accepts writes", wait).await;
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -54,12 +61,15 @@ async fn writes_go_to_the_leader() {
     leads(&mut follower, &first).await;
     let (second, second_task) = instance(&broker).await;
     // The instance does not know the leader before it has joined.
-    let elsewhere = loop {
-        let answer = write(&second).await;
-        if !answer.starts_with("HTTP/1.1 503 ") {
-            break answer;
+    let ask_second = async {
+        loop {
+            let answer = write(&second).await;
+            if !answer.starts_with("HTTP/1.1 503 ") {
+                return answer;
+            }
         }
     };
+    let elsewhere = soon("an instance that knows the leader", ask_second).await;
     assert!(elsewhere.starts_with("HTTP/1.1 307 "), "{elsewhere}");
     assert!(elsewhere.contains(&format!("location: http://{first}/add\r\n")), "{elsewhere}");
     assert!(ask(&second, "GET /").await.ends_with("\r\n\r\n0\n"), "its own store");

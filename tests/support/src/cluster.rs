@@ -172,7 +172,7 @@ pub fn coordinator_partition(group: &str) -> i32 {
 pub fn move_leader(addresses: &[String], topic: &str, to: usize) -> io::Result<()> {
     let others = (0..addresses.len()).filter(|other| *other != to);
     let replicas: Vec<i32> =
-        iter::once(to).chain(others).map(|broker| i32::try_from(broker + 1).expect("a few")).collect();
+        iter::once(to).chain(others).map(|broker| i32::try_from(broker + 1).expect("a small number")).collect();
     ask(addresses, &reassignment(topic, &replicas))?;
     ask(addresses, &preferred_election(topic))
 }

@@ -1,5 +1,6 @@
 //! One election and its witnesses.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +12,7 @@ use tempfile::TempDir;
 use crate::candidate::{Candidate, Elector, Running};
 use crate::kafka::Kafka;
 use crate::witness::{Event, Testimony, Witness};
-use crate::{install, wait};
+use crate::{install, process, wait};
 
 /// Output and exit status of a finished command.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -25,10 +26,11 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Runs the command and waits for its end.
+    /// Runs the command and waits for its end, for at most [`wait::PATIENCE`].
     #[must_use]
     pub fn of(mut command: Command) -> Self {
-        let output = command.stdin(Stdio::null()).output().expect("cargo has built the program");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = process::output_of(command.spawn().expect("cargo has built the program"));
         let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
         let status = output.status.code().expect("it was not killed");
         Self { text: text(output.stdout), errors: text(output.stderr), status }
@@ -137,6 +139,21 @@ impl TestElection {
         self.directory.path()
     }
 
+    /// A shell script that runs until [`Self::create_go_file`].
+    #[must_use]
+    pub fn until_go_file(&self) -> String {
+        format!("until [ -e {} ]; do sleep 0.01; done", self.go_file().display())
+    }
+
+    /// Lets the scripts of [`Self::until_go_file`] end, also those that start later.
+    pub fn create_go_file(&self) {
+        fs::write(self.go_file(), "").expect("a file in the election's directory can be created");
+    }
+
+    fn go_file(&self) -> PathBuf {
+        self.directory().join("go")
+    }
+
     /// The lines that the witnesses have written so far.
     #[must_use]
     pub fn testimony(&self) -> Testimony {
@@ -206,13 +223,9 @@ impl TestElection {
     /// Every record of the election with its verdict under the law, as `neli-run watch` prints it.
     #[must_use]
     pub fn verdicts(&self) -> Vec<Value> {
-        let mut watch = Command::new(&self.program);
-        watch.args(["watch", "--group", &self.group, "--brokers", &self.brokers]);
-        watch.args(["--json", "--from", "start", "--until-end"]);
-        let answer = watch.output().expect("cargo has built the program");
-        assert!(answer.status.success(), "watch: {}", String::from_utf8_lossy(&answer.stderr));
-        let text = String::from_utf8(answer.stdout).expect("JSON is UTF-8");
-        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
+        let answer = self.ask("watch", &["--json", "--from", "start", "--until-end"]);
+        assert_eq!(answer.status, 0, "watch: {}", answer.errors);
+        let lines = answer.text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
         lines.filter(|line| line["event"] == "record").collect()
     }
 

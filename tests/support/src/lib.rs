@@ -60,7 +60,7 @@ macro_rules! with_both_electors {
     ($($(#[$attribute:meta])* fn $name:ident($elector:ident) $scenario:block)*) => {$(
         $(#[$attribute])*
         mod $name {
-            #[allow(unused_imports, reason = "what the stories of this file use")]
+            #[allow(unused_imports, reason = "not every test of a file uses all of its imports")]
             use super::*;
 
             #[test]

@@ -87,17 +87,19 @@ impl NetnsLink {
         // Packets are sent to a hardware address that no interface has.
         let forge = format!("lladdr {NOBODY} nud permanent");
         if way != Way::There {
-            self.run(&[], &format!(r#"ip neighbour replace "$3" dev "neli$1" {forge}"#)).expect("ours");
+            self.run(&[], &format!(r#"ip neighbour replace "$3" dev "neli$1" {forge}"#))
+                .expect("ip can set the neighbour");
         }
         if way != Way::Back {
-            self.run(&self.far_end(), &format!(r#"ip neighbour replace "$2" dev link {forge}"#)).expect("ours");
+            self.run(&self.far_end(), &format!(r#"ip neighbour replace "$2" dev link {forge}"#))
+                .expect("ip can set the neighbour");
         }
     }
 
     /// Restores both directions.
     pub fn mend(&self) {
-        self.run(&[], r#"ip neighbour flush dev "neli$1" nud permanent"#).expect("ours");
-        self.run(&self.far_end(), "ip neighbour flush dev link nud permanent").expect("ours");
+        self.run(&[], r#"ip neighbour flush dev "neli$1" nud permanent"#).expect("ip can set the neighbour");
+        self.run(&self.far_end(), "ip neighbour flush dev link nud permanent").expect("ip can set the neighbour");
     }
 
     /// Runs a script with a command prefix.

@@ -220,10 +220,10 @@ impl Node {
             Some(("node.id", _)) => format!("node.id={}\n", self.id),
             // The directory id is a random number in base64. With another digit it is another number.
             Some(("directory.id", id)) if self.id > 1 => {
-                let digit = if id.starts_with(char::from(b'a' + u8::try_from(self.id).expect("a few"))) {
+                let digit = if id.starts_with(char::from(b'a' + u8::try_from(self.id).expect("a small number"))) {
                     'Z'
                 } else {
-                    char::from(b'a' + u8::try_from(self.id).expect("a few"))
+                    char::from(b'a' + u8::try_from(self.id).expect("a small number"))
                 };
                 format!("directory.id={digit}{}\n", &id[1..])
             }

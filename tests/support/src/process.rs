@@ -3,6 +3,9 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
+use std::process::{Child, Output};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -43,6 +46,24 @@ pub fn waits_of(pid: i32) -> String {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let threads = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
     threads.map(of_thread).collect::<Vec<_>>().join("; ")
+}
+
+/// Waits for the end of a child, and returns what it wrote to its pipes. If it has not ended within [`wait::PATIENCE`], it is killed and the
+/// test fails with what it wrote, so that a program which unexpectedly runs on does not hang the test.
+#[must_use]
+pub fn output_of(child: Child) -> Output {
+    const AFTER_THE_KILL: Duration = Duration::from_secs(5);
+    let pid = child.id();
+    let process = Process::child(pid);
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || sender.send(child.wait_with_output()));
+    if let Ok(output) = receiver.recv_timeout(wait::PATIENCE) {
+        return output.expect("a child's pipes can be read");
+    }
+    process.signal(Signal::SIGKILL);
+    // Its own children may keep the pipes open.
+    let output = receiver.recv_timeout(AFTER_THE_KILL);
+    panic!("process {pid} has not ended within {:?}, and was killed: {output:?}", wait::PATIENCE);
 }
 
 impl Process {

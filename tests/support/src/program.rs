@@ -15,5 +15,5 @@ pub fn write(path: &Path, text: &str) {
     let mut input = child.stdin.take().expect("piped");
     input.write_all(text.as_bytes()).expect("read");
     drop(input);
-    assert!(child.wait().expect("ours").success(), "{} can't be written", path.display());
+    assert!(child.wait().expect("a child can be waited for").success(), "{} can't be written", path.display());
 }

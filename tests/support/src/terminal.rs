@@ -98,8 +98,8 @@ impl Terminal {
     pub fn new(shell: Shell, directory: &Path) -> Self {
         // The descriptor is close-on-exec, because another test's child would inherit it otherwise.
         let master = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC).expect("a pseudoterminal");
-        grantpt(&master).expect("it is ours");
-        unlockpt(&master).expect("it is ours");
+        grantpt(&master).expect("the new terminal can be unlocked");
+        unlockpt(&master).expect("the new terminal can be unlocked");
         let slave = PathBuf::from(ptsname_r(&master).expect("it has a name"));
         let master = File::from(OwnedFd::from(master));
         let end = || {

@@ -179,7 +179,7 @@ mod tests {
     fn testimony(text: &str) -> Testimony {
         let directory = install::scratch();
         let file = directory.path().join("witness");
-        fs::write(&file, text).expect("written");
+        fs::write(&file, text).expect("the file can be written");
         Testimony::read(&file)
     }
 

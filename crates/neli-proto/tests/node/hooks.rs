@@ -95,5 +95,6 @@ fn a_hook_gets_the_number_of_the_last_run_of_its_term() {
     host.ends(JobStatus::Exited(0));
     host.actions();
     host.reads_what_it_sent();
-    let [HookRun { hook: Hook::Standby, attempt: 3, .. }] = hooks_in(&host.actions())[..] else { panic!() };
+    let runs = hooks_in(&host.actions());
+    assert!(matches!(runs[..], [HookRun { hook: Hook::Standby, attempt: 3, .. }]), "{runs:?}");
 }

@@ -77,27 +77,31 @@ fn every_scenario_has_its_recorded_outcome() {
     let mut changed = Vec::new();
     for path in scenarios {
         let written = fs::read_to_string(&path).unwrap();
-        let goes = run(&written);
-        if written == goes {
+        let actual = run(&written);
+        if written == actual {
             continue;
         }
         if std::env::var_os("UPDATE").is_some() {
-            fs::write(&path, goes).unwrap();
+            fs::write(&path, actual).unwrap();
         } else {
-            changed.push(difference(&path, &written, &goes));
+            changed.push(difference(&path, &written, &actual));
         }
     }
-    assert!(changed.is_empty(), "{}\nUPDATE=1 cargo test --test scenarios writes what they do", changed.join("\n"));
+    assert!(
+        changed.is_empty(),
+        "{}\nUPDATE=1 cargo test --test scenarios writes the actual actions",
+        changed.join("\n")
+    );
 }
 
 /// The scenario with the actual actions.
 #[expect(clippy::print_stdout, reason = "shown when a line panics: which one it was")]
 fn run(written: &str) -> String {
     let mut subject: Option<Box<dyn Subject>> = None;
-    let mut goes = String::new();
+    let mut actual = String::new();
     let mut say = |line: &str| {
-        goes.push_str(line);
-        goes.push('\n');
+        actual.push_str(line);
+        actual.push('\n');
     };
     for line in written.lines().filter(|line| !line.starts_with("    ")) {
         say(line);
@@ -127,20 +131,20 @@ fn run(written: &str) -> String {
                 println!("{line}");
                 play(subject.as_mut(), &words)
             }
-            (verb, None) => panic!("{verb}: the story has not begun"),
+            (verb, None) => panic!("{verb}: a scenario begins with candidate, guard, schedule or supervisor"),
         };
         words.check_all_used();
         for action in actions {
             say(&format!("    {action}"));
         }
     }
-    goes
+    actual
 }
 
-fn difference(path: &Path, written: &str, goes: &str) -> String {
+fn difference(path: &Path, written: &str, actual: &str) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let differs = written.lines().zip(goes.lines()).position(|(written, goes)| written != goes);
-    let at = differs.unwrap_or_else(|| written.lines().count().min(goes.lines().count()));
+    let differs = written.lines().zip(actual.lines()).position(|(written, actual)| written != actual);
+    let at = differs.unwrap_or_else(|| written.lines().count().min(actual.lines().count()));
     let line = |text: &str| text.lines().nth(at).unwrap_or("(its end)").to_owned();
-    format!("{name}:{}\n  written: {}\n  goes: {}", at + 1, line(written), line(goes))
+    format!("{name}:{}\n  written: {}\n  actual: {}", at + 1, line(written), line(actual))
 }

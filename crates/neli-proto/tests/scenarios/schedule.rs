@@ -21,7 +21,7 @@ impl Scenario {
         let catch_up = match words.value("catch-up") {
             None | Some("last") => CatchUp::Last,
             Some("none") => CatchUp::None,
-            Some(other) => panic!("{other} is nothing to catch up"),
+            Some(other) => panic!("{other} is neither last nor none"),
         };
         Self { schedule: Schedule::new(catch_up), is_idle: false, now: begin() }
     }
@@ -51,7 +51,7 @@ impl Subject for Scenario {
                 let window = Window { key: number.to_string().into(), span: span(number) };
                 self.schedule.window_shown(&window, self.is_idle);
             }
-            verb => panic!("{verb} does not happen to a schedule"),
+            verb => panic!("{verb} is no event of a schedule"),
         }
     }
 

@@ -94,7 +94,7 @@ impl<'a> Words<'a> {
         let used = self.used.borrow();
         let unread = (0..self.parts.len()).find(|index| !used.contains(index));
         if let Some(index) = unread {
-            panic!("{}: {} says nothing here", self.line, self.parts[index]);
+            panic!("{}: {} has no meaning here", self.line, self.parts[index]);
         }
     }
 }

@@ -72,13 +72,14 @@ pub struct History {
     disturbances: Vec<String>,
     /// The line that was latest after its deadline.
     pub after_deadline: Latest,
-    /// The line that was latest after the end of its lease: after its deadline, or after its guard has ended the term before that, which is
+    /// The line that was latest after the end of its term: after its deadline, or after its guard has ended the term before that, which is
     /// not dangerous.
-    pub after_right: Latest,
+    pub after_term: Latest,
     /// The times at which the topic's new creation was requested.
     remakes: Vec<u64>,
     /// Candidates whose supervisor and guard were killed at once.
     abandoned: BTreeSet<(usize, u64)>,
+    /// The highest term so far, after the number of its topic: 0 for the first, 1 after the topic was created again.
     highest: Option<(u32, u64)>,
 }
 
@@ -97,7 +98,7 @@ impl History {
             shrunk: Vec::new(),
             disturbances: Vec::new(),
             after_deadline: Latest::default(),
-            after_right: Latest::default(),
+            after_term: Latest::default(),
             remakes: Vec::new(),
             abandoned: BTreeSet::new(),
             highest: None,
@@ -117,7 +118,7 @@ impl History {
 
     /// Notes that supervisor and guard of this candidate will be killed at once. From now on its jobs are outside the guarantee.
     pub fn abandon(&mut self, slot: usize, life: usize) {
-        let life = u64::try_from(life).expect("not that many");
+        let life = u64::try_from(life).expect("a small number");
         self.abandoned.insert((slot, life));
         for job_run in &mut self.job_runs {
             job_run.abandoned |= (job_run.slot, job_run.life) == (slot, life);
@@ -147,7 +148,7 @@ impl History {
                 if self.law.lines_may_break && !parsed.as_ref().is_some_and(|line| makes_sense(line, now)) {
                     continue;
                 }
-                let line = parsed.unwrap_or_else(|| panic!("no line of a witness: {line:?}"));
+                let line = parsed.unwrap_or_else(|| panic!("{}: no line of a witness: {line:?}", file.display()));
                 // This is another run of the same term, in the same lead or in a topic that was created again.
                 let again = matches!(line.event, Event::Start(_)) && self.job_runs[tail.job_run].main != line.pid;
                 if again && self.job_runs[tail.job_run].main != 0 {
@@ -180,8 +181,8 @@ impl History {
     }
 
     fn look_for_files(&mut self) {
-        for entry in fs::read_dir(&self.directory).expect("ours") {
-            let path = entry.expect("readable").path();
+        for entry in fs::read_dir(&self.directory).expect("the directory of the runs can be read") {
+            let path = entry.expect("the directory of the runs can be read").path();
             if self.tails.contains_key(&path) {
                 continue;
             }
@@ -207,7 +208,7 @@ impl History {
     fn generation_of(&self, term: u64, at: u64) -> u32 {
         let remade_before = |at: u64| {
             let remakes = self.remakes.iter().filter(|remade| **remade < at).count();
-            u32::try_from(remakes).expect("a few")
+            u32::try_from(remakes).expect("a small number")
         };
         let (certain, latest) = (remade_before(at.saturating_sub(nanos(REMADE_WITHIN))), remade_before(at));
         let grows = |generation: &u32| self.highest.is_none_or(|highest| (*generation, term) > highest);
@@ -220,12 +221,15 @@ impl History {
         let job_run = &mut self.job_runs[index];
         if let Event::Start(_) = line.event {
             job_run.generation = generation;
-            let born = (job_run.generation, job_run.term);
-            if self.highest.is_some_and(|highest| born < highest || born == highest && !is_again) {
-                self.shrunk
-                    .push(format!("term {} of slot {} came after {:?}", job_run.term, job_run.slot, self.highest));
+            let place = (job_run.generation, job_run.term);
+            if let Some(highest) = self.highest
+                && (place < highest || place == highest && !is_again)
+            {
+                let JobRun { term, slot, .. } = job_run;
+                let (topic, before) = highest;
+                self.shrunk.push(format!("term {term} of slot {slot} came after term {before} (topic {topic})"));
             }
-            self.highest = self.highest.max(Some(born));
+            self.highest = self.highest.max(Some(place));
         }
         if let (Event::Signal(signal), true) = (line.event, self.law.undisturbed) {
             self.disturbances.push(format!("signal {signal} at {} of term {}", line.role, job_run.term));
@@ -244,7 +248,7 @@ impl History {
         // The deadline may be moved forward between the reading of the clock and that of the lease, but never back.
         let late = line.at.saturating_sub(job_run.term_over.unwrap_or(u64::MAX).min(job_run.deadline));
         let beyond = line.at.saturating_sub(job_run.deadline);
-        for (latest, by) in [(&mut self.after_right, late), (&mut self.after_deadline, beyond)] {
+        for (latest, by) in [(&mut self.after_term, late), (&mut self.after_deadline, beyond)] {
             if by > latest.by {
                 *latest = Latest {
                     by,
@@ -259,16 +263,20 @@ impl History {
             job_run.judged = true;
             let (term, slot, pid) = (job_run.term, job_run.slot, line.pid);
             let beyond = (beyond - nanos(margin)) / 1_000_000;
-            let what =
-                format!("{} {pid} of term {term} of slot {slot} beat {beyond} ms after its lease's end", line.role);
+            let what = format!(
+                "{} {pid} of term {term} of slot {slot} wrote a line {beyond} ms after its lease's end",
+                line.role
+            );
             self.disturbances.push(what);
         }
         if late > nanos(ORPHAN_AFTER) && !job_run.judged {
             job_run.judged = true;
             let (term, slot, pid) = (job_run.term, job_run.slot, line.pid);
             let late = late / 1_000_000;
-            self.orphans
-                .push(format!("{} {pid} of term {term} of slot {slot} beat {late} ms after its right", line.role));
+            self.orphans.push(format!(
+                "{} {pid} of term {term} of slot {slot} wrote a line {late} ms after its term was over",
+                line.role
+            ));
         }
     }
 
@@ -309,7 +317,7 @@ impl History {
             // Another run in the same file may have been closed just before.
             let is_last = self.open.iter().all(|other| self.job_runs[*other].file != file);
             if is_last && self.tails.remove(&file).is_some() {
-                fs::remove_file(&file).expect("ours");
+                fs::remove_file(&file).expect("a file that nobody else removes");
             }
         }
     }

@@ -64,7 +64,7 @@ impl JobRun {
             _ => panic!("{name} is no run"),
         };
         Self {
-            slot: usize::try_from(slot).expect("a few"),
+            slot: usize::try_from(slot).expect("a small number"),
             life,
             term,
             window,

@@ -171,7 +171,7 @@ pub fn excuse(from: u64, roles: &[RoleHistory<'_>], names: &[String], elector: E
     }
     let barred = bars.iter().filter(|((giver, _), _)| names.contains(giver)).map(|(_, (_, until))| *until);
     let until = barred.max().unwrap_or_default().max(until);
-    let most = u32::try_from(roles.len()).expect("a few");
+    let most = u32::try_from(roles.len()).expect("a small number");
     Duration::from_nanos(until - from) + SETTLED * resigned.min(most) * u32::from(elector == Elector::Group)
 }
 

@@ -19,8 +19,8 @@ pub fn not_run_after<'a>(last: u64, runs: impl Iterator<Item = &'a JobRun>) -> O
     (later.len() < NEXT_WINDOWS).then(|| format!("the windows after {last} are not run in the end"))
 }
 
-/// Holds what the jobs have said of their ends against what is recorded: of terms, and of windows as done (`done`, when, by term and
-/// window).
+/// Compares the ends that the jobs wrote with the records: those of each term, and the time at which a window was recorded as done
+/// (`done`, by term and window).
 pub fn judge<'a>(
     runs: impl Iterator<Item = &'a JobRun>,
     recorded: &BTreeMap<u64, Recorded>,
@@ -92,13 +92,13 @@ impl Facts<'_> {
     /// How the release of the first run's term explains the second run of this window, or an earlier one, after the first one's success;
     /// an error is a violation.
     fn repetition(&self, window: u64, first: &JobRun, second: &JobRun) -> Result<&str, &'static str> {
-        let (is_first_left, is_second_left) =
+        let (has_first_journal, has_second_journal) =
             (first.generation == self.last_topic, second.generation == self.last_topic);
         let same_lead = (first.generation, first.term) == (second.generation, second.term);
         let done_ms = self.done.get(&(first.term, window)).copied();
-        let claimed_ms = self.recorded.get(&second.term).filter(|_| is_second_left).and_then(|of| of.claimed_ms);
-        let release = self.recorded.get(&first.term).filter(|_| is_first_left).and_then(|of| of.release.as_ref());
-        let is_before = |(offset, _): &&(u64, Value)| is_second_left && *offset < second.term;
+        let claimed_ms = self.recorded.get(&second.term).filter(|_| has_second_journal).and_then(|of| of.claimed_ms);
+        let release = self.recorded.get(&first.term).filter(|_| has_first_journal).and_then(|of| of.release.as_ref());
+        let is_before = |(offset, _): &&(u64, Value)| has_second_journal && *offset < second.term;
         let release = release.filter(is_before).map(|(_, release)| release);
         let why = release.map_or("none", |release| release["why"].as_str().unwrap_or("none"));
         let names_it = release

@@ -32,7 +32,7 @@ fn violations(passed: usize, runs: &[(usize, JobRun)], recorded: Vec<(u64, Recor
 const NONE: [&str; 0] = [];
 
 #[test]
-fn keys_that_are_done_one_after_the_other_are_well() {
+fn keys_that_are_done_one_after_the_other_are_no_violation() {
     let runs = [
         (0, run(3, End::Unrecorded)),
         (0, run(10, End::Success)),
@@ -58,7 +58,7 @@ fn a_key_that_was_taken_for_done_must_have_succeeded() {
 
 const KNOWN: &str = "key 0 was done in term 3, which was known, and ran in term 10";
 
-/// Y's claim was appended after X's success had been recorded.
+/// The claim of the second run's term was appended after the success of the first run had been recorded.
 #[test]
 fn a_run_after_a_success_that_was_recorded_is_reported() {
     let runs = [(0, run(3, End::Success)), (0, run(10, End::Stopped))];

@@ -31,7 +31,7 @@ fn unfair(held: &[usize], within: u64) -> Verdict {
 }
 
 #[test]
-fn fair_shares_that_last_are_well() {
+fn fair_shares_that_last_are_accepted() {
     for held in [&[2, 2, 2][..], &[2, 1, 1, 2], &[1, 1, 1, 1, 1, 1, 0]] {
         let mut watched = Watched::new();
         assert_eq!(watched.look(5, held), Verdict::NotYet);

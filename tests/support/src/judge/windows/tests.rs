@@ -34,7 +34,7 @@ fn violations(runs: &[JobRun], recorded: Vec<(u64, Recorded)>, done: &[((u64, u6
 }
 
 #[test]
-fn windows_that_are_done_one_after_the_other_are_well() {
+fn windows_that_are_done_one_after_the_other_are_no_violation() {
     let runs = [
         run(FIRST, 3, (10, 20), End::Unrecorded),
         run(FIRST, 10, (30, 40), End::Success),
