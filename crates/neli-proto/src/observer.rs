@@ -14,6 +14,7 @@ use crate::precedence::HELLO_HOLDS;
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, MemberId, Offset, Record, What, Why};
 use crate::time::{Time, millis};
+use failed::FailedRuns;
 use lost::Lost;
 use side_by_side::SideBySide;
 
@@ -26,6 +27,7 @@ pub use room::NoRoom;
 pub use side_by_side::OverlappedJob;
 
 mod doubt;
+mod failed;
 mod history;
 mod known;
 mod lost;
@@ -53,7 +55,7 @@ pub struct Observer {
     /// The candidates whose hellos were read.
     candidates: BTreeMap<MemberId, KnownCandidate>,
     /// The number of failed runs in a row of each candidate, from its releases.
-    failed_runs: BTreeMap<MemberId, u32>,
+    failed_runs: FailedRuns,
     /// The leaders whose silence ended with another candidate's claim, and candidates that have left.
     lost: Lost,
 }
@@ -71,7 +73,7 @@ impl Observer {
             release: None,
             void_claims: None,
             candidates: BTreeMap::new(),
-            failed_runs: BTreeMap::new(),
+            failed_runs: FailedRuns::new(),
             lost: Lost::new(),
         }
     }
@@ -252,13 +254,7 @@ impl Observer {
                 if goes || self.candidates.get(member).is_some_and(|candidate| !candidate.has_many_roles) {
                     self.candidates.remove(member);
                 }
-                if let Some(Why::Exited | Why::Failed) = why {
-                    if *exit == Some(0) {
-                        self.failed_runs.remove(member);
-                    } else {
-                        *self.failed_runs.entry(member.clone()).or_default() += 1;
-                    }
-                }
+                self.failed_runs.released(member, why, *exit, |known| self.candidates.contains_key(known));
             }
             Body::Request { what, by, reason, .. } => {
                 let by = by.clone().or_else(|| record.name.clone());
@@ -355,7 +351,7 @@ impl Observer {
         let standbys = others.map(|candidate| Standby {
             candidate,
             age: candidate.received.age(at.now, broker_now),
-            failed_runs: self.failed_runs.get(&candidate.member).copied().unwrap_or_default(),
+            failed_runs: self.failed_runs.of(&candidate.member),
         });
         let mut standbys: Vec<Standby<'_>> = standbys.filter(|standby| standby.age < HELLO_HOLDS).collect();
         standbys.sort_by(|one, other| {
