@@ -185,6 +185,8 @@ impl Introduction {
     /// Handles a cut of the history of partition 0: the offsets of earlier hellos are meaningless now.
     pub(crate) fn history_cut(&mut self) {
         (self.history, self.joined, self.next_hello, self.is_fit) = (None, None, None, false);
+        // The answers to a hello that is gone do not count. A process that stands already is not asked to wait.
+        self.answered_by.take_if(|_| self.stage != Stage::Stands);
     }
 
     /// Handles a hello that was read in partition 0.

@@ -153,6 +153,35 @@ fn after_a_cut_it_is_introduced_again() {
     assert_eq!((actions(&mut introduction), introduction.joined), (Vec::new(), Some(0)), "it stands already");
 }
 
+/// Its first hello was in the log that is gone, and so was that of the candidate for which it waits.
+#[test]
+fn a_process_that_does_not_stand_yet_waits_for_answers_again_after_a_cut() {
+    for is_in_doubt in [false, true] {
+        let mut introduction = introduction();
+        if is_in_doubt {
+            introduction.received(START, 9, &hello("old", "4", 4));
+        }
+        introduction.received(START, 12, &hello("me", "4", 3));
+        introduction.history_cut();
+        let now = START + ANSWERS;
+        assert_eq!(introduction.poll_timeout(), None);
+        introduction.handle_timeout(now);
+        assert_eq!(actions(&mut introduction), [], "it has no hello in the new log");
+        introduction.listens(now, 0);
+        introduction.topic_judged(now);
+        introduction.received(now, 0, &hello("me", "4", 3));
+        assert_eq!(actions(&mut introduction), [hello_at(now, None)]);
+        let answered = now + ANSWERS;
+        introduction.handle_timeout(answered);
+        if is_in_doubt {
+            let (why, until) = (refusal("old", "4", 4), now + HELLO_HOLDS);
+            assert_eq!(actions(&mut introduction), [Action::Wait { why, until }]);
+        } else {
+            assert_eq!(actions(&mut introduction), [Action::Stand, hello_at(answered, Some(0))]);
+        }
+    }
+}
+
 #[test]
 fn a_hello_is_sent_again_soon_after_a_release() {
     let mut introduction = introduction();
