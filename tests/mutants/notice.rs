@@ -48,7 +48,7 @@ const LEASE_BREACHES: &[&str] = &["valid after its end", "value: Lost {", "the c
 const SCENARIOS: &str = "every_scenario_has_its_recorded_outcome";
 
 /// The scenarios' messages when a scenario differs, or can't continue because an expected record was never sent.
-const OTHERWISE: &[&str] = &["\n  goes: ", " was not sent"];
+const OTHERWISE: &[&str] = &["\n  actual: ", " was not sent"];
 
 /// Runs the tests of the copy without a mutant and with each; returns the failures.
 pub(crate) fn by_tests(mutants: &[&Mutant], built: &Built) -> Vec<String> {
