@@ -1,5 +1,6 @@
 //! Streams of events: of one election, or of all roles of a process.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -110,14 +111,13 @@ impl fmt::Debug for Events {
 /// ```
 #[derive(Debug)]
 pub struct RolesEvents {
-    roles: Vec<(String, Events)>,
-    /// The role that is looked at first in the next call, so that no role waits behind one with many events.
-    first: usize,
+    /// In the order in which they are looked at: a role that has just had an event is last, so that no role waits behind one with many.
+    roles: VecDeque<(String, Events)>,
 }
 
 impl RolesEvents {
-    pub(crate) const fn new(roles: Vec<(String, Events)>) -> Self {
-        Self { roles, first: 0 }
+    pub(crate) fn new(roles: Vec<(String, Events)>) -> Self {
+        Self { roles: roles.into() }
     }
 
     /// The role of the next event, by its name or number, and the event; `None` once the process stands for no role any more.
@@ -130,17 +130,16 @@ impl RolesEvents {
     }
 
     fn poll_each(&mut self, context: &mut Context<'_>) -> Poll<Option<(String, Event)>> {
-        let mut at = 0;
-        while at < self.roles.len() {
-            let place = (self.first + at) % self.roles.len();
-            let (role, events) = &mut self.roles[place];
-            match Pin::new(events).poll_next(context) {
+        for _ in 0..self.roles.len() {
+            let Some((role, mut events)) = self.roles.pop_front() else { break };
+            match Pin::new(&mut events).poll_next(context) {
                 Poll::Ready(Some(event)) => {
-                    self.first = place + 1;
-                    return Poll::Ready(Some((role.clone(), event)));
+                    self.roles.push_back((role.clone(), events));
+                    return Poll::Ready(Some((role, event)));
                 }
-                Poll::Ready(None) => drop(self.roles.swap_remove(place)),
-                Poll::Pending => at += 1,
+                // The role has ended.
+                Poll::Ready(None) => {}
+                Poll::Pending => self.roles.push_back((role, events)),
             }
         }
         if self.roles.is_empty() { Poll::Ready(None) } else { Poll::Pending }
@@ -153,5 +152,46 @@ impl Stream for RolesEvents {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         // tokio lets a task poll some hundred channels at once, and there may be more roles.
         pin!(unconstrained(poll_fn(|context| self.poll_each(context)))).poll(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use tokio::sync::broadcast;
+
+    use super::*;
+
+    /// Also if a role ends that is looked at before the one that has an event.
+    #[test]
+    fn an_event_is_returned_although_another_role_ends() {
+        for last in 0..4 {
+            for ended in 0..4 {
+                for ready in (0..4).filter(|ready| *ready != ended) {
+                    let (mut senders, events): (Vec<_>, Vec<_>) = (0..4)
+                        .map(|role| {
+                            let (sender, events) = broadcast::channel(2);
+                            (Some(sender), (role.to_string(), Events::new(events)))
+                        })
+                        .unzip();
+                    let mut events = RolesEvents::new(events);
+                    let mut context = Context::from_waker(Waker::noop());
+                    let mut poll = || pin!(events.next()).poll(&mut context);
+                    let send = |sender: &Option<broadcast::Sender<Event>>| {
+                        sender.as_ref().unwrap().send(Event::Acquired { term: 1 }).unwrap();
+                    };
+                    send(&senders[last]);
+                    assert!(poll().is_ready());
+                    senders[ended] = None;
+                    send(&senders[ready]);
+                    let expected = Poll::Ready(Some((ready.to_string(), Event::Acquired { term: 1 })));
+                    assert_eq!(poll(), expected, "after an event of role {last}, role {ended} has ended");
+                    assert_eq!(poll(), Poll::Pending);
+                    senders.clear();
+                    assert_eq!(poll(), Poll::Ready(None));
+                }
+            }
+        }
     }
 }

@@ -39,12 +39,12 @@ impl PollThread {
         while !self.reading.is_over() {
             let timeout = retry.as_ref().map_or(LINGER, |(at, _)| at.since(clock::now()).min(LINGER));
             match self.consumer.consumer().poll(timeout) {
-                // Nothing is read between two attempts, so a record that arrives now was in flight. It is skipped, since it is read again.
-                Some(Ok(_)) if retry.is_some() => {}
+                // Between two attempts too: the asker may begin to read other partitions then. Those that were stopped deliver nothing.
                 Some(Ok(message)) => self.hand_over(&message),
                 Some(Err(error)) => {
                     if let Some(stopped) = self.undecodable(&error) {
-                        retry.get_or_insert_with(|| (clock::now() + DECODE_RETRY, stopped));
+                        let (_, waiting) = retry.get_or_insert_with(|| (clock::now() + DECODE_RETRY, BTreeSet::new()));
+                        waiting.extend(stopped);
                     }
                 }
                 None => {}

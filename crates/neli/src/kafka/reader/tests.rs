@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicUsize;
 use rdkafka::ClientConfig;
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseProducer, BaseRecord, DefaultProducerContext, Producer as _};
+use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
 use tokio::sync::mpsc::{self, Receiver};
 
 use super::*;
@@ -152,6 +153,37 @@ fn a_partition_without_a_leader_does_not_delay_the_roles_on_another() {
     cluster.partition_leader("t", 1, Some(2)).unwrap();
     let answered = |event| answered(event).filter(|(partition, _)| *partition == 1);
     assert_eq!(await_event(&mut events, answered), (1, 0));
+}
+
+/// After a batch that can't be decoded nothing of the partitions that were read until then is read for half a second. A partition that is
+/// first read in that time loses no record, also if one of its own batches can't be decoded.
+#[test]
+fn a_partition_that_begins_while_another_waits_for_its_batch_loses_no_record() {
+    let undecodable = RDKafkaRespErr::RD_KAFKA_RESP_ERR_INVALID_MSG;
+    for failures in 0..2 {
+        let cluster = cluster();
+        let producer: BaseProducer =
+            ClientConfig::new().set("bootstrap.servers", cluster.bootstrap_servers()).create().unwrap();
+        producer.send(BaseRecord::to("t").partition(1).key("g/1").payload("{}")).unwrap();
+        producer.flush(LONG).unwrap();
+        cluster.request_errors(RDKafkaApiKey::Fetch, &[undecodable]);
+        let (reader, mut events) = start(&cluster, 2, Some(2));
+        reader.read_from(0, 0);
+        let fails = |event| {
+            let KafkaEvent::Reading { event: ReadingEvent::Undecodable { .. }, .. } = event else { return None };
+            Some(())
+        };
+        await_event(&mut events, fails);
+        cluster.request_errors(RDKafkaApiKey::Fetch, &vec![undecodable; failures]);
+        reader.read_from(1, 0);
+        let first = await_event(&mut events, |event| {
+            let KafkaEvent::Reading { partition: 1, event, .. } = event else { return None };
+            assert!(!matches!(event, ReadingEvent::CaughtUp { .. }), "caught up without the record: {event:?}");
+            let ReadingEvent::Record(record) = event else { return None };
+            Some(record.offset)
+        });
+        assert_eq!(first, 0);
+    }
 }
 
 /// Some brokers report an earlier end for a moment after another broker took over the partition.
