@@ -11,7 +11,7 @@ use neli_proto::supervisor::Event;
 use nix::unistd::Pid;
 
 use crate::config::Config;
-use crate::guard::{Answer, CommandKind, GuardConfig, GuardHandle, Order, ReceivedAnswer};
+use crate::guard::{Answer, CommandKind, GuardHandle, Order, ReceivedAnswer};
 use crate::report::notes;
 use crate::supervise::job::{GuardedJob, PreparedJob};
 use crate::supervise::main_loop::MainLoop;
@@ -167,11 +167,8 @@ impl MainLoop {
     }
 
     fn start_first_guard(&mut self, at: usize) {
-        let (access, election) = (self.nodes.session.access(), &self.nodes.roles[at].election);
-        let guard_config = GuardConfig {
-            release: self.release_config(at),
-            ..self.job_maker.guard_config(&self.config, access, election)
-        };
+        let (election, release) = (&self.nodes.roles[at].election, self.release_config(at));
+        let guard_config = self.job_maker.guard_config(&self.config, election, release);
         self.reserve.lend();
         let job = PreparedJob::make(&mut self.job_maker.cgroups, guard_config, GuardHandle::begin);
         let job = job.and_then(GuardedJob::new);

@@ -114,8 +114,9 @@ impl MainLoop {
         let event = if let Some(job) = job {
             commands.start(run, &job.config)
         } else {
-            let access = self.nodes.session.access();
-            commands.start(run, &self.job_maker.guard_config(&self.config, access, election))
+            // A hook has no term to release.
+            let release = serde_json::Value::Null;
+            commands.start(run, &self.job_maker.guard_config(&self.config, election, release))
         };
         if let Some(event) = event {
             self.tell(at, event);

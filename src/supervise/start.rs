@@ -56,8 +56,14 @@ pub(super) struct JobMaker {
 }
 
 impl JobMaker {
-    /// The configuration of a guard without its control group and without the hello after a death; hooks get the same environment.
-    pub(super) fn guard_config(&self, config: &Config, access: &Access, election: &ElectionId) -> GuardConfig {
+    /// The configuration of a guard without its control group, with this [configuration for the release](release_config); hooks get the same
+    /// environment.
+    pub(super) fn guard_config(
+        &self,
+        config: &Config,
+        election: &ElectionId,
+        release: serde_json::Value,
+    ) -> GuardConfig {
         GuardConfig {
             cgroup: None,
             command: config.command.clone(),
@@ -73,7 +79,7 @@ impl JobMaker {
             member: self.member.to_string(),
             on_lead: config.commands.on_lead.clone(),
             releaser: PROGRAM.into(),
-            release: release_config(config, access, election, None),
+            release,
             release_queue: self.release_queue.numbers(),
             scheduling: self.priority.of_job,
         }
@@ -104,7 +110,8 @@ impl Prepared {
         let cgroups = CgroupMaker::default();
         let mut job_maker = JobMaker { member, inherited, priority, cgroups, release_queue };
         let job = if config.roles.is_none() {
-            let guard_config = job_maker.guard_config(&config, &access, &config.election);
+            let release = release_config(&config, &access, &config.election, None);
+            let guard_config = job_maker.guard_config(&config, &config.election, release);
             let job = PreparedJob::make(&mut job_maker.cgroups, guard_config, GuardHandle::start);
             Some(job.map_err(cannot("the guard can't be started"))?)
         } else {
