@@ -171,6 +171,7 @@ mod kafka {
     pub(crate) mod access;
     mod answer_limit;
     pub mod broker_watch;
+    mod by_broker;
     mod context;
     pub mod embedded;
     pub(crate) mod error_class;

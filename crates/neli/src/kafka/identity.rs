@@ -4,7 +4,7 @@
 //! written. The question goes to the broker that leads the partition, because that broker appends the records. If it does not answer,
 //! another broker is asked.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -21,6 +21,7 @@ use tokio::sync::mpsc::Sender;
 use crate::clock;
 use crate::election::Elections;
 use crate::kafka::answer_limit::AnswerLimit;
+use crate::kafka::by_broker::{ByBroker, ask_all};
 use crate::kafka::error_class::{code_of, plain};
 use crate::kafka::event::KafkaEvent;
 use crate::kafka::librdkafka::{TopicDescription, Variation, describe_topic};
@@ -55,23 +56,23 @@ impl Identifier {
         let (orders, received) = mpsc::channel::<Option<i32>>();
         let stopped = Arc::new(AtomicBool::new(false));
         let (elections, ended) = (elections.clone(), Arc::clone(&stopped));
-        thread::Builder::new().name("neli-topic-id".to_owned()).spawn(move || {
+        let thread = thread::Builder::new().name("neli-topic-id".to_owned());
+        thread.spawn(move || {
             let is_over = || ended.load(Ordering::Relaxed) || events.is_closed();
             // The time limit is kept for the next request: a slow link stays slow.
             let mut answer_limit = AnswerLimit::new(ANSWER, ANSWER).at_most(ANSWER.max(lease / 2));
-            while let Ok(mut partitions) = received.recv() {
-                // Several requests get one answer.
-                while let Ok(later) = received.try_recv() {
-                    partitions = later.or(partitions);
-                }
-                let mut question = Question { counted: partitions, ..Question::default() };
+            let deliver = |answer| drop(events.blocking_send(answer));
+            while let Ok(counted) = received.recv() {
+                let mut question = Question { counted, ..Question::default() };
                 while !is_over() {
-                    let asked = clock::now();
-                    let answered = question.ask(producer.client(), &elections, &mut answer_limit);
-                    for answer in answered.events {
-                        let _ = events.blocking_send(answer);
+                    // Several requests get one answer. A request is for all partitions, also for those that were just answered.
+                    while let Ok(later) = received.try_recv() {
+                        question.counted = later.or(question.counted);
+                        question.partitions.clear();
                     }
-                    let Some(code) = answered.missing else {
+                    let asked = clock::now();
+                    let missing = question.ask(producer.client(), &elections, &mut answer_limit, deliver);
+                    let Some(code) = missing else {
                         rebootstrap.answered();
                         break;
                     };
@@ -114,29 +115,24 @@ struct Question {
     unanswering: BTreeSet<i32>,
 }
 
-/// The result of a question.
-struct Answered {
-    events: Vec<KafkaEvent>,
-    /// Why the question must be repeated for some partitions, if it must.
-    missing: Option<RDKafkaErrorCode>,
-}
-
 impl Question {
-    /// Asks each broker that leads one of the partitions; if one of them has not answered before, another broker is asked instead. Returns
-    /// the answers. The partitions without an answer stay in the question.
+    /// Asks the brokers that lead the partitions, all at the same time; if one of them has not answered before, another broker is asked
+    /// instead. Each answer goes to `deliver` as soon as it arrives, because leads on its partitions depend on it, and a silent broker
+    /// must not delay it. The partitions without an answer stay in the question; returns the reason if there are any.
     fn ask(
         &mut self,
         client: &Client<impl ClientContext>,
         elections: &Elections,
         answer_limit: &mut AnswerLimit,
-    ) -> Answered {
+        mut deliver: impl FnMut(KafkaEvent),
+    ) -> Option<RDKafkaErrorCode> {
         let (limit, asked) = (answer_limit.ask(), clock::now());
         let metadata = match client.fetch_metadata(Some(&elections.topic), limit) {
             Ok(metadata) => metadata,
             Err(error) => {
                 let code = code_of(&error);
                 note_no_answer(answer_limit, asked);
-                return Answered { events: Vec::new(), missing: Some(code) };
+                return Some(code);
             }
         };
         answer_limit.answered(asked);
@@ -148,38 +144,43 @@ impl Question {
         if wanted.is_empty() {
             wanted = elections.partitions_in_use(self.counted.unwrap_or(count).max(1));
         }
-        let mut by_leader: BTreeMap<Option<i32>, Vec<i32>> = BTreeMap::new();
+        let brokers: Vec<i32> = metadata.brokers().iter().map(MetadataBroker::id).collect();
+        let (mut questions, mut missing) = (ByBroker::new(), None);
+        let unanswering = mem::take(&mut self.unanswering);
         for partition in wanted {
             let leader = partitions.iter().find(|it| it.id() == partition).map(MetadataPartition::leader);
-            by_leader.entry(leader.filter(|leader| *leader >= 0)).or_default().push(partition);
-        }
-        let brokers: Vec<i32> = metadata.brokers().iter().map(MetadataBroker::id).collect();
-        let (mut events, mut missing) = (Vec::new(), None);
-        for (leader, partitions) in by_leader {
-            let broker =
-                leader.into_iter().chain(brokers.iter().copied()).find(|broker| !self.unanswering.contains(broker));
-            let (limit, asked) = (answer_limit.ask(), clock::now());
-            let describe = |broker| describe_topic(client, &elections.topic, Some(broker), limit, Variation::None);
-            match broker.map(|broker| (broker, describe(broker))) {
-                Some((_, Ok(TopicDescription { identity, partitions: count, .. }))) => {
-                    answer_limit.answered(asked);
-                    events.push(KafkaEvent::Identified { asked, identity, count, partitions });
-                }
-                Some((broker, Err(code))) => {
-                    note_no_answer(answer_limit, asked);
-                    missing = Some(code);
-                    self.unanswering.insert(broker);
-                    self.partitions.extend(partitions);
-                }
+            let leader = leader.filter(|leader| *leader >= 0);
+            let mut candidates = leader.into_iter().chain(brokers.iter().copied());
+            if let Some(broker) = candidates.find(|broker| !unanswering.contains(broker)) {
+                questions.entry(broker).or_default().insert(partition);
+            } else {
                 // None of the brokers has answered, so all of them are asked again.
-                None => {
-                    missing.get_or_insert(RDKafkaErrorCode::AllBrokersDown);
-                    self.unanswering.clear();
-                    self.partitions.extend(partitions);
-                }
+                missing = Some(RDKafkaErrorCode::AllBrokersDown);
+                self.partitions.insert(partition);
             }
         }
-        Answered { events, missing }
+        if missing.is_none() {
+            self.unanswering = unanswering;
+        }
+        let (limit, asked) = (answer_limit.ask(), clock::now());
+        let ask = |broker, _: &_| describe_topic(client, &elections.topic, Some(broker), limit, Variation::None);
+        ask_all(&questions, ask, |broker, partitions, answer| match answer {
+            Ok(TopicDescription { identity, partitions: count, .. }) => {
+                let partitions = partitions.iter().copied().collect();
+                deliver(KafkaEvent::Identified { asked, identity, count, partitions });
+            }
+            Err(code) => {
+                missing = Some(code);
+                self.unanswering.insert(broker);
+                self.partitions.extend(partitions);
+            }
+        });
+        if missing.is_none() {
+            answer_limit.answered(asked);
+        } else {
+            note_no_answer(answer_limit, asked);
+        }
+        missing
     }
 }
 
@@ -187,5 +188,40 @@ impl Question {
 fn note_no_answer(answer_limit: &mut AnswerLimit, asked: Time) {
     if clock::now().since(asked) >= answer_limit.limit() {
         answer_limit.was_too_short();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rdkafka::ClientConfig;
+    use rdkafka::mocking::MockCluster;
+
+    use super::*;
+
+    /// A process with many roles leads on partitions of several brokers. If one of them does not answer for as long as a lease, only the
+    /// leads on its partitions may end.
+    #[test]
+    fn a_silent_broker_does_not_delay_the_answer_for_another_brokers_partitions() {
+        const TOO_LONG: Duration = Duration::from_secs(60);
+        let cluster = MockCluster::new(3).unwrap();
+        cluster.create_topic("t", 3, 1).unwrap();
+        for (partition, leader) in [(0, 1), (1, 2), (2, 3)] {
+            cluster.partition_leader("t", partition, Some(leader)).unwrap();
+        }
+        for silent in [1, 3] {
+            cluster.broker_round_trip_time(silent, TOO_LONG).unwrap();
+        }
+        let producer: BaseProducer =
+            ClientConfig::new().set("bootstrap.servers", cluster.bootstrap_servers()).create().unwrap();
+        let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..3, names: Arc::new([]) };
+        let (sender, answers) = mpsc::channel();
+        thread::spawn(move || {
+            let mut limit = AnswerLimit::new(TOO_LONG, TOO_LONG).at_most(TOO_LONG);
+            let deliver = |event| sender.send(event).unwrap();
+            Question::default().ask(producer.client(), &elections, &mut limit, deliver)
+        });
+        let answer = answers.recv_timeout(TOO_LONG / 2);
+        let Ok(KafkaEvent::Identified { partitions, .. }) = answer else { panic!("{answer:?}") };
+        assert_eq!(partitions, [1]);
     }
 }
