@@ -246,23 +246,20 @@ impl Thread {
         context: &KafkaContext,
         limit: &mut AnswerLimit,
     ) -> Result<(), Failure> {
-        let asked = clock::now();
-        let bounds = consumer.consumer().fetch_watermarks(&self.source.wanted.topic, 0, limit.ask());
-        let (start, end) = match bounds {
-            Ok(bounds) => bounds,
-            Err(error) => {
-                let code = code_of(&error);
-                if matches!(code.into(), ErrorClass::UnknownPartition | ErrorClass::UnknownTopic) {
-                    self.find_topic(consumer, limit)?;
-                    return self.read(consumer, context, limit);
-                }
-                if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
-                    limit.was_too_short();
-                    context.rebootstrap().unanswered(consumer.consumer().client());
-                }
-                return Err(self.failure(code, context.trouble()));
+        let mut asked = clock::now();
+        let mut bounds = self.bounds(consumer, limit);
+        if matches!(bounds.map_err(ErrorClass::from), Err(ErrorClass::UnknownPartition | ErrorClass::UnknownTopic)) {
+            self.find_topic(consumer, limit)?;
+            asked = clock::now();
+            bounds = self.bounds(consumer, limit);
+        }
+        let (start, end) = bounds.map_err(|code| {
+            if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
+                limit.was_too_short();
+                context.rebootstrap().unanswered(consumer.consumer().client());
             }
-        };
+            self.failure(code, context.trouble())
+        })?;
         limit.answered(asked);
         context.rebootstrap().answered();
         self.have_judged(consumer, limit)?;
@@ -276,6 +273,16 @@ impl Thread {
         };
         lock(&self.state).progress.continue_in(topic, start, end);
         self.read_between(consumer, context, start, end)
+    }
+
+    /// The first and the next offset of the topic's log.
+    fn bounds(
+        &self,
+        consumer: &PartitionConsumer<KafkaContext>,
+        limit: &mut AnswerLimit,
+    ) -> Result<(i64, i64), RDKafkaErrorCode> {
+        let bounds = consumer.consumer().fetch_watermarks(&self.source.wanted.topic, 0, limit.ask());
+        bounds.map_err(|error| code_of(&error))
     }
 
     fn read_between(
@@ -366,7 +373,12 @@ impl Thread {
             return Failure::Refused(topic::may_not_read(&self.source.wanted.topic));
         }
         let words = trouble.unwrap_or_else(|| plain(code));
-        if class == ErrorClass::Moving { Failure::Moving(words) } else { Failure::Transient(words) }
+        // The broker that leads the partition of a new topic may learn of it after the others.
+        if matches!(class, ErrorClass::Moving | ErrorClass::UnknownPartition | ErrorClass::UnknownTopic) {
+            Failure::Moving(words)
+        } else {
+            Failure::Transient(words)
+        }
     }
 }
 

@@ -53,3 +53,43 @@ fn a_reading_that_still_runs_continues_with_a_later_number() {
         }
     }
 }
+
+/// If the partition has no leader for long, that is reported, and Kafka is asked a few times a second.
+#[test]
+fn a_partition_without_a_leader_is_reported() {
+    let cluster = MockCluster::new(1).unwrap();
+    cluster.create_topic("facts", 1, 1).unwrap();
+    cluster.partition_leader("facts", 0, None).unwrap();
+    let (events, mut received) = mpsc::channel(8);
+    let _reading = FactsReading::start(source(&cluster), 7, events, None).unwrap();
+    let mut next = || {
+        let event = received.blocking_recv().unwrap();
+        let KafkaEvent::Facts { id: 7, event } = event else { panic!("{event:?}") };
+        event
+    };
+    let FactsEvent::Unread { error } = next() else { panic!("the topic was read") };
+    assert_eq!(error, "topic \"facts\": its partition has no leader; start the brokers that hold it");
+    cluster.partition_leader("facts", 0, Some(1)).unwrap();
+    while !matches!(next(), FactsEvent::Read(_)) {}
+}
+
+/// The broker that leads the partition may not know the topic for a moment. It is asked in a loop, not in a recursion without an end.
+#[test]
+fn a_topic_that_its_broker_does_not_know_for_long_is_reported() {
+    let cluster = MockCluster::new(1).unwrap();
+    cluster.create_topic("facts", 1, 1).unwrap();
+    let unknown = RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+    cluster.request_errors(RDKafkaApiKey::ListOffsets, &vec![unknown; 100_000]);
+    let (events, mut received) = mpsc::channel(8);
+    let _reading = FactsReading::start(source(&cluster), 7, events, None).unwrap();
+    let first = received.blocking_recv().unwrap();
+    let KafkaEvent::Facts { event: FactsEvent::Unread { .. }, .. } = first else { panic!("{first:?}") };
+    cluster.clear_request_errors(RDKafkaApiKey::ListOffsets);
+    loop {
+        let event = received.blocking_recv().unwrap();
+        let KafkaEvent::Facts { event, .. } = event else { panic!("{event:?}") };
+        if matches!(event, FactsEvent::Read(_)) {
+            return;
+        }
+    }
+}

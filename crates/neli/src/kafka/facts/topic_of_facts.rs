@@ -8,7 +8,8 @@ use rdkafka::consumer::Consumer;
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::metadata::{MetadataPartition, MetadataTopic};
 
-use super::{FactsSettings, FactsSource, Failure, Thread, WantedFacts};
+use super::{FactsSettings, FactsSource, Failure, LED_WITHIN, Thread, WantedFacts};
+use crate::clock;
 use crate::election::Elections;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::KafkaContext;
@@ -67,13 +68,19 @@ impl Thread {
     ) -> Result<(), Failure> {
         let client = consumer.consumer().client();
         let place = self.place();
+        let begun = clock::now();
         while !self.is_over() {
             let presence = topic::look(client, &place, limit.ask()).map_err(|error| self.of_topic_error(error))?;
             let brokers = match presence {
                 Presence::There(_) => return Ok(()),
-                Presence::Coming => {
+                Presence::Coming if clock::now().since(begun) < LED_WITHIN => {
                     thread::park_timeout(LOOK_AGAIN);
                     continue;
+                }
+                Presence::Coming => {
+                    return Err(Failure::Transient(
+                        "its partition has no leader; start the brokers that hold it".to_owned(),
+                    ));
                 }
                 Presence::Missing { brokers } => brokers,
             };
