@@ -25,17 +25,17 @@ use crate::kafka::embedded;
 use crate::kafka::error_class::ErrorClass;
 use crate::kafka::event::{KafkaEvent, ReadingEvent};
 use crate::kafka::librdkafka::topic_identity;
-use crate::kafka::log_bounds;
+use crate::kafka::log_bounds::{Answer, Question};
 use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::poll_thread::PollThread;
 use crate::kafka::reading::{Order, Reading};
 use crate::kafka::source::Source;
-use crate::kafka::topic::{self, Found, Presence, TopicError};
+use crate::kafka::topic::{self, Leaders, Presence, TopicError};
 use crate::text::reason;
-use leaderless::Leaderless;
+use unanswered::UnansweredPartitions;
 
 mod finding;
-mod leaderless;
+mod unanswered;
 
 /// The time between two questions for the log's end (L4).
 const ASK_INTERVAL: Duration = Duration::from_secs(20);
@@ -98,10 +98,10 @@ struct Asker {
     answer_limit: AnswerLimit,
     /// The last question had no answer, so the next one first makes librdkafka connect to the partitions' leaders.
     reaches_leaders_first: bool,
-    /// The brokers that lead the partitions and are perhaps not connected, if they were looked up.
-    leaders: Option<BTreeSet<i32>>,
-    /// The partitions that have no leader.
-    leaderless: Leaderless,
+    /// The brokers that lead the partitions, if they were looked up.
+    leaders: Option<Leaders>,
+    /// The partitions that had no answer.
+    unanswered_partitions: UnansweredPartitions,
     /// Whether this reading has seen the topic.
     found: bool,
     /// The partitions to read, with their offsets. They are kept here until the number of the topic's partitions is known, because it
@@ -141,7 +141,7 @@ impl Asker {
             answer_limit: AnswerLimit::new(FIRST_ANSWER, ANSWER),
             reaches_leaders_first: false,
             leaders: None,
-            leaderless: Leaderless::default(),
+            unanswered_partitions: UnansweredPartitions::default(),
             found: false,
             to_be_begun: Vec::new(),
             shrunk_since: BTreeMap::new(),
@@ -188,39 +188,65 @@ impl Asker {
             return Duration::ZERO;
         };
         let limit = self.answer_limit.ask();
-        if self.reaches_leaders_first
-            && let Err(code) = self.reach_leaders(limit)
-        {
-            return self.unanswered(&partitions, clock::now(), code);
+        let asked = clock::now();
+        match self.reaches_leaders_first.then(|| self.leaders(limit)).transpose() {
+            Ok(leaders) => self.ask_for(&partitions, limit, leaders.as_ref()),
+            Err(code) => self.handle_unanswered(&partitions, asked, vec![(code, partitions.clone())]),
         }
-        self.ask_for(&partitions, limit)
     }
 
-    /// Asks for these partitions.
-    fn ask_for(&mut self, partitions: &BTreeSet<i32>, limit: Duration) -> Duration {
+    /// Asks for these partitions; if the leaders are given, makes librdkafka connect to each of them first. If a question waits in
+    /// librdkafka's queue for a connection and its time (`socket.timeout.ms`) ends, librdkafka closes that connection, even in the middle of
+    /// its login. The question that connects does not wait in that queue.
+    fn ask_for(&mut self, partitions: &BTreeSet<i32>, limit: Duration, leaders: Option<&Leaders>) -> Duration {
         let nexts: BTreeMap<i32, Option<i64>> =
             partitions.iter().map(|partition| (*partition, self.reading.next(*partition))).collect();
         let asked = clock::now();
-        let (consumer, topic) = (self.consumer.consumer(), &self.reading.source.elections.topic);
+        let reading = Arc::clone(&self.reading);
+        let (consumer, topic) = (Arc::clone(&self.consumer), &reading.source.elections.topic);
+        let question = Question { consumer: consumer.consumer(), topic, limit };
         let mut next_time = ASK_INTERVAL;
         let mut unanswered: Vec<(RDKafkaErrorCode, BTreeSet<i32>)> = Vec::new();
-        for (partition, answer) in log_bounds::ask(consumer, topic, partitions, limit) {
-            match answer {
-                Ok((start, end)) => {
-                    let next = nexts.get(&partition).copied().flatten();
-                    next_time = next_time.min(self.answered(partition, next, asked, start..end));
+        let handle = |asked, answers: BTreeMap<i32, Answer>| {
+            for (partition, answer) in answers {
+                match answer {
+                    Ok((start, end)) => {
+                        let next = nexts.get(&partition).copied().flatten();
+                        next_time = next_time.min(self.answered(partition, next, asked, start..end));
+                    }
+                    Err(code) => match unanswered.iter_mut().find(|(known, _)| *known == code) {
+                        Some((_, partitions)) => drop(partitions.insert(partition)),
+                        None => unanswered.push((code, BTreeSet::from([partition]))),
+                    },
                 }
-                Err(code) => match unanswered.iter_mut().find(|(known, _)| *known == code) {
-                    Some((_, partitions)) => drop(partitions.insert(partition)),
-                    None => unanswered.push((code, BTreeSet::from([partition]))),
-                },
+            }
+        };
+        match leaders {
+            None => question.ask(partitions, handle),
+            Some(Leaders { of, reported_by }) => {
+                let reach = |leader| {
+                    let is_connected = leader == *reported_by;
+                    let client = consumer.consumer().client();
+                    if is_connected { Ok(()) } else { topic_identity(client, topic, Some(leader), limit).map(drop) }
+                };
+                question.ask_leaders(of, partitions, reach, handle);
             }
         }
-        self.report_leaderless(partitions, asked, &unanswered);
-        for (code, partitions) in unanswered {
-            next_time = next_time.min(self.unanswered(&partitions, asked, code));
-        }
-        next_time
+        self.handle_unanswered(partitions, asked, unanswered).min(next_time)
+    }
+
+    /// Handles what is `unanswered` of a question for these partitions, with the reason. Returns the time until the next question.
+    fn handle_unanswered(
+        &mut self,
+        partitions: &BTreeSet<i32>,
+        asked: Time,
+        unanswered: Vec<(RDKafkaErrorCode, BTreeSet<i32>)>,
+    ) -> Duration {
+        self.report_unanswered(partitions, asked, &unanswered);
+        let are_all = unanswered.iter().map(|(_, partitions)| partitions.len()).sum::<usize>() == partitions.len();
+        let next_time =
+            unanswered.into_iter().map(|(code, partitions)| self.unanswered(&partitions, asked, code, are_all));
+        next_time.min().unwrap_or(ASK_INTERVAL)
     }
 
     /// Handles the bounds of a partition's log. `next` was the next offset to be read when the question was asked.
@@ -251,7 +277,15 @@ impl Asker {
         SHRUNK_FOR
     }
 
-    fn unanswered(&mut self, partitions: &BTreeSet<i32>, asked: Time, code: RDKafkaErrorCode) -> Duration {
+    /// Handles a missing answer for these partitions; `are_all` if no other partition had an answer either. Returns the time until the next
+    /// question.
+    fn unanswered(
+        &mut self,
+        partitions: &BTreeSet<i32>,
+        asked: Time,
+        code: RDKafkaErrorCode,
+        are_all: bool,
+    ) -> Duration {
         match code.into() {
             ErrorClass::Moving | ErrorClass::UnknownPartition => {}
             ErrorClass::TopicForbidden => {
@@ -276,48 +310,31 @@ impl Asker {
             | ErrorClass::Login
             | ErrorClass::NoBroker
             | ErrorClass::Other
-            | ErrorClass::Undecodable => self.no_answer(code),
+            | ErrorClass::Undecodable => {
+                let why = self.no_answer(code);
+                if are_all {
+                    self.reading.down(why);
+                }
+            }
         }
         RETRY
     }
 
-    /// Waits until the partitions' leaders are connected. If a question waits in librdkafka's queue for a connection and its time
-    /// (`socket.timeout.ms`) ends, librdkafka closes that connection, even in the middle of its login. The questions here do not wait in
-    /// that queue.
-    fn reach_leaders(&mut self, limit: Duration) -> Result<(), RDKafkaErrorCode> {
-        let (client, elections) = (self.consumer.consumer().client(), &self.reading.source.elections);
-        let known = self.leaders.take();
-        let leaders = match known {
-            Some(leaders) => leaders,
-            None => match topic::look(client, elections, limit) {
-                Ok(Presence::There(found)) => {
-                    let leaders = self.leaders_to_reach(&found);
-                    // If this fails, they may no longer be leaders: they are looked up again before the next attempt.
-                    self.leaders = Some(leaders.clone());
-                    leaders
-                }
-                Ok(Presence::Coming) => return Err(RDKafkaErrorCode::LeaderNotAvailable),
-                Ok(Presence::Missing { .. }) => return Err(RDKafkaErrorCode::UnknownTopicOrPartition),
-                Err(TopicError::Refused(error)) => {
-                    self.reading.refuse(error);
-                    return Err(RDKafkaErrorCode::LeaderNotAvailable);
-                }
-                Err(TopicError::Transient(code)) => return Err(code),
-            },
-        };
-        for leader in leaders {
-            topic_identity(client, &elections.topic, Some(leader), limit)?;
+    /// The brokers that lead the partitions. If they were looked up before, they may no longer be leaders: they are looked up again next time.
+    fn leaders(&mut self, limit: Duration) -> Result<Leaders, RDKafkaErrorCode> {
+        if let Some(known) = self.leaders.take() {
+            return Ok(known);
         }
-        self.leaders = None;
-        Ok(())
-    }
-
-    /// The brokers that lead the partitions, but not the one that has just answered: it is connected.
-    fn leaders_to_reach(&self, found: &Found) -> BTreeSet<i32> {
-        let only = self.reading.source.only.as_ref();
-        let is_read = |partition| only.is_none_or(|only| only.contains(&partition));
-        let layouts = found.layouts.iter().filter(|(partition, _)| is_read(**partition));
-        layouts.map(|(_, layout)| layout.leader).filter(|leader| *leader != found.answered_by).collect()
+        match topic::look(self.consumer.consumer().client(), &self.reading.source.elections, limit) {
+            Ok(Presence::There(found)) => Ok(self.leaders.insert(found.into_leaders()).clone()),
+            Ok(Presence::Coming) => Err(RDKafkaErrorCode::LeaderNotAvailable),
+            Ok(Presence::Missing { .. }) => Err(RDKafkaErrorCode::UnknownTopicOrPartition),
+            Err(TopicError::Refused(error)) => {
+                self.reading.refuse(error);
+                Err(RDKafkaErrorCode::LeaderNotAvailable)
+            }
+            Err(TopicError::Transient(code)) => Err(code),
+        }
     }
 
     /// Makes librdkafka connect to a broker at once. librdkafka closes the first connection when it has learnt which brokers exist, and
@@ -340,12 +357,13 @@ impl Asker {
         }
     }
 
-    /// Reports the missing answer and its reason; the next question has a longer time limit.
-    fn no_answer(&mut self, code: RDKafkaErrorCode) {
+    /// Notes the missing answer, and returns the reason; the next question has a longer time limit.
+    fn no_answer(&mut self, code: RDKafkaErrorCode) -> String {
         let limit = self.answer_limit.limit().as_millis();
         if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
             if let Some(error) = self.reading.permanent_failure() {
-                return self.reading.refuse(error);
+                self.reading.refuse(error.clone());
+                return error;
             }
             self.answer_limit.was_too_short();
             self.reading.context.rebootstrap().unanswered(self.consumer.consumer().client());
@@ -355,7 +373,7 @@ impl Asker {
         let (why, next) = (self.reading.no_answer(code), self.answer_limit.limit().as_millis());
         self.reading
             .send(KafkaEvent::Debug(format!("no answer within {limit} ms ({why}): asking again, for {next} ms")));
-        self.reading.down(why);
+        why
     }
 }
 

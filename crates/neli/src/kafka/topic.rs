@@ -34,6 +34,9 @@ const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas";
 /// This many other brokers are asked about the settings before the partition's leader is.
 const BESIDES_LEADER: usize = 2;
 
+/// The number of the leader of a partition that has none.
+const NO_LEADER: i32 = -1;
+
 /// The end of the default name of a journal's topic.
 pub(super) const SUFFIX: &str = ".neli";
 
@@ -69,11 +72,27 @@ pub(super) struct Found {
 }
 
 impl Found {
+    /// The leaders of the partitions in use.
+    pub(super) fn into_leaders(self) -> Leaders {
+        let leader = |partition| self.layouts.get(&partition).map_or(NO_LEADER, |layout| layout.leader);
+        let of = (0..self.partitions).map(|partition| (partition, leader(partition))).collect();
+        Leaders { of, reported_by: self.answered_by }
+    }
+
     /// The layout of the first partition in use that has a leader. All partitions of a topic have the same number of replicas, unless an
     /// operator has moved some.
     fn into_first(self) -> Option<Layout> {
         self.layouts.into_values().next()
     }
+}
+
+/// The brokers that lead a topic's partitions.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Leaders {
+    /// The leader of each partition; below 0 if it has none, or is not in use.
+    pub(super) of: BTreeMap<i32, i32>,
+    /// The broker that reported them; below 0 if only its address is known. This client has a connection to it.
+    pub(super) reported_by: i32,
 }
 
 /// Why a question about the topic has no usable answer.

@@ -31,8 +31,9 @@ impl Asker {
             let limit = self.answer_limit.ask();
             let trouble = match topic::look(self.consumer.consumer().client(), elections, limit) {
                 Ok(Presence::There(found)) if found.is_whole || !is_new() => {
-                    self.leaders = Some(self.leaders_to_reach(&found));
-                    return self.reading.found(found.partitions);
+                    self.reading.found(found.partitions);
+                    self.leaders = Some(found.into_leaders());
+                    return;
                 }
                 Ok(Presence::There(_)) => {
                     pause(LOOK_AGAIN);
@@ -79,7 +80,10 @@ impl Asker {
             };
             match trouble {
                 TopicError::Refused(error) => self.reading.refuse(error),
-                TopicError::Transient(code) => self.no_answer(code),
+                TopicError::Transient(code) => {
+                    let why = self.no_answer(code);
+                    self.reading.down(why);
+                }
             }
             pause(RETRY);
         }

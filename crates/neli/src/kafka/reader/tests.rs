@@ -155,6 +155,28 @@ fn a_partition_without_a_leader_does_not_delay_the_roles_on_another() {
     assert_eq!(await_event(&mut events, answered), (1, 0));
 }
 
+/// A broker that this process alone can't reach leads its partitions for as long as that lasts.
+#[test]
+fn a_leader_that_does_not_answer_does_not_delay_the_roles_of_another() {
+    let cluster = cluster();
+    cluster.broker_round_trip_time(1, LONG * 6).unwrap();
+    let (_reader, mut events) = start(&cluster, 2, Some(2));
+    let mut next = |wanted: fn(&KafkaEvent) -> bool| {
+        await_event(&mut events, |event| {
+            assert!(!matches!(event, KafkaEvent::Down { .. }), "the other broker answers: {event:?}");
+            wanted(&event).then_some(event)
+        })
+    };
+    // The first question goes to both brokers at once, the others to each by itself.
+    for _ in 0..2 {
+        next(|event| matches!(event, KafkaEvent::Reading { partition: 1, event: ReadingEvent::Ends { .. }, .. }));
+    }
+    let KafkaEvent::Warning(warning) = next(|event| matches!(event, KafkaEvent::Warning(_))) else { unreachable!() };
+    assert!(warning.starts_with("topic \"t\": no answer from the leader of partition 0 ("), "{warning}");
+    cluster.broker_round_trip_time(1, Duration::ZERO).unwrap();
+    next(|event| matches!(event, KafkaEvent::Reading { partition: 0, event: ReadingEvent::Ends { .. }, .. }));
+}
+
 /// After a batch that can't be decoded nothing of the partitions that were read until then is read for half a second. A partition that is
 /// first read in that time loses no record, also if one of its own batches can't be decoded.
 #[test]
