@@ -10,20 +10,21 @@ use std::time::Duration;
 use harness::judge::{Counts, nanos};
 use harness::wait;
 
+use crate::environment::Environment;
 use crate::fault::Fault;
-use crate::ground::Ground;
 use crate::report::Outcome;
-use crate::run::{self, Orders};
+use crate::run::{self, Parameters};
 
 /// The interval between two lines of progress.
 const TELLS_EVERY: Duration = Duration::from_secs(60);
 
 /// Runs all elections; returns whether all of them pass.
-pub(crate) fn hold(elections: &[Orders], ground: &Ground, progress: Option<&Path>) -> bool {
+pub(crate) fn hold(elections: &[Parameters], environment: &Environment, progress: Option<&Path>) -> bool {
     let mut progress = progress.map(|path| File::create(path).expect("a file that can be written"));
     let began = wait::now();
     let outcomes: Vec<Option<Outcome>> = thread::scope(|scope| {
-        let runs: Vec<_> = elections.iter().map(|orders| scope.spawn(move || one(orders, ground))).collect();
+        let runs: Vec<_> =
+            elections.iter().map(|parameters| scope.spawn(move || one(parameters, environment))).collect();
         let mut next = began + nanos(TELLS_EVERY);
         while !runs.iter().all(thread::ScopedJoinHandle::is_finished) {
             wait::pause(Duration::from_millis(200));
@@ -31,7 +32,7 @@ pub(crate) fn hold(elections: &[Orders], ground: &Ground, progress: Option<&Path
                 next += nanos(TELLS_EVERY);
                 if let Some(file) = &mut progress {
                     let minutes = (wait::now() - began) / nanos(Duration::from_secs(60));
-                    writeln!(file, "{minutes:4} min: {}", ground.progress()).expect("a file that can be written");
+                    writeln!(file, "{minutes:4} min: {}", environment.progress()).expect("a file that can be written");
                 }
             }
         }
@@ -78,9 +79,9 @@ pub(crate) fn hold(elections: &[Orders], ground: &Ground, progress: Option<&Path
 }
 
 /// Runs one of them. If it can't be checked, all stop.
-fn one(orders: &Orders, ground: &Ground) -> Outcome {
+fn one(parameters: &Parameters, environment: &Environment) -> Outcome {
     /// Stops all elections if this thread panics.
-    struct Alarm<'a>(&'a Ground);
+    struct Alarm<'a>(&'a Environment);
     impl Drop for Alarm<'_> {
         fn drop(&mut self) {
             if thread::panicking() {
@@ -88,6 +89,6 @@ fn one(orders: &Orders, ground: &Ground) -> Outcome {
             }
         }
     }
-    let _alarm = Alarm(ground);
-    run::run(orders, ground)
+    let _alarm = Alarm(environment);
+    run::run(parameters, environment)
 }

@@ -9,18 +9,18 @@ use harness::judge::Counts;
 use harness::kafka::Kafka;
 use harness::network::Wire;
 
-use crate::named::Named;
-use crate::run::Orders;
+use crate::run::Parameters;
+use crate::special_runs::SpecialRun;
 
 /// The shared parts of all elections. Only the first election breaks and repairs them; such a fault disturbs all elections.
-pub(crate) struct Ground {
+pub(crate) struct Environment {
     cluster: RwLock<Cluster>,
     disturbed: Mutex<Vec<(u64, u64)>>,
     given_up: AtomicBool,
     counts: Mutex<Vec<Counts>>,
 }
 
-impl Ground {
+impl Environment {
     /// Brokers that have a wire for every candidate of all elections.
     pub(crate) fn new(cluster: Cluster, elections: usize) -> Self {
         Self {
@@ -46,13 +46,13 @@ impl Ground {
     }
 
     /// Changes the wire from one of an election's slots to a broker.
-    pub(crate) fn wire(&self, orders: &Orders, slot: usize, broker: usize, change: impl FnOnce(&Wire)) {
-        change(self.cluster().wire(candidate(orders, slot), broker));
+    pub(crate) fn wire(&self, parameters: &Parameters, slot: usize, broker: usize, change: impl FnOnce(&Wire)) {
+        change(self.cluster().wire(candidate(parameters, slot), broker));
     }
 
     /// The Kafka for one of an election's slots, through its wires.
-    pub(crate) fn kafka_of(&self, orders: &Orders, slot: usize) -> Kafka {
-        self.cluster().kafka_of(candidate(orders, slot))
+    pub(crate) fn kafka_of(&self, parameters: &Parameters, slot: usize) -> Kafka {
+        self.cluster().kafka_of(candidate(parameters, slot))
     }
 
     /// The broker that leads a role's partition of an election's topic.
@@ -113,9 +113,9 @@ impl Ground {
     }
 }
 
-fn candidate(orders: &Orders, slot: usize) -> usize {
-    if orders.named.and_then(Named::shared_weather).is_some() {
+fn candidate(parameters: &Parameters, slot: usize) -> usize {
+    if parameters.special_run.and_then(SpecialRun::shared_conditions).is_some() {
         return 0;
     }
-    orders.election * orders.candidates + slot
+    parameters.election * parameters.candidates + slot
 }

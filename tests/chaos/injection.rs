@@ -5,21 +5,21 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use harness::judge::nanos;
-use harness::network::{Flow, Weather, Wire};
+use harness::network::{Conditions, Flow, Wire};
 use harness::process::Process;
 use harness::wait;
 use nix::sys::signal::Signal;
 
+use crate::false_records;
 use crate::fault::{Fault, Strike};
-use crate::lies;
-use crate::named::Named;
 use crate::run::{Run, Task};
 use crate::slot::{Half, SLOT_WITH_A_CLOCK};
+use crate::special_runs::SpecialRun;
 use crate::stranger::Action;
 
 impl Run<'_> {
     pub(crate) fn strike(&mut self, strike: Strike) {
-        let lasts = strike.lasts.max(self.orders.named.map_or(Duration::ZERO, Named::lasts));
+        let lasts = strike.lasts.max(self.parameters.special_run.map_or(Duration::ZERO, SpecialRun::lasts));
         let strike = Strike { lasts, ..strike };
         let Strike { fault, at_leader, degree, role, .. } = strike;
         let leader = self.histories[role].current();
@@ -46,22 +46,23 @@ impl Run<'_> {
         let slot = &self.slots[index];
         match fault {
             Fault::AbandonJob => self.abandon_job(index),
-            Fault::Cut => self.change_weather(index, broker, cut(degree), lasts),
+            Fault::Cut => self.change_conditions(index, broker, cut(degree), lasts),
             Fault::CutCoordinator => {
-                let coordinator = self.ground.coordinator_of(&self.group);
+                let coordinator = self.environment.coordinator_of(&self.group);
                 self.cut_off(index, coordinator, strike);
             }
             Fault::CutHead => self.stranger.ask(Action::CutHead),
             Fault::CutLeader => {
-                let leading = self.ground.leader_of(&self.group, role);
+                let leading = self.environment.leader_of(&self.group, role);
                 self.cut_off(index, leading, strike);
             }
-            Fault::Delay => self.change_weather(index, broker, delay(degree), lasts),
+            Fault::Delay => self.change_conditions(index, broker, delay(degree), lasts),
             Fault::Fade => self.fade(index, strike),
             Fault::FillDisk => self.fill_disk(strike),
             Fault::FreezeBroker => self.freeze_broker(strike),
             Fault::Garbage => {
-                self.stranger.ask(Action::Write(role, lies::garbage(&self.group, role, degree, &mut self.dice)));
+                self.stranger
+                    .ask(Action::Write(role, false_records::garbage(&self.group, role, degree, &mut self.dice)));
             }
             Fault::Hog => self.hog(strike),
             Fault::KillBroker => self.kill_broker(strike),
@@ -74,13 +75,15 @@ impl Run<'_> {
             Fault::KillSupervisor => send(slot.supervisor(), Signal::SIGKILL),
             Fault::Lie => self.lie(strike),
             Fault::MoveLeader => broker.into_iter().for_each(|broker| self.stranger.ask(Action::MoveLeader(broker))),
-            Fault::Refuse => self.change_weather(index, broker, Weather { refuses: true, ..Weather::default() }, lasts),
+            Fault::Refuse => {
+                self.change_conditions(index, broker, Conditions { refuses: true, ..Conditions::default() }, lasts)
+            }
             Fault::RemakeTopic => self.remake_topic(),
             // With many roles all partitions would need their old length.
             Fault::RemakeUnnoticed if self.has_many_roles() => self.remake_topic(),
             Fault::RemakeUnnoticed => self.remake_unnoticed(),
             Fault::Reset => self.wires(broker).into_iter().for_each(|broker| {
-                self.ground.wire(self.orders, index, broker, Wire::reset);
+                self.environment.wire(self.parameters, index, broker, Wire::reset);
             }),
             Fault::Resign => leader.into_iter().for_each(|leader| self.ask_to_resign(role, leader)),
             Fault::Roll => {
@@ -109,7 +112,7 @@ impl Run<'_> {
                 self.term_at_lead = true;
                 self.perform(Task::Term(index));
             }
-            Fault::Trickle => self.change_weather(index, broker, trickle(degree), lasts),
+            Fault::Trickle => self.change_conditions(index, broker, trickle(degree), lasts),
         }
     }
 
@@ -163,27 +166,33 @@ impl Run<'_> {
     // ---- network --------------------------------------------------------------------------------------------------
 
     /// Changes the state of a slot's wires. A direction that this fault does not affect keeps its state.
-    pub(crate) fn change_weather(&mut self, slot: usize, broker: Option<usize>, weather: Weather, lasts: Duration) {
+    pub(crate) fn change_conditions(
+        &mut self,
+        slot: usize,
+        broker: Option<usize>,
+        conditions: Conditions,
+        lasts: Duration,
+    ) {
         let worse = |flow, before| if flow == Flow::Open { before } else { flow };
         for broker in self.wires(broker) {
-            self.ground.wire(self.orders, slot, broker, |wire| {
-                let before = wire.weather();
-                wire.set(Weather {
-                    there: worse(weather.there, before.there),
-                    back: worse(weather.back, before.back),
-                    refuses: weather.refuses || before.refuses,
+            self.environment.wire(self.parameters, slot, broker, |wire| {
+                let before = wire.conditions();
+                wire.set(Conditions {
+                    there: worse(conditions.there, before.there),
+                    back: worse(conditions.back, before.back),
+                    refuses: conditions.refuses || before.refuses,
                     ..before
                 });
             });
         }
         self.disturb_for(lasts);
-        self.after(lasts, Task::Clear(slot, broker, weather));
+        self.after(lasts, Task::Clear(slot, broker, conditions));
     }
 
     /// Cuts the slot off from one broker.
     fn cut_off(&mut self, slot: usize, broker: Option<usize>, strike: &Strike) {
-        if let Some(broker) = broker.filter(|broker| *broker < self.orders.brokers) {
-            self.change_weather(slot, Some(broker), cut(strike.degree), strike.lasts);
+        if let Some(broker) = broker.filter(|broker| *broker < self.parameters.brokers) {
+            self.change_conditions(slot, Some(broker), cut(strike.degree), strike.lasts);
         }
     }
 
@@ -192,12 +201,12 @@ impl Run<'_> {
         // An answer may wait for the previous one. Even twice this delay plus half a heartbeat interval is less than a lease.
         let late = Flow::Late(Duration::from_millis(250) + Duration::from_millis(150).mul_f64(strike.degree));
         let (before, lasts) = (Duration::from_secs(1), strike.lasts.max(Duration::from_millis(2500)));
-        self.change_weather(slot, None, Weather { back: late, ..Weather::default() }, before + lasts);
+        self.change_conditions(slot, None, Conditions { back: late, ..Conditions::default() }, before + lasts);
         self.after(before, Task::Lose(slot, lasts));
     }
 
     pub(crate) fn wires(&self, broker: Option<usize>) -> Vec<usize> {
-        broker.map_or_else(|| (0..self.orders.brokers).collect(), |broker| vec![broker])
+        broker.map_or_else(|| (0..self.parameters.brokers).collect(), |broker| vec![broker])
     }
 
     // ---- brokers --------------------------------------------------------------------------------------------------
@@ -205,9 +214,9 @@ impl Run<'_> {
     /// The broker to strike, unless it or another one is broken. Two at a time are rare, since the cluster must be able to continue most of
     /// the time.
     fn broker_to_break(&mut self, strike: &Strike) -> Option<usize> {
-        let index = strike.broker.unwrap_or(strike.slot % self.orders.brokers);
+        let index = strike.broker.unwrap_or(strike.slot % self.parameters.brokers);
         let spared = self.broken.contains_key(&index) || (!self.broken.is_empty() && strike.degree < 0.9);
-        if spared || !self.ground.cluster().brokers()[index].lives() {
+        if spared || !self.environment.cluster().brokers()[index].lives() {
             return None;
         }
         self.broken.insert(index, None);
@@ -215,9 +224,9 @@ impl Run<'_> {
     }
 
     fn fill_disk(&mut self, strike: &Strike) {
-        let last = self.orders.brokers - 1;
+        let last = self.parameters.brokers - 1;
         if let Some(index) = self.broker_to_break(&Strike { broker: Some(last), ..*strike }) {
-            self.ground.cluster().brokers()[index].fill_disk();
+            self.environment.cluster().brokers()[index].fill_disk();
             self.disturb_all_for(strike.lasts);
             self.after(strike.lasts, Task::EmptyDisk(index));
         }
@@ -225,15 +234,15 @@ impl Run<'_> {
 
     fn freeze_broker(&mut self, strike: &Strike) {
         if let Some(index) = self.broker_to_break(strike) {
-            self.ground.cluster_to_change().broker(index).freeze();
+            self.environment.cluster_to_change().broker(index).freeze();
             self.disturb_all_for(strike.lasts);
             self.after(strike.lasts, Task::Thaw(index));
         }
     }
 
     fn kill_broker(&mut self, strike: &Strike) {
-        if self.orders.named.is_some_and(Named::is_undisturbed) {
-            if !self.ground.is_whole(&self.group) {
+        if self.parameters.special_run.is_some_and(SpecialRun::is_undisturbed) {
+            if !self.environment.is_whole(&self.group) {
                 return self.axis.note("chaos", "no broker is killed: not every replica is in sync");
             }
             // This is longer than the other brokers wait for it.
@@ -245,9 +254,9 @@ impl Run<'_> {
 
     fn kill_broker_for(&mut self, strike: &Strike) {
         if let Some(index) = self.broker_to_break(strike) {
-            self.ground.cluster_to_change().broker(index).end();
+            self.environment.cluster_to_change().broker(index).end();
             // Without a second broker, the whole Kafka is down.
-            let alone = self.orders.brokers == 1;
+            let alone = self.parameters.brokers == 1;
             let pause = if alone { strike.lasts / 10 } else { strike.lasts };
             self.disturb_all_for(pause);
             self.after(pause, Task::BeginBroker(index));
@@ -256,7 +265,7 @@ impl Run<'_> {
 
     fn shut_down_broker(&mut self, strike: &Strike) {
         if let Some(index) = self.broker_to_break(strike) {
-            self.ground.cluster().brokers()[index].ask_to_shut_down();
+            self.environment.cluster().brokers()[index].ask_to_shut_down();
             self.after(Duration::from_millis(100), Task::Undertake(index));
         }
     }
@@ -267,9 +276,15 @@ impl Run<'_> {
         // A record about the current term would be a forged beat or release, which is outside the guarantee.
         let role = strike.role;
         let earlier = self.histories[role].job_runs.iter().rev().nth(3).map(|job_run| job_run.term);
-        let lie = lies::lie((&self.group, self.orders.overlap), role, strike.degree, self.stranger.end(role), earlier);
+        let lie = false_records::lie(
+            (&self.group, self.parameters.overlap),
+            role,
+            strike.degree,
+            self.stranger.end(role),
+            earlier,
+        );
         // A forged claim that takes effect blocks the election for its lease (assumption 5).
-        self.disturb_for(Duration::from_millis(lies::LEASE_MS));
+        self.disturb_for(Duration::from_millis(false_records::LEASE_MS));
         self.stranger.ask(Action::Write(role, lie));
     }
 
@@ -287,14 +302,14 @@ impl Run<'_> {
         let leader = self.histories[0].job_runs[job_run].slot;
         // If a candidate notices it nevertheless, all candidates wait for the longest possible lease.
         self.disturb_for(Duration::from_secs(66));
-        for broker in 0..self.orders.brokers {
-            self.ground.wire(self.orders, leader, broker, |wire| wire.set(both(Flow::Held)));
+        for broker in 0..self.parameters.brokers {
+            self.environment.wire(self.parameters, leader, broker, |wire| wire.set(both(Flow::Held)));
         }
         let newcomer = (leader + 1) % self.slots.len();
         self.kill_machine(newcomer);
         self.histories[0].topic_was_remade(wait::now());
         if let Some(longer) = self.stranger.remake_shorter() {
-            let end = wait::after(self.orders.longest_lease() / 2);
+            let end = wait::after(self.parameters.longest_lease() / 2);
             // The loop might start it too late.
             while self.slots[newcomer].running.is_some() && wait::now() < end {
                 self.look();
@@ -306,8 +321,8 @@ impl Run<'_> {
             self.axis.note("chaos", format!("{} leads in the new topic: {}", slot.name(), leads.is_some()));
             self.stranger.fill(longer);
         }
-        for broker in 0..self.orders.brokers {
-            self.ground.wire(self.orders, leader, broker, |wire| wire.set(Weather::default()));
+        for broker in 0..self.parameters.brokers {
+            self.environment.wire(self.parameters, leader, broker, |wire| wire.set(Conditions::default()));
         }
         self.axis.note("chaos", format!("slot {leader} hears again"));
     }
@@ -332,7 +347,7 @@ impl Run<'_> {
         const SECONDS: [i64; 6] = [3_600, -3_600, 864_000, -86_400, 7, 0];
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "one of six")]
         let by = SECONDS[((degree * 6.0) as usize).min(5)];
-        let by = self.orders.windows.map_or(by, |windows| windows.step(degree));
+        let by = self.parameters.windows.map_or(by, |windows| windows.step(degree));
         fs::write(&self.clock, by.to_string()).expect("the file can be written");
         self.axis.note("chaos", format!("the wall clock of slot {SLOT_WITH_A_CLOCK} is {by:+} s"));
     }
@@ -340,7 +355,7 @@ impl Run<'_> {
     /// Like [`Self::disturb_for`], for all elections.
     fn disturb_all_for(&mut self, span: Duration) {
         let now = wait::now();
-        self.ground.disturb(now, now + nanos(span));
+        self.environment.disturb(now, now + nanos(span));
     }
 
     pub(crate) fn disturb_for(&mut self, span: Duration) {
@@ -371,26 +386,26 @@ fn burn() -> Child {
     hog.stdin(Stdio::null()).spawn().expect("setpriv is part of util-linux")
 }
 
-fn both(flow: Flow) -> Weather {
-    Weather { there: flow, back: flow, ..Weather::default() }
+fn both(flow: Flow) -> Conditions {
+    Conditions { there: flow, back: flow, ..Conditions::default() }
 }
 
 /// A cut of one direction or both; bytes in transit arrive late or never.
-fn cut(degree: f64) -> Weather {
+fn cut(degree: f64) -> Conditions {
     let flow = if degree * 10.0 % 1.0 < 0.6 { Flow::Held } else { Flow::Lost };
     match degree {
-        ..0.3 => Weather { there: flow, ..Weather::default() },
-        ..0.6 => Weather { back: flow, ..Weather::default() },
+        ..0.3 => Conditions { there: flow, ..Conditions::default() },
+        ..0.6 => Conditions { back: flow, ..Conditions::default() },
         _ => both(flow),
     }
 }
 
-fn delay(degree: f64) -> Weather {
+fn delay(degree: f64) -> Conditions {
     let flow = Flow::Late(Duration::from_millis(50) + Duration::from_millis(850).mul_f64(degree));
-    if degree > 0.5 { Weather { back: flow, ..Weather::default() } } else { both(flow) }
+    if degree > 0.5 { Conditions { back: flow, ..Conditions::default() } } else { both(flow) }
 }
 
-fn trickle(degree: f64) -> Weather {
+fn trickle(degree: f64) -> Conditions {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few thousand")]
     both(Flow::Trickle(200 + (degree * 5000.0) as u32))
 }

@@ -77,7 +77,7 @@ impl Run<'_> {
         while let Some(violation) =
             self.keys.as_ref().and_then(|keys| judge::keys::not_all_are_done(&keys.present, last))
         {
-            if !self.violations.is_empty() || self.ground.is_given_up() {
+            if !self.violations.is_empty() || self.environment.is_given_up() {
                 return;
             }
             while let Some(task) = self.next_due() {
@@ -123,7 +123,7 @@ impl Run<'_> {
 
     /// The records of a topic; none if no candidate has come so far as to make it.
     fn stored(&self, suffix: &str) -> Vec<Raw> {
-        let (kafka, topic) = (self.ground.cluster().kafka(), format!("{}.neli{suffix}", self.group));
+        let (kafka, topic) = (self.environment.cluster().kafka(), format!("{}.neli{suffix}", self.group));
         if kafka.has_topic(&topic) { journal::read(&kafka, &topic) } else { Vec::new() }
     }
 }

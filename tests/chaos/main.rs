@@ -29,7 +29,7 @@
 //! machine's clock is set wrong, by less than a window. Violations are also: a run of a window, or of an earlier one, although its success was
 //! known before the run's claim; a recorded success of a run that had none; later windows that are not run in the end (`windows.rs`).
 //!
-//! `--run` selects a run with its own candidates, faults and checks (`named.rs`; limits need root):
+//! `--run` selects a run with its own candidates, faults and checks (`special_runs.rs`; limits need root):
 //!
 //! | | faults | violations beside the basic ones |
 //! |---|---|---|
@@ -50,21 +50,21 @@
     reason = "a program that prints, and gives up when it can't measure"
 )]
 
+mod elections;
+mod environment;
+mod false_records;
 mod fault;
-mod ground;
+mod injection;
 mod keys;
-mod lies;
-mod many;
-mod mending;
 mod mutants;
-mod named;
-mod orders;
+mod parameters;
+mod repair;
 mod report;
 mod roles;
 mod run;
 mod slot;
+mod special_runs;
 mod stranger;
-mod striking;
 mod windows;
 
 use std::path::PathBuf;
@@ -76,12 +76,12 @@ use harness::candidate::Elector;
 use harness::cluster::Cluster;
 use harness::wait;
 
+use environment::Environment;
 use fault::Fault;
-use ground::Ground;
 use mutants::Mutant;
-use named::Named;
-use run::Orders;
+use run::Parameters;
 use slot::LEASES_MS;
+use special_runs::SpecialRun;
 use windows::Windows;
 
 /// The program under test.
@@ -132,7 +132,7 @@ struct Arguments {
     progress: Option<PathBuf>,
     /// A run with its own candidates, faults and checks.
     #[arg(long, value_enum, conflicts_with_all = ["changes", "elections", "keys", "mutants", "overlap", "roles", "schedule", "window"])]
-    run: Option<Named>,
+    run: Option<SpecialRun>,
     /// Only these faults.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Fault>,
@@ -207,20 +207,20 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let is_one_of_all_tests = arguments.are_defaults();
-    let named = arguments.run;
+    let special_run = arguments.run;
     let candidates = usize::from(arguments.candidates).min(LEASES_MS.len());
-    let candidates = named.and_then(Named::candidates).unwrap_or(candidates);
-    let brokers = named.and_then(Named::brokers).unwrap_or(usize::from(arguments.brokers));
+    let candidates = special_run.and_then(SpecialRun::candidates).unwrap_or(candidates);
+    let brokers = special_run.and_then(SpecialRun::brokers).unwrap_or(usize::from(arguments.brokers));
     let elections = if arguments.mutants.is_empty() { usize::from(arguments.elections) } else { mutants::AT_ONCE };
-    let wires = if named.and_then(Named::shared_weather).is_some() { 1 } else { elections * candidates };
-    let cluster = if named == Some(Named::BrokerDeaths) {
+    let wires = if special_run.and_then(SpecialRun::shared_conditions).is_some() { 1 } else { elections * candidates };
+    let cluster = if special_run == Some(SpecialRun::BrokerDeaths) {
         Cluster::with_default_sessions(brokers, wires)
     } else {
         Cluster::start(brokers, wires)
     };
-    let ground = Ground::new(cluster, elections);
+    let environment = Environment::new(cluster, elections);
     let windows = arguments.windows();
-    let orders = Orders {
+    let parameters = Parameters {
         program: arguments.program,
         // The nanoseconds of the uptime are random enough for a seed.
         seed: if arguments.seed == 0 { wait::now() % 1_000_000_000 } else { arguments.seed },
@@ -234,8 +234,10 @@ fn main() -> ExitCode {
         overlap: arguments.overlap,
         keys: arguments.keys,
         windows,
-        only: named.filter(|_| arguments.only.is_empty()).map_or(arguments.only, |named| named.faults().to_vec()),
-        named,
+        only: special_run
+            .filter(|_| arguments.only.is_empty())
+            .map_or(arguments.only, |special_run| special_run.faults().to_vec()),
+        special_run,
         changes: arguments.changes,
         stubborn: false,
         mutant: arguments.mutant,
@@ -243,28 +245,33 @@ fn main() -> ExitCode {
     let all_is_well = if arguments.mutants.is_empty() {
         let electors = arguments.elect.map_or(vec![Elector::Group, Elector::Log], |elector| vec![elector]);
         if elections > 1 {
-            let orders = |election| Orders { election, elector: electors[election % electors.len()], ..orders.clone() };
-            many::hold(&(0..elections).map(orders).collect::<Vec<_>>(), &ground, arguments.progress.as_deref())
+            let parameters =
+                |election| Parameters { election, elector: electors[election % electors.len()], ..parameters.clone() };
+            elections::hold(
+                &(0..elections).map(parameters).collect::<Vec<_>>(),
+                &environment,
+                arguments.progress.as_deref(),
+            )
         } else {
-            let shorter = Orders { duration: orders.duration / 2, ..orders.clone() };
-            let with = |windows| Orders { windows: Some(windows), ..shorter.clone() };
+            let shorter = Parameters { duration: parameters.duration / 2, ..parameters.clone() };
+            let with = |windows| Parameters { windows: Some(windows), ..shorter.clone() };
             let once = [
-                Orders { keys: true, ..shorter.clone() },
+                Parameters { keys: true, ..shorter.clone() },
                 with(Windows::Crontab(Duration::from_secs(5))),
                 with(Windows::Daemon(Duration::from_secs(2))),
             ];
-            electors.into_iter().all(|elector| holds(&Orders { elector, ..orders.clone() }, &ground))
-                && (!is_one_of_all_tests || once.iter().all(|orders| holds(orders, &ground)))
+            electors.into_iter().all(|elector| holds(&Parameters { elector, ..parameters.clone() }, &environment))
+                && (!is_one_of_all_tests || once.iter().all(|parameters| holds(parameters, &environment)))
         }
     } else {
-        mutants::are_caught(&orders, &arguments.mutants, &ground)
+        mutants::are_caught(&parameters, &arguments.mutants, &environment)
     };
     if all_is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn holds(orders: &Orders, ground: &Ground) -> bool {
-    ground.begin_anew();
-    let outcome = run::run(orders, ground);
+fn holds(parameters: &Parameters, environment: &Environment) -> bool {
+    environment.begin_anew();
+    let outcome = run::run(parameters, environment);
     println!("{}", outcome.text);
     if let Some(directory) = &outcome.directory {
         println!("  what happened is in {}", directory.display());

@@ -11,9 +11,9 @@ use clap::ValueEnum;
 use harness::candidate::Elector;
 use harness::wait;
 
+use crate::environment::Environment;
 use crate::fault::Fault;
-use crate::ground::Ground;
-use crate::run::{self, Orders};
+use crate::run::{self, Parameters};
 
 /// A mutant must be noticed within this time.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -42,7 +42,7 @@ impl FromStr for Mutant {
 }
 
 /// Runs all of them; returns whether each is noticed in time. Those that take longest should come first.
-pub(crate) fn are_caught(orders: &Orders, mutants: &[Mutant], ground: &Ground) -> bool {
+pub(crate) fn are_caught(parameters: &Parameters, mutants: &[Mutant], environment: &Environment) -> bool {
     let all_faults: BTreeSet<Fault> = mutants.iter().flat_map(|mutant| mutant.faults.iter().copied()).collect();
     let trials = mutants.iter().map(|mutant| (Some(mutant.name.as_str()), mutant.faults.clone()));
     let left = Mutex::new([(None, all_faults.into_iter().collect())].into_iter().chain(trials));
@@ -53,7 +53,7 @@ pub(crate) fn are_caught(orders: &Orders, mutants: &[Mutant], ground: &Ground) -
             move || {
                 let mut all = true;
                 while let Some((mutant, faults)) = next() {
-                    let orders = Orders {
+                    let parameters = Parameters {
                         election,
                         mutant: mutant.map(str::to_owned),
                         // A job must not end before the end of its lease if the mutant is only visible then.
@@ -61,14 +61,14 @@ pub(crate) fn are_caught(orders: &Orders, mutants: &[Mutant], ground: &Ground) -
                         duration: if mutant.is_some() { WITHIN } else { HOLDS_FOR },
                         only: faults,
                         elector: Elector::Log,
-                        ..orders.clone()
+                        ..parameters.clone()
                     };
-                    all &= is_as_it_must_be(&orders, ground);
+                    all &= is_as_it_must_be(&parameters, environment);
                 }
                 all
             }
         };
-        let slots: Vec<_> = (0..orders.elections).map(|election| scope.spawn(slot(election))).collect();
+        let slots: Vec<_> = (0..parameters.elections).map(|election| scope.spawn(slot(election))).collect();
         slots.into_iter().map(|slot| slot.join().unwrap_or(false)).collect()
     });
     println!("mutants: {:?}", Duration::from_nanos(wait::now() - began));
@@ -76,14 +76,14 @@ pub(crate) fn are_caught(orders: &Orders, mutants: &[Mutant], ground: &Ground) -
 }
 
 /// Runs one mutant or none; prints the result, and returns whether it is as expected.
-fn is_as_it_must_be(orders: &Orders, ground: &Ground) -> bool {
-    let outcome = run::run(orders, ground);
+fn is_as_it_must_be(parameters: &Parameters, environment: &Environment) -> bool {
+    let outcome = run::run(parameters, environment);
     let took = outcome.took.as_secs_f64();
-    match (&orders.mutant, outcome.violations.first()) {
+    match (&parameters.mutant, outcome.violations.first()) {
         (Some(mutant), Some(found)) => println!("mutants: {mutant:30} {took:5.1} s  {found}"),
         (Some(mutant), None) => println!("{}\nmutants: {mutant:30} NOT CAUGHT within {WITHIN:?}", outcome.text),
         (None, Some(found)) => println!("{}\nmutants: with none on      {took:5.1} s  {found}", outcome.text),
         (None, None) => println!("mutants: {:30} {took:5.1} s  nothing", "with none on"),
     }
-    orders.mutant.is_some() != outcome.violations.is_empty()
+    parameters.mutant.is_some() != outcome.violations.is_empty()
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use harness::candidate::Elector;
 
 use crate::fault::Fault;
-use crate::named::Named;
 use crate::slot::lease_ms;
+use crate::special_runs::SpecialRun;
 use crate::windows::Windows;
 
 /// The parameters of a run.
 #[derive(Clone, Debug)]
-pub(crate) struct Orders {
+pub(crate) struct Parameters {
     pub(crate) program: PathBuf,
     pub(crate) seed: u64,
     /// Index and number of the elections. Only the first one affects the brokers and the machine.
@@ -33,7 +33,7 @@ pub(crate) struct Orders {
     /// Only these faults; all of them if empty.
     pub(crate) only: Vec<Fault>,
     /// The run, if it has a name.
-    pub(crate) named: Option<Named>,
+    pub(crate) special_run: Option<SpecialRun>,
     /// Whether to use mostly faults that change the leader, at a higher rate.
     pub(crate) changes: bool,
     /// Whether no job ends by itself, nor at a stop signal, so that each uses its whole lease.
@@ -42,10 +42,10 @@ pub(crate) struct Orders {
     pub(crate) mutant: Option<String>,
 }
 
-impl Orders {
+impl Parameters {
     /// The longest lease of all slots.
     pub(crate) fn longest_lease(&self) -> Duration {
-        let longest = (0..self.candidates).map(|slot| lease_ms(self.named, slot)).max();
+        let longest = (0..self.candidates).map(|slot| lease_ms(self.special_run, slot)).max();
         Duration::from_millis(longest.unwrap_or_default())
     }
 

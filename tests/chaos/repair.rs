@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use harness::judge::History;
-use harness::network::{Flow, Weather};
+use harness::network::{Conditions, Flow};
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::lies;
+use crate::false_records;
 use crate::run::{Run, Task};
 use crate::slot::{Half, Slot};
 use crate::stranger::Action;
@@ -16,11 +16,11 @@ impl Run<'_> {
     pub(crate) fn perform(&mut self, task: Task) {
         match task {
             Task::BeginBroker(broker) => {
-                self.ground.cluster_to_change().broker(broker).launch();
+                self.environment.cluster_to_change().broker(broker).launch();
                 self.broken.insert(broker, Some(wait::now()));
                 self.axis.note("chaos", format!("broker {broker} begins again"));
             }
-            Task::Clear(slot, broker, weather) => self.clear_weather(slot, broker, weather),
+            Task::Clear(slot, broker, conditions) => self.clear_conditions(slot, broker, conditions),
             Task::Continue(slot, supervisor) => {
                 supervisor.signal(Signal::SIGCONT);
                 self.slots[slot].is_stopped = false;
@@ -36,11 +36,11 @@ impl Run<'_> {
             }
             Task::KillAbandoned(role, job_run) => self.kill_abandoned(role, job_run),
             Task::Lose(slot, lasts) => {
-                self.change_weather(slot, None, Weather { there: Flow::Lost, ..Weather::default() }, lasts);
+                self.change_conditions(slot, None, Conditions { there: Flow::Lost, ..Conditions::default() }, lasts);
             }
             Task::Start(slot) => self.start(slot),
             Task::Stray(role, left) => {
-                self.stranger.ask(Action::Write(role, lies::stray(&self.group, role)));
+                self.stranger.ask(Action::Write(role, false_records::stray(&self.group, role)));
                 if left > 1 {
                     self.after(Duration::from_millis(100), Task::Stray(role, left - 1));
                 }
@@ -54,39 +54,39 @@ impl Run<'_> {
                 }
             }
             Task::Thaw(broker) => {
-                self.ground.cluster_to_change().broker(broker).thaw();
+                self.environment.cluster_to_change().broker(broker).thaw();
                 self.broken.insert(broker, Some(wait::now()));
                 self.axis.note("chaos", format!("broker {broker} goes on"));
             }
             Task::Undertake(broker) => {
-                if self.ground.cluster().brokers()[broker].lives() {
+                if self.environment.cluster().brokers()[broker].lives() {
                     return self.after(Duration::from_millis(100), Task::Undertake(broker));
                 }
                 self.axis.note("chaos", format!("broker {broker} has shut down"));
-                self.ground.cluster_to_change().broker(broker).end();
+                self.environment.cluster_to_change().broker(broker).end();
                 self.after(Duration::from_secs(1), Task::BeginBroker(broker));
             }
         }
     }
 
-    fn clear_weather(&mut self, slot: usize, broker: Option<usize>, weather: Weather) {
+    fn clear_conditions(&mut self, slot: usize, broker: Option<usize>, conditions: Conditions) {
         let better = |was: Flow, is: Flow| if was == is { Flow::Open } else { is };
         for broker in self.wires(broker) {
-            self.ground.wire(self.orders, slot, broker, |wire| {
-                let present = wire.weather();
-                wire.set(Weather {
-                    there: better(weather.there, present.there),
-                    back: better(weather.back, present.back),
-                    refuses: present.refuses && !weather.refuses,
+            self.environment.wire(self.parameters, slot, broker, |wire| {
+                let present = wire.conditions();
+                wire.set(Conditions {
+                    there: better(conditions.there, present.there),
+                    back: better(conditions.back, present.back),
+                    refuses: present.refuses && !conditions.refuses,
                     ..present
                 });
             });
         }
-        self.axis.note("chaos", format!("{weather:?} is over for slot {slot}, broker {broker:?}"));
+        self.axis.note("chaos", format!("{conditions:?} is over for slot {slot}, broker {broker:?}"));
     }
 
     fn empty_disk(&mut self, index: usize) {
-        let mut cluster = self.ground.cluster_to_change();
+        let mut cluster = self.environment.cluster_to_change();
         let broker = cluster.broker(index);
         broker.empty_disk();
         let lives = broker.lives();
@@ -113,13 +113,13 @@ impl Run<'_> {
 
     /// Restarts a broker that has ended by itself, and checks those that were broken.
     pub(crate) fn look_at_brokers(&mut self) {
-        for index in 0..self.orders.brokers {
+        for index in 0..self.parameters.brokers {
             let has_ended = {
-                let cluster = self.ground.cluster();
+                let cluster = self.environment.cluster();
                 cluster.brokers()[index].is_begun() && !cluster.brokers()[index].lives()
             };
             if has_ended && !self.broken.contains_key(&index) {
-                let mut cluster = self.ground.cluster_to_change();
+                let mut cluster = self.environment.cluster_to_change();
                 let broker = cluster.broker(index);
                 self.axis.note("chaos", format!("broker {index} has ended by itself, and is started again"));
                 broker.end();

@@ -14,7 +14,7 @@ use harness::wait;
 use serde_json::Value;
 
 use crate::fault::Fault;
-use crate::run::{Orders, Run};
+use crate::run::{Parameters, Run};
 
 /// The number of violations that are shown. If a rule is broken, each run of a key may be one.
 const MOST_SHOWN: usize = 20;
@@ -48,8 +48,8 @@ struct Verdicts {
 }
 
 /// The command line that repeats a run.
-pub(crate) fn command_line(orders: &Orders) -> String {
-    let Orders {
+pub(crate) fn command_line(parameters: &Parameters) -> String {
+    let Parameters {
         seed,
         duration,
         elections,
@@ -61,12 +61,12 @@ pub(crate) fn command_line(orders: &Orders) -> String {
         keys,
         windows,
         only,
-        named,
+        special_run,
         changes,
         mutant,
         program,
         ..
-    } = orders;
+    } = parameters;
     let mut text = String::from("cargo test ");
     let _ = write!(
         text,
@@ -92,10 +92,12 @@ pub(crate) fn command_line(orders: &Orders) -> String {
     if *changes {
         text += " --changes";
     }
-    if let Some(named) = named {
-        let _ = write!(text, " --run {}", named.to_possible_value().expect("each has a name").get_name());
+    if let Some(special_run) = special_run {
+        let _ = write!(text, " --run {}", special_run.to_possible_value().expect("each has a name").get_name());
     }
-    for fault in only.iter().filter(|fault| !named.is_some_and(|named| named.faults().contains(*fault))) {
+    for fault in
+        only.iter().filter(|fault| !special_run.is_some_and(|special_run| special_run.faults().contains(*fault)))
+    {
         let _ = write!(text, " --only {}", fault.to_possible_value().expect("each has a name").get_name());
     }
     if let Some(mutant) = mutant {
@@ -112,13 +114,13 @@ pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
     for (from, until) in run.stranger.outages() {
         run.axis.disturb(from, until);
     }
-    for (from, until) in run.ground.disturbed() {
+    for (from, until) in run.environment.disturbed() {
         run.axis.disturb(from, until);
     }
     let mut violations = std::mem::take(&mut run.violations);
-    let broke_early = !violations.is_empty() || run.ground.is_given_up();
+    let broke_early = !violations.is_empty() || run.environment.is_given_up();
     // Another election failed: what this one shows is not complete, and no reason to call it broken.
-    let was_given_up = violations.is_empty() && run.ground.is_given_up();
+    let was_given_up = violations.is_empty() && run.environment.is_given_up();
     for (role, (history, verdicts)) in run.histories.iter().zip(&verdicts).enumerate() {
         let found = claims::without_effect(&history.job_runs, &verdicts.claims);
         violations.extend(found.into_iter().map(|violation| run.called(role) + &violation));
@@ -127,17 +129,17 @@ pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
     if !was_given_up {
         violations.extend(run.judge_keys());
     }
-    let windows = run.orders.windows.filter(|_| !was_given_up).map(|_| run.judge_windows()).unwrap_or_default();
+    let windows = run.parameters.windows.filter(|_| !was_given_up).map(|_| run.judge_windows()).unwrap_or_default();
     violations.extend(windows.violations);
     let load = load();
-    let longest_lease = run.orders.longest_lease();
+    let longest_lease = run.parameters.longest_lease();
     let tolerance = tolerance(load);
     let bound = leaderless::bound(longest_lease);
     let mut leaderless = Duration::ZERO;
     for (role, history) in run.histories.iter().enumerate() {
         let longest = leaderless::longest(&history.job_runs, &run.axis, run.began);
         // Between two keys there is no leader.
-        if !broke_early && !run.orders.runs_once() {
+        if !broke_early && !run.parameters.runs_once() {
             let violation = longest.violation(bound, tolerance, run.began);
             violations.extend(violation.map(|violation| run.called(role) + &violation));
         }
@@ -172,7 +174,7 @@ fn summary(
     (leaderless, bound, load, tolerance): (Duration, Duration, f64, f64),
     took: Duration,
 ) -> String {
-    let orders = run.orders;
+    let parameters = run.parameters;
     let of_all = run.histories.iter().enumerate();
     let job_runs = of_all.flat_map(|(role, history)| history.job_runs.iter().map(move |job_run| (role, job_run)));
     let terms: BTreeSet<_> = job_runs.map(|(role, job_run)| (role, job_run.generation, job_run.term)).collect();
@@ -189,14 +191,14 @@ fn summary(
     let _ = writeln!(
         text,
         "chaos: seed {}, election {} of {}, {} candidates, {} roles, {} brokers, elector {}{}: {}",
-        orders.seed,
-        orders.election + 1,
-        orders.elections,
-        orders.candidates,
-        orders.roles,
-        orders.brokers,
-        orders.elector.name(),
-        orders.mutant.as_ref().map_or(String::new(), |mutant| format!(", mutant {mutant}")),
+        parameters.seed,
+        parameters.election + 1,
+        parameters.elections,
+        parameters.candidates,
+        parameters.roles,
+        parameters.brokers,
+        parameters.elector.name(),
+        parameters.mutant.as_ref().map_or(String::new(), |mutant| format!(", mutant {mutant}")),
         if violations.is_empty() { "all is well" } else { "VIOLATED" }
     );
     for violation in violations.iter().take(MOST_SHOWN) {
@@ -237,14 +239,14 @@ fn summary(
         writeln!(text, "  load {load:.1}, longest pause of the chaos itself {:?}", Duration::from_nanos(run.overslept));
     let faults: Vec<String> = run.strikes.iter().map(|(fault, count)| format!("{fault:?} {count}")).collect();
     let _ = writeln!(text, "  faults {}: {}", run.strikes.values().sum::<u32>(), faults.join(", "));
-    let _ = writeln!(text, "  again: {}", command_line(orders));
+    let _ = writeln!(text, "  again: {}", command_line(parameters));
     text
 }
 
 /// Every record of a role's election with the law's verdict, by `neli-run watch` without a mutant; and the error of that command.
 pub(crate) fn journal(run: &Run<'_>, role: usize) -> (Vec<Value>, String) {
-    let kafka = run.ground.cluster().kafka();
-    let mut watch = Command::new(&run.orders.program);
+    let kafka = run.environment.cluster().kafka();
+    let mut watch = Command::new(&run.parameters.program);
     watch.args([
         "watch",
         "--json",

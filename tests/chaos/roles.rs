@@ -7,7 +7,7 @@ use harness::judge::shares::{Fairness, RoleHistory, Seen, Verdict, excuse};
 use harness::judge::{Counts, History, JobRun, Latest};
 use harness::wait;
 
-use crate::lies;
+use crate::false_records;
 use crate::report::{journal, load, tolerance};
 use crate::run::Run;
 use crate::slot::Slot;
@@ -67,13 +67,13 @@ impl Run<'_> {
         let JobRun { term, slot, .. } = self.histories[role].job_runs[leader];
         // A leader that resigned backs off for two leases, and may be the only candidate.
         if !self.slots.iter().any(|other| other.index != slot && other.is_able()) {
-            self.disturb_for(2 * self.orders.longest_lease());
+            self.disturb_for(2 * self.parameters.longest_lease());
         }
         if !self.has_many_roles() {
-            return self.stranger.ask(Action::Write(0, lies::resign(&self.group, term)));
+            return self.stranger.ask(Action::Write(0, false_records::resign(&self.group, term)));
         }
-        let kafka = self.ground.cluster().kafka();
-        let mut resign = Command::new(&self.orders.program);
+        let kafka = self.environment.cluster().kafka();
+        let mut resign = Command::new(&self.parameters.program);
         resign.args(["resign", "--role", &role.to_string(), "--group", &self.group, "--brokers", kafka.address()]);
         resign.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         self.askers.push((role, resign.spawn().expect("the program is there")));
@@ -96,7 +96,7 @@ impl Run<'_> {
         let from = wait::now();
         let mut fairness = Fairness::new(from);
         let handed_over_before = self.handed_over();
-        while self.violations.is_empty() && !self.ground.is_given_up() {
+        while self.violations.is_empty() && !self.environment.is_given_up() {
             while let Some(task) = self.next_due() {
                 self.perform(task);
             }
@@ -130,6 +130,6 @@ impl Run<'_> {
         let roles: Vec<_> = histories
             .map(|(role, history)| RoleHistory { lines: journal(self, role).0, job_runs: &history.job_runs })
             .collect();
-        excuse(from, &roles, &names, self.orders.elector)
+        excuse(from, &roles, &names, self.parameters.elector)
     }
 }

@@ -9,18 +9,18 @@ use std::time::Duration;
 
 use harness::judge::shares::Shares;
 use harness::judge::{Axis, History, Law, nanos};
-use harness::network::Weather;
+use harness::network::Conditions;
 use harness::process::Process;
 use harness::{install, wait};
 use nix::sys::signal::Signal;
 
+use crate::environment::Environment;
 use crate::fault::{Conditions, Dice, Fault, Plan, Strike};
-use crate::ground::Ground;
 use crate::keys::{self, Keys};
-use crate::named::Named;
-pub(crate) use crate::orders::Orders;
+pub(crate) use crate::parameters::Parameters;
 use crate::report::{Outcome, judge};
 use crate::slot::{Slot, Terms, lease_ms};
+use crate::special_runs::SpecialRun;
 use crate::stranger::Stranger;
 use crate::windows::Windows;
 
@@ -33,7 +33,7 @@ pub(crate) enum Task {
     /// Restarts a broker that was killed.
     BeginBroker(usize),
     /// Removes this state from a slot's wires, unless another fault has changed it since.
-    Clear(usize, Option<usize>, Weather),
+    Clear(usize, Option<usize>, Conditions),
     Continue(usize, Process),
     EmptyDisk(usize),
     EndHog(Vec<Child>),
@@ -53,8 +53,8 @@ pub(crate) enum Task {
 
 /// A run in progress.
 pub(crate) struct Run<'a> {
-    pub(crate) orders: &'a Orders,
-    pub(crate) ground: &'a Ground,
+    pub(crate) parameters: &'a Parameters,
+    pub(crate) environment: &'a Environment,
     pub(crate) group: String,
     pub(crate) slots: Vec<Slot>,
     /// One history per role.
@@ -90,17 +90,20 @@ pub(crate) struct Run<'a> {
     _directory: tempfile::TempDir,
 }
 
-/// Injects faults according to `orders`, and judges the result.
-pub(crate) fn run(orders: &Orders, ground: &Ground) -> Outcome {
+/// Injects faults according to `parameters`, and judges the result.
+pub(crate) fn run(parameters: &Parameters, environment: &Environment) -> Outcome {
     let directory = install::scratch();
     let runs = directory.path().join("runs");
     let law = Law {
-        leases: (0..orders.candidates).map(|slot| lease_ms(orders.named, slot)).map(Duration::from_millis).collect(),
-        kill_margin: orders.named.and_then(Named::kill_margin),
-        undisturbed: orders.named.is_some_and(Named::is_undisturbed),
-        overlap: orders.overlap,
-        runs_again: orders.roles > 1,
-        lines_may_break: orders.named.is_some_and(|named| named.limits().memory.is_some()),
+        leases: (0..parameters.candidates)
+            .map(|slot| lease_ms(parameters.special_run, slot))
+            .map(Duration::from_millis)
+            .collect(),
+        kill_margin: parameters.special_run.and_then(SpecialRun::kill_margin),
+        undisturbed: parameters.special_run.is_some_and(SpecialRun::is_undisturbed),
+        overlap: parameters.overlap,
+        runs_again: parameters.roles > 1,
+        lines_may_break: parameters.special_run.is_some_and(|special_run| special_run.limits().memory.is_some()),
     };
     let history = |role: usize| {
         let runs = runs.join(role.to_string());
@@ -109,24 +112,24 @@ pub(crate) fn run(orders: &Orders, ground: &Ground) -> Outcome {
     };
     let clock = directory.path().join("clock");
     fs::write(&clock, "0").expect("the file can be written");
-    let group = format!("chaos{:x}-{:x}-{}", orders.seed, wait::now(), orders.election);
-    let (kafka, addresses) = (ground.cluster().kafka(), ground.cluster().addresses());
+    let group = format!("chaos{:x}-{:x}-{}", parameters.seed, wait::now(), parameters.election);
+    let (kafka, addresses) = (environment.cluster().kafka(), environment.cluster().addresses());
     let mut run = Run {
-        orders,
-        slots: (0..orders.candidates).map(|slot| Slot::new(slot, orders.roles)).collect(),
-        histories: (0..orders.roles).map(history).collect(),
+        parameters,
+        slots: (0..parameters.candidates).map(|slot| Slot::new(slot, parameters.roles)).collect(),
+        histories: (0..parameters.roles).map(history).collect(),
         axis: Axis::default(),
-        stranger: Stranger::start(&kafka, addresses, &format!("{group}.neli"), orders.roles),
-        ground,
+        stranger: Stranger::start(&kafka, addresses, &format!("{group}.neli"), parameters.roles),
+        environment,
         group,
-        dice: Dice::of(!orders.seed),
+        dice: Dice::of(!parameters.seed),
         agenda: BinaryHeap::new(),
         tasks: BTreeMap::new(),
         count: 0,
         strikes: BTreeMap::new(),
         broken: BTreeMap::new(),
         askers: Vec::new(),
-        keys: orders.keys.then(|| Keys::new(orders.candidates)),
+        keys: parameters.keys.then(|| Keys::new(parameters.candidates)),
         shares: None,
         term_at_lead: false,
         violations: Vec::new(),
@@ -145,31 +148,31 @@ pub(crate) fn run(orders: &Orders, ground: &Ground) -> Outcome {
 impl Run<'_> {
     fn all(&mut self) {
         let conditions = Conditions {
-            brokers: self.orders.brokers,
-            shared: self.orders.strikes_what_is_shared(),
-            fills_disk: self.ground.cluster().has_a_small_disk(),
-            changes: self.orders.changes,
+            brokers: self.parameters.brokers,
+            shared: self.parameters.strikes_what_is_shared(),
+            fills_disk: self.environment.cluster().has_a_small_disk(),
+            changes: self.parameters.changes,
             long: self.is_long(),
-            pause: self.orders.named.and_then(Named::pause),
-            roles: self.orders.roles,
+            pause: self.parameters.special_run.and_then(SpecialRun::pause),
+            roles: self.parameters.roles,
         };
-        if let Some(weather) = self.orders.named.and_then(Named::shared_weather) {
-            for broker in 0..self.orders.brokers {
-                self.ground.wire(self.orders, 0, broker, |wire| wire.set(weather));
+        if let Some(conditions) = self.parameters.special_run.and_then(SpecialRun::shared_conditions) {
+            for broker in 0..self.parameters.brokers {
+                self.environment.wire(self.parameters, 0, broker, |wire| wire.set(conditions));
             }
         }
-        let seed = self.orders.seed + u64::try_from(self.orders.election).expect("a small number");
-        let mut plan = Plan::new(seed, &self.orders.only, self.orders.candidates, conditions);
+        let seed = self.parameters.seed + u64::try_from(self.parameters.election).expect("a small number");
+        let mut plan = Plan::new(seed, &self.parameters.only, self.parameters.candidates, conditions);
         for slot in 0..self.slots.len() {
             self.start(slot);
         }
         // Many elections that start at once slow each other down.
-        let elections = u32::try_from(self.orders.elections).expect("a small number");
+        let elections = u32::try_from(self.parameters.elections).expect("a small number");
         self.await_leader("nobody leads at the start", wait::PATIENCE * elections);
         self.began = wait::now();
-        let end = wait::after(self.orders.duration);
+        let end = wait::after(self.parameters.duration);
         self.plan_strike(&mut plan);
-        while wait::now() < end && self.violations.is_empty() && !self.ground.is_given_up() {
+        while wait::now() < end && self.violations.is_empty() && !self.environment.is_given_up() {
             while let Some(task) = self.next_due() {
                 if let Task::Strike(strike) = task {
                     self.strike(strike);
@@ -180,9 +183,9 @@ impl Run<'_> {
             }
             self.look();
         }
-        if !self.violations.is_empty() || self.ground.is_given_up() {
-            if self.orders.mutant.is_none() {
-                self.ground.give_up();
+        if !self.violations.is_empty() || self.environment.is_given_up() {
+            if self.parameters.mutant.is_none() {
+                self.environment.give_up();
             }
             return;
         }
@@ -196,7 +199,7 @@ impl Run<'_> {
             }
             self.await_keys(patience);
             self.await_windows(patience);
-            if self.violations.is_empty() && !self.ground.is_given_up() {
+            if self.violations.is_empty() && !self.environment.is_given_up() {
                 self.part();
             }
         }
@@ -205,7 +208,8 @@ impl Run<'_> {
     /// Whether faults that take minutes are allowed, by the run's length or by request.
     fn is_long(&self) -> bool {
         // Runs of a key are distinguished by their terms, so the topic is not created again.
-        !self.orders.keys && (self.orders.duration >= Duration::from_secs(300) || !self.orders.only.is_empty())
+        !self.parameters.keys
+            && (self.parameters.duration >= Duration::from_secs(300) || !self.parameters.only.is_empty())
     }
 
     fn plan_strike(&mut self, plan: &mut Plan) {
@@ -262,10 +266,10 @@ impl Run<'_> {
             self.axis.note("stranger", word);
         }
         self.look_at_slots();
-        if self.orders.strikes_what_is_shared() {
+        if self.parameters.strikes_what_is_shared() {
             self.look_at_brokers();
         }
-        self.ground.has_come_to(self.orders.election, self.counts());
+        self.environment.has_come_to(self.parameters.election, self.counts());
         self.axis.forget_all_but(MOST_ENTRIES);
     }
 
@@ -276,16 +280,16 @@ impl Run<'_> {
             slot.note(&mut self.axis);
             let Some(status) = slot.ended(&mut self.axis) else { continue };
             // This is the status of a job that was about to fail when its candidate was stopped.
-            let is_jobs_own = self.orders.runs_once() && status == keys::FAILURE;
-            if !matches!(status, 0 | 137 | 143) && !is_jobs_own && self.orders.mutant.is_none() {
+            let is_jobs_own = self.parameters.runs_once() && status == keys::FAILURE;
+            if !matches!(status, 0 | 137 | 143) && !is_jobs_own && self.parameters.mutant.is_none() {
                 self.violations.push(format!("{} ended with {status}", self.slots[index].name()));
             }
             if status == 0 {
                 self.keys.iter_mut().for_each(|keys| keys.is_done(index));
             }
             if !self.over {
-                let most = Duration::from_millis(if self.orders.changes { 300 } else { 1200 });
-                let most = self.orders.windows.map_or(most, Windows::longest_pause);
+                let most = Duration::from_millis(if self.parameters.changes { 300 } else { 1200 });
+                let most = self.parameters.windows.map_or(most, Windows::longest_pause);
                 let pause = self.dice.between(Duration::from_millis(20), most);
                 self.after(pause, Task::Start(index));
             }
@@ -307,20 +311,20 @@ impl Run<'_> {
         let dice = &mut self.dice;
         let once = self.keys.as_mut().map(|keys| keys.next(index, slot.lives, dice));
         let terms = Terms {
-            program: &self.orders.program,
+            program: &self.parameters.program,
             group: &self.group,
-            elector: self.orders.elector,
-            mutant: self.orders.mutant.as_deref(),
+            elector: self.parameters.elector,
+            mutant: self.parameters.mutant.as_deref(),
             clock: &self.clock,
-            changes: self.orders.changes,
-            stubborn: self.orders.stubborn,
-            named: self.orders.named,
-            overlap: self.orders.overlap,
+            changes: self.parameters.changes,
+            stubborn: self.parameters.stubborn,
+            special_run: self.parameters.special_run,
+            overlap: self.parameters.overlap,
             once,
-            windows: self.orders.windows,
+            windows: self.parameters.windows,
             runs: &self.runs,
         };
-        let brokers = self.ground.kafka_of(self.orders, index);
+        let brokers = self.environment.kafka_of(self.parameters, index);
         slot.start(&terms, brokers.address(), &mut self.dice);
         self.axis.note(&slot.name(), "started");
     }
@@ -328,7 +332,7 @@ impl Run<'_> {
     /// Runs the loop until there is a leader, for each role; returns whether there is one.
     fn await_leader(&mut self, otherwise: &str, patience: Duration) -> bool {
         let end = wait::after(patience);
-        while !self.is_led() && self.violations.is_empty() && !self.ground.is_given_up() {
+        while !self.is_led() && self.violations.is_empty() && !self.environment.is_given_up() {
             while let Some(task) = self.next_due() {
                 self.perform(task);
             }
@@ -337,7 +341,7 @@ impl Run<'_> {
                 self.violations.push(otherwise.to_owned());
             }
         }
-        self.violations.is_empty() && !self.ground.is_given_up()
+        self.violations.is_empty() && !self.environment.is_given_up()
     }
 }
 
@@ -356,14 +360,14 @@ impl Drop for Run<'_> {
             // It may have ended by itself.
             let _ = asker.kill().and_then(|()| asker.wait());
         }
-        for index in 0..self.orders.brokers {
-            for slot in 0..self.orders.candidates {
-                self.ground.wire(self.orders, slot, index, |wire| wire.set(Weather::default()));
+        for index in 0..self.parameters.brokers {
+            for slot in 0..self.parameters.candidates {
+                self.environment.wire(self.parameters, slot, index, |wire| wire.set(Conditions::default()));
             }
-            if !self.orders.strikes_what_is_shared() {
+            if !self.parameters.strikes_what_is_shared() {
                 continue;
             }
-            let mut cluster = self.ground.cluster_to_change();
+            let mut cluster = self.environment.cluster_to_change();
             let broker = cluster.broker(index);
             if !broker.lives() {
                 broker.end();

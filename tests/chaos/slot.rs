@@ -15,7 +15,7 @@ use nix::sys::signal::Signal;
 
 use crate::fault::Dice;
 use crate::keys::{KeyedJob, RETRIES};
-use crate::named::{Limits, Named};
+use crate::special_runs::{Limits, SpecialRun};
 use crate::windows::{Windows, job_of_a_window};
 
 /// The parameters of every candidate.
@@ -32,7 +32,7 @@ pub(crate) struct Terms<'a> {
     /// Whether no job ends by itself, nor at a stop signal.
     pub(crate) stubborn: bool,
     /// The run, if it has a name.
-    pub(crate) named: Option<Named>,
+    pub(crate) special_run: Option<SpecialRun>,
     /// How long a leader that stops keeps its job running beside its successor's.
     pub(crate) overlap: Option<Duration>,
     /// The key for which the job runs once.
@@ -50,8 +50,11 @@ pub(crate) const SLOT_WITH_A_CLOCK: usize = 1;
 pub(crate) const LEASES_MS: [u64; 5] = [1000, 2000, 1000, 1000, 1000];
 
 /// The lease of a slot's candidates.
-pub(crate) fn lease_ms(named: Option<Named>, slot: usize) -> u64 {
-    named.map_or_else(|| LEASES_MS[slot], |named| u64::try_from(named.lease().as_millis()).expect("a small number"))
+pub(crate) fn lease_ms(special_run: Option<SpecialRun>, slot: usize) -> u64 {
+    special_run.map_or_else(
+        || LEASES_MS[slot],
+        |special_run| u64::try_from(special_run.lease().as_millis()).expect("a small number"),
+    )
 }
 
 /// The witness as the job's main process, in its role's directory.
@@ -146,13 +149,13 @@ impl Slot {
         for kind in ["--child", "--session", "--daemon"] {
             witness = witness.with(kind);
         }
-        for _ in 0..terms.named.map_or(0, Named::leakers) {
+        for _ in 0..terms.special_run.map_or(0, SpecialRun::leakers) {
             witness = witness.with("--leaker");
         }
         if dice.chance(0.4) || terms.stubborn {
             witness = witness.with("--ignore-stop");
         }
-        let lives_long = terms.named.is_some_and(Named::lives_long);
+        let lives_long = terms.special_run.is_some_and(SpecialRun::lives_long);
         // A third of the jobs end by themselves and leave their processes behind.
         if let Some(once) = &terms.once {
             witness =
@@ -178,11 +181,11 @@ impl Slot {
         } else if let Some(windows) = terms.windows {
             windows.candidate(candidate).job(job_of_a_window(&witness))
         } else {
-            candidate.job(job(&witness, terms.named.map_or("", Named::beside_the_job)))
+            candidate.job(job(&witness, terms.special_run.map_or("", SpecialRun::beside_the_job)))
         };
         // This run tests whether the default lease is long enough.
-        if !terms.named.is_some_and(Named::is_undisturbed) {
-            candidate = candidate.lease(&format!("{}ms", lease_ms(terms.named, self.index)));
+        if !terms.special_run.is_some_and(SpecialRun::is_undisturbed) {
+            candidate = candidate.lease(&format!("{}ms", lease_ms(terms.special_run, self.index)));
         }
         if let Some(overlap) = terms.overlap {
             candidate = candidate.option("--overlap", humantime::format_duration(overlap).to_string());
@@ -207,7 +210,7 @@ impl Slot {
         self.machine = None;
         self.machine = Machine::make(&format!("{}.{}.{}", terms.group, self.index, self.lives));
         let mut enter = Vec::new();
-        let Limits { memory, processor } = terms.named.map(Named::limits).unwrap_or_default();
+        let Limits { memory, processor } = terms.special_run.map(SpecialRun::limits).unwrap_or_default();
         if memory.is_some() || processor.is_some() {
             let machine =
                 self.machine.as_mut().expect("limits take root's rights, and cgroup v2 to end what is limited");

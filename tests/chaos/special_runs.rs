@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-use harness::network::{Flow, Weather};
+use harness::network::{Conditions, Flow};
 
 use crate::fault::Fault;
 
 /// A run with its own faults, candidates and checks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub(crate) enum Named {
+pub(crate) enum SpecialRun {
     /// Three brokers with Kafka's default session, one of which is killed every half minute. The candidates have the default lease, and
     /// none of their jobs may get a signal.
     BrokerDeaths,
@@ -33,7 +33,7 @@ pub(crate) struct Limits {
     pub(crate) processor: Option<f64>,
 }
 
-impl Named {
+impl SpecialRun {
     /// Its faults, unless others are given.
     pub(crate) fn faults(self) -> &'static [Fault] {
         match self {
@@ -128,8 +128,8 @@ impl Named {
     }
 
     /// The state of one network that all candidates share, instead of one for each.
-    pub(crate) fn shared_weather(self) -> Option<Weather> {
+    pub(crate) fn shared_conditions(self) -> Option<Conditions> {
         let late = Flow::Late(Duration::from_millis(50));
-        (self == Self::SlowCrowd).then_some(Weather { there: late, back: late, ..Weather::default() })
+        (self == Self::SlowCrowd).then_some(Conditions { there: late, back: late, ..Conditions::default() })
     }
 }

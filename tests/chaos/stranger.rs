@@ -69,7 +69,7 @@ impl Stranger {
     /// Starts both.
     pub(crate) fn start(kafka: &Kafka, addresses: Vec<String>, topic: &str, partitions: usize) -> Self {
         let answers = Arc::new(Mutex::new((0..partitions).map(|_| Answers::default()).collect()));
-        let (actions, orders) = mpsc::channel();
+        let (actions, parameters) = mpsc::channel();
         let (say, said) = mpsc::channel();
         let (over, asking_over) = mpsc::channel::<()>();
         let (client, name, seen) = (client(kafka), topic.to_owned(), Arc::clone(&answers));
@@ -79,7 +79,7 @@ impl Stranger {
         let doer = thread::spawn(move || {
             // It is dropped with this thread, so that the other thread ends after it.
             let _over = over;
-            while let Ok(action) = orders.recv() {
+            while let Ok(action) = parameters.recv() {
                 let word = hand.perform(action).unwrap_or_else(|error| error);
                 // At the end the receiver may be gone.
                 let _ = say.send(word);

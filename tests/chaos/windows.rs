@@ -92,13 +92,13 @@ impl Run<'_> {
 
     /// Runs the loop until the job has run in some more windows, each later than all before.
     pub(crate) fn await_windows(&mut self, patience: Duration) {
-        if self.orders.windows.is_none() {
+        if self.parameters.windows.is_none() {
             return;
         }
         let last = judge::windows::latest(self.job_runs());
         let end = wait::after(patience);
         while let Some(violation) = judge::windows::not_run_after(last, self.job_runs()) {
-            if !self.violations.is_empty() || self.ground.is_given_up() {
+            if !self.violations.is_empty() || self.environment.is_given_up() {
                 return;
             }
             while let Some(task) = self.next_due() {

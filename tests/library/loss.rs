@@ -8,7 +8,7 @@ use harness::candidate::{Candidate, Elector};
 use harness::cluster::Cluster;
 use harness::journal;
 use harness::kafka::Kafka;
-use harness::network::{Flow, Weather};
+use harness::network::{Conditions, Flow};
 use harness::wait::{self, PATIENCE};
 use neli::{Error, Event, Reason};
 use nix::sys::signal::Signal;
@@ -53,7 +53,7 @@ with_both_electors! {
                     std::thread::yield_now();
                 }
             });
-            cluster.wire(0, 0).set(Weather { there: Flow::Lost, back: Flow::Lost, ..Weather::default() });
+            cluster.wire(0, 0).set(Conditions { there: Flow::Lost, back: Flow::Lost, ..Conditions::default() });
             let lost = soon("the end of the lease", PATIENCE, lead.run(|_| std::future::pending::<()>())).await;
             assert_eq!(lost.map_err(|lost| (lost.term, lost.reason)), Err((term, Reason::Expired)));
             let fenced = async { while events.next().await.expect("the candidate still stands") != (Event::Fenced { term }) {} };
@@ -181,18 +181,18 @@ fn a_background_task_runs_again_after_a_loss() {
             // This is pending until it is dropped: the task does not watch for the end of its lead.
             std::future::pending::<()>()
         });
-        let weather = async {
+        let conditions = async {
             let first = soon("the first lead", PATIENCE, leases.recv()).await.expect("the candidate leads");
-            let cut = Weather { there: Flow::Lost, back: Flow::Lost, ..Weather::default() };
+            let cut = Conditions { there: Flow::Lost, back: Flow::Lost, ..Conditions::default() };
             cluster.wire(0, 0).set(cut);
             assert_eq!(soon("the end of the lease", PATIENCE, first.ending()).await, Reason::Expired);
             assert!(!first.is_valid());
-            cluster.wire(0, 0).set(Weather::default());
+            cluster.wire(0, 0).set(Conditions::default());
             let second = soon("the second lead", PATIENCE, leases.recv()).await.expect("the candidate leads");
             assert!(second.token() > first.token() && second.is_valid());
             election.clone().leave().await;
         };
-        let (left, ()) = tokio::join!(background, weather);
+        let (left, ()) = tokio::join!(background, conditions);
         assert_eq!(left, Ok(()));
     });
 }

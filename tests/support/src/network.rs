@@ -40,7 +40,7 @@ pub enum Flow {
 
 /// The present state of a wire.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Weather {
+pub struct Conditions {
     /// Towards the broker.
     pub there: Flow,
     /// Towards the candidate.
@@ -56,7 +56,7 @@ pub struct Weather {
 /// The settings of a wire.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct WireState {
-    weather: Weather,
+    conditions: Conditions,
     /// Incremented by each reset of all connections.
     resets: u64,
 }
@@ -106,14 +106,14 @@ impl Network {
 
 impl Wire {
     /// Sets the state of existing and future connections.
-    pub fn set(&self, weather: Weather) {
-        self.state.send_modify(|state| state.weather = weather);
+    pub fn set(&self, conditions: Conditions) {
+        self.state.send_modify(|state| state.conditions = conditions);
     }
 
     /// The present state.
     #[must_use]
-    pub fn weather(&self) -> Weather {
-        self.state.borrow().weather
+    pub fn conditions(&self) -> Conditions {
+        self.state.borrow().conditions
     }
 
     /// Makes the next `answers` answers about the end of a log report an end that is two records too low.
@@ -148,7 +148,7 @@ impl Wire {
 async fn serve(port: u16, to: SocketAddr, mut state: watch::Receiver<WireState>, falsified: Arc<Falsified>) {
     let handed_on = state.clone();
     loop {
-        if state.wait_for(|state| !state.weather.refuses).await.is_err() {
+        if state.wait_for(|state| !state.conditions.refuses).await.is_err() {
             return;
         }
         let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("the port is ours");
@@ -160,7 +160,7 @@ async fn serve(port: u16, to: SocketAddr, mut state: watch::Receiver<WireState>,
                         tokio::spawn(carry(client, to, handed_on.clone(), Arc::clone(&falsified)));
                     }
                 }
-                refuses = state.wait_for(|state| state.weather.refuses) => {
+                refuses = state.wait_for(|state| state.conditions.refuses) => {
                     if refuses.is_err() {
                         return;
                     }
@@ -183,7 +183,7 @@ async fn carry(
         // Small requests must not wait for each other in the proxy (Nagle's algorithm).
         let _ = client.set_nodelay(true).and_then(|()| broker.set_nodelay(true));
         let (mut there, mut back) = (state.clone(), state.clone());
-        let Weather { swallows, falsifies, .. } = state.borrow().weather;
+        let Conditions { swallows, falsifies, .. } = state.borrow().conditions;
         let mut frames =
             (swallows.is_some() || falsifies).then(|| frames::both(swallows, falsifies.then_some(falsified)));
         let (mut requests, mut answers) = frames.as_mut().map(|(there, back)| (there, back)).unzip();
@@ -191,8 +191,8 @@ async fn carry(
         let (broker_reads, broker_writes) = broker.split();
         let both = async {
             tokio::try_join!(
-                pump(client_reads, broker_writes, &mut there, requests.take(), |weather| weather.there),
-                pump(broker_reads, client_writes, &mut back, answers.take(), |weather| weather.back),
+                pump(client_reads, broker_writes, &mut there, requests.take(), |conditions| conditions.there),
+                pump(broker_reads, client_writes, &mut back, answers.take(), |conditions| conditions.back),
             )
         };
         tokio::select! {
@@ -202,7 +202,7 @@ async fn carry(
                     return;
                 }
             }
-            _ = state.wait_for(|state| state.resets != resets || state.weather.refuses) => {}
+            _ = state.wait_for(|state| state.resets != resets || state.conditions.refuses) => {}
         }
         let _ = broker.set_zero_linger();
     }
@@ -219,7 +219,7 @@ async fn pump(
     mut to: WriteHalf<'_>,
     state: &mut watch::Receiver<WireState>,
     mut frames: Option<&mut Frames>,
-    flow: fn(&Weather) -> Flow,
+    flow: fn(&Conditions) -> Flow,
 ) -> io::Result<()> {
     let (taken, mut pieces) = channel(PIECES);
     let take = async {
@@ -258,19 +258,19 @@ async fn forward(
     since: Instant,
     to: &mut WriteHalf<'_>,
     state: &mut watch::Receiver<WireState>,
-    flow: fn(&Weather) -> Flow,
+    flow: fn(&Conditions) -> Flow,
 ) -> io::Result<()> {
     const SLICE: Duration = Duration::from_millis(20);
     let gone = |_| io::Error::from(io::ErrorKind::NotConnected);
     let mut rest = piece;
     loop {
-        let present = flow(&state.borrow_and_update().weather);
+        let present = flow(&state.borrow_and_update().conditions);
         match present {
             Flow::Open => break,
             Flow::Held => drop(state.changed().await.map_err(gone)?),
             Flow::Lost => {
                 // Later chunks are lost as well; after a loss the connection can't continue.
-                state.wait_for(|state| flow(&state.weather) != Flow::Lost).await.map_err(gone)?;
+                state.wait_for(|state| flow(&state.conditions) != Flow::Lost).await.map_err(gone)?;
                 return Err(io::ErrorKind::ConnectionReset.into());
             }
             Flow::Late(by) => {
