@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use harness::judge::nanos;
-use harness::network::{Conditions, Flow, Wire};
+use harness::network::{Flow, LinkConditions, Wire};
 use harness::process::Process;
 use harness::wait;
 use nix::sys::signal::Signal;
@@ -75,9 +75,12 @@ impl Run<'_> {
             Fault::KillSupervisor => send(slot.supervisor(), Signal::SIGKILL),
             Fault::Lie => self.lie(strike),
             Fault::MoveLeader => broker.into_iter().for_each(|broker| self.stranger.ask(Action::MoveLeader(broker))),
-            Fault::Refuse => {
-                self.change_conditions(index, broker, Conditions { refuses: true, ..Conditions::default() }, lasts)
-            }
+            Fault::Refuse => self.change_conditions(
+                index,
+                broker,
+                LinkConditions { refuses: true, ..LinkConditions::default() },
+                lasts,
+            ),
             Fault::RemakeTopic => self.remake_topic(),
             // With many roles all partitions would need their old length.
             Fault::RemakeUnnoticed if self.has_many_roles() => self.remake_topic(),
@@ -170,14 +173,14 @@ impl Run<'_> {
         &mut self,
         slot: usize,
         broker: Option<usize>,
-        conditions: Conditions,
+        conditions: LinkConditions,
         lasts: Duration,
     ) {
         let worse = |flow, before| if flow == Flow::Open { before } else { flow };
         for broker in self.wires(broker) {
             self.environment.wire(self.parameters, slot, broker, |wire| {
                 let before = wire.conditions();
-                wire.set(Conditions {
+                wire.set(LinkConditions {
                     there: worse(conditions.there, before.there),
                     back: worse(conditions.back, before.back),
                     refuses: conditions.refuses || before.refuses,
@@ -201,7 +204,7 @@ impl Run<'_> {
         // An answer may wait for the previous one. Even twice this delay plus half a heartbeat interval is less than a lease.
         let late = Flow::Late(Duration::from_millis(250) + Duration::from_millis(150).mul_f64(strike.degree));
         let (before, lasts) = (Duration::from_secs(1), strike.lasts.max(Duration::from_millis(2500)));
-        self.change_conditions(slot, None, Conditions { back: late, ..Conditions::default() }, before + lasts);
+        self.change_conditions(slot, None, LinkConditions { back: late, ..LinkConditions::default() }, before + lasts);
         self.after(before, Task::Lose(slot, lasts));
     }
 
@@ -322,7 +325,7 @@ impl Run<'_> {
             self.stranger.fill(longer);
         }
         for broker in 0..self.parameters.brokers {
-            self.environment.wire(self.parameters, leader, broker, |wire| wire.set(Conditions::default()));
+            self.environment.wire(self.parameters, leader, broker, |wire| wire.set(LinkConditions::default()));
         }
         self.axis.note("chaos", format!("slot {leader} hears again"));
     }
@@ -386,26 +389,26 @@ fn burn() -> Child {
     hog.stdin(Stdio::null()).spawn().expect("setpriv is part of util-linux")
 }
 
-fn both(flow: Flow) -> Conditions {
-    Conditions { there: flow, back: flow, ..Conditions::default() }
+fn both(flow: Flow) -> LinkConditions {
+    LinkConditions { there: flow, back: flow, ..LinkConditions::default() }
 }
 
 /// A cut of one direction or both; bytes in transit arrive late or never.
-fn cut(degree: f64) -> Conditions {
+fn cut(degree: f64) -> LinkConditions {
     let flow = if degree * 10.0 % 1.0 < 0.6 { Flow::Held } else { Flow::Lost };
     match degree {
-        ..0.3 => Conditions { there: flow, ..Conditions::default() },
-        ..0.6 => Conditions { back: flow, ..Conditions::default() },
+        ..0.3 => LinkConditions { there: flow, ..LinkConditions::default() },
+        ..0.6 => LinkConditions { back: flow, ..LinkConditions::default() },
         _ => both(flow),
     }
 }
 
-fn delay(degree: f64) -> Conditions {
+fn delay(degree: f64) -> LinkConditions {
     let flow = Flow::Late(Duration::from_millis(50) + Duration::from_millis(850).mul_f64(degree));
-    if degree > 0.5 { Conditions { back: flow, ..Conditions::default() } } else { both(flow) }
+    if degree > 0.5 { LinkConditions { back: flow, ..LinkConditions::default() } } else { both(flow) }
 }
 
-fn trickle(degree: f64) -> Conditions {
+fn trickle(degree: f64) -> LinkConditions {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few thousand")]
     both(Flow::Trickle(200 + (degree * 5000.0) as u32))
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use harness::judge::History;
-use harness::network::{Conditions, Flow};
+use harness::network::{Flow, LinkConditions};
 use harness::wait;
 use nix::sys::signal::Signal;
 
@@ -36,7 +36,12 @@ impl Run<'_> {
             }
             Task::KillAbandoned(role, job_run) => self.kill_abandoned(role, job_run),
             Task::Lose(slot, lasts) => {
-                self.change_conditions(slot, None, Conditions { there: Flow::Lost, ..Conditions::default() }, lasts);
+                self.change_conditions(
+                    slot,
+                    None,
+                    LinkConditions { there: Flow::Lost, ..LinkConditions::default() },
+                    lasts,
+                );
             }
             Task::Start(slot) => self.start(slot),
             Task::Stray(role, left) => {
@@ -69,12 +74,12 @@ impl Run<'_> {
         }
     }
 
-    fn clear_conditions(&mut self, slot: usize, broker: Option<usize>, conditions: Conditions) {
+    fn clear_conditions(&mut self, slot: usize, broker: Option<usize>, conditions: LinkConditions) {
         let better = |was: Flow, is: Flow| if was == is { Flow::Open } else { is };
         for broker in self.wires(broker) {
             self.environment.wire(self.parameters, slot, broker, |wire| {
                 let present = wire.conditions();
-                wire.set(Conditions {
+                wire.set(LinkConditions {
                     there: better(conditions.there, present.there),
                     back: better(conditions.back, present.back),
                     refuses: present.refuses && !conditions.refuses,

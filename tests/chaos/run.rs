@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use harness::judge::shares::Shares;
 use harness::judge::{Axis, History, Law, nanos};
-use harness::network::Conditions;
+use harness::network::LinkConditions;
 use harness::process::Process;
 use harness::{install, wait};
 use nix::sys::signal::Signal;
@@ -33,7 +33,7 @@ pub(crate) enum Task {
     /// Restarts a broker that was killed.
     BeginBroker(usize),
     /// Removes this state from a slot's wires, unless another fault has changed it since.
-    Clear(usize, Option<usize>, Conditions),
+    Clear(usize, Option<usize>, LinkConditions),
     Continue(usize, Process),
     EmptyDisk(usize),
     EndHog(Vec<Child>),
@@ -362,7 +362,7 @@ impl Drop for Run<'_> {
         }
         for index in 0..self.parameters.brokers {
             for slot in 0..self.parameters.candidates {
-                self.environment.wire(self.parameters, slot, index, |wire| wire.set(Conditions::default()));
+                self.environment.wire(self.parameters, slot, index, |wire| wire.set(LinkConditions::default()));
             }
             if !self.parameters.strikes_what_is_shared() {
                 continue;

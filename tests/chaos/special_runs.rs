@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-use harness::network::{Conditions, Flow};
+use harness::network::{Flow, LinkConditions};
 
 use crate::fault::Fault;
 
@@ -128,8 +128,8 @@ impl SpecialRun {
     }
 
     /// The state of one network that all candidates share, instead of one for each.
-    pub(crate) fn shared_conditions(self) -> Option<Conditions> {
+    pub(crate) fn shared_conditions(self) -> Option<LinkConditions> {
         let late = Flow::Late(Duration::from_millis(50));
-        (self == Self::SlowCrowd).then_some(Conditions { there: late, back: late, ..Conditions::default() })
+        (self == Self::SlowCrowd).then_some(LinkConditions { there: late, back: late, ..LinkConditions::default() })
     }
 }

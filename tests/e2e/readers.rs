@@ -3,7 +3,7 @@
 use harness::candidate::Elector;
 use harness::cluster::Cluster;
 use harness::election::TestElection;
-use harness::network::Conditions;
+use harness::network::LinkConditions;
 use harness::wait;
 use nix::sys::signal::Signal;
 
@@ -25,12 +25,12 @@ fn a_standby_whose_reader_hangs() {
     standby.await_event("standby");
 
     let wire = cluster.wire(0, 0);
-    wire.set(Conditions { swallows: Some(FETCH), ..Conditions::default() });
+    wire.set(LinkConditions { swallows: Some(FETCH), ..LinkConditions::default() });
     wire.reset();
     let stuck = || standby.warnings_with("the journal's reader has delivered no record for").len();
     wait::until_true("a reader that is replaced", || stuck() > 0);
     // The replacement hangs too, because its connection was made before.
-    wire.set(Conditions::default());
+    wire.set(LinkConditions::default());
     leader.signal(Signal::SIGTERM);
     leader.await_event("released");
     let next = standby.await_lead();
@@ -45,7 +45,7 @@ fn a_standby_whose_reader_hangs() {
 fn a_log_whose_reported_end_is_below_the_read_records() {
     let cluster = Cluster::start(1, 1);
     let wire = cluster.wire(0, 0);
-    wire.set(Conditions { falsifies: true, ..Conditions::default() });
+    wire.set(LinkConditions { falsifies: true, ..LinkConditions::default() });
     let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
     let mut run = election.candidate().start();
     let term = run.await_lead();
@@ -74,7 +74,7 @@ with_both_electors! {
     fn a_broker_that_is_missing_in_its_own_answer(elector) {
         let cluster = Cluster::start(1, 1);
         let wire = cluster.wire(0, 0);
-        wire.set(Conditions { falsifies: true, ..Conditions::default() });
+        wire.set(LinkConditions { falsifies: true, ..LinkConditions::default() });
         let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), elector);
         // librdkafka takes some time for an answer about many partitions. Meanwhile the threads of brokers that it has just forgotten end.
         cluster.kafka().create_partitioned_topic(&election.topic(), 500);

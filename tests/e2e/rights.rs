@@ -12,7 +12,7 @@ use harness::accounts::{Account, PASSWORD, login};
 use harness::candidate::{Candidate, Elector};
 use harness::election::Answer;
 use harness::journal;
-use harness::network::{Conditions, Network};
+use harness::network::{LinkConditions, Network};
 use harness::rights::Operation::{Create, Describe, Read as Reads, Write as Writes};
 use harness::rights::{Operation, Resource, Rights, Rule};
 use harness::wait;
@@ -281,7 +281,7 @@ fn a_refusal_of_the_group_is_known_although_the_coordinator_answers_no_join() {
     tenancy.guarded.plain.await_coordinator(&tenancy.guarded.election.group);
     // The tenant may find the group's coordinator, but not join.
     tenancy.allow(&[(Of::Topic, Reads), (Of::Topic, Writes), (Of::Group, Describe)]);
-    wire.set(Conditions { swallows: Some(JOIN_GROUP), ..Conditions::default() });
+    wire.set(LinkConditions { swallows: Some(JOIN_GROUP), ..LinkConditions::default() });
     let words = tenancy.words((Of::Group, Reads));
     assert_refused(tenancy.candidate().start(), &words.each_ref().map(String::as_str));
     assert!(tenancy.guarded.election.testimony().lines.is_empty(), "no job was started");
@@ -296,7 +296,7 @@ fn a_group_whose_coordinator_is_not_found_delays_nothing() {
     let tenancy = Tenancy::on(guarded, Account::Tenant);
     tenancy.guarded.create_topic();
     tenancy.allow(needs(Elector::Group));
-    wire.set(Conditions { swallows: Some(FIND_COORDINATOR), ..Conditions::default() });
+    wire.set(LinkConditions { swallows: Some(FIND_COORDINATOR), ..LinkConditions::default() });
     let mut run = tenancy.candidate().start();
     let term = run.await_lead();
     tenancy.guarded.election.await_witness(term);

@@ -5,7 +5,7 @@ use harness::cluster::Cluster;
 use harness::election::TestElection;
 use harness::journal::Pen;
 use harness::kafka::Kafka;
-use harness::network::{Conditions, Flow};
+use harness::network::{Flow, LinkConditions};
 use harness::wait;
 use nix::sys::signal::Signal;
 
@@ -159,7 +159,7 @@ fn facts_that_take_longer_than_half_a_lease_are_read_over_several_leads() {
     let pen = Pen::new(&cluster.kafka(), &name, &[("batch.size", "8192")]);
     pen.write("another/0/key", &[of_another.as_bytes(); 400]);
     // The records take 8 s. A fetch of the usual size would exceed librdkafka's timeout.
-    let slow = Conditions { back: Flow::Trickle(50_000), ..Conditions::default() };
+    let slow = LinkConditions { back: Flow::Trickle(50_000), ..LinkConditions::default() };
     cluster.wire(0, 0).set(slow);
     let mut first = daemon(&election, "a", "every 1s", "true").lease("2s").start();
     assert_eq!(first.await_release().text("why"), "facts-unavailable");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use harness::candidate::Elector;
 use harness::cluster::Cluster;
 use harness::election::TestElection;
-use harness::network::{Conditions, Flow};
+use harness::network::{Flow, LinkConditions};
 use harness::wait;
 
 use crate::PROGRAM;
@@ -23,13 +23,13 @@ fn a_leader_whose_answers_take_longer_than_two_seconds_keeps_its_lead() {
     let term = run.await_lead();
     election.await_witness(term);
     let half = Flow::Late(Duration::from_millis(1_250));
-    cluster.wire(0, 0).set(Conditions { there: half, back: half, ..Conditions::default() });
+    cluster.wire(0, 0).set(LinkConditions { there: half, back: half, ..LinkConditions::default() });
     let begun = wait::now();
     let wanted = begun + u64::try_from((LEASE * 2).as_nanos()).expect("a few seconds");
     wait::until_true("a lease that was extended on the slow link alone", || {
         election.testimony().of(term).any(|line| line.deadline > wanted) || !run.events("fence_warning").is_empty()
     });
     assert!(run.events("fence_warning").is_empty(), "{run:?}");
-    cluster.wire(0, 0).set(Conditions::default());
+    cluster.wire(0, 0).set(LinkConditions::default());
     election.close([run]);
 }

@@ -10,7 +10,7 @@ use harness::accounts::{Account, PASSWORD, SCRAM, change_password, secure_login}
 use harness::candidate::{Candidate, Elector};
 use harness::election::{Answer, TestElection};
 use harness::kafka::Broker;
-use harness::network::{Conditions, Flow, Network};
+use harness::network::{Flow, LinkConditions, Network};
 use harness::rights::Operation::{Read as Reads, Write as Writes};
 use harness::rights::{Resource, Rights, Rule};
 use harness::tls::{Authority, Identity};
@@ -119,12 +119,12 @@ with_both_electors! {
     fn a_broker_that_is_not_trusted_when_it_comes_up_is_refused(elector) {
         let network = Network::start();
         let wire = network.wire(broker().secure_addresses().expired.parse().expect("an address"));
-        wire.set(Conditions { refuses: true, ..Conditions::default() });
+        wire.set(LinkConditions { refuses: true, ..LinkConditions::default() });
         let election = election(elector);
         let address = format!("127.0.0.1:{}", wire.port);
         let mut run = candidate(&election, &address, broker().authority(), &over_tls(Vec::new())).start();
         assert!(run.await_event("broker_down").text("error").contains("Connection refused"), "{run:?}");
-        wire.set(Conditions::default());
+        wire.set(LinkConditions::default());
         assert_refused(run, &[&address, "the broker's certificate is not accepted", "expired", "ssl.ca.location"]);
     }
 
@@ -202,7 +202,7 @@ fn a_login_over_a_slow_link_succeeds() {
         if !is_new {
             broker.kafka().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
         }
-        wire.set(Conditions { there: half, back: half, ..Conditions::default() });
+        wire.set(LinkConditions { there: half, back: half, ..LinkConditions::default() });
         let login = secure_login(SCRAM[0], Account::Operator.name(), PASSWORD);
         let mut run = candidate(&election, &address, broker.authority(), &login)
             .flag("-v")
@@ -215,7 +215,7 @@ fn a_login_over_a_slow_link_succeeds() {
         assert!(retries > 0, "each is logged: {run:?}");
         assert!(is_new || took < Duration::from_secs(30), "{took:?}: {run:?}");
         println!("led after {took:?}, retries: {retries}, the topic is new: {is_new}");
-        wire.set(Conditions::default());
+        wire.set(LinkConditions::default());
         election.close([run]);
     }
 }

@@ -8,7 +8,7 @@ use harness::candidate::{Candidate, Elector};
 use harness::cluster::Cluster;
 use harness::journal;
 use harness::kafka::Kafka;
-use harness::network::{Conditions, Flow};
+use harness::network::{Flow, LinkConditions};
 use harness::wait::{self, PATIENCE};
 use neli::{Error, Event, Reason};
 use nix::sys::signal::Signal;
@@ -53,7 +53,7 @@ with_both_electors! {
                     std::thread::yield_now();
                 }
             });
-            cluster.wire(0, 0).set(Conditions { there: Flow::Lost, back: Flow::Lost, ..Conditions::default() });
+            cluster.wire(0, 0).set(LinkConditions { there: Flow::Lost, back: Flow::Lost, ..LinkConditions::default() });
             let lost = soon("the end of the lease", PATIENCE, lead.run(|_| std::future::pending::<()>())).await;
             assert_eq!(lost.map_err(|lost| (lost.term, lost.reason)), Err((term, Reason::Expired)));
             let fenced = async { while events.next().await.expect("the candidate still stands") != (Event::Fenced { term }) {} };
@@ -183,11 +183,11 @@ fn a_background_task_runs_again_after_a_loss() {
         });
         let conditions = async {
             let first = soon("the first lead", PATIENCE, leases.recv()).await.expect("the candidate leads");
-            let cut = Conditions { there: Flow::Lost, back: Flow::Lost, ..Conditions::default() };
+            let cut = LinkConditions { there: Flow::Lost, back: Flow::Lost, ..LinkConditions::default() };
             cluster.wire(0, 0).set(cut);
             assert_eq!(soon("the end of the lease", PATIENCE, first.ending()).await, Reason::Expired);
             assert!(!first.is_valid());
-            cluster.wire(0, 0).set(Conditions::default());
+            cluster.wire(0, 0).set(LinkConditions::default());
             let second = soon("the second lead", PATIENCE, leases.recv()).await.expect("the candidate leads");
             assert!(second.token() > first.token() && second.is_valid());
             election.clone().leave().await;

@@ -40,7 +40,7 @@ pub enum Flow {
 
 /// The present state of a wire.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Conditions {
+pub struct LinkConditions {
     /// Towards the broker.
     pub there: Flow,
     /// Towards the candidate.
@@ -56,7 +56,7 @@ pub struct Conditions {
 /// The settings of a wire.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct WireState {
-    conditions: Conditions,
+    conditions: LinkConditions,
     /// Incremented by each reset of all connections.
     resets: u64,
 }
@@ -106,13 +106,13 @@ impl Network {
 
 impl Wire {
     /// Sets the state of existing and future connections.
-    pub fn set(&self, conditions: Conditions) {
+    pub fn set(&self, conditions: LinkConditions) {
         self.state.send_modify(|state| state.conditions = conditions);
     }
 
     /// The present state.
     #[must_use]
-    pub fn conditions(&self) -> Conditions {
+    pub fn conditions(&self) -> LinkConditions {
         self.state.borrow().conditions
     }
 
@@ -183,7 +183,7 @@ async fn carry(
         // Small requests must not wait for each other in the proxy (Nagle's algorithm).
         let _ = client.set_nodelay(true).and_then(|()| broker.set_nodelay(true));
         let (mut there, mut back) = (state.clone(), state.clone());
-        let Conditions { swallows, falsifies, .. } = state.borrow().conditions;
+        let LinkConditions { swallows, falsifies, .. } = state.borrow().conditions;
         let mut frames =
             (swallows.is_some() || falsifies).then(|| frames::both(swallows, falsifies.then_some(falsified)));
         let (mut requests, mut answers) = frames.as_mut().map(|(there, back)| (there, back)).unzip();
@@ -219,7 +219,7 @@ async fn pump(
     mut to: WriteHalf<'_>,
     state: &mut watch::Receiver<WireState>,
     mut frames: Option<&mut Frames>,
-    flow: fn(&Conditions) -> Flow,
+    flow: fn(&LinkConditions) -> Flow,
 ) -> io::Result<()> {
     let (taken, mut pieces) = channel(PIECES);
     let take = async {
@@ -258,7 +258,7 @@ async fn forward(
     since: Instant,
     to: &mut WriteHalf<'_>,
     state: &mut watch::Receiver<WireState>,
-    flow: fn(&Conditions) -> Flow,
+    flow: fn(&LinkConditions) -> Flow,
 ) -> io::Result<()> {
     const SLICE: Duration = Duration::from_millis(20);
     let gone = |_| io::Error::from(io::ErrorKind::NotConnected);

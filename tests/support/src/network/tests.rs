@@ -48,12 +48,12 @@ fn bytes_pass_both_ways() {
 fn bytes_held_in_one_direction_arrive_when_it_clears() {
     let (_network, wire) = wire();
     let mut connection = connect(&wire);
-    wire.set(Conditions { back: Flow::Held, ..Conditions::default() });
+    wire.set(LinkConditions { back: Flow::Held, ..LinkConditions::default() });
     connection.write_all(b"a").expect("the connection is open");
     connection.set_read_timeout(Some(Duration::from_millis(100))).expect("a time");
     assert!(read_byte(&mut connection).is_err(), "a held byte does not arrive");
     connection.set_read_timeout(Some(wait::PATIENCE)).expect("a time");
-    wire.set(Conditions::default());
+    wire.set(LinkConditions::default());
     assert_eq!(read_byte(&mut connection).expect("received"), b'a');
 }
 
@@ -63,11 +63,11 @@ fn a_connection_with_lost_bytes_is_reset_when_it_clears() {
     let mut connection = connect(&wire);
     connection.write_all(b"a").expect("the connection is open");
     read_byte(&mut connection).expect("received");
-    wire.set(Conditions { there: Flow::Lost, ..Conditions::default() });
+    wire.set(LinkConditions { there: Flow::Lost, ..LinkConditions::default() });
     connection.write_all(b"b").expect("the connection is open");
     // The chunk is lost only once the proxy has read it, which can't be observed from here.
     wait::pause(Duration::from_millis(50));
-    wire.set(Conditions::default());
+    wire.set(LinkConditions::default());
     assert!(read_byte(&mut connection).is_err());
     let mut anew = connect(&wire);
     anew.write_all(b"c").expect("the connection is open");
@@ -79,7 +79,7 @@ fn slow_and_late_bytes_arrive_whole() {
     let (_network, wire) = wire();
     for flow in [Flow::Trickle(1000), Flow::Late(Duration::from_millis(5))] {
         let mut connection = connect(&wire);
-        wire.set(Conditions { there: flow, ..Conditions::default() });
+        wire.set(LinkConditions { there: flow, ..LinkConditions::default() });
         let sent: Vec<u8> = (0..100).collect();
         for _ in 0..2 {
             connection.write_all(&sent).expect("the connection is open");
@@ -98,8 +98,8 @@ fn a_reset_or_refused_connection_ends_at_once() {
     read_byte(&mut connection).expect("received");
     wire.reset();
     assert_eq!(read_byte(&mut connection).expect_err("reset").kind(), io::ErrorKind::ConnectionReset);
-    wire.set(Conditions { refuses: true, ..Conditions::default() });
+    wire.set(LinkConditions { refuses: true, ..LinkConditions::default() });
     wait::until_true("a wire that refuses", || net::TcpStream::connect(("127.0.0.1", wire.port)).is_err());
-    wire.set(Conditions::default());
+    wire.set(LinkConditions::default());
     connect(&wire);
 }
