@@ -239,18 +239,19 @@ const LIBRARY: [(&str, &[&str]); 30] = [
 ];
 
 /// The modules of `crates/neli/src/kafka`.
-const KAFKA: [(&str, &[&str]); 24] = [
+const KAFKA: [(&str, &[&str]); 25] = [
     ("answer_limit", &[]),
     ("embedded", &[]),
     ("error_class", &[]),
-    ("log_bounds", &["error_class"]),
+    ("by_broker", &[]),
+    ("log_bounds", &["by_broker", "error_class"]),
     ("access", &["embedded"]),
     ("event", &["embedded"]),
     ("librdkafka", &["error_class"]),
     ("rebootstrap", &["librdkafka"]),
     ("broker_watch", &["embedded", "event"]),
     ("context", &["access", "error_class", "rebootstrap"]),
-    ("identity", &["answer_limit", "error_class", "event", "librdkafka", "rebootstrap"]),
+    ("identity", &["answer_limit", "by_broker", "error_class", "event", "librdkafka", "rebootstrap"]),
     ("pace", &["access"]),
     ("same_machine", &["access", "context"]),
     ("partition_consumer", &["librdkafka"]),

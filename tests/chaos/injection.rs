@@ -12,6 +12,7 @@ use nix::sys::signal::Signal;
 
 use crate::false_records;
 use crate::fault::{Fault, Strike};
+use crate::link_faults::{both, cut, delay, trickle};
 use crate::run::{Run, Task};
 use crate::slot::{Half, SLOT_WITH_A_CLOCK};
 use crate::special_runs::SpecialRun;
@@ -387,28 +388,4 @@ fn burn() -> Child {
     let mut hog = Command::new("setpriv");
     hog.args(["--pdeathsig", "KILL", "--", "sh", "-c", "while :; do :; done"]);
     hog.stdin(Stdio::null()).spawn().expect("setpriv is part of util-linux")
-}
-
-fn both(flow: Flow) -> LinkConditions {
-    LinkConditions { there: flow, back: flow, ..LinkConditions::default() }
-}
-
-/// A cut of one direction or both; bytes in transit arrive late or never.
-fn cut(degree: f64) -> LinkConditions {
-    let flow = if degree * 10.0 % 1.0 < 0.6 { Flow::Held } else { Flow::Lost };
-    match degree {
-        ..0.3 => LinkConditions { there: flow, ..LinkConditions::default() },
-        ..0.6 => LinkConditions { back: flow, ..LinkConditions::default() },
-        _ => both(flow),
-    }
-}
-
-fn delay(degree: f64) -> LinkConditions {
-    let flow = Flow::Late(Duration::from_millis(50) + Duration::from_millis(850).mul_f64(degree));
-    if degree > 0.5 { LinkConditions { back: flow, ..LinkConditions::default() } } else { both(flow) }
-}
-
-fn trickle(degree: f64) -> LinkConditions {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few thousand")]
-    both(Flow::Trickle(200 + (degree * 5000.0) as u32))
 }

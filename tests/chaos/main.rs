@@ -56,6 +56,7 @@ mod false_records;
 mod fault;
 mod injection;
 mod keys;
+mod link_faults;
 mod mutants;
 mod parameters;
 mod repair;
