@@ -190,12 +190,14 @@ with_both_electors! {
         });
         let needed = |standby: &Running| {
             let process = standby.process();
-            (process.threads(), process.connections(), process.descriptors().len())
+            process.threads().map(|threads| threads + process.connections() + process.descriptors().len())
         };
-        // At the start there are some more for a moment.
-        wait::until_true("as few for many roles as for two", || {
+        // At the start there are some more for a moment. After a question without an answer, librdkafka may have one more thread with four
+        // descriptors for its address of the broker, for some minutes. 38 more roles with a thread, a connection or a descriptor each would be
+        // more than that.
+        wait::until_true("few more for many roles than for two", || {
             let (two, many) = (needed(&of_two.2), needed(&of_many.2));
-            two == many && two.1 <= 5
+            two.zip(many).is_some_and(|(two, many)| many < two + 38) && of_two.2.process().connections() <= 5
         });
         for (election, leader, standby) in [of_two, of_many] {
             assert_eq!(standby.count("leading"), 0, "{standby:?}");
