@@ -90,6 +90,12 @@ mod tests {
             let before_the_end = kill_margin(lease) + used.fence_warning() + used.heartbeat_interval();
             assert!(lease > session + ANOTHER_CONTROLLER + before_the_end, "{session:?}: {lease:?}");
         }
+        let longest = Duration::from_secs(60);
+        assert_eq!(LONGEST_LEASE, longest);
+        let session =
+            (0..60_000).rfind(|session| long_enough(&timings(5_000), Duration::from_millis(*session)) == longest);
+        let line = warned(5_000, session.unwrap()).unwrap();
+        assert!(line.ends_with("60s is long enough"), "{line}");
         let line = warned(60_000, 120_000).unwrap();
         assert!(line.contains("no lease is long enough"), "{line}");
     }

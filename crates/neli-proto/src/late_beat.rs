@@ -101,6 +101,13 @@ mod tests {
     }
 
     #[test]
+    fn a_heartbeat_is_late_from_the_silence_on() {
+        let silence = millis(silence(Duration::from_secs(5)));
+        assert!(leads_after(&[silence - 1]));
+        assert!(!leads_after(&[silence]));
+    }
+
+    #[test]
     fn a_leader_is_not_shown_after_late_heartbeats() {
         assert!(leads_after(&[4_900]));
         assert!(!leads_after(&[5_100]));

@@ -181,6 +181,17 @@ mod tests {
     }
 
     #[test]
+    fn a_text_of_the_longest_length_is_whole() {
+        // Each number but the last takes four bytes with its comma.
+        let mut roles = RoleSet::parse("10000000");
+        (0..).map(|number| 100 + 2 * number).take((LONGEST_TEXT - 8) / 4).for_each(|number| roles.insert(number));
+        let longest = roles.text();
+        assert_eq!((longest.len(), longest.ends_with(",10000000")), (LONGEST_TEXT, true), "{longest}");
+        roles.insert(50);
+        assert!(!roles.text().ends_with(",10000000"), "the last one is left out");
+    }
+
+    #[test]
     fn a_set_that_is_too_long_is_stated_in_part() {
         let mut roles = RoleSet::new();
         (0..1_000).for_each(|number| roles.insert(2 * number));

@@ -238,3 +238,18 @@ pub enum Recorded {
     /// The newest window that ran or is over without a run.
     Newest(Span),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_that_follow_each_other_are_remembered_as_one_span() {
+        let mut schedule = Schedule::new(CatchUp::Last);
+        for (from_ms, until_ms) in [(0, 5), (5, 10), (20, 25), (10, 15)] {
+            schedule.mark_over(Span { from_ms, until_ms });
+        }
+        assert_eq!(schedule.over, [Span { from_ms: 0, until_ms: 15 }, Span { from_ms: 20, until_ms: 25 }]);
+        assert_eq!(schedule.over_at(Span { from_ms: 15, until_ms: 20 }), None);
+    }
+}

@@ -271,6 +271,11 @@ mod tests {
     }
 
     #[test]
+    fn an_elector_has_the_name_that_is_typed() {
+        assert_eq!([Elector::Log, Elector::Group(Patience::Never)].map(Elector::name), ["log", "group"]);
+    }
+
+    #[test]
     fn each_bound_is_allowed_and_nothing_beyond_it() {
         let nano = Duration::from_nanos(1);
         let lease =

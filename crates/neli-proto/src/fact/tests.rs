@@ -52,6 +52,19 @@ fn a_late_record_replaces_no_newer_one() {
     assert_eq!(facts, Facts { attempt: Some(failed), ..Facts::default() });
 }
 
+/// Terms begin again when the journal is created again, and windows do not: the later window is the newer one, whatever its term.
+#[test]
+fn a_record_of_an_earlier_term_is_late_unless_it_is_of_a_later_window() {
+    let of =
+        |term, from_ms| Fact { window: Some(Span { from_ms, until_ms: from_ms + 5 }), ..fact(Outcome::Running, term) };
+    for (known, new, is_late) in
+        [((9, 5), (5, 0), true), ((9, 5), (5, 5), true), ((9, 5), (5, 10), false), ((9, 5), (9, 5), false)]
+    {
+        let [known_fact, new_fact] = [known, new].map(|(term, from_ms)| of(term, from_ms));
+        assert_eq!(new_fact.is_older_than(&known_fact), is_late, "{new:?} after {known:?}");
+    }
+}
+
 #[test]
 fn facts_before_a_key_was_forgotten_do_not_count_and_later_ones_do() {
     let forgotten = Fact { forgets: 1, ..fact(Outcome::Forgotten, 57) };

@@ -57,6 +57,7 @@ impl Forwarded {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
     use alloc::vec::Vec;
 
     use super::*;
@@ -79,8 +80,13 @@ mod tests {
             forwarded.put(40, Target::Main);
         }
         forwarded.put(SIGUSR1, Target::Group);
-        let expected = [(SIGUSR1, Target::Main), (40, Target::Main), (40, Target::Main), (40, Target::Main)];
-        assert_eq!(taken(forwarded), [expected.as_slice(), &[(SIGUSR1, Target::Group)]].concat());
+        for signal in [31, 31, FIRST_REAL_TIME, FIRST_REAL_TIME] {
+            forwarded.put(signal, Target::Main);
+        }
+        let expected = [(SIGUSR1, 1, Target::Main), (40, 3, Target::Main), (SIGUSR1, 1, Target::Group)];
+        let expected = expected.into_iter().chain([(31, 1, Target::Main), (32, 2, Target::Main)]);
+        let expected: Vec<_> = expected.flat_map(|(signal, times, to)| vec![(signal, to); times]).collect();
+        assert_eq!(taken(forwarded), expected);
     }
 
     #[test]

@@ -75,3 +75,14 @@ fn a_child_s_end_does_not_begin_a_round_by_all_methods() {
         assert_eq!(guard.poll_action(), Some(with_every_method.clone()));
     }
 }
+
+/// A look at the tree takes at most `LOOK`, and as much again is left before the deadline.
+#[test]
+fn the_tree_is_looked_at_only_if_twice_the_time_of_a_look_is_left() {
+    let grant = Grant { term: 5, seen: 5, next_seq: 1, until: at(1_000) };
+    let tenure = Some(Tenure::granted(None, grant, Time::ZERO).0);
+    let latest = at(1_000) - LOOK * 2;
+    assert_eq!(end_of_look(tenure, latest), Some(latest + LOOK));
+    assert_eq!(end_of_look(tenure, latest + Duration::from_nanos(1)), None);
+    assert_eq!(end_of_look(None, latest), None);
+}

@@ -182,6 +182,28 @@ fn a_process_that_does_not_stand_yet_waits_for_answers_again_after_a_cut() {
     }
 }
 
+/// Several roles may be left, or have their records cut, within a moment: one hello is enough for them.
+#[test]
+fn one_hello_is_sent_for_all_roles_that_change_in_a_moment() {
+    for (tell, after) in [
+        (Introduction::role_left as fn(&mut Introduction, Time), HELLO_AFTER_LEAVING),
+        (Introduction::view_lost, HELLO_AFTER_LEAD),
+    ] {
+        let mut introduction = introduction();
+        introduction.received(START, 12, &hello("me", "4", 3));
+        introduction.handle_timeout(START + ANSWERS);
+        assert_eq!(actions(&mut introduction), [Action::Stand, hello_at(START + ANSWERS, Some(12))]);
+        let now = START + Duration::from_secs(5);
+        tell(&mut introduction, now);
+        introduction.handle_timeout(now);
+        assert_eq!(actions(&mut introduction), []);
+        tell(&mut introduction, now + after / 2);
+        assert_eq!(introduction.poll_timeout(), Some(now + after));
+        introduction.handle_timeout(now + after);
+        assert_eq!(actions(&mut introduction), [hello_at(now + after, Some(12))]);
+    }
+}
+
 #[test]
 fn a_hello_is_sent_again_soon_after_a_release() {
     let mut introduction = introduction();

@@ -4,6 +4,19 @@ use crate::timings::LONGEST_LEASE;
 
 const NOW: Time = Time::from_nanos(1_000_000_000_000);
 
+/// L4: the earliest end that is still known counts, since every offset from there on was appended afterwards.
+#[test]
+fn of_several_answers_the_least_end_counts_while_it_is_recent() {
+    for (later, is_window) in [(Duration::ZERO, 3), (ANSWER_HOLDS, 3), (ANSWER_HOLDS + Duration::from_nanos(1), 6)] {
+        let mut journal = Journal::read_from(0, Origin::Beginning);
+        journal.answered(NOW, NOW, 3);
+        journal.answered(NOW + later, NOW + later, 9);
+        journal.read(NOW + later, 0, Some(&claim(-1)));
+        journal.read_other(NOW + later, 6);
+        assert_eq!(journal.window, is_window, "{later:?}");
+    }
+}
+
 fn record(body: Body) -> Record {
     Record { member: Some(MemberId::from("m")), name: None, seq: Some(1), body }
 }

@@ -50,6 +50,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn of_a_few_candidates_each_is_kept() {
+        let mut failed = FailedRuns::new();
+        let [one, other] = ["one", "other"].map(MemberId::from);
+        for member in [&one, &other, &other] {
+            failed.released(member, Some(Why::Failed), Some(1), |_| false);
+        }
+        assert_eq!([&one, &other].map(|member| failed.of(member)), [1, 2]);
+        failed.released(&other, Some(Why::Exited), Some(0), |_| false);
+        assert_eq!([&one, &other].map(|member| failed.of(member)), [1, 0]);
+    }
+
+    #[test]
     fn of_very_many_candidates_only_those_that_are_there_are_kept() {
         let mut failed = FailedRuns::new();
         let member = |number: usize| MemberId::from(&*format!("m{number}"));

@@ -189,7 +189,16 @@ fn a_record_refers_to_earlier_offsets() {
     assert!(!beat(-1, 9, 300).makes_sense_at(10));
     assert!(!beat(9, 9, 299).makes_sense_at(10));
     assert!(!release(9, 10).makes_sense_at(10));
+    assert!(!release(9, 8).makes_sense_at(10));
+    assert!(!release(-1, 9).makes_sense_at(10));
     assert!(!resign(None).makes_sense_at(10));
     assert!(!resign(Some(10)).makes_sense_at(10));
     assert!(!record(hello(false)).makes_sense_at(10));
+}
+
+#[test]
+fn a_state_of_the_job_has_the_name_that_beats_contain() {
+    for state in [JobState::Restarting, JobState::Running, JobState::Starting, JobState::Stopping] {
+        assert_eq!(serde_json::to_value(state).unwrap(), state.name());
+    }
 }

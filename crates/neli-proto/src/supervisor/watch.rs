@@ -136,6 +136,19 @@ mod tests {
     }
 
     #[test]
+    fn a_guard_has_half_a_margin_more_only_if_the_supervisor_comes_more_than_that_late() {
+        for (millis, is_over) in [(959, false), (960, true), (970, true), (971, false)] {
+            let mut watch = Watch::new(at(980));
+            watch.ask(at(300), at(1_280));
+            assert_eq!(watch.is_over(at(millis), MARGIN), is_over, "{millis}");
+            if millis == 971 {
+                assert_eq!(watch.due(MARGIN), Some(at(981)));
+                assert!(watch.is_over(at(1_100), MARGIN), "once for each question");
+            }
+        }
+    }
+
+    #[test]
     fn nothing_but_the_end_answers_the_order_to_kill() {
         let mut watch = Watch::new(at(980));
         watch.ask_for_end(at(300));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use neli_proto::guard::Order;
-use neli_proto::node::{Action, Event, Refusal};
+use neli_proto::node::{Action, Event, Note, Refusal};
 use neli_proto::supervisor::{self, Ending};
 
 use crate::host::{Host, exits, refusals, sends};
@@ -32,6 +32,16 @@ fn the_term_of_a_dead_guard_is_released_before_the_end() {
     assert_eq!((refusals(&actions), exits(&actions)), (vec![Refusal::Said(WHY.into())], vec![]));
     host.reads_what_it_sent();
     assert_eq!(exits(&host.actions()), [Ending::Refused]);
+}
+
+/// No other message without a term is sent to the log, so it is not taken for one of term 1.
+#[test]
+fn the_end_of_a_guard_before_the_first_term_names_no_term() {
+    let mut host = Host::listening(&[]);
+    host.actions();
+    host.job(supervisor::Event::GuardDied);
+    let lost = Action::Note(Note::Job { term: -1, note: supervisor::Note::GuardLost });
+    assert!(host.actions().contains(&lost));
 }
 
 /// The term is won before the next attempt to start the guard.

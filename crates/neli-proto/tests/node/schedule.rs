@@ -179,6 +179,17 @@ fn an_unfinished_run_is_reported_with_its_runner() {
     starts(&mut host, first, 7);
 }
 
+/// A leader died during the run of window 5, and another leads in the next one.
+#[test]
+fn a_run_that_is_unfinished_when_the_next_window_begins_is_reported() {
+    let mut found = done(4);
+    found.attempt = attempted(5, Outcome::Running, 1).attempt;
+    let (mut host, first) = leads(6, found);
+    let is_unfinished = |action: &&Action| matches!(action, Action::Note(Note::Once(once::Note::Unfinished(_))));
+    assert_eq!(first.actions.iter().filter(is_unfinished).count(), 1);
+    starts(&mut host, first, 6);
+}
+
 #[test]
 fn a_run_that_ended_is_not_reported_as_unfinished() {
     let mut failed = done(4);

@@ -119,6 +119,23 @@ fn there_has_been_no_leader_since_the_last_term() {
     assert_eq!(open(&released, 30_000), (Some(27_000), [(gap, Some(30_000))].into()));
 }
 
+#[test]
+fn a_gap_is_reported_from_a_second_on() {
+    for (ms, is_reported) in [(3_999, false), (4_000, true)] {
+        let records = [(1_000, claim("m", -1)), (3_000, release("m", 0, "")), (ms, claim("n", 1))];
+        let records: Vec<(u64, &str)> = records.iter().map(|(ms, line)| (*ms, line.as_str())).collect();
+        let closed = Finding::Gap { after: 0, gap: Duration::from_millis(ms - 3_000), is_open: false };
+        assert_eq!(findings(&history(&records)), Vec::from_iter(is_reported.then_some(closed)));
+        let open: Vec<Finding> = history(&records[..2])
+            .findings(ReadAt { wall_ms: ms, ..AT })
+            .into_iter()
+            .map(|found| found.finding)
+            .collect();
+        let expected = Finding::Gap { after: 0, gap: Duration::from_millis(ms - 3_000), is_open: true };
+        assert_eq!(open, Vec::from_iter(is_reported.then_some(expected)));
+    }
+}
+
 /// `--since 1h --check` must not fail because two jobs ran at once a year ago.
 #[test]
 fn records_before_the_start_are_not_reported() {
@@ -141,7 +158,8 @@ fn records_before_the_start_are_not_reported() {
     let late = (true, Some(0), Some(1_100));
     assert_eq!(found(0), [overlaps[0], overlaps[1], late, not_effective]);
     assert_eq!(found(2_000), [overlaps[1], not_effective]);
-    assert_eq!(found(4_000), []);
+    assert_eq!(found(3_200), [not_effective]);
+    assert_eq!(found(3_201), []);
 }
 
 /// A broker that was stopped appends a heartbeat or a release when it continues, after the leader's lease was over.
