@@ -266,6 +266,9 @@ impl Guard {
             Step::Fork | Step::Lease => {
                 self.run = None;
                 self.actions.push_back(Action::Answer(Answer::NotStarted { errno, at }));
+                // The deadline may have come during the attempt. It must not count for the next run.
+                let term = self.take_fenced();
+                self.actions.extend(term.map(|term| fenced(term, None)));
             }
         }
     }
@@ -289,7 +292,7 @@ impl Guard {
         self.tenure.iter_mut().for_each(|tenure| tenure.job_ended(now, self.kill_margin));
         self.actions.push_back(Action::TakeBack);
         let failure = self.run.take().and_then(GuardedRun::into_failure);
-        let term = mem::take(&mut self.fenced).then_some(self.tenure).flatten().map(|tenure| tenure.term());
+        let term = self.take_fenced();
         let is_plain = failure.is_none() && term.is_none();
         self.actions.extend(failure.map(Action::Answer));
         self.actions.extend(term.map(|term| fenced(term, Some(now))));
@@ -297,6 +300,11 @@ impl Guard {
             self.actions.push_back(Action::Answer(Answer::Gone));
         }
         self.actions.push_back(Action::BeginAnew);
+    }
+
+    /// The term whose deadline came while the run was alive; returned once.
+    fn take_fenced(&mut self) -> Option<i64> {
+        mem::take(&mut self.fenced).then_some(self.tenure)?.map(|tenure| tenure.term())
     }
 
     fn learn_if_calm(&mut self, now: Time) {
