@@ -203,8 +203,9 @@ impl Guard {
             }
             Event::Learnt { begun } => self.tree.look_at = now + now.since(begun) * LOOK_SHARE,
             Event::MainEnded { code, signal } => {
+                let may_look = end_of_look(self.tenure, now).is_some();
                 if let Some(run) = &mut self.run {
-                    run.main_ended(code, signal, &mut self.actions);
+                    run.main_ended(code, signal, may_look, &mut self.actions);
                     self.commands.abandon(&mut self.actions);
                 }
             }
@@ -322,6 +323,13 @@ impl Guard {
 fn end_of_look(tenure: Option<Tenure>, now: Time) -> Option<Time> {
     let deadline = tenure.and_then(|tenure| tenure.deadline())?;
     (now + LOOK * 2 <= deadline).then(|| now + LOOK)
+}
+
+/// When a search for all processes of the job that begins now must end: it may take almost the whole time up to the deadline. `None` if the
+/// deadline is too near.
+fn end_of_search(tenure: Option<Tenure>, now: Time) -> Option<Time> {
+    let deadline = tenure.and_then(|tenure| tenure.deadline())?;
+    (now + LOOK * 2 <= deadline).then(|| deadline - LOOK)
 }
 
 const fn fenced(term: i64, gone_at: Option<Time>) -> Action {

@@ -53,6 +53,22 @@ fn a_deadline_during_a_fork_that_fails_is_reported_once_and_not_for_the_next_run
     assert_eq!(answers(&mut guard), [Answer::Gone]);
 }
 
+/// A search of a large tree takes longer than the kill margin, and at a memory limit it may stall.
+#[test]
+fn shortly_before_the_deadline_the_tree_is_not_searched() {
+    for (millis, may_search) in [(900, true), (901, false)] {
+        let mut guard = Guard::new(Duration::from_secs(5));
+        handle_event(&mut guard, 0, spawn(1_000));
+        handle_event(&mut guard, 0, Event::Executed);
+        guard.handle(at(millis), Event::MainEnded { code: Some(0), signal: None });
+        let look = may_search;
+        assert_eq!(guard.poll_action(), Some(Action::AnswerExited { code: Some(0), signal: None, look }));
+        guard.handle(at(millis), Event::Ordered(Order::Stop { signal: Some(15), kill_at: at(9_000) }));
+        let asks = Action::SignalRest { signal: 15, but_group: false, until: at(950) };
+        assert_eq!(guard.poll_action(), may_search.then_some(asks));
+    }
+}
+
 /// The guard gets three events in any order: its supervisor is dead, all orders were read, and no process is left. It is over after the
 /// last of them, and not before.
 #[test]
