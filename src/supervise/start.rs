@@ -153,7 +153,10 @@ pub(super) fn release_config(
     hello: Option<&ProcessHello>,
 ) -> serde_json::Value {
     let settings = release::ReleaseConfig {
-        client: Client { brokers: Brokers::At(access.bootstrap.clone()), properties: access.properties.clone() },
+        client: Client {
+            brokers: Brokers::At(access.bootstrap.clone()),
+            properties: release::with_absolute_paths(&access.properties),
+        },
         election: election.clone(),
         name: config.name.clone(),
         lease_ms: millis(config.timings.lease()),
