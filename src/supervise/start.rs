@@ -90,7 +90,9 @@ impl Prepared {
     /// Prepares the process. `inherited` are the descriptors that this process inherited; the job inherits them too.
     pub(super) fn new(mut config: Config, inherited: Vec<RawFd>) -> Result<Self, StartupError> {
         limits::share_heaps();
-        limits::validate(config.listen.as_ref().map_or(0, |_| http::OPEN_FILES)).map_err(StartupError::new)?;
+        let open_files_of_http = config.listen.as_ref().map_or(0, |_| http::OPEN_FILES);
+        limits::validate(open_files_of_http).map_err(StartupError::new)?;
+        lead_as_many_as_possible(&mut config, open_files_of_http);
         let bound = config.listen.as_ref().map(bind).transpose()?;
         procfs::validate().map_err(StartupError::new)?;
         let priority = priority::take().map_err(StartupError::new)?;
@@ -125,6 +127,24 @@ impl Prepared {
             config.warnings.push(cgroup::WITHOUT_ONE.to_owned());
         }
         Ok(Self { config, access, broker, job_maker, job, signals, bound })
+    }
+}
+
+/// Limits the number of roles that this process leads by the number of files that it may open, and warns of that. A process that could start
+/// no guard for one role more would end, and so would the jobs of all its roles.
+fn lead_as_many_as_possible(config: &mut Config, open_files_of_http: u64) {
+    let Some(roles) = &mut config.roles else { return };
+    let wanted = roles.most.unwrap_or(roles.count).min(roles.count);
+    match limits::roles_with_open_files(open_files_of_http) {
+        Some((limit, most)) if most < wanted => {
+            roles.most = Some(most);
+            let needed = limits::open_files_of_roles(wanted, open_files_of_http);
+            config.warnings.push(format!(
+                "{limit} open files (ulimit -n, LimitNOFILE=) are enough to lead {most} roles, so this process leads no more, as with \
+                 --max-roles {most}; {wanted} roles need {needed}"
+            ));
+        }
+        Some(_) | None => {}
     }
 }
 
