@@ -10,7 +10,7 @@ use crate::config::Doctor;
 use crate::http;
 use crate::process::cgroup::{self, Cgroup};
 use crate::process::memory::Limit;
-use crate::process::{limits, memory, priority, procfs, quota, system};
+use crate::process::{limits, memory, priority, procfs, quota, signals, system};
 use crate::text::{reason, shown_duration};
 
 /// With less memory than this, candidate and guard (12 MB) leave almost none for a job.
@@ -32,6 +32,8 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) -> bool {
     }
     needed("proc", procfs::validate(), "/proc shows all of a job's processes", None, findings);
     pidfd(system::open_pidfd(Pid::this()).map(drop), findings);
+    // A child is started to examine the group. If this fails, its status may be lost.
+    let _ = signals::keep_status_of_children();
     group(Cgroup::make().inspect(Cgroup::remove).is_ok(), unistd::geteuid().is_root(), findings);
     limit(memory::limit(), findings);
     match &doctor.command {
