@@ -24,7 +24,6 @@ use crate::guard::lease::{Lease, Slot};
 use crate::guard::message::GuardConfig;
 use crate::guard::outbox;
 use crate::guard::setup;
-use crate::guard::variables;
 use crate::process::attributes::EarlierAttributes;
 use crate::process::cgroup::Cgroup;
 use crate::process::descriptors;
@@ -112,9 +111,7 @@ impl GuardLoop {
         // This must come before any other file is opened, because that file might get the number.
         let slot = Slot::take(lease_number)?;
 
-        let mut environment = mem::take(&mut guard_config.environment);
-        // Removes the variables of an outer `neli-run`.
-        environment.retain(|(name, _)| !variables::ALL.iter().any(|own| name == own));
+        let environment = mem::take(&mut guard_config.environment);
         let image = Image::found_by_path(&mem::take(&mut guard_config.command), &environment)?;
         let commands = Commands::new(&guard_config, &environment)?;
         let attributes_of_job = EarlierAttributes {
