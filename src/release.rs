@@ -177,7 +177,7 @@ impl Releaser {
     fn say_hello(&mut self) -> bool {
         let Some(request) = self.hello_due.take() else { return false };
         let Some(hello) = &request.release.hello else { return false };
-        let election = ElectionId { partition: 0, ..request.release.election.clone() };
+        let election = ElectionId { partition: Elections::PARTITION_OF_HELLOS, ..request.release.election.clone() };
         // With a sequence number, as a release has one, its delivery and its failure are both reported.
         self.append(&request, &election, &hello.key, hello.line.as_bytes())
     }
