@@ -284,7 +284,7 @@ impl GuardLoop {
     pub(super) fn flush(&mut self) {
         if let Some(channel) = &self.channel {
             let waiting = outbox::flush(&mut self.answers, channel);
-            self.send_again_at = (waiting == Some(Waiting::Short)).then(|| clock::now() + SEND_AGAIN);
+            self.send_again_at = (waiting == Some(Waiting::OutOfResources)).then(|| clock::now() + SEND_AGAIN);
         }
     }
 
