@@ -166,7 +166,7 @@ impl GuardLoop {
             self.wait();
             self.fence();
             // The order matters: if the supervisor was dead before all orders were read, no more orders follow.
-            if self.supervisor.has_died() {
+            if self.supervisor.take_death() {
                 self.tell(clock::now(), Event::SupervisorDied, None);
             }
             self.read_orders();
@@ -309,9 +309,9 @@ impl Supervisor {
         Self { pid, pidfd, is_known_dead: false }
     }
 
-    /// Whether the supervisor has died since the last call. Without a pidfd this process has another parent then; the kernel changes the
-    /// parent only when the last thread of the old parent has ended.
-    fn has_died(&mut self) -> bool {
+    /// Whether the supervisor has died; returns true once. This process has another parent then: the kernel changes the parent only when the
+    /// last thread of the old parent has ended.
+    fn take_death(&mut self) -> bool {
         let was_known_dead = self.is_known_dead;
         self.is_known_dead = unistd::getppid() != self.pid;
         self.is_known_dead && !was_known_dead
