@@ -15,6 +15,9 @@ use crate::process::system;
 /// The open files of a candidate with one broker (43 measured), and some more.
 const OPEN_FILES: u64 = 64;
 
+/// How many inherited descriptors are among them.
+const INHERITED: usize = 16;
+
 /// The open files of a process with many roles, besides those of the roles that it leads: with connections to a dozen brokers.
 const OPEN_FILES_BESIDE_ROLES: u64 = 128;
 
@@ -65,6 +68,12 @@ pub fn validate(more_files: u64) -> Result<(), LimitError> {
     open_files(more_files)?;
     address_space()?;
     threads()
+}
+
+/// The number of open files that this number of inherited descriptors adds to those of a candidate.
+#[must_use]
+pub fn open_files_of_inherited(inherited: usize) -> u64 {
+    inherited.saturating_sub(INHERITED) as u64
 }
 
 /// Checks that enough files may be open, including `more`.

@@ -91,8 +91,9 @@ impl Prepared {
     pub(super) fn new(mut config: Config, inherited: Vec<RawFd>) -> Result<Self, StartupError> {
         limits::share_heaps();
         let open_files_of_http = config.listen.as_ref().map_or(0, |_| http::OPEN_FILES);
-        limits::validate(open_files_of_http).map_err(StartupError::new)?;
-        lead_as_many_as_possible(&mut config, open_files_of_http);
+        let more_files = open_files_of_http + limits::open_files_of_inherited(inherited.len());
+        limits::validate(more_files).map_err(StartupError::new)?;
+        lead_as_many_as_possible(&mut config, more_files);
         let bound = config.listen.as_ref().map(bind).transpose()?;
         procfs::validate().map_err(StartupError::new)?;
         let priority = priority::take().map_err(StartupError::new)?;
@@ -132,13 +133,13 @@ impl Prepared {
 
 /// Limits the number of roles that this process leads by the number of files that it may open, and warns of that. A process that could start
 /// no guard for one role more would end, and so would the jobs of all its roles.
-fn lead_as_many_as_possible(config: &mut Config, open_files_of_http: u64) {
+fn lead_as_many_as_possible(config: &mut Config, more_files: u64) {
     let Some(roles) = &mut config.roles else { return };
     let wanted = roles.most.unwrap_or(roles.count).min(roles.count);
-    match limits::roles_with_open_files(open_files_of_http) {
+    match limits::roles_with_open_files(more_files) {
         Some((limit, most)) if most < wanted => {
             roles.most = Some(most);
-            let needed = limits::open_files_of_roles(wanted, open_files_of_http);
+            let needed = limits::open_files_of_roles(wanted, more_files);
             config.warnings.push(format!(
                 "{limit} open files (ulimit -n, LimitNOFILE=) are enough to lead {most} roles, so this process leads no more, as with \
                  --max-roles {most}; {wanted} roles need {needed}"
