@@ -5,11 +5,12 @@
 //! examined, and nothing is read. It decides nothing: it writes the last state that the guards had.
 
 use std::collections::VecDeque;
+use std::path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use neli::program::{Access, Client, ElectionId, Elections, KafkaEvent, Producer};
+use neli::program::{Access, Client, ElectionId, Elections, KafkaEvent, Producer, Properties};
 use neli_proto::record::{MemberId, Offset, Record};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{self, Sender};
@@ -51,6 +52,21 @@ pub struct ReleaseConfig {
     /// A process with many roles says hello after its death: otherwise it would count as a standby of the roles that it did not lead until its
     /// hellos are old. A single role needs none, since everybody who reads the hellos reads the release.
     pub hello: Option<HelloAfterDeath>,
+}
+
+/// The user's properties for a process with another working directory: with absolute paths. (The program that releases works in `/`.)
+#[must_use]
+pub fn with_absolute_paths(properties: &Properties) -> Properties {
+    /// librdkafka looks for the certificates in the system's usual places.
+    const NO_PATH: &str = "probe";
+    let is_path = |key: &str| matches!(key.rsplit('.').next(), Some("file" | "keytab" | "location"));
+    let absolute = |(key, value): &(String, String)| {
+        let path = path::absolute(value).ok().filter(|_| is_path(key) && value != NO_PATH);
+        // A path that is not Unicode can't be a property. The relative one then costs the release.
+        let value = path.and_then(|path| path.into_os_string().into_string().ok()).unwrap_or_else(|| value.clone());
+        (key.clone(), value)
+    };
+    Properties(properties.0.iter().map(absolute).collect())
 }
 
 /// The hello of a dead process: it stands for no role any more.
@@ -161,7 +177,7 @@ impl Releaser {
     fn say_hello(&mut self) -> bool {
         let Some(request) = self.hello_due.take() else { return false };
         let Some(hello) = &request.release.hello else { return false };
-        let election = ElectionId { partition: 0, ..request.release.election.clone() };
+        let election = ElectionId { partition: Elections::PARTITION_OF_HELLOS, ..request.release.election.clone() };
         // With a sequence number, as a release has one, its delivery and its failure are both reported.
         self.append(&request, &election, &hello.key, hello.line.as_bytes())
     }
@@ -216,6 +232,22 @@ mod tests {
         let request: ReleaseRequest = serde_json::from_str(request).unwrap();
         let line = r#"{"v":1,"member":"m","name":"n","seq":9,"kind":"release","term":42,"seen":57,"why":"supervisor-died","exit":null,"late_ms":8}"#;
         assert_eq!(String::from_utf8(record(&request).to_bytes()).unwrap(), line);
+    }
+
+    #[test]
+    fn files_are_found_from_another_working_directory() {
+        let own = std::env::current_dir().unwrap().display().to_string();
+        for (key, value, expected) in [
+            ("ssl.ca.location", "ca.pem", format!("{own}/ca.pem")),
+            ("ssl.key.location", "/etc/key.pem", "/etc/key.pem".to_owned()),
+            ("sasl.kerberos.keytab", "./k", format!("{own}/k")),
+            ("sasl.oauthbearer.assertion.file", "a", format!("{own}/a")),
+            ("ssl.ca.location", "probe", "probe".to_owned()),
+            ("sasl.username", "tenant", "tenant".to_owned()),
+        ] {
+            let properties = Properties(vec![(key.to_owned(), value.to_owned())]);
+            assert_eq!(with_absolute_paths(&properties).find(key), Some(&*expected), "{key}={value}");
+        }
     }
 
     #[test]

@@ -313,12 +313,12 @@ impl MainLoop {
         self.nodes.tell(clock::now(), at, event);
     }
 
-    /// Notes that this process no longer stands for a role. With the last role the process ends, with the highest status of all.
+    /// Notes that this process no longer stands for a role. With the last role the process ends.
     fn role_ended(&mut self, at: usize, status: ExitStatus) {
         self.nodes.roles[at].ending.get_or_insert(status);
         let endings: Vec<ExitStatus> = self.nodes.roles.iter().filter_map(|role| role.ending).collect();
         if endings.len() == self.nodes.roles.len() {
-            self.ending = endings.into_iter().max_by_key(|status| status.code());
+            self.ending = translate::status_of_all(endings);
         } else {
             self.exit_role(at);
         }

@@ -27,7 +27,7 @@ mod place;
 mod seen;
 
 use hellos::HellosElsewhere;
-pub(super) use hellos::{PARTITION_OF_HELLOS, is_hello};
+pub(super) use hellos::is_hello;
 pub(super) use last::{Begin, read_last};
 pub(super) use others::Others;
 pub(super) use place::Place;
@@ -158,7 +158,7 @@ impl Reading {
         hellos: Option<HellosElsewhere>,
     ) -> Result<Self, StartupError> {
         let (sender, events) = channel(WAITING);
-        let of_hellos = hellos.as_ref().map(|_| PARTITION_OF_HELLOS);
+        let of_hellos = hellos.as_ref().map(|_| Elections::PARTITION_OF_HELLOS);
         let source = Source {
             access: access.clone(),
             elections: elections.clone(),
@@ -315,7 +315,7 @@ impl Reading {
             ReadingEvent::Cut => return Ok(Some(Input::Cut)),
             ReadingEvent::Ends { start, end, .. } => {
                 if let Some(from) = hellos.ends(start, end) {
-                    self.reader.read_from(PARTITION_OF_HELLOS, from);
+                    self.reader.read_from(Elections::PARTITION_OF_HELLOS, from);
                 }
             }
             ReadingEvent::Record(record) => {

@@ -4,14 +4,12 @@
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::ops::Range;
 
-use neli::program::{ElectionId, Key, clock};
+use neli::program::{ElectionId, Elections, Key, clock};
 use neli_proto::journal::Journal;
 use neli_proto::record::Offset;
 use neli_proto::time::{Time, millis};
 
-use crate::command::reading::{
-    self, Input, Others, PARTITION_OF_HELLOS, Place, Reading, Unread, is_hello, no_answer, read_at,
-};
+use crate::command::reading::{self, Input, Others, Place, Reading, Unread, is_hello, no_answer, read_at};
 use crate::command::screen;
 use crate::command::status::{self, How};
 use crate::command::watch::account::{Account, Position, Shown};
@@ -156,7 +154,7 @@ impl Show<'_> {
                 let is_shown =
                     self.caught_up || matches!(self.watch.from, Some(WatchFrom::Since(_) | WatchFrom::Start));
                 if let Some(value) = record.value.filter(|_| is_shown) {
-                    let position = Position { partition: PARTITION_OF_HELLOS, offset: record.offset };
+                    let position = Position { partition: Elections::PARTITION_OF_HELLOS, offset: record.offset };
                     account.hello(at, position, &value, record.written_ms);
                 }
             }

@@ -51,7 +51,7 @@ impl Backlog {
                 {
                     continue;
                 }
-                *send_again_at = (waiting == Waiting::Short).then(|| now + SEND_AGAIN);
+                *send_again_at = (waiting == Waiting::OutOfResources).then(|| now + SEND_AGAIN);
                 return Ok(());
             }
             orders.drop_first();

@@ -110,7 +110,7 @@ pub(super) enum Waiting {
     /// The socket is full: it becomes writable later.
     Full,
     /// The kernel lacks memory, or this user has too many descriptors in flight. The kernel does not report when that is over.
-    Short,
+    OutOfResources,
 }
 
 impl Waiting {
@@ -118,7 +118,7 @@ impl Waiting {
     pub(super) fn of(error: &io::Error) -> Option<Self> {
         match error.raw_os_error()? {
             libc::EAGAIN => Some(Self::Full),
-            libc::ENOBUFS | libc::ENOMEM | libc::ETOOMANYREFS => Some(Self::Short),
+            libc::ENOBUFS | libc::ENOMEM | libc::ETOOMANYREFS => Some(Self::OutOfResources),
             _ => None,
         }
     }

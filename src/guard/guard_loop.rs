@@ -24,7 +24,6 @@ use crate::guard::lease::{Lease, Slot};
 use crate::guard::message::GuardConfig;
 use crate::guard::outbox;
 use crate::guard::setup;
-use crate::guard::variables;
 use crate::process::attributes::EarlierAttributes;
 use crate::process::cgroup::Cgroup;
 use crate::process::descriptors;
@@ -112,9 +111,7 @@ impl GuardLoop {
         // This must come before any other file is opened, because that file might get the number.
         let slot = Slot::take(lease_number)?;
 
-        let mut environment = mem::take(&mut guard_config.environment);
-        // Removes the variables of an outer `neli-run`.
-        environment.retain(|(name, _)| !variables::ALL.iter().any(|own| name == own));
+        let environment = mem::take(&mut guard_config.environment);
         let image = Image::found_by_path(&mem::take(&mut guard_config.command), &environment)?;
         let commands = Commands::new(&guard_config, &environment)?;
         let attributes_of_job = EarlierAttributes {
@@ -169,7 +166,7 @@ impl GuardLoop {
             self.wait();
             self.fence();
             // The order matters: if the supervisor was dead before all orders were read, no more orders follow.
-            if self.supervisor.has_died() {
+            if self.supervisor.take_death() {
                 self.tell(clock::now(), Event::SupervisorDied, None);
             }
             self.read_orders();
@@ -287,7 +284,7 @@ impl GuardLoop {
     pub(super) fn flush(&mut self) {
         if let Some(channel) = &self.channel {
             let waiting = outbox::flush(&mut self.answers, channel);
-            self.send_again_at = (waiting == Some(Waiting::Short)).then(|| clock::now() + SEND_AGAIN);
+            self.send_again_at = (waiting == Some(Waiting::OutOfResources)).then(|| clock::now() + SEND_AGAIN);
         }
     }
 
@@ -312,9 +309,9 @@ impl Supervisor {
         Self { pid, pidfd, is_known_dead: false }
     }
 
-    /// Whether the supervisor has died since the last call. Without a pidfd this process has another parent then; the kernel changes the
-    /// parent only when the last thread of the old parent has ended.
-    fn has_died(&mut self) -> bool {
+    /// Whether the supervisor has died; returns true once. This process has another parent then: the kernel changes the parent only when the
+    /// last thread of the old parent has ended.
+    fn take_death(&mut self) -> bool {
         let was_known_dead = self.is_known_dead;
         self.is_known_dead = unistd::getppid() != self.pid;
         self.is_known_dead && !was_known_dead

@@ -24,7 +24,8 @@ pub struct GuardConfig {
     pub cgroup: Option<RawFd>,
     /// COMMAND and its arguments; never empty.
     pub command: Vec<OsString>,
-    /// The job's environment, except for the variables that differ from run to run (`NELI_EPOCH`, `NELI_ATTEMPT`, `NELI_LEASE_FD`).
+    /// The job's environment without the variables that differ from run to run ([`variables::ALL`](super::variables::ALL)), which the guard
+    /// adds. Those of an outer `neli-run` are not among them.
     pub environment: Vec<(OsString, OsString)>,
     /// `--health-cmd`.
     pub health: Option<OsString>,

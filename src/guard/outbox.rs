@@ -70,7 +70,7 @@ mod tests {
             let mut answers = Answers::default();
             answers.put(Answer::Gone, None);
             let short = |_: &Answer, _: Option<BorrowedFd<'_>>| Err(io::Error::from_raw_os_error(errno));
-            assert_eq!(flush_by(&mut answers, short), Some(Waiting::Short));
+            assert_eq!(flush_by(&mut answers, short), Some(Waiting::OutOfResources));
             let mut sent = Vec::new();
             let waiting = flush_by(&mut answers, |answer, _| {
                 sent.push(answer.clone());

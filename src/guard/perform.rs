@@ -72,9 +72,9 @@ impl GuardLoop {
                 }
                 Action::ShowEnd => self.lease.iter().for_each(|(_, lease)| lease.end()),
                 Action::Signal { signal, to } => self.job.iter().for_each(|job| job.signal(signal, to)),
-                Action::SignalRest { signal, but_group } => {
+                Action::SignalRest { signal, but_group, until } => {
                     let group = self.job.as_ref().filter(|_| but_group).map(|job| job.pid);
-                    self.answer_left_behind(self.tree.signal_all_but(group, &[signal, SIGCONT]), false);
+                    self.answer_left_behind(self.tree.signal_all_but(group, &[signal, SIGCONT], until), false);
                 }
                 Action::Start { term, until, attempt, window } => {
                     (self.attempt, self.window) = (attempt, window);

@@ -15,6 +15,15 @@ use crate::process::system;
 /// The open files of a candidate with one broker (43 measured), and some more.
 const OPEN_FILES: u64 = 64;
 
+/// How many inherited descriptors are among them.
+const INHERITED: usize = 16;
+
+/// The open files of a process with many roles, besides those of the roles that it leads: with connections to a dozen brokers.
+const OPEN_FILES_BESIDE_ROLES: u64 = 128;
+
+/// The open files of each role that it leads: eight, and two of a health command.
+const OPEN_FILES_OF_ROLE: u64 = 10;
+
 /// The address space that some thirty threads reserve, each with stack and heap (1.2 GB measured with 18).
 const ADDRESS_SPACE: u64 = 2 << 30;
 
@@ -61,6 +70,12 @@ pub fn validate(more_files: u64) -> Result<(), LimitError> {
     threads()
 }
 
+/// The number of open files that this number of inherited descriptors adds to those of a candidate.
+#[must_use]
+pub fn open_files_of_inherited(inherited: usize) -> u64 {
+    inherited.saturating_sub(INHERITED) as u64
+}
+
 /// Checks that enough files may be open, including `more`.
 ///
 /// # Errors
@@ -68,6 +83,20 @@ pub fn validate(more_files: u64) -> Result<(), LimitError> {
 /// There are too few.
 pub fn open_files(more: u64) -> Result<(), LimitError> {
     at_least(OPEN_FILES + more, Resource::RLIMIT_NOFILE, "open files", "ulimit -n")
+}
+
+/// The allowed number of open files, and how many roles this process can lead with that, if it has this many `more` open files.
+#[must_use]
+pub fn roles_with_open_files(more: u64) -> Option<(u64, u32)> {
+    let (limit, _) = resource::getrlimit(Resource::RLIMIT_NOFILE).ok()?;
+    let left = limit.saturating_sub(OPEN_FILES_BESIDE_ROLES + more);
+    Some((limit, u32::try_from(left / OPEN_FILES_OF_ROLE).unwrap_or(u32::MAX).max(1)))
+}
+
+/// The number of open files with which this process can lead so many roles, if it has this many `more` open files.
+#[must_use]
+pub fn open_files_of_roles(roles: u32, more: u64) -> u64 {
+    OPEN_FILES_BESIDE_ROLES + more + OPEN_FILES_OF_ROLE * u64::from(roles)
 }
 
 /// Checks that enough address space may be used.

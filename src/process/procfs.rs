@@ -18,6 +18,12 @@ use crate::process::spin_watch::watched;
 /// Why the processes of a job could not be found and killed. Each is reported in one line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum ProcError {
+    /// The children of this process would be in another PID namespace, and no further one can be started after the end of the first.
+    #[error(
+        "the processes that neli-run starts would be in another PID namespace, which ends with the first of them: unshare --pid needs \
+         --fork"
+    )]
+    ChildrenElsewhere,
     /// `/proc` belongs to another PID namespace, in which the same pids are other processes.
     #[error(
         "/proc is not there, or another PID namespace's: the job's processes could not be found and killed; mount it anew \
@@ -41,10 +47,21 @@ pub enum ProcError {
 pub fn validate() -> Result<(), ProcError> {
     let own = Pid::this();
     if fs::read_link("/proc/self").is_ok_and(|shown| shown.to_str() == Some(&own.to_string())) {
+        if has_children_elsewhere() {
+            return Err(ProcError::ChildrenElsewhere);
+        }
         if Procfs::mounted(own).is_complete() { Ok(()) } else { Err(ProcError::Incomplete) }
     } else {
         Err(ProcError::NotOurs)
     }
+}
+
+/// Whether the children of this process are in another PID namespace than this process itself.
+fn has_children_elsewhere() -> bool {
+    let of_children = Path::new("/proc/self/ns/pid_for_children");
+    // Before Linux 4.12 there is no such link. That of a namespace without a process can't be read.
+    fs::symlink_metadata(of_children).is_ok()
+        && fs::read_link(of_children).ok() != fs::read_link("/proc/self/ns/pid").ok()
 }
 
 /// The children that threads other than the first have started (librdkafka's `kinit`), as far as the kernel lists them. The kernel gives

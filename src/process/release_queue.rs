@@ -16,6 +16,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
 
 use nix::fcntl::{self, FcntlArg, FdFlag, Flock, FlockArg, OFlag, SealFlag};
+use nix::libc;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::memfd::{self, MFdFlags};
 use serde::de::DeserializeOwned;
@@ -54,7 +55,11 @@ impl ReleaseQueue {
     ///
     /// There is no memory or no free descriptor, or the kernel is older than 3.17.
     pub fn new() -> io::Result<Self> {
-        let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+        Self::with_flags(MFdFlags::empty())
+    }
+
+    fn with_flags(flags: MFdFlags) -> io::Result<Self> {
+        let flags = flags | MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
         let mut requests = File::from(memfd::memfd_create(c"neli-releases", flags)?);
         requests.write_all(&HEADER.to_le_bytes())?;
         fcntl::fcntl(&requests, FcntlArg::F_ADD_SEALS(seals()))?;
@@ -115,7 +120,9 @@ impl Deliverer {
     pub fn named_by(requests: &OsStr, appended: &OsStr) -> Option<Self> {
         let [requests, appended] = [requests, appended].map(|number| number.to_str()?.parse::<RawFd>().ok());
         let (requests, appended) = (requests?, appended?);
-        if SealFlag::from_bits_retain(system::seals_of(requests).ok()?) != seals() {
+        // With `vm.memfd_noexec` (since Linux 6.3) the kernel adds a seal.
+        let added_by_kernel = SealFlag::from_bits_retain(libc::F_SEAL_EXEC);
+        if SealFlag::from_bits_retain(system::seals_of(requests).ok()?) - added_by_kernel != seals() {
             return None;
         }
         Self::of(system::adopt(requests).ok()?.into(), Counter(system::adopt(appended).ok()?.into()))
@@ -312,6 +319,20 @@ mod tests {
         let mut deliverer = inherited(&queue).append(&3).unwrap().unwrap();
         assert_eq!(read(&mut deliverer), [3]);
         assert!(deliverer.finish().unwrap().is_none());
+    }
+
+    /// With `vm.memfd_noexec` the kernel seals each file in memory against becoming executable.
+    #[test]
+    fn a_queue_that_the_kernel_has_sealed_further_is_recognized() {
+        let no_exec = MFdFlags::from_bits_retain(libc::MFD_NOEXEC_SEAL);
+        let Ok(queue) = ReleaseQueue::with_flags(no_exec) else {
+            return harness::not_tested("only Linux 6.3 or later has this seal");
+        };
+        let numbers = queue.append(&7).unwrap().unwrap().hand_on().unwrap();
+        let [requests, appended] =
+            [numbers.requests, numbers.appended].map(|number| OsString::from(number.to_string()));
+        let mut deliverer = Deliverer::named_by(&requests, &appended).unwrap();
+        assert_eq!(read(&mut deliverer), [7]);
     }
 
     #[test]

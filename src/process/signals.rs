@@ -21,6 +21,15 @@ pub fn ignored_at_start() -> Set {
     system::ignored_at_start()
 }
 
+/// Resets SIGCHLD to its default if it was ignored at the start. Otherwise the kernel would discard the status of children.
+///
+/// # Errors
+///
+/// None is known.
+pub(crate) fn keep_status_of_children() -> io::Result<()> {
+    system::set_disposition(SIGCHLD, Disposition::Default)
+}
+
 /// Discards all pending signals, and resets all of them to their defaults.
 pub(crate) fn discard_pending() {
     for signal in 1..=HIGHEST {
@@ -51,8 +60,7 @@ impl Signals {
     /// Blocks every signal in this thread and in threads that it starts, and opens the queue from which they are read.
     ///
     /// To be called once, before any thread exists. SIGHUP, SIGINT, SIGQUIT and SIGTSTP that were ignored at the start are not blocked,
-    /// because a blocked signal is queued even if it is ignored. If SIGCHLD was ignored, it is reset to its default: otherwise the kernel
-    /// would discard the status of children.
+    /// because a blocked signal is queued even if it is ignored. [The status of children is kept](keep_status_of_children).
     ///
     /// # Errors
     ///
@@ -65,7 +73,7 @@ impl Signals {
                 taken.remove(signal);
             }
         }
-        system::set_disposition(SIGCHLD, Disposition::Default)?;
+        keep_status_of_children()?;
         taken.thread_set_mask()?;
         let queue = SignalFd::with_flags(&taken, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         Ok(Self { queue })

@@ -143,12 +143,8 @@ impl Logger {
 }
 
 impl Form {
-    /// The level of an event. In the text format events without a change are left out.
     fn level(&self, event: &Event) -> Level {
-        match (self.format, event) {
-            (LogFormat::Text, Event::Assigned { leads: true, .. }) => Level::Debug,
-            _ => event.level(),
-        }
+        event.level_in(self.format)
     }
 
     fn line(&self, event: &Event) -> String {

@@ -1,6 +1,7 @@
 //! The main loop's part in a role's guard: sends orders, receives answers, and starts a new guard.
 
 use std::num::NonZero;
+use std::path::Path;
 use std::rc::Rc;
 use std::{io, mem, thread};
 
@@ -11,7 +12,7 @@ use neli_proto::supervisor::Event;
 use nix::unistd::Pid;
 
 use crate::config::Config;
-use crate::guard::{Answer, CommandKind, GuardHandle, Order, ReceivedAnswer};
+use crate::guard::{Answer, CommandKind, GuardConfig, GuardHandle, Order, ReceivedAnswer};
 use crate::report::notes;
 use crate::supervise::job::{GuardedJob, PreparedJob};
 use crate::supervise::main_loop::MainLoop;
@@ -195,8 +196,12 @@ impl MainLoop {
 
     pub(super) fn start_guard(&mut self, at: usize) {
         let Some(job) = &mut self.nodes.roles[at].job else { return };
+        // Several guards may have died together. Waiting for the exec of each would delay the other roles' heartbeats.
+        let is_one_of_many = self.config.elections().are_many();
+        let start: fn(&Path, &GuardConfig) -> io::Result<GuardHandle> =
+            if is_one_of_many { GuardHandle::begin } else { GuardHandle::start };
         self.reserve.lend();
-        let started = job.start_guard();
+        let started = job.start_guard(start);
         self.reserve.take_back();
         if let Err(error) = started {
             self.guard_refused(at, format!("the guard can't be started again: {}", reason(&error)));

@@ -94,11 +94,14 @@ impl GuardedJob {
         let _ = self.guard.send_with(order, Some(output));
     }
 
-    /// Starts another guard in place of this one, which ends when its socket is closed.
-    pub(super) fn start_guard(&mut self) -> io::Result<()> {
+    /// Starts another guard by `start` in place of this one, which ends when its socket is closed.
+    pub(super) fn start_guard(
+        &mut self,
+        start: impl FnOnce(&Path, &GuardConfig) -> io::Result<GuardHandle>,
+    ) -> io::Result<()> {
         // No process of the previous run is left.
         self.cgroup.iter().for_each(|cgroup| cgroup.cancel_kill());
-        let guard = GuardHandle::start(Path::new(PROGRAM), &self.config)?;
+        let guard = start(Path::new(PROGRAM), &self.config)?;
         (self.ready, self.guard) = (Ready::of_socket(&guard)?, guard);
         (self.is_silent, self.is_death_unreported) = (false, false);
         Ok(())

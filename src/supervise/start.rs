@@ -90,7 +90,10 @@ impl Prepared {
     /// Prepares the process. `inherited` are the descriptors that this process inherited; the job inherits them too.
     pub(super) fn new(mut config: Config, inherited: Vec<RawFd>) -> Result<Self, StartupError> {
         limits::share_heaps();
-        limits::validate(config.listen.as_ref().map_or(0, |_| http::OPEN_FILES)).map_err(StartupError::new)?;
+        let open_files_of_http = config.listen.as_ref().map_or(0, |_| http::OPEN_FILES);
+        let more_files = open_files_of_http + limits::open_files_of_inherited(inherited.len());
+        limits::validate(more_files).map_err(StartupError::new)?;
+        lead_as_many_as_possible(&mut config, more_files);
         let bound = config.listen.as_ref().map(bind).transpose()?;
         procfs::validate().map_err(StartupError::new)?;
         let priority = priority::take().map_err(StartupError::new)?;
@@ -128,6 +131,24 @@ impl Prepared {
     }
 }
 
+/// Limits the number of roles that this process leads by the number of files that it may open, and warns of that. A process that could start
+/// no guard for one role more would end, and so would the jobs of all its roles.
+fn lead_as_many_as_possible(config: &mut Config, more_files: u64) {
+    let Some(roles) = &mut config.roles else { return };
+    let wanted = roles.most.unwrap_or(roles.count).min(roles.count);
+    match limits::roles_with_open_files(more_files) {
+        Some((limit, most)) if most < wanted => {
+            roles.most = Some(most);
+            let needed = limits::open_files_of_roles(wanted, more_files);
+            config.warnings.push(format!(
+                "{limit} open files (ulimit -n, LimitNOFILE=) are enough to lead {most} roles, so this process leads no more, as with \
+                 --max-roles {most}; {wanted} roles need {needed}"
+            ));
+        }
+        Some(_) | None => {}
+    }
+}
+
 /// Binds the address of `--listen`, before the group is joined.
 fn bind(listen: &Listen) -> Result<Bound, StartupError> {
     Bound::bind(listen).map_err(|error| StartupError::new(format!("{}: {}", listen.shown, reason(&error))))
@@ -153,7 +174,10 @@ pub(super) fn release_config(
     hello: Option<&ProcessHello>,
 ) -> serde_json::Value {
     let settings = release::ReleaseConfig {
-        client: Client { brokers: Brokers::At(access.bootstrap.clone()), properties: access.properties.clone() },
+        client: Client {
+            brokers: Brokers::At(access.bootstrap.clone()),
+            properties: release::with_absolute_paths(&access.properties),
+        },
         election: election.clone(),
         name: config.name.clone(),
         lease_ms: millis(config.timings.lease()),

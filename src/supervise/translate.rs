@@ -24,3 +24,21 @@ pub(super) fn status(ending: Ending) -> ExitStatus {
         Ending::WaitedEnough => ExitStatus::NotElected,
     }
 }
+
+/// The exit status of a process with several roles: that a job could not be killed, or the highest status.
+pub(super) fn status_of_all(of_roles: impl IntoIterator<Item = ExitStatus>) -> Option<ExitStatus> {
+    of_roles.into_iter().max_by_key(|status| (*status == ExitStatus::Unkillable, status.code()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_could_not_be_killed_decides_the_status_of_all_roles() {
+        let killed_by_term = ExitStatus::Job(143);
+        assert_eq!(status_of_all([ExitStatus::Job(0), killed_by_term, ExitStatus::Job(3)]), Some(killed_by_term));
+        assert_eq!(status_of_all([ExitStatus::Unkillable, killed_by_term]), Some(ExitStatus::Unkillable));
+        assert_eq!(status_of_all([]), None);
+    }
+}

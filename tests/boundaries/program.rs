@@ -79,7 +79,7 @@ pub(super) const GUARD: [(&str, &[&str]); 14] = [
     ("backlog", &["channel"]),
     ("outbox", &["channel"]),
     ("handle", &["arguments", "backlog", "channel", "message"]),
-    ("guard_loop", &["arguments", "channel", "commands", "job", "lease", "message", "outbox", "setup", "variables"]),
+    ("guard_loop", &["arguments", "channel", "commands", "job", "lease", "message", "outbox", "setup"]),
     ("perform", &["guard_loop", "job", "lease", "message", "release", "variables"]),
 ];
 

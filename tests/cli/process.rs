@@ -86,6 +86,13 @@ fn a_limit_of_the_process_that_is_too_low_is_named() {
     }
 }
 
+#[test]
+fn inherited_descriptors_count_for_the_limit_of_open_files() {
+    let inherits = r#"for number in $(seq 20 55); do eval "exec $number<&0"; done"#;
+    let limit = format!(r#"exec bash -c '{inherits}; ulimit -n 64; exec "$@"' bash "$@""#);
+    assert_limited(&limit, "64 open files are too few (ulimit -n): neli-run needs at least ");
+}
+
 /// The limit counts a user's processes, and does not apply to root, so the test needs a user without other processes.
 #[test]
 fn a_limit_of_the_user_that_is_too_low_is_named() {

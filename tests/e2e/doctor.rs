@@ -295,6 +295,17 @@ fn a_clock_that_runs_too_fast_or_too_slowly_is_reported() {
 }
 
 /// Without a group it checks the machine and the brokers.
+/// A child shows whether the job can have a control group. The kernel discards the status of children if the parent of `doctor` ignored
+/// SIGCHLD.
+#[test]
+fn the_control_group_is_found_if_the_status_of_children_is_discarded() {
+    let groups = |prefix: &[&str]| {
+        let found = Found::behind(prefix, &["--brokers", Kafka::shared().address()]);
+        ["ok", "warn"].map(|outcome| found.texts("control-group", outcome))
+    };
+    assert_eq!(groups(&["bash", "-c", r#"trap "" CHLD; exec "$@""#, "bash"]), groups(&[]));
+}
+
 #[test]
 fn without_a_group() {
     let found = Found::of(&["--brokers", Kafka::shared().address()]);

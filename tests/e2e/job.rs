@@ -127,6 +127,8 @@ fn its_environment_is_ours_with_some_additions() {
         .variable("NELI_RUN_GROUP", "overridden")
         .variable("NELI_ROLES", "of an outer one")
         .variable("NELI_PROPERTIES", "of an outer one")
+        .variable("NELI_WHY", "of an outer one")
+        .variable("NELI_WINDOW_START", "of an outer one")
         .option("--name", "the name")
         .job(["env", "-0"])
         .start();
@@ -156,7 +158,8 @@ fn its_environment_is_ours_with_some_additions() {
     assert!(!got["NELI_MEMBER_ID"].is_empty());
     assert!(got["NELI_LEASE_FD"].parse::<i32>().expect("a number") >= 10);
     let own = ["NELI_RUN_STOP_TIMEOUT", "NELI_RUN_GROUP", "NELI_ROLES", "NELI_PROPERTIES", "NELI_EMBEDDED"];
-    for name in ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"].into_iter().chain(own) {
+    let of_other_runs = ["NELI_WHY", "NELI_WINDOW_START"];
+    for name in ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"].into_iter().chain(own).chain(of_other_runs) {
         assert!(!got.contains_key(name), "{name}");
     }
     let path = std::env::var("PATH").expect("there is one");

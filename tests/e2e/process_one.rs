@@ -244,3 +244,18 @@ fn another_namespaces_proc_is_refused() {
     assert!(matches!(&lines[..], [line] if line.contains("/proc") && line.contains("--mount-proc")), "{lines:?}");
     assert!(fs::exists("/proc/1").expect("/proc"), "ours is untouched");
 }
+
+/// Without `--fork` only the children of the program are in the namespace, and none can be started after the end of the first.
+#[test]
+fn a_namespace_for_the_children_alone_is_refused() {
+    if !is_possible() {
+        return;
+    }
+    let election = election(Elector::Log);
+    let is_left_out = |word: &&str| ["--fork", "--kill-child", "--mount-proc"].contains(word);
+    let container: Vec<&str> = container().into_iter().filter(|word| !is_left_out(word)).collect();
+    let mut running = election.candidate().start_behind(&container);
+    assert_eq!(running.status(), 125);
+    let lines = running.strange_lines();
+    assert!(matches!(&lines[..], [line] if line.contains("unshare --pid needs --fork")), "{lines:?}");
+}

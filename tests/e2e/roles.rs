@@ -249,3 +249,18 @@ fn the_guards_of_all_roles_die_at_once() {
     wait::until_true("a job of each role", || are_all_led(&election, std::slice::from_ref(&candidate), &roles));
     close(&election, vec![candidate], &roles);
 }
+
+/// A candidate leads only as many roles as its limit of open files allows. Otherwise it would end at the first guard that it could not start, and
+/// so would the jobs of all its roles.
+#[test]
+fn a_low_limit_of_open_files_limits_the_roles_that_are_led() {
+    let (election, roles) = (election(Elector::Log), numbers(30));
+    let limited = candidate(&election, "30").start_behind(&["prlimit", "--nofile=248:248", "--"]);
+    wait::until_true("all roles that it has files for", || led(&limited).len() == 12);
+    let warns = "248 open files (ulimit -n, LimitNOFILE=) are enough to lead 12 roles";
+    assert!(limited.events("warning").iter().any(|event| event.text("message").starts_with(warns)));
+    let candidates = vec![limited, candidate(&election, "30").start()];
+    wait::until_true("all roles", || are_all_led(&election, &candidates, &roles));
+    assert_eq!(led(&candidates[0]).len(), 12);
+    close(&election, candidates, &roles);
+}

@@ -60,15 +60,17 @@ fn over_tls(properties: Properties) -> Properties {
     [protocol].into_iter().chain(properties).collect()
 }
 
-/// A candidate that trusts `authority`, at one of the broker's listeners; its properties come from a file.
+/// A candidate that trusts `authority`, at one of the broker's listeners; its properties come from a file. One of them is a relative path.
 fn candidate(election: &TestElection, address: &str, authority: &Authority, properties: &Properties) -> Candidate {
-    let trust = format!("ssl.ca.location={}\n", authority.certificate().display());
+    let certificate = authority.certificate();
+    let (directory, name) = (certificate.parent().expect("a directory"), certificate.file_name().expect("a name"));
+    let trust = format!("ssl.ca.location={}\n", name.display());
     let lines = properties.iter().map(|(key, value)| format!("{key}={value}\n"));
     let text: String = lines.chain([trust]).collect();
     let file = election.directory().join(format!("properties-{}", text.len()));
     fs::write(&file, text).expect("the directory is ours");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("the file's mode can be set");
-    election.candidate().option("--brokers", address).option("--properties", file)
+    election.candidate().directory(directory).option("--brokers", address).option("--properties", file)
 }
 
 with_both_electors! {

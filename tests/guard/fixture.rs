@@ -83,6 +83,13 @@ impl LinePipe {
         line.trim_end().to_owned()
     }
 
+    /// Reads the next line, if it comes before this time.
+    pub(crate) fn next_line_before(&mut self, end: Time) -> Option<String> {
+        let left_ms = u16::try_from(end.since(clock::now()).as_millis()).unwrap_or(BOUND_MS);
+        let is_there = !self.reader.buffer().is_empty() || is_readable(self.reader.get_ref().as_fd(), left_ms);
+        is_there.then(|| self.next_line())
+    }
+
     /// Reads the next line, a pid, and opens the process as a pidfd.
     pub(crate) fn next_process(&mut self) -> OwnedFd {
         process_of(self.next_line().parse().unwrap())

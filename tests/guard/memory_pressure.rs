@@ -19,12 +19,18 @@ use crate::groups::made;
 /// The job's memory limit in bytes.
 const LIMIT: u64 = 100 << 20;
 
-/// The time from the job's start to the guard's deadline: long enough for the job to reach its limit many times.
+/// The time from an extension of the lease to the guard's deadline: long enough for the job to reach its limit many times.
 const LEASE: Duration = Duration::from_secs(1);
 
-/// How often the lease is extended before it ends, and how many processes are started between two extensions.
-const BEATS: usize = 5;
-const RESPAWNS: usize = 8;
+/// The time between two extensions.
+const BEAT: Duration = Duration::from_millis(200);
+
+/// How many processes are started before the lease is no longer extended. That takes 0.5 s on two idle processors, and has no limit on busy
+/// ones.
+const RESPAWNS: usize = 40;
+
+/// A time limit far above the time that they take on any machine.
+const BOUND: Duration = Duration::from_secs(60);
 
 /// How often each case is repeated.
 const ROUNDS: usize = 5;
@@ -90,14 +96,9 @@ fn lateness(memory: &Memory, cgroup: Option<i32>) -> Option<Duration> {
     let mut fixture = GuardFixture::configured(script(LEAKS), |guard_config| guard_config.cgroup = cgroup);
     memory.hold(fixture.handle().pid());
     fixture.start(0, clock::now() + LEASE);
-    for _ in 0..BEATS {
-        for _ in 0..RESPAWNS {
-            fixture.pipe.next_line();
-        }
-        if fixture.handle().send(&Order::Lease(grant(0, clock::now() + LEASE))).is_err() {
-            kill_rest(&fixture);
-            return None;
-        }
+    if !await_respawns(&mut fixture) {
+        kill_rest(&fixture);
+        return None;
     }
     let mut deadline = None;
     let late = loop {
@@ -125,6 +126,24 @@ fn lateness(memory: &Memory, cgroup: Option<i32>) -> Option<Duration> {
     };
     assert_eq!(Process::with_variable("PIPE", &fixture.pipe.path()), []);
     Some(late)
+}
+
+/// Waits until the job has started many processes, and extends its lease meanwhile. Returns false if the guard has ended.
+fn await_respawns(fixture: &mut GuardFixture) -> bool {
+    let begun = clock::now();
+    let (mut beat_at, mut respawns) = (begun, 0);
+    while respawns < RESPAWNS {
+        let now = clock::now();
+        assert!(now.since(begun) < BOUND, "{respawns} processes were started");
+        if now >= beat_at {
+            if fixture.handle().send(&Order::Lease(grant(0, now + LEASE))).is_err() {
+                return false;
+            }
+            beat_at = now + BEAT;
+        }
+        respawns += usize::from(fixture.pipe.next_line_before(beat_at).is_some());
+    }
+    true
 }
 
 fn kill_rest(fixture: &GuardFixture) {

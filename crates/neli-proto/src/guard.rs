@@ -203,8 +203,9 @@ impl Guard {
             }
             Event::Learnt { begun } => self.tree.look_at = now + now.since(begun) * LOOK_SHARE,
             Event::MainEnded { code, signal } => {
+                let may_look = end_of_look(self.tenure, now).is_some();
                 if let Some(run) = &mut self.run {
-                    run.main_ended(code, signal, &mut self.actions);
+                    run.main_ended(code, signal, may_look, &mut self.actions);
                     self.commands.abandon(&mut self.actions);
                 }
             }
@@ -266,6 +267,9 @@ impl Guard {
             Step::Fork | Step::Lease => {
                 self.run = None;
                 self.actions.push_back(Action::Answer(Answer::NotStarted { errno, at }));
+                // The deadline may have come during the attempt. It must not count for the next run.
+                let term = self.take_fenced();
+                self.actions.extend(term.map(|term| fenced(term, None)));
             }
         }
     }
@@ -289,7 +293,7 @@ impl Guard {
         self.tenure.iter_mut().for_each(|tenure| tenure.job_ended(now, self.kill_margin));
         self.actions.push_back(Action::TakeBack);
         let failure = self.run.take().and_then(GuardedRun::into_failure);
-        let term = mem::take(&mut self.fenced).then_some(self.tenure).flatten().map(|tenure| tenure.term());
+        let term = self.take_fenced();
         let is_plain = failure.is_none() && term.is_none();
         self.actions.extend(failure.map(Action::Answer));
         self.actions.extend(term.map(|term| fenced(term, Some(now))));
@@ -297,6 +301,11 @@ impl Guard {
             self.actions.push_back(Action::Answer(Answer::Gone));
         }
         self.actions.push_back(Action::BeginAnew);
+    }
+
+    /// The term whose deadline came while the run was alive; returned once.
+    fn take_fenced(&mut self) -> Option<i64> {
+        mem::take(&mut self.fenced).then_some(self.tenure)?.map(|tenure| tenure.term())
     }
 
     fn learn_if_calm(&mut self, now: Time) {
@@ -314,6 +323,13 @@ impl Guard {
 fn end_of_look(tenure: Option<Tenure>, now: Time) -> Option<Time> {
     let deadline = tenure.and_then(|tenure| tenure.deadline())?;
     (now + LOOK * 2 <= deadline).then(|| now + LOOK)
+}
+
+/// When a search for all processes of the job that begins now must end: it may take almost the whole time up to the deadline. `None` if the
+/// deadline is too near.
+fn end_of_search(tenure: Option<Tenure>, now: Time) -> Option<Time> {
+    let deadline = tenure.and_then(|tenure| tenure.deadline())?;
+    (now + LOOK * 2 <= deadline).then(|| deadline - LOOK)
 }
 
 const fn fenced(term: i64, gone_at: Option<Time>) -> Action {

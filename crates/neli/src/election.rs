@@ -97,7 +97,11 @@ impl Elections {
         self.roles.len() > 1 || !self.names.is_empty()
     }
 
-    /// The key of the hellos of a process with many roles, all of which are in partition 0: that of its first role.
+    /// The partition of the hellos of processes with many roles, whatever the partitions of the roles' elections.
+    pub const PARTITION_OF_HELLOS: i32 = 0;
+
+    /// The key of the hellos of a process with many roles: that of its first role. They are in
+    /// [one partition](Self::PARTITION_OF_HELLOS).
     #[must_use]
     pub fn hello_key(&self) -> String {
         self.election(self.roles.start, 1).hello_key()

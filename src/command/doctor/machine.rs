@@ -10,7 +10,7 @@ use crate::config::Doctor;
 use crate::http;
 use crate::process::cgroup::{self, Cgroup};
 use crate::process::memory::Limit;
-use crate::process::{limits, memory, priority, procfs, quota, system};
+use crate::process::{descriptors, limits, memory, priority, procfs, quota, signals, system};
 use crate::text::{reason, shown_duration};
 
 /// With less memory than this, candidate and guard (12 MB) leave almost none for a job.
@@ -20,7 +20,9 @@ const LITTLE_MEMORY: u64 = 32 << 20;
 pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) -> bool {
     lock(memory::can_be_locked(), findings);
     schedule(doctor, findings);
-    let more_files = doctor.candidate.listen.as_ref().map_or(0, |_| http::OPEN_FILES);
+    let open_files_of_http = doctor.candidate.listen.as_ref().map_or(0, |_| http::OPEN_FILES);
+    let inherited = descriptors::open().map_or(0, |inherited| inherited.len());
+    let more_files = open_files_of_http + limits::open_files_of_inherited(inherited);
     let limits = [
         ("open-files", limits::open_files(more_files), "enough files may be open", "ulimit -n 1024; LimitNOFILE=1024"),
         ("threads", limits::threads(), "enough threads can be made", "ulimit -u 1024; LimitNPROC=, TasksMax="),
@@ -32,6 +34,8 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) -> bool {
     }
     needed("proc", procfs::validate(), "/proc shows all of a job's processes", None, findings);
     pidfd(system::open_pidfd(Pid::this()).map(drop), findings);
+    // A child is started to examine the group. If this fails, its status may be lost.
+    let _ = signals::keep_status_of_children();
     group(Cgroup::make().inspect(Cgroup::remove).is_ok(), unistd::geteuid().is_root(), findings);
     limit(memory::limit(), findings);
     match &doctor.command {

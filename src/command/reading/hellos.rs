@@ -6,9 +6,6 @@ use neli_proto::record::Offset;
 
 use super::key_of_election;
 
-/// The partition of the hellos of candidates with `--roles`.
-pub(in crate::command) const PARTITION_OF_HELLOS: i32 = 0;
-
 /// How far partition 0 was read, in addition to the election's partition.
 #[derive(Debug, Default)]
 pub(super) struct HellosElsewhere {

@@ -10,7 +10,7 @@ use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
 use super::seen::no_answer;
-use super::{Input, PARTITION_OF_HELLOS, Reading, Unread};
+use super::{Input, Reading, Unread};
 use crate::exit::StartupError;
 use crate::text::one_line;
 
@@ -42,7 +42,7 @@ impl Place {
         let deadline = clock::now() + timeout;
         // Two roles are requested, so that all hellos and the number of partitions are passed on.
         let elections = Elections { roles: 0..2, ..Elections::from(election) };
-        let mut reading = Reading::start(access, &elections, PARTITION_OF_HELLOS)?;
+        let mut reading = Reading::start(access, &elections, Elections::PARTITION_OF_HELLOS)?;
         let mut span = FIRST_SPAN;
         let found = loop {
             let found = Hellos::read(&mut reading, span, deadline, timeout).await?;
@@ -73,7 +73,7 @@ impl Place {
 
     /// Whether the hellos are in another partition than the election's records.
     pub(super) const fn has_hellos_elsewhere(&self) -> bool {
-        self.election.partition != PARTITION_OF_HELLOS
+        self.election.partition != Elections::PARTITION_OF_HELLOS
     }
 }
 

@@ -43,13 +43,14 @@ impl Tree {
         has_seen_all
     }
 
-    /// Sends `signals`, in this order, to each living process, except for those of this process group. Returns the processes that got them.
-    pub fn signal_all_but(&self, group: Option<Pid>, signals: &[i32]) -> Vec<Named> {
-        let members = self.descendants();
+    /// Sends `signals`, in this order, to each living process, except for those of this process group, as far as that is possible before
+    /// `end`. Returns the processes that got them.
+    pub fn signal_all_but(&self, group: Option<Pid>, signals: &[i32], end: Time) -> Vec<Named> {
+        let members = self.descendants_by(Some(end));
         let parents = self.with_root(&members);
         let others = members.into_iter().filter(|member| group.is_none() || member.group != group);
         // Its name is read first, because it may end at once.
-        let named = others.map(|member| (self.procfs.named(member.pid), member));
+        let named = others.take_while(|_| clock::now() < end).map(|member| (self.procfs.named(member.pid), member));
         named.filter_map(|(named, member)| self.send(&member, signals, &parents).then_some(named)).collect()
     }
 

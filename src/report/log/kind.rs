@@ -1,12 +1,20 @@
 //! The name and the level of each event.
 
 use super::event::{Event, From};
+use crate::config::LogFormat;
 use crate::report::level::Level;
 
 impl Event {
-    /// Its level.
+    /// The level of its line in this format. In text, an event that changes nothing is shown with `-v` only.
     #[must_use]
-    pub const fn level(&self) -> Level {
+    pub const fn level_in(&self, format: LogFormat) -> Level {
+        match (format, self) {
+            (LogFormat::Text, Self::Assigned { leads: true, .. }) => Level::Debug,
+            (LogFormat::Json | LogFormat::Text, _) => self.level(),
+        }
+    }
+
+    const fn level(&self) -> Level {
         match self {
             Self::Debug { .. } | Self::Librdkafka { .. } => Level::Debug,
             Self::Error { .. } | Self::Fenced { .. } | Self::GuardLost { .. } | Self::Superseded { .. } => Level::Error,

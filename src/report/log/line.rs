@@ -95,7 +95,7 @@ impl fmt::Display for Role {
 /// The line, with its newline, of at most [`LONGEST_LINE`] bytes; `wall_ms` is milliseconds since 1970.
 pub(super) fn line(format: LogFormat, wall_ms: u64, source: &LineSource, event: &Event) -> String {
     let ts = timestamp(wall_ms);
-    let level = match event.level() {
+    let level = match event.level_in(format) {
         Level::Debug => "debug",
         Level::Error => "error",
         Level::Info => "info",

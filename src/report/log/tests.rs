@@ -47,6 +47,23 @@ fn the_journal_gets_each_line_s_priority() {
     assert!(lines[1].contains(" billing: warning: the job exited with status 3 "), "{}", lines[1]);
 }
 
+/// A leader that is assigned its partition goes on leading: only `-v` shows that in text.
+#[test]
+fn the_level_in_a_line_is_that_of_its_priority() {
+    let assigned = |format, leads| {
+        let form = Form { has_priorities: true, ..form(format) };
+        form.line(&Event::Assigned { partition: 0, leads })
+    };
+    for (format, leads, priority, level) in [
+        (LogFormat::Text, true, "<7>", " debug: "),
+        (LogFormat::Text, false, "<6>", " info: "),
+        (LogFormat::Json, true, "<6>", r#""level":"info""#),
+    ] {
+        let line = assigned(format, leads);
+        assert!(line.starts_with(priority) && line.contains(level), "{line}");
+    }
+}
+
 #[test]
 fn the_fields_have_the_names_that_scripts_read() {
     let event =

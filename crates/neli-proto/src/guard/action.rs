@@ -81,6 +81,8 @@ pub enum Action {
         signal: i32,
         /// Leave out the main process's group, which got the signal before: many programs end at once if they get it twice.
         but_group: bool,
+        /// When the search for them must end.
+        until: Time,
     },
     /// Start the job. [`Event::Executed`](super::Event::Executed) or [`Event::NotStarted`](super::Event::NotStarted)
     /// must follow, now or later.

@@ -5,7 +5,7 @@ use super::commands;
 use super::message::{Answer, CommandKind, Grant, Order};
 use super::run::GuardedRun;
 use super::tenure::{GrantOutcome, Tenure};
-use super::{Guard, fenced};
+use super::{Guard, end_of_search, fenced};
 use crate::command::CommandEnd;
 use crate::time::Time;
 use crate::window::Span;
@@ -46,10 +46,13 @@ impl Guard {
                 }
             }
             Order::Spawn { grant, attempt, window } => self.spawn(now, grant, attempt, window),
-            Order::Stop { signal, kill_at } => match &mut self.run {
-                None => self.answer_no_run(),
-                Some(run) => run.stop(signal, kill_at, &mut self.actions),
-            },
+            Order::Stop { signal, kill_at } => {
+                let look_until = end_of_search(self.tenure, now);
+                match &mut self.run {
+                    None => self.answer_no_run(),
+                    Some(run) => run.stop(signal, kill_at, look_until, &mut self.actions),
+                }
+            }
             Order::TakeBack => self.actions.push_back(Action::TakeBack),
         }
         if self.supervisor.has_gone() {

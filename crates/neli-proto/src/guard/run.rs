@@ -109,15 +109,23 @@ impl GuardedRun {
     }
 
     /// Begins the barrier: asks the job to stop, and notes when SIGKILL is due.
-    pub(super) fn stop(&mut self, signal: Option<i32>, kill_at: Time, actions: &mut VecDeque<Action>) {
+    ///
+    /// `look_until`: until when its remaining processes may be searched for; `None` if SIGKILL is too near.
+    pub(super) fn stop(
+        &mut self,
+        signal: Option<i32>,
+        kill_at: Time,
+        look_until: Option<Time>,
+        actions: &mut VecDeque<Action>,
+    ) {
         self.kill_at = Some(kill_at);
         let Some(signal) = signal else { return };
         if self.has_main() {
             self.group_was_asked = true;
             self.signal(signal, Target::Group, actions);
             self.signal(SIGCONT, Target::Group, actions);
-        } else {
-            actions.push_back(Action::SignalRest { signal, but_group: self.group_was_asked });
+        } else if let Some(until) = look_until {
+            actions.push_back(Action::SignalRest { signal, but_group: self.group_was_asked, until });
         }
     }
 
@@ -182,11 +190,19 @@ impl GuardedRun {
     }
 
     /// Handles the end of the main process. As a shell does, the guard takes the terminal back, even if processes of the job are left.
-    pub(super) fn main_ended(&mut self, code: Option<i32>, signal: Option<i32>, actions: &mut VecDeque<Action>) {
+    ///
+    /// `may_look`: whether there is time for a check of the tree before the deadline.
+    pub(super) fn main_ended(
+        &mut self,
+        code: Option<i32>,
+        signal: Option<i32>,
+        may_look: bool,
+        actions: &mut VecDeque<Action>,
+    ) {
         self.main = Main::Ended;
         actions.push_back(match self.failure {
             Some(_) => Action::TakeBack,
-            None => Action::AnswerExited { code, signal, look: !self.is_being_killed() },
+            None => Action::AnswerExited { code, signal, look: may_look && !self.is_being_killed() },
         });
     }
 

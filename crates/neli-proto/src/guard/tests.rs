@@ -1,3 +1,5 @@
+use alloc::vec::Vec;
+
 use super::*;
 
 fn at(millis: u64) -> Time {
@@ -28,6 +30,43 @@ fn at_the_deadline_nothing_is_allocated() {
     guard.fence(at(1_000));
     assert!(guard.actions.contains(&Action::KillMainGroup));
     assert_eq!(guard.actions.capacity(), capacity);
+}
+
+/// A fork takes long, and fails, at a memory limit.
+#[test]
+fn a_deadline_during_a_fork_that_fails_is_reported_once_and_not_for_the_next_run() {
+    let answers = |guard: &mut Guard| -> Vec<Answer> {
+        let actions = core::iter::from_fn(|| guard.poll_action());
+        actions.filter_map(|action| if let Action::Answer(answer) = action { Some(answer) } else { None }).collect()
+    };
+    let mut guard = Guard::new(Duration::from_secs(5));
+    handle_event(&mut guard, 0, spawn(1_000));
+    guard.handle(at(1_001), Event::NotStarted { errno: 12, at: Step::Fork });
+    let failed = Answer::NotStarted { errno: 12, at: Step::Fork };
+    assert_eq!(answers(&mut guard), [failed, Answer::Fenced { term: 5, gone_at: None }]);
+
+    let grant = Grant { term: 6, seen: 6, next_seq: 2, until: at(9_000) };
+    handle_event(&mut guard, 2_000, Event::Ordered(Order::Spawn { grant, attempt: 1, window: None }));
+    handle_event(&mut guard, 2_000, Event::Executed);
+    handle_event(&mut guard, 3_000, Event::MainEnded { code: Some(0), signal: None });
+    guard.handle(at(3_000), nothing_left());
+    assert_eq!(answers(&mut guard), [Answer::Gone]);
+}
+
+/// A search of a large tree takes longer than the kill margin, and at a memory limit it may stall.
+#[test]
+fn shortly_before_the_deadline_the_tree_is_not_searched() {
+    for (millis, may_search) in [(900, true), (901, false)] {
+        let mut guard = Guard::new(Duration::from_secs(5));
+        handle_event(&mut guard, 0, spawn(1_000));
+        handle_event(&mut guard, 0, Event::Executed);
+        guard.handle(at(millis), Event::MainEnded { code: Some(0), signal: None });
+        let look = may_search;
+        assert_eq!(guard.poll_action(), Some(Action::AnswerExited { code: Some(0), signal: None, look }));
+        guard.handle(at(millis), Event::Ordered(Order::Stop { signal: Some(15), kill_at: at(9_000) }));
+        let asks = Action::SignalRest { signal: 15, but_group: false, until: at(950) };
+        assert_eq!(guard.poll_action(), may_search.then_some(asks));
+    }
 }
 
 /// The guard gets three events in any order: its supervisor is dead, all orders were read, and no process is left. It is over after the

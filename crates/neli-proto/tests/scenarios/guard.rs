@@ -186,9 +186,10 @@ fn shown_action(action: Action) -> String {
         }
         Action::ShowEnd => "shows the job that the term is over".to_owned(),
         Action::Signal { signal, to } => format!("signal {signal} to {}", shown_target(to)),
-        Action::SignalRest { signal, but_group } => {
+        Action::SignalRest { signal, but_group, until } => {
             let but = if but_group { ", but for the main process's group" } else { "" };
-            format!("signal {signal} and SIGCONT to who is left{but}, and answers who it was")
+            let until = shown_time(until);
+            format!("signal {signal} and SIGCONT to who is left{but}, as found until {until}, and answers who it was")
         }
         Action::Start { term, until, attempt, window: _ } => {
             format!("starts attempt {attempt} of term {term}, before {}", shown_time(until))

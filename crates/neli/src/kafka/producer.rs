@@ -224,15 +224,15 @@ impl Producer {
         self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
     }
 
-    /// Queues a hello of a process with many roles for partition 0, and returns at once. Only its delivery is reported
-    /// ([`KafkaEvent::HelloDelivered`]).
+    /// Queues a hello of a process with many roles, and returns at once. Only its delivery is reported ([`KafkaEvent::HelloDelivered`]).
     ///
     /// # Errors
     ///
     /// The queue is full (1,000 records) or the hello is too large.
     pub fn say_hello(&self, payload: &[u8]) -> Result<(), ClientError> {
         let (topic, key) = (&self.elections.topic, self.elections.hello_key());
-        let record = BaseRecord::with_opaque_to(topic, Box::new(Sent::Hello)).partition(0).key(&key).payload(payload);
+        let record = BaseRecord::with_opaque_to(topic, Box::new(Sent::Hello)).partition(Elections::PARTITION_OF_HELLOS);
+        let record = record.key(&key).payload(payload);
         self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
     }
 
