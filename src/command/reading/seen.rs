@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::ops::Range;
 use std::time::Duration;
 
-use neli::program::{ElectionId, Key, ReadRecord, clock, runs_on_this_machine};
+use neli::program::{ElectionId, Key, ReadRecord, Source, clock, runs_on_this_machine};
 use neli_proto::journal::{Journal, View};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::observer::{Leadership, Observer, ReadAt};
@@ -276,7 +276,8 @@ impl Seen {
             return Ok(());
         };
         // The claim is read over a connection of its own, because on the other one the long fetch for the next record would delay it.
-        let mut aside = Reading::start(&reading.source.access, &reading.source.elections, reading.partition)?;
+        let Source { access, elections, partitions, .. } = &reading.source;
+        let mut aside = Reading::with(access, elections, reading.partition, *partitions, None)?;
         let until = clock::now() + CLAIM_WITHIN;
         let mut is_asked_for = false;
         loop {
