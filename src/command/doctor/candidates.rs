@@ -44,16 +44,16 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
     let config = &doctor.candidate;
     let (name, topic) = (&config.election.group, &config.election.topic);
     let read = reading::run(async {
-        let mut reading = Reading::of_all(access, topic, 0)?;
+        let mut reading = Reading::of_all_roles(access, topic)?;
         let mut group = Group::default();
         let take_in = |at, record, begin| group.take_in(name, at, record, begin);
         read_last(&mut reading, FIRST_SPAN, doctor.timeout, take_in).await?;
         let clocks = if group.is_led() { broker_clock(&mut reading, doctor.timeout).await? } else { None };
-        Ok::<_, StartupError>((group, clocks))
+        Ok::<_, StartupError>((group, clocks, reading.partitions()))
     });
     match read {
-        Ok((group, clocks)) => {
-            group.tell(config, findings);
+        Ok((group, clocks, partitions)) => {
+            group.tell(config, partitions, findings);
             tell_clock(clocks.as_ref(), findings);
         }
         // A missing topic or right was reported before.
@@ -114,9 +114,9 @@ impl Group {
         candidates
     }
 
-    fn tell(&self, config: &Config, findings: &mut Findings) {
+    /// The topic has this number of partitions; candidates that run may have counted fewer.
+    fn tell(&self, config: &Config, partitions: u32, findings: &mut Findings) {
         let candidates = self.candidates();
-        let partitions = self.hellos.values().filter_map(|hello| hello.partitions).next_back().unwrap_or(1);
         let own =
             config.roles.as_ref().map_or_else(Mapping::of_one_role, |roles| Mapping::new(&roles.text, partitions));
         let mut differ = 0;
