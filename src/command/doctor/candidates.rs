@@ -236,7 +236,7 @@ fn elsewhere(doctor: &Doctor, access: &Access, findings: &mut Findings) {
     let left = partitions.len().saturating_sub(OTHER_PARTITIONS);
     let looked_at = partitions.len() - left;
     let found = reading::run(find(doctor, access, partitions.into_iter().take(OTHER_PARTITIONS)));
-    let found = match found {
+    let (found, unread) = match found {
         Ok(found) => found,
         Err(why) => return findings.skipped(check, format!("unknown: {why}")),
     };
@@ -247,15 +247,12 @@ fn elsewhere(doctor: &Doctor, access: &Access, findings: &mut Findings) {
         findings.fail(check, text, Some(format!("--topic {topic} on all machines, or {own} on all")));
     }
     if found.is_empty() {
-        let left =
-            if left == 0 { String::new() } else { format!("; {} not looked at", counted(left as u64, "partition")) };
-        findings.ok(
-            check,
-            format!(
-                "no candidate of this group stands on another topic ({} of *{SUFFIX}{left})",
-                counted(looked_at as u64, "partition")
-            ),
-        );
+        let others =
+            [(unread, "could not be read"), (left, "not looked at")].into_iter().filter(|(count, _)| *count > 0);
+        let others = others.map(|(count, what)| format!("; {count} {what}")).collect::<Vec<_>>().concat();
+        let read = counted((looked_at - unread) as u64, "partition");
+        let text = format!("no candidate of this group was found on another topic ({read} of *{SUFFIX}{others})");
+        findings.ok(check, text);
     }
 }
 
@@ -264,9 +261,9 @@ async fn find(
     doctor: &Doctor,
     access: &Access,
     mut partitions: impl Iterator<Item = (String, i32)>,
-) -> Result<BTreeMap<String, String>, StartupError> {
+) -> Result<(BTreeMap<String, String>, usize), StartupError> {
     let name = &doctor.candidate.election.group;
-    let (mut ahead, mut found) = (VecDeque::new(), BTreeMap::new());
+    let (mut ahead, mut found, mut unread) = (VecDeque::new(), BTreeMap::new(), 0);
     let until = clock::now() + doctor.timeout;
     loop {
         while ahead.len() < AHEAD
@@ -275,12 +272,13 @@ async fn find(
             let reading = Reading::of_all(access, &topic, partition)?;
             ahead.push_back((topic, reading));
         }
-        let Some((topic, mut reading)) = ahead.pop_front() else { return Ok(found) };
+        let Some((topic, mut reading)) = ahead.pop_front() else { return Ok((found, unread)) };
         let mut group = Group::default();
         let left = until.since(clock::now());
         let take_in = |at, record, begin| group.take_in(name, at, record, begin);
         // A topic that may not be read or is being deleted does not hide the others.
         let is_read = read_last(&mut reading, FIRST_SPAN, left, take_in).await.is_ok();
+        unread += usize::from(!is_read);
         let mut names: BTreeSet<&str> = group.candidates().values().map(|candidate| candidate.shown()).collect();
         names.extend(group.leaders().map(Leader::shown));
         if is_read && !names.is_empty() {
