@@ -264,6 +264,18 @@ fn beside_a_leader_nothing_fails_and_its_heartbeat_shows_the_brokers_clock() {
     election.close([leader]);
 }
 
+/// On such a topic the timestamps are the candidates' own.
+#[test]
+fn a_topic_whose_candidates_give_the_timestamps_does_not_show_the_brokers_clock() {
+    let election = election(Elector::Log);
+    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "CreateTime")]);
+    let mut leader = election.candidate().start();
+    election.await_witness(leader.await_lead());
+    let found = Found::of(&["--group", &election.group, "--brokers", Kafka::shared().address()]);
+    found.assert_finding("clock", "skipped", &["LogAppendTime"]);
+    election.close([leader]);
+}
+
 #[test]
 fn the_printed_command_creates_the_topics() {
     let election = election(Elector::Log);

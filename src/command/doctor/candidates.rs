@@ -185,9 +185,13 @@ struct Clocks {
 /// The times of the broker's clock and this machine's; `None` if no record is read as soon as it is written.
 async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option<Clocks>, StartupError> {
     let until = clock::now() + timeout.min(TWO_BEATS);
+    // Every candidate of an embedded broker is on its machine.
+    let is_one_machine = reading.embedded().is_some();
     loop {
         match reading.next(Some(until)).await? {
-            Input::Record(ReadRecord { written_ms: Some(written_ms), .. }) => {
+            Input::Record(ReadRecord { written_ms: Some(written_ms), is_brokers_time, .. })
+                if is_brokers_time || is_one_machine =>
+            {
                 return Ok(Some(Clocks { broker_ms: written_ms, own_ms: clock::wall_ms() }));
             }
             Input::Timeout => return Ok(None),
@@ -205,7 +209,9 @@ async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option
 
 fn tell_clock(clocks: Option<&Clocks>, findings: &mut Findings) {
     let Some(&Clocks { broker_ms: broker, own_ms: own }) = clocks else {
-        return findings.skipped("clock", "the broker's clock shows only in a leader's heartbeats, and none was read");
+        let text = "the broker's clock shows only in a leader's heartbeats, on a topic with \
+            message.timestamp.type=LogAppendTime, and none was read";
+        return findings.skipped("clock", text);
     };
     let differ = Duration::from_millis(broker.abs_diff(own));
     let (differ, is_ahead) = (span(differ), own > broker);
@@ -256,7 +262,7 @@ fn elsewhere(doctor: &Doctor, access: &Access, findings: &mut Findings) {
     }
 }
 
-/// The topics with recent candidates of the group, and these candidates.
+/// The topics with recent candidates of the group, and these candidates; and how many partitions could not be read.
 async fn find(
     doctor: &Doctor,
     access: &Access,
