@@ -1,5 +1,7 @@
 //! `/status`: the snapshot as JSON, as docs/http.md describes it. The web page shows the same data.
 
+use std::time::Duration;
+
 use neli_proto::candidate::Position;
 use neli_proto::node::{Awaited, Leader, Status, Vacancy};
 use neli_proto::record::MemberId;
@@ -144,7 +146,11 @@ fn role_part<'a>(snapshot: &'a Snapshot, role: &'a RoleSnapshot, moment: Moment)
 fn leader_part<'a>(role: &'a RoleSnapshot, leader: &'a Leader, moment: Moment) -> LeaderPart<'a> {
     let age = moment.now.since(leader.received);
     // A leader knows the end of its own lease more exactly: the lease runs from the sending of its last heartbeat.
-    let left = if leader.is_self { role.lease_left(moment.now) } else { leader.lease.saturating_sub(age) };
+    let left = match leader {
+        _ if leader.is_self => role.lease_left(moment.now),
+        _ if leader.is_silent(moment.now) => Duration::ZERO,
+        _ => leader.lease.saturating_sub(age),
+    };
     LeaderPart {
         name: leader.name.as_deref(),
         member: leader.member.as_ref().map(MemberId::as_str),

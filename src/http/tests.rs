@@ -226,6 +226,7 @@ fn the_status_of_a_standby_shows_why_there_is_no_leader() {
     let why = "db1 was silent for 30s (lease 20s); a heartbeat that came after that extends no lease";
     let role_of_late = &json(standing_by(Some(late), None))["roles"][0];
     assert_eq!((role_of_late["state"].as_str(), role_of_late["why"].as_str()), (Some("silent"), Some(why)));
+    assert_eq!(role_of_late["leader"]["lease_left_ms"], 0, "the late heartbeat extends no lease");
     let listening = json(role(Position::Listening, Some(leader(false, now())), None));
     assert_eq!(listening["roles"][0]["state"], "unknown");
 }
