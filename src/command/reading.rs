@@ -342,7 +342,7 @@ impl Reading {
     /// The error that the history was cut meanwhile.
     pub(super) fn history_cut(&self) -> StartupError {
         let topic = &self.source.elections.topic;
-        StartupError::new(format!("topic {topic}: its history was cut or made anew meanwhile"))
+        StartupError::new(format!("topic {topic}: its history was cut or made anew meanwhile; run the command again"))
     }
 }
 
