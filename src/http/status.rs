@@ -96,6 +96,11 @@ struct StandbyPart<'a> {
     hello_age_ms: Option<u64>,
 }
 
+/// The leader, as far as is known. A process that has left the election does not know it any more.
+pub(super) fn leader(status: &Status) -> Option<&Leader> {
+    status.leader.as_ref().filter(|_| status.position != Position::Departed)
+}
+
 /// Whether there is a leader, as far as is known.
 pub(super) fn is_led(status: &Status, now: Time) -> bool {
     state(status, now) == "led"
@@ -137,7 +142,7 @@ fn role_part<'a>(snapshot: &'a Snapshot, role: &'a RoleSnapshot, moment: Moment)
         doing,
         claims_at: claims_at(status).map(|at| moment.future(at)),
         lease_left_ms: millis(role.lease_left(moment.now)),
-        leader: status.leader.as_ref().map(|leader| leader_part(role, leader, moment)),
+        leader: leader(status).map(|leader| leader_part(role, leader, moment)),
         void_claims: status.counts.void_in_a_row,
         standbys: standbys(snapshot, role, moment.now),
     }
@@ -193,7 +198,7 @@ fn claims_at(status: &Status) -> Option<Time> {
 /// The name that `neli-run status` uses.
 fn state(status: &Status, now: Time) -> &'static str {
     match (&status.leader, &status.vacancy) {
-        _ if status.position == Position::Listening => "unknown",
+        _ if matches!(status.position, Position::Departed | Position::Listening) => "unknown",
         (Some(leader), _) if leader.is_silent(now) => "silent",
         (Some(_), _) => "led",
         (None, Some(Vacancy::Forgotten)) => "forgotten",
@@ -206,6 +211,9 @@ fn state(status: &Status, now: Time) -> &'static str {
 /// Why there is no leader, as a sentence.
 fn why(status: &Status, now: Time) -> Option<String> {
     Some(match (&status.leader, &status.vacancy) {
+        _ if status.position == Position::Departed => {
+            "this process has left this election, and does not read it any more".to_owned()
+        }
         _ if status.position == Position::Listening => "the journal is being read".to_owned(),
         (Some(Leader { name, lease, late: Some(late), .. }), _) => {
             let (name, gap) = (name.as_deref().unwrap_or("the leader"), late.gap.as_secs());
