@@ -74,10 +74,11 @@ fn history() -> Command {
 }
 
 const HISTORY: &str = "GAP is the time from the end of a term to the next claim. The term of a leader that stopped writing ends with its lease; \
-    the leader may have been dead since its last heartbeat. Times are the broker's timestamps. --check reports terms \
-    that were claimed before the previous lease was over, jobs that were killed too late, records that were void or are \
-    missing, and times of 1s or more without a leader. Exit status: 0; 1 with --check, if two jobs may have run at once; \
-    3 the topic keeps no record of the election; 4 Kafka does not answer in time.";
+    the leader may have been dead since its last heartbeat. Times are the broker's timestamps; if they are the candidates' own \
+    (message.timestamp.type=CreateTime), they can't show an overlap. --check reports terms that were claimed before the previous \
+    lease was over, jobs that were killed too late, records that were void or are missing, and times of 1s or more without a \
+    leader. Exit status: 0; 1 with --check, if two jobs may have run at once; 3 the topic keeps no record of the election; \
+    4 Kafka does not answer in time.";
 
 fn resign() -> Command {
     let about = "Ask the leader to stand down, and wait for the next leader";

@@ -130,7 +130,7 @@ fn election(args: &ParsedArgs) -> Result<ElectionId, StartupError> {
         return Err(StartupError::new("--group is required: the election's name, the same on every machine"));
     };
     let name = group.text()?.to_owned();
-    validate_name(&group, &name, names::LONGEST_GROUP)?;
+    names::validate_group(&name).map_err(|error| group.refuse(error.to_string()))?;
     let topic = if let Some(topic) = args.value("topic") {
         let name = topic.text()?.to_owned();
         if !names::is_topic(&name) {
@@ -173,12 +173,8 @@ fn client(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client, Start
 fn name(args: &ParsedArgs) -> Result<String, StartupError> {
     let Some(value) = args.value("name") else { return Ok(names::of_process()) };
     let name = value.text()?.to_owned();
-    validate_name(&value, &name, names::LONGEST_NAME)?;
+    names::validate(&name, names::LONGEST_NAME).map_err(|error| value.refuse(error.to_string()))?;
     Ok(name)
-}
-
-fn validate_name(value: &Value, name: &str, longest: usize) -> Result<(), StartupError> {
-    names::validate(name, longest).map_err(|error| value.refuse(error.to_string()))
 }
 
 fn on_loss(args: &ParsedArgs) -> Result<OnLoss, StartupError> {

@@ -119,9 +119,13 @@ const fn consequence(has_more_roles: bool) -> &'static str {
 /// Asks the user on the terminal.
 fn is_wanted(election: &ElectionId, seen: &Seen) -> bool {
     let at = read_at();
-    let standbys = seen.observer.standbys(at).len();
+    let standbys = match seen.observer.standbys(at).len() {
+        0 => "nobody stands by".to_owned(),
+        1 => "1 candidate stands by".to_owned(),
+        count => format!("{count} candidates stand by"),
+    };
     let question = format!(
-        "{}: {}; {standbys} stand by. If it is ended, {}. First stop what starts candidates again (systemd's \
+        "{}: {}; {standbys}. If it is ended, {}. First stop what starts candidates again (systemd's \
          Restart=always, Kubernetes), or they stand for election again.\nEnd this election? [y/N] ",
         one_line(&named(election)),
         one_line(&leadership(seen.observer.leadership(at))),

@@ -20,6 +20,9 @@ use crate::text::{one_line, reason};
 
 mod json;
 mod svg;
+mod timestamp_clock;
+
+use timestamp_clock::TimestampClock;
 
 /// `--check`: two jobs may have run at once.
 const VIOLATED: ExitStatus = ExitStatus::Answer(1);
@@ -37,7 +40,7 @@ pub fn main(history: &HistoryOf) -> Result<ExitStatus, StartupError> {
     let HistoryOf { look, since, check, svg } = history;
     let now_ms = clock::wall_ms();
     let from_ms = since.map_or(0, |since| now_ms.saturating_sub(millis(since)));
-    let (election, Read { history: read, others, is_known }) = reading::run(read(look, from_ms))?;
+    let (election, Read { history: read, others, is_known, clock }) = reading::run(read(look, from_ms))?;
     if !is_known {
         return Err(StartupError::with(VACANT, no_record(&election, &others)));
     }
@@ -49,12 +52,12 @@ pub fn main(history: &HistoryOf) -> Result<ExitStatus, StartupError> {
     }
     let findings = if *check { read.findings(at) } else { Vec::new() };
     let text = match (look.json, check) {
-        (true, _) => json::lines(&election, at, &rows, &findings),
-        (false, true) => report(&rows, &findings, Style::of_stdout()),
+        (true, _) => json::lines(&election, at, &rows, (&findings, clock)),
+        (false, true) => report(&rows, &findings, clock, Style::of_stdout()),
         (false, false) => table(&rows, Style::of_stdout()),
     };
     stdout::written(io::stdout().write_all(text.as_bytes()))?;
-    Ok(if findings.iter().any(|found| found.finding.is_violation()) { VIOLATED } else { ExitStatus::Success })
+    Ok(if findings.iter().any(|found| clock.is_violation(&found.finding)) { VIOLATED } else { ExitStatus::Success })
 }
 
 /// A journal that was read.
@@ -65,6 +68,7 @@ struct Read {
     others: Others,
     /// Whether a record of the election or the hello of one of its candidates was read.
     is_known: bool,
+    clock: TimestampClock,
 }
 
 /// Reads the whole journal, up to its end when the reading begins.
@@ -89,6 +93,7 @@ async fn read_to_end(
     let mut read: Option<(History, Offset)> = None;
     // A hello in another partition may be read before the start of the election's partition is known.
     let (mut caught_up, mut trouble, mut others, mut is_known) = (0, None, Others::default(), false);
+    let (mut clock, is_one_machine) = (TimestampClock::Brokers, reading.embedded().is_some());
     loop {
         // The journal may be long: only each answer has a time limit, not the whole reading.
         let input = reading.next(Some(clock::now() + timeout)).await?;
@@ -105,6 +110,9 @@ async fn read_to_end(
             (Input::Ends { asked, end, .. }, Some((history, _))) => history.answered(at.now, asked, end),
             (Input::Record(record), Some((history, _))) => {
                 is_known |= !matches!(record.key, Key::AnyHello | Key::Other) | others.take_in(election, &record);
+                if matches!(record.key, Key::Election(_)) && !record.is_brokers_time && !is_one_machine {
+                    clock = TimestampClock::Candidates;
+                }
                 take_in(history, at, &record);
             }
             (Input::Hello(record), _) => is_known |= others.take_in(election, &record),
@@ -119,7 +127,7 @@ async fn read_to_end(
         if reading.has_read_hellos()
             && let Some((history, _)) = read.take_if(is_read)
         {
-            return Ok(Read { history, others, is_known });
+            return Ok(Read { history, others, is_known, clock });
         }
     }
 }
@@ -229,11 +237,12 @@ fn table(rows: &[Row<'_>], style: Style) -> String {
 }
 
 /// The findings of `--check`; possible overlaps of jobs come first.
-fn report(rows: &[Row<'_>], findings: &[Found], style: Style) -> String {
-    let is_violated = findings.iter().any(|found| found.finding.is_violation());
+fn report(rows: &[Row<'_>], findings: &[Found], clock: TimestampClock, style: Style) -> String {
     let terms = counted(rows.len() as u64, "term");
-    let (tone, verdict) = if is_violated {
+    let (tone, verdict) = if findings.iter().any(|found| clock.is_violation(&found.finding)) {
         (Tone::Bad, format!("{terms}: two jobs may have run at once"))
+    } else if findings.iter().any(|found| clock.is_doubtful(&found.finding)) {
+        (Tone::Unknown, format!("{terms}: can't tell whether two overlapped"))
     } else {
         (Tone::Good, format!("{terms}: no two overlapped"))
     };
@@ -242,18 +251,26 @@ fn report(rows: &[Row<'_>], findings: &[Found], style: Style) -> String {
     let findings = findings.iter().map(|found| &found.finding);
     let (bad, unusual): (Vec<&Finding>, Vec<&Finding>) = findings.partition(|finding| finding.is_violation());
     for finding in bad.into_iter().chain(unusual) {
-        lines.extend(wrapped(&sentence(finding), width));
+        lines.extend(wrapped(&sentence(finding, clock), width));
     }
     lines.join("\n") + "\n"
 }
 
 /// A finding as a sentence.
-fn sentence(finding: &Finding) -> String {
+fn sentence(finding: &Finding, clock: TimestampClock) -> String {
     match finding {
-        Finding::Overlap { term, before, by } => format!(
-            "overlap: term {term} was claimed up to {} before the lease of term {before} was over, by the broker's timestamps",
-            spoken(*by)
-        ),
+        Finding::Overlap { term, before, by } => {
+            let whose = match clock {
+                TimestampClock::Brokers => "the broker's timestamps",
+                TimestampClock::Candidates => {
+                    "the candidates' own timestamps (message.timestamp.type=CreateTime), and their clocks may differ"
+                }
+            };
+            let by = spoken(*by);
+            format!(
+                "overlap: term {term} was claimed up to {by} before the lease of term {before} was over, by {whose}"
+            )
+        }
         Finding::LateFence { term, late, overlaps } => {
             let other = if *overlaps { ", and another led by then" } else { "" };
             format!(
@@ -321,9 +338,26 @@ mod tests {
         assert_eq!(expected, [first, second]);
         let table = table(&rows, Style { is_coloured: false, columns: None });
         assert!(table.contains("93s, and on"), "{table}");
-        let report = report(&rows, &history.findings(AT), Style { is_coloured: false, columns: None });
+        let report =
+            report(&rows, &history.findings(AT), TimestampClock::Brokers, Style { is_coloured: false, columns: None });
         let gaps = "no leader for 25s after term 0\nno leader for 93s after term 1, and nobody leads yet\n";
         assert_eq!(report, format!("2 terms: no two overlapped\n{gaps}"));
+    }
+
+    /// The clock of a candidate that claims after the silence is behind that of the leader before it.
+    #[test]
+    fn clocks_of_candidates_that_differ_are_no_overlap() {
+        let mut history = died(0);
+        let claim = r#"{"v":1,"kind":"claim","member":"d3","name":"d3","seq":1,"after":1,"lease_ms":15000}"#;
+        history.read(AT, 2, Record::parse(claim.as_bytes()).as_ref(), Some(AT.wall_ms + 14_000));
+        let (rows, findings) = (rows(&history, AT, 0), history.findings(AT));
+        let of = |clock| report(&rows, &findings, clock, Style { is_coloured: false, columns: None });
+        assert!(of(TimestampClock::Brokers).starts_with("3 terms: two jobs may have run at once\noverlap: term 2 "));
+        let doubtful = of(TimestampClock::Candidates);
+        assert!(doubtful.starts_with("3 terms: can't tell whether two overlapped\n"), "{doubtful}");
+        assert!(doubtful.contains("CreateTime"), "{doubtful}");
+        let violates = |clock: TimestampClock| findings.iter().any(|found| clock.is_violation(&found.finding));
+        assert!(violates(TimestampClock::Brokers) && !violates(TimestampClock::Candidates));
     }
 
     #[test]
@@ -356,7 +390,7 @@ mod tests {
     fn a_count_of_one_is_in_the_singular() {
         let one = Finding::NotEffective { claims: 1, words: 2, nonsense: 0 };
         let expected = "not effective: 1 claim that came too late, 2 records of leaders whose term was over";
-        assert_eq!(sentence(&one), expected);
+        assert_eq!(sentence(&one, TimestampClock::Brokers), expected);
         assert_eq!(counted(1_u64, "term"), "1 term");
     }
 }

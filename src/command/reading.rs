@@ -129,7 +129,7 @@ impl Reading {
     /// # Errors
     /// The process has no free thread or descriptor.
     pub(super) fn start(access: &Access, elections: &Elections, partition: i32) -> Result<Self, StartupError> {
-        Self::with(access, elections, partition, None)
+        Self::with(access, elections, partition, None, None)
     }
 
     /// Like [`start`](Self::start), for an election.
@@ -138,7 +138,7 @@ impl Reading {
     ///
     /// As for [`start`](Self::start).
     pub(super) fn of(access: &Access, place: &Place) -> Result<Self, StartupError> {
-        Self::start(access, &place.elections, place.election.partition)
+        Self::with(access, &place.elections, place.election.partition, place.counted, None)
     }
 
     /// Like [`start`](Self::start), for an election and the hellos of its candidates, in any partition.
@@ -148,13 +148,14 @@ impl Reading {
     /// As for [`start`](Self::start).
     pub(super) fn with_hellos(access: &Access, place: &Place) -> Result<Self, StartupError> {
         let hellos = place.has_hellos_elsewhere().then(HellosElsewhere::default);
-        Self::with(access, &place.elections, place.election.partition, hellos)
+        Self::with(access, &place.elections, place.election.partition, place.counted, hellos)
     }
 
     fn with(
         access: &Access,
         elections: &Elections,
         partition: i32,
+        counted: Option<i32>,
         hellos: Option<HellosElsewhere>,
     ) -> Result<Self, StartupError> {
         let (sender, events) = channel(WAITING);
@@ -162,7 +163,7 @@ impl Reading {
         let source = Source {
             access: access.clone(),
             elections: elections.clone(),
-            partitions: None,
+            partitions: counted,
             only: Some(of_hellos.into_iter().chain([partition]).collect()),
             if_missing: IfMissing::Refuse,
             joins_group: false,
@@ -341,7 +342,7 @@ impl Reading {
     /// The error that the history was cut meanwhile.
     pub(super) fn history_cut(&self) -> StartupError {
         let topic = &self.source.elections.topic;
-        StartupError::new(format!("topic {topic}: its history was cut or made anew meanwhile"))
+        StartupError::new(format!("topic {topic}: its history was cut or made anew meanwhile; run the command again"))
     }
 }
 

@@ -21,6 +21,9 @@ const REPORTS: usize = 16;
 /// If a right is missing, Kafka reports which one within this time after the producer gave up the request.
 const REFUSAL_WITHIN: Duration = Duration::from_millis(1_500);
 
+/// librdkafka takes no longer time limit for a record.
+const LONGEST_DELIVERY: Duration = Duration::from_millis(i32::MAX as u64);
+
 /// Prints the answer: the JSON line if there is one, otherwise the sentence, which is an error unless `status` is success.
 pub(super) fn answered(
     line: Option<impl Serialize>,
@@ -89,6 +92,7 @@ pub(super) async fn append(
     record: KeyedRecord,
 ) -> Result<Appended, StartupError> {
     let (sender, mut reports) = channel(REPORTS);
+    let timeout = timeout.min(LONGEST_DELIVERY);
     let producer = Producer::start(access, &Elections::from(election), timeout, sender).map_err(StartupError::new)?;
     producer.send(election, Some(0), &record.key, record.value.as_deref()).map_err(StartupError::new)?;
     let mut timer = reading::timer()?;

@@ -3,11 +3,12 @@
 use std::fmt::{Display, Write};
 use std::time::Duration;
 
+use neli_proto::candidate::Position;
 use neli_proto::node::Vacancy;
 use neli_proto::time::Time;
 
 use super::snapshot::{RoleSnapshot, Snapshot};
-use super::status::is_led;
+use super::status::{is_led, leader};
 use super::tally::{BOUNDS_MS, RESULTS};
 
 /// A metric of a role: name, help text and value. Without a value it has no line.
@@ -47,7 +48,7 @@ const OF_ROLES: [OfRole; 11] = [
         name: "neli_heartbeat_age_seconds",
         kind: "gauge",
         help: "Time since this process read the last record of the leader, also if the leader has fallen silent. Missing without a leader.",
-        value: |role, now| role.status.leader.as_ref().map(|leader| now.since(leader.received).as_secs_f64()),
+        value: |role, now| leader(&role.status).map(|leader| now.since(leader.received).as_secs_f64()),
     },
     OfRole {
         name: "neli_standbys",
@@ -178,10 +179,10 @@ impl Page {
 
 fn term(role: &RoleSnapshot) -> Option<f64> {
     let released = match &role.status.vacancy {
-        Some(Vacancy::Released { term, .. }) => Some(*term),
+        Some(Vacancy::Released { term, .. }) if role.status.position != Position::Departed => Some(*term),
         _ => None,
     };
-    let term = role.status.leader.as_ref().map(|leader| leader.term).or(released)?;
+    let term = leader(&role.status).map(|leader| leader.term).or(released)?;
     u64::try_from(term).ok().map(number)
 }
 

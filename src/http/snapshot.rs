@@ -97,11 +97,12 @@ impl RoleSnapshot {
         matches!(self.status.position, Position::Claiming | Position::Listening | Position::Standby(_))
     }
 
-    /// The other candidates by their recent hellos, with the age of each hello.
+    /// The other candidates by their recent hellos, with the age of each hello; none after this process has left the election.
     pub(super) fn others(&self, now: Time) -> impl Iterator<Item = (&OtherCandidate, Duration)> {
         let more = now.since(self.at);
+        let is_read = self.status.position != Position::Departed;
         let others = self.status.standbys.iter().map(move |other| (other, other.age + more));
-        others.filter(|(_, age)| *age < HELLO_HOLDS)
+        others.filter(move |(_, age)| is_read && *age < HELLO_HOLDS)
     }
 
     /// The number of standbys, as far as is known.

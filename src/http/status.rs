@@ -1,5 +1,7 @@
 //! `/status`: the snapshot as JSON, as docs/http.md describes it. The web page shows the same data.
 
+use std::time::Duration;
+
 use neli_proto::candidate::Position;
 use neli_proto::node::{Awaited, Leader, Status, Vacancy};
 use neli_proto::record::MemberId;
@@ -94,6 +96,11 @@ struct StandbyPart<'a> {
     hello_age_ms: Option<u64>,
 }
 
+/// The leader, as far as is known. A process that has left the election does not know it any more.
+pub(super) fn leader(status: &Status) -> Option<&Leader> {
+    status.leader.as_ref().filter(|_| status.position != Position::Departed)
+}
+
 /// Whether there is a leader, as far as is known.
 pub(super) fn is_led(status: &Status, now: Time) -> bool {
     state(status, now) == "led"
@@ -135,7 +142,7 @@ fn role_part<'a>(snapshot: &'a Snapshot, role: &'a RoleSnapshot, moment: Moment)
         doing,
         claims_at: claims_at(status).map(|at| moment.future(at)),
         lease_left_ms: millis(role.lease_left(moment.now)),
-        leader: status.leader.as_ref().map(|leader| leader_part(role, leader, moment)),
+        leader: leader(status).map(|leader| leader_part(role, leader, moment)),
         void_claims: status.counts.void_in_a_row,
         standbys: standbys(snapshot, role, moment.now),
     }
@@ -144,7 +151,11 @@ fn role_part<'a>(snapshot: &'a Snapshot, role: &'a RoleSnapshot, moment: Moment)
 fn leader_part<'a>(role: &'a RoleSnapshot, leader: &'a Leader, moment: Moment) -> LeaderPart<'a> {
     let age = moment.now.since(leader.received);
     // A leader knows the end of its own lease more exactly: the lease runs from the sending of its last heartbeat.
-    let left = if leader.is_self { role.lease_left(moment.now) } else { leader.lease.saturating_sub(age) };
+    let left = match leader {
+        _ if leader.is_self => role.lease_left(moment.now),
+        _ if leader.is_silent(moment.now) => Duration::ZERO,
+        _ => leader.lease.saturating_sub(age),
+    };
     LeaderPart {
         name: leader.name.as_deref(),
         member: leader.member.as_ref().map(MemberId::as_str),
@@ -187,7 +198,7 @@ fn claims_at(status: &Status) -> Option<Time> {
 /// The name that `neli-run status` uses.
 fn state(status: &Status, now: Time) -> &'static str {
     match (&status.leader, &status.vacancy) {
-        _ if status.position == Position::Listening => "unknown",
+        _ if matches!(status.position, Position::Departed | Position::Listening) => "unknown",
         (Some(leader), _) if leader.is_silent(now) => "silent",
         (Some(_), _) => "led",
         (None, Some(Vacancy::Forgotten)) => "forgotten",
@@ -200,6 +211,9 @@ fn state(status: &Status, now: Time) -> &'static str {
 /// Why there is no leader, as a sentence.
 fn why(status: &Status, now: Time) -> Option<String> {
     Some(match (&status.leader, &status.vacancy) {
+        _ if status.position == Position::Departed => {
+            "this process has left this election, and does not read it any more".to_owned()
+        }
         _ if status.position == Position::Listening => "the journal is being read".to_owned(),
         (Some(Leader { name, lease, late: Some(late), .. }), _) => {
             let (name, gap) = (name.as_deref().unwrap_or("the leader"), late.gap.as_secs());

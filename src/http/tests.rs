@@ -226,8 +226,30 @@ fn the_status_of_a_standby_shows_why_there_is_no_leader() {
     let why = "db1 was silent for 30s (lease 20s); a heartbeat that came after that extends no lease";
     let role_of_late = &json(standing_by(Some(late), None))["roles"][0];
     assert_eq!((role_of_late["state"].as_str(), role_of_late["why"].as_str()), (Some("silent"), Some(why)));
+    assert_eq!(role_of_late["leader"]["lease_left_ms"], 0, "the late heartbeat extends no lease");
     let listening = json(role(Position::Listening, Some(leader(false, now())), None));
     assert_eq!(listening["roles"][0]["state"], "unknown");
+}
+
+/// With --roles a process goes on without an election that was ended: what it has read of it is over.
+#[test]
+fn a_process_that_has_left_an_election_does_not_say_who_leads_it() {
+    let left = || role(Position::Departed, Some(leader(false, clock::now())), None);
+    let object = json(left());
+    let of_role = &object["roles"][0];
+    let why = "this process has left this election, and does not read it any more";
+    assert_eq!((of_role["state"].as_str(), of_role["why"].as_str()), (Some("unknown"), Some(why)), "{of_role}");
+    assert_eq!(
+        (of_role["leader"].is_null(), of_role["standbys"].as_array().map(Vec::len)),
+        (true, Some(0)),
+        "{of_role}"
+    );
+    let text = metrics::render(&snapshot(clock::now(), vec![left()]), clock::now());
+    let labels = "{group=\"bill\\\"ing\",role=\"0\"}";
+    let values = ["neli_led", "neli_standbys", "neli_term", "neli_heartbeat_age_seconds"]
+        .map(|name| value(&text, &format!("{name}{labels}")));
+    assert_eq!(values, [Some("0"), Some("0"), None, None]);
+    assert_eq!(body(vec![left()]), format!("not leading: {why}\n"));
 }
 
 #[test]
@@ -278,18 +300,20 @@ fn each_path_has_its_status() {
     assert_eq!(statuses(hangs)[..4], [200, 503, 503, 200]);
 }
 
-/// docs/http.md describes the body of a 503.
+/// The body of a 503 of `/leader`.
+fn body(roles: Vec<RoleSnapshot>) -> String {
+    let source = AnswerSource::new(Arc::new(Board::new(snapshot(clock::now(), roles))));
+    match source.answer(&Method::GET, "/leader") {
+        Answer::Whole { status: StatusCode::SERVICE_UNAVAILABLE, body, .. } => {
+            String::from_utf8_lossy(&body).into_owned()
+        }
+        answer @ (Answer::Live | Answer::Whole { .. }) => panic!("{answer:?}"),
+    }
+}
+
+/// docs/http.md describes it.
 #[test]
 fn the_answer_of_a_process_that_does_not_lead_contains_the_reason() {
-    let body = |roles: Vec<RoleSnapshot>| {
-        let source = AnswerSource::new(Arc::new(Board::new(snapshot(clock::now(), roles))));
-        match source.answer(&Method::GET, "/leader") {
-            Answer::Whole { status: StatusCode::SERVICE_UNAVAILABLE, body, .. } => {
-                String::from_utf8_lossy(&body).into_owned()
-            }
-            answer @ (Answer::Live | Answer::Whole { .. }) => panic!("{answer:?}"),
-        }
-    };
     let led = || standing_by(Some(leader(false, clock::now())), None);
     assert_eq!(body(vec![led()]), "not leading: db1 leads, term 42\n");
     assert_eq!(body(vec![standing_by(None, Some(Vacancy::NeverLed))]), "not leading: nobody has ever led\n");

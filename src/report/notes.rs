@@ -244,7 +244,7 @@ pub(crate) fn of_exit(status: ExitStatus, config: &Config, leader: &KnownLeader)
         ExitStatus::Answer(_) | ExitStatus::Job(_) | ExitStatus::Success => return None,
         ExitStatus::CannotRun | ExitStatus::NotFound => "the job can't be started".to_owned(),
         ExitStatus::Ended => "the election was ended".to_owned(),
-        ExitStatus::Fenced => "fenced: the job was killed, since its lease was over (--on-loss exit)".to_owned(),
+        ExitStatus::Fenced => "fenced: the job was killed, since its right to run was over (--on-loss exit)".to_owned(),
         ExitStatus::LostKilled => {
             "the lead was lost, and the job killed at the stop timeout (--on-loss exit)".to_owned()
         }

@@ -69,8 +69,8 @@ impl MainLoop {
         let left_ms = millis(left);
         let until = timestamp(clock::wall_ms().saturating_add(left_ms));
         self.logger.warn(format!(
-            "the embedded broker before this one was killed, and its journal is lost: a job may still run under a lease from it, \
-             so nobody leads until {until}, in {}s, when the longest lease is over",
+            "the embedded broker before this one was killed, or stopped while or soon after candidates ran, and its journal is lost: a \
+             job may still run under a lease from it, so nobody leads until {until}, in {}s, when the longest lease is over",
             left.as_secs() + 1
         ));
         false

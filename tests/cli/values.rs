@@ -7,6 +7,7 @@ fn a_name_has_bounds() {
     refused_value("group", "", "must not be blank");
     refused_value("group", " ", "must not be blank");
     refused_value("group", "a\nb", "must have no control characters");
+    refused_value("group", "a\u{200b}", "must have no invisible characters, such as its \\u{200b}");
     let long = "g".repeat(250);
     refused_value("group", &long, "must be at most 249 bytes, and has 250");
     let topic = "1 to 249 of a-z A-Z 0-9 . _ -, and neither . nor ..";

@@ -14,6 +14,11 @@ struct Item {
 }
 
 impl Item {
+    /// Whether an attribute continues on the next line.
+    fn is_in_attribute(&self) -> bool {
+        !self.attributes.is_empty() && !self.attributes.ends_with(']')
+    }
+
     fn is_skipped(&self) -> bool {
         self.attributes.contains("#[serde(skip)]")
     }
@@ -37,11 +42,11 @@ pub(super) fn table() -> String {
     let mut table = "| event, and its fields | type | meaning |\n|---|---|---|\n".to_owned();
     let (mut item, mut events) = (Item::default(), 0);
     for line in body.lines().map(str::trim) {
-        if let Some(comment) = line.strip_prefix("/// ") {
+        if item.is_in_attribute() || line.starts_with("#[") {
+            item.attributes += line;
+        } else if let Some(comment) = line.strip_prefix("/// ") {
             item.comment += if item.comment.is_empty() { "" } else { " " };
             item.comment += comment;
-        } else if line.starts_with("#[") {
-            item.attributes += line;
         } else if let Some(event) = line.strip_suffix(" {") {
             writeln!(table, "| `{}` | event | {} |", snake(event), meaning(&item.comment)).unwrap();
             (item, events) = (Item::default(), events + 1);

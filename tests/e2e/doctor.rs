@@ -153,9 +153,11 @@ fn every_missing_right_is_reported_with_the_command_that_grants_it() {
     // This is like a mistyped --topic on one machine.
     let elsewhere = format!("{group}-2.neli");
     tenancy.guarded.plain.create_topic(&elsewhere, &[("message.timestamp.type", "LogAppendTime")]);
-    tenancy.allow(Resource::Topic(&elsewhere), &[Reads]);
     let hello = br#"{"v":1,"kind":"hello","member":"h","name":"other","seq":1}"#;
     Pen::new(&tenancy.guarded.plain, &elsewhere, &[]).write(&format!("{group}/0/hello"), &[hello]);
+    tenancy.allow(Resource::Topic(&elsewhere), &[Describe]);
+    tenancy.tenant(&[]).assert_finding("other-topics", "ok", &["0 partitions of *.neli; 1 could not be read"]);
+    tenancy.allow(Resource::Topic(&elsewhere), &[Reads]);
     tenancy.tenant(&[]).assert_finding("other-topics", "fail", &["other of group", &elsewhere, "two jobs run"]);
 }
 
@@ -262,6 +264,18 @@ fn beside_a_leader_nothing_fails_and_its_heartbeat_shows_the_brokers_clock() {
     election.close([leader]);
 }
 
+/// On such a topic the timestamps are the candidates' own.
+#[test]
+fn a_topic_whose_candidates_give_the_timestamps_does_not_show_the_brokers_clock() {
+    let election = election(Elector::Log);
+    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "CreateTime")]);
+    let mut leader = election.candidate().start();
+    election.await_witness(leader.await_lead());
+    let found = Found::of(&["--group", &election.group, "--brokers", Kafka::shared().address()]);
+    found.assert_finding("clock", "skipped", &["LogAppendTime"]);
+    election.close([leader]);
+}
+
 #[test]
 fn the_printed_command_creates_the_topics() {
     let election = election(Elector::Log);
@@ -320,6 +334,8 @@ fn without_a_group() {
 fn a_partition_without_a_leader_and_one_without_its_replicas_are_reported() {
     let mut cluster = Cluster::start(3, 0);
     let kafka = cluster.kafka();
+    // No consumer group was ever there: this question makes Kafka create the topic of its coordinators.
+    Found::of(&["--group", "first", "--brokers", kafka.address()]).assert_finding("group", "ok", &["no members"]);
     kafka.create_topic_on("alone.neli", &[3], &[("message.timestamp.type", "LogAppendTime")]);
     let settings = [("message.timestamp.type", "LogAppendTime"), ("min.insync.replicas", "2")];
     kafka.create_topic_on("both.neli", &[1, 3], &settings);

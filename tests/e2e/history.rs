@@ -28,7 +28,12 @@ fn json(election: &TestElection, arguments: &[&str]) -> (Vec<Value>, i32) {
 }
 
 fn written(election: &TestElection, records: &[&str]) {
-    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    written_with("LogAppendTime", election, records);
+}
+
+/// The same in a topic whose timestamps are of this type.
+fn written_with(timestamps: &str, election: &TestElection, records: &[&str]) {
+    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", timestamps)]);
     let pen = Pen::new(Kafka::shared(), &election.topic(), &[]);
     let payloads: Vec<&[u8]> = records.iter().map(|record| record.as_bytes()).collect();
     pen.write(&election.key(), &payloads);
@@ -102,6 +107,28 @@ fn check_finds_two_leaders_at_once() {
     assert_eq!(election.ask("history", &["--svg", drawing.to_str().expect("UTF-8")]).status, 0);
     let drawn = fs::read_to_string(&drawing).expect("the file exists");
     assert!(drawn.contains("a&lt;b") && !drawn.contains("a<b"), "{drawn}");
+}
+
+/// If the candidates give the timestamps, a clock that is behind looks like a claim that came too soon.
+#[test]
+fn timestamps_of_candidates_do_not_show_two_leaders_at_once() {
+    let election = election(Elector::Log);
+    let claim = |member: &str, after: i64| {
+        format!(
+            r#"{{"v":1,"kind":"claim","member":"{member}","name":"{member}","seq":1,"after":{after},"lease_ms":60000}}"#
+        )
+    };
+    written_with("CreateTime", &election, &[&claim("a", -1), &claim("b", 0)]);
+    let answer = election.ask("history", &["--check"]);
+    let lines: Vec<&str> = answer.text.lines().collect();
+    assert_eq!((lines[0], answer.status), ("2 terms: can't tell whether two overlapped", 0), "{answer:?}");
+    assert!(
+        lines[1].starts_with("overlap: term 1 was claimed up to ") && lines[1].contains("CreateTime"),
+        "{answer:?}"
+    );
+    let (objects, status) = json(&election, &["--check"]);
+    let of_overlap = objects.iter().find(|line| line["finding"] == "overlap").expect("an overlap");
+    assert_eq!((of_overlap["violation"].as_bool(), status), (Some(false), 0), "{objects:?}");
 }
 
 #[test]

@@ -72,6 +72,8 @@ fn each_loss_has_its_status() {
         assert_eq!(released.as_ref().map(|event| event.text("why")), why, "{loss:?}");
         let exiting = leader.await_event("exiting");
         assert_eq!(exiting.text("from"), "neli-run");
+        // The lease of a leader whose guard died is not over.
+        assert!(!exiting.text("why").contains("lease"), "{}", exiting.text("why"));
     }
 }
 

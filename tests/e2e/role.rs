@@ -105,7 +105,8 @@ fn a_role_is_resigned_and_ended_independently() {
     let resigned: usize = candidates.iter().map(|candidate| candidate.count("resigned")).sum();
     assert_eq!(resigned, 1, "only the leader of this role resigned");
 
-    let answer = election.ask("end", &["--role", "report"]);
+    // The time limit is longer than librdkafka's longest.
+    let answer = election.ask("end", &["--role", "report", "--timeout", "30d"]);
     let expected =
         format!("{}/report is ended: its candidates stop its job, and exit with 0 when no other role", election.group);
     assert!(answer.text.starts_with(&expected), "{answer:?}");

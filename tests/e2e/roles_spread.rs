@@ -198,8 +198,16 @@ with_both_electors! {
         };
         Kafka::shared().add_partitions(&election.topic(), 6);
         wait::until_true("a warning of each", || candidates.iter().all(|candidate| message(candidate) == 1));
+        let is_led = || {
+            let status = election.ask("status", &["--role", "3"]);
+            assert_eq!(status.status, 0, "{status:?}");
+        };
+        is_led();
+        let doctor = election.ask("doctor", &["--roles", "5"]).text;
+        assert!(doctor.contains("role 3 would be in partition 3, and "), "{doctor}");
         let mut new = candidate(&election, "5").start();
         assert_eq!(new.status(), 125);
+        is_led();
         stop(&mut candidates[0]);
         wait::until_true("all of them led by the other", || led(&candidates[1]).len() == 5);
         assert_eq!(message(&candidates[1]), 1);

@@ -151,6 +151,12 @@ impl Mapping {
         }
     }
 
+    /// The number of partitions over which the roles are mapped.
+    #[must_use]
+    pub const fn partitions(&self) -> u32 {
+        self.partitions
+    }
+
     /// The number of roles.
     #[must_use]
     pub fn count(&self) -> u32 {

@@ -28,6 +28,9 @@ pub enum NameError {
     /// It has characters that would change the look of a line with it.
     #[error("must have no control characters")]
     ControlCharacters,
+    /// It has a character that nobody can see: two names that look the same would be two elections.
+    #[error("must have no invisible characters, such as its {}", .0.escape_unicode())]
+    Invisible(char),
     /// It is longer than is allowed.
     #[error("must be at most {longest} bytes, and has {length}")]
     TooLong {
@@ -92,6 +95,36 @@ pub fn validate(name: &str, longest: usize) -> Result<(), NameError> {
         return Err(NameError::ControlCharacters);
     }
     Ok(())
+}
+
+/// Checks the name of an election.
+///
+/// # Errors
+///
+/// What would be right.
+pub fn validate_group(name: &str) -> Result<(), NameError> {
+    validate(name, LONGEST_GROUP)?;
+    invisible_in(name).map_or(Ok(()), |character| Err(NameError::Invisible(character)))
+}
+
+/// The first character that nobody can see: one of Unicode's format characters, or its separators of lines and paragraphs.
+#[must_use]
+pub fn invisible_in(text: &str) -> Option<char> {
+    let is_invisible = |character: &char| {
+        matches!(
+            character,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+    };
+    text.chars().find(is_invisible)
 }
 
 /// Whether this may be a role's name or number.

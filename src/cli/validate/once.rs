@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use neli::program::{ElectionId, names::LONGEST_TOPIC};
+use neli::program::ElectionId;
+use neli::program::names::{self, LONGEST_TOPIC};
 use neli_proto::fact::{TOPIC_SUFFIX, may_have_facts};
 use neli_proto::restart::Restart;
 
@@ -93,7 +94,8 @@ pub(super) fn validate_key(value: &Value) -> Result<String, StartupError> {
     if key.contains(char::is_control) {
         return Err(value.refuse("must have no control characters"));
     }
-    if let Some(invisible) = key.chars().find(|character| is_invisible(*character)) {
+    // Two keys that look the same would be two, and the job would run for both.
+    if let Some(invisible) = names::invisible_in(&key) {
         return Err(
             value.refuse(format!("must have no invisible characters, such as its {}", invisible.escape_unicode()))
         );
@@ -104,23 +106,6 @@ pub(super) fn validate_key(value: &Value) -> Result<String, StartupError> {
         return Err(value.refuse(why));
     }
     Ok(key)
-}
-
-/// Whether nobody can see the character: two keys that look the same would be two, and the job would run for both. These are Unicode's format
-/// characters, and its separators of lines and paragraphs.
-const fn is_invisible(character: char) -> bool {
-    matches!(
-        character,
-        '\u{ad}'
-            | '\u{61c}'
-            | '\u{180e}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}'
-    )
 }
 
 fn validate_retries(value: &Value) -> Result<u32, StartupError> {

@@ -44,16 +44,16 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
     let config = &doctor.candidate;
     let (name, topic) = (&config.election.group, &config.election.topic);
     let read = reading::run(async {
-        let mut reading = Reading::of_all(access, topic, 0)?;
+        let mut reading = Reading::of_all_roles(access, topic)?;
         let mut group = Group::default();
         let take_in = |at, record, begin| group.take_in(name, at, record, begin);
         read_last(&mut reading, FIRST_SPAN, doctor.timeout, take_in).await?;
         let clocks = if group.is_led() { broker_clock(&mut reading, doctor.timeout).await? } else { None };
-        Ok::<_, StartupError>((group, clocks))
+        Ok::<_, StartupError>((group, clocks, reading.partitions()))
     });
     match read {
-        Ok((group, clocks)) => {
-            group.tell(config, findings);
+        Ok((group, clocks, partitions)) => {
+            group.tell(config, partitions, findings);
             tell_clock(clocks.as_ref(), findings);
         }
         // A missing topic or right was reported before.
@@ -114,9 +114,9 @@ impl Group {
         candidates
     }
 
-    fn tell(&self, config: &Config, findings: &mut Findings) {
+    /// The topic has this number of partitions; candidates that run may have counted fewer.
+    fn tell(&self, config: &Config, partitions: u32, findings: &mut Findings) {
         let candidates = self.candidates();
-        let partitions = self.hellos.values().filter_map(|hello| hello.partitions).next_back().unwrap_or(1);
         let own =
             config.roles.as_ref().map_or_else(Mapping::of_one_role, |roles| Mapping::new(&roles.text, partitions));
         let mut differ = 0;
@@ -185,9 +185,13 @@ struct Clocks {
 /// The times of the broker's clock and this machine's; `None` if no record is read as soon as it is written.
 async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option<Clocks>, StartupError> {
     let until = clock::now() + timeout.min(TWO_BEATS);
+    // Every candidate of an embedded broker is on its machine.
+    let is_one_machine = reading.embedded().is_some();
     loop {
         match reading.next(Some(until)).await? {
-            Input::Record(ReadRecord { written_ms: Some(written_ms), .. }) => {
+            Input::Record(ReadRecord { written_ms: Some(written_ms), is_brokers_time, .. })
+                if is_brokers_time || is_one_machine =>
+            {
                 return Ok(Some(Clocks { broker_ms: written_ms, own_ms: clock::wall_ms() }));
             }
             Input::Timeout => return Ok(None),
@@ -205,7 +209,9 @@ async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option
 
 fn tell_clock(clocks: Option<&Clocks>, findings: &mut Findings) {
     let Some(&Clocks { broker_ms: broker, own_ms: own }) = clocks else {
-        return findings.skipped("clock", "the broker's clock shows only in a leader's heartbeats, and none was read");
+        let text = "the broker's clock shows only in a leader's heartbeats, on a topic with \
+            message.timestamp.type=LogAppendTime, and none was read";
+        return findings.skipped("clock", text);
     };
     let differ = Duration::from_millis(broker.abs_diff(own));
     let (differ, is_ahead) = (span(differ), own > broker);
@@ -236,7 +242,7 @@ fn elsewhere(doctor: &Doctor, access: &Access, findings: &mut Findings) {
     let left = partitions.len().saturating_sub(OTHER_PARTITIONS);
     let looked_at = partitions.len() - left;
     let found = reading::run(find(doctor, access, partitions.into_iter().take(OTHER_PARTITIONS)));
-    let found = match found {
+    let (found, unread) = match found {
         Ok(found) => found,
         Err(why) => return findings.skipped(check, format!("unknown: {why}")),
     };
@@ -247,26 +253,23 @@ fn elsewhere(doctor: &Doctor, access: &Access, findings: &mut Findings) {
         findings.fail(check, text, Some(format!("--topic {topic} on all machines, or {own} on all")));
     }
     if found.is_empty() {
-        let left =
-            if left == 0 { String::new() } else { format!("; {} not looked at", counted(left as u64, "partition")) };
-        findings.ok(
-            check,
-            format!(
-                "no candidate of this group stands on another topic ({} of *{SUFFIX}{left})",
-                counted(looked_at as u64, "partition")
-            ),
-        );
+        let others =
+            [(unread, "could not be read"), (left, "not looked at")].into_iter().filter(|(count, _)| *count > 0);
+        let others = others.map(|(count, what)| format!("; {count} {what}")).collect::<Vec<_>>().concat();
+        let read = counted((looked_at - unread) as u64, "partition");
+        let text = format!("no candidate of this group was found on another topic ({read} of *{SUFFIX}{others})");
+        findings.ok(check, text);
     }
 }
 
-/// The topics with recent candidates of the group, and these candidates.
+/// The topics with recent candidates of the group, and these candidates; and how many partitions could not be read.
 async fn find(
     doctor: &Doctor,
     access: &Access,
     mut partitions: impl Iterator<Item = (String, i32)>,
-) -> Result<BTreeMap<String, String>, StartupError> {
+) -> Result<(BTreeMap<String, String>, usize), StartupError> {
     let name = &doctor.candidate.election.group;
-    let (mut ahead, mut found) = (VecDeque::new(), BTreeMap::new());
+    let (mut ahead, mut found, mut unread) = (VecDeque::new(), BTreeMap::new(), 0);
     let until = clock::now() + doctor.timeout;
     loop {
         while ahead.len() < AHEAD
@@ -275,12 +278,13 @@ async fn find(
             let reading = Reading::of_all(access, &topic, partition)?;
             ahead.push_back((topic, reading));
         }
-        let Some((topic, mut reading)) = ahead.pop_front() else { return Ok(found) };
+        let Some((topic, mut reading)) = ahead.pop_front() else { return Ok((found, unread)) };
         let mut group = Group::default();
         let left = until.since(clock::now());
         let take_in = |at, record, begin| group.take_in(name, at, record, begin);
         // A topic that may not be read or is being deleted does not hide the others.
         let is_read = read_last(&mut reading, FIRST_SPAN, left, take_in).await.is_ok();
+        unread += usize::from(!is_read);
         let mut names: BTreeSet<&str> = group.candidates().values().map(|candidate| candidate.shown()).collect();
         names.extend(group.leaders().map(Leader::shown));
         if is_read && !names.is_empty() {

@@ -5,7 +5,7 @@ use neli_proto::observer::{Finding, Found, ReadAt};
 use neli_proto::time::millis;
 use serde::Serialize;
 
-use super::{End, Row, or_null, sentence};
+use super::{End, Row, TimestampClock, or_null, sentence};
 use crate::report::log::timestamp;
 
 #[derive(Serialize)]
@@ -45,7 +45,12 @@ struct FindingLine<'a> {
 }
 
 /// All lines.
-pub(super) fn lines(election: &ElectionId, at: ReadAt, rows: &[Row<'_>], findings: &[Found]) -> String {
+pub(super) fn lines(
+    election: &ElectionId,
+    at: ReadAt,
+    rows: &[Row<'_>],
+    (findings, clock): (&[Found], TimestampClock),
+) -> String {
     let terms = rows.iter().map(|row| line(&term(election, at, row)));
     let findings = findings.iter().map(|Found { finding, at_ms }| {
         line(&FindingLine {
@@ -54,10 +59,10 @@ pub(super) fn lines(election: &ElectionId, at: ReadAt, rows: &[Row<'_>], finding
             role: election.label(),
             kind: "finding",
             finding: finding_name(finding),
-            violation: finding.is_violation(),
+            violation: clock.is_violation(finding),
             term: finding.term(),
             at: or_null(*at_ms),
-            text: sentence(finding),
+            text: sentence(finding, clock),
         })
     });
     terms.chain(findings).collect()

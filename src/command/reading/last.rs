@@ -1,5 +1,6 @@
 //! Reads the last records of a partition, of all elections.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use neli_proto::journal::Origin;
 use neli_proto::observer::ReadAt;
 use neli_proto::record::Offset;
 
-use super::{Input, Reading, no_answer, read_at};
+use super::{Input, PARTITION_OF_HELLOS, Reading, no_answer, read_at};
 use crate::exit::{ExitStatus, StartupError};
 
 /// Kafka does not answer in time.
@@ -29,9 +30,27 @@ impl Reading {
     ///
     /// As for [`start`](Self::start).
     pub(in crate::command) fn of_all(access: &Access, topic: &str, partition: i32) -> Result<Self, StartupError> {
-        let elections = Elections { group: String::new(), topic: topic.to_owned(), roles: 0..1, names: Arc::default() };
-        Self::start(access, &elections, partition)
+        Self::start(access, &of_nobody(topic, 0..1), partition)
     }
+
+    /// Like [`of_all`](Self::of_all), for partition 0, which has the hellos; also counts the topic's [`partitions`](Self::partitions).
+    ///
+    /// # Errors
+    ///
+    /// As for [`start`](Self::start).
+    pub(in crate::command) fn of_all_roles(access: &Access, topic: &str) -> Result<Self, StartupError> {
+        Self::start(access, &of_nobody(topic, 0..2), PARTITION_OF_HELLOS)
+    }
+
+    /// The number of the topic's partitions, if several roles are read; otherwise 1.
+    pub(in crate::command) fn partitions(&self) -> u32 {
+        self.partitions.map_or(1, i32::unsigned_abs)
+    }
+}
+
+/// Elections whose group has no name, so that no record is theirs.
+fn of_nobody(topic: &str, roles: Range<u32>) -> Elections {
+    Elections { group: String::new(), topic: topic.to_owned(), roles, names: Arc::default() }
 }
 
 /// Passes on the last `span` records up to the log's end. `timeout` is the limit for each of Kafka's answers.

@@ -24,6 +24,8 @@ const FURTHER: Offset = 8;
 pub(in crate::command) struct Place {
     pub(in crate::command) election: ElectionId,
     pub(in crate::command) elections: Elections,
+    /// The number of partitions by which the candidates map roles to partitions, if it had to be found.
+    pub(super) counted: Option<i32>,
 }
 
 impl Place {
@@ -37,7 +39,7 @@ impl Place {
         timeout: Duration,
     ) -> Result<Self, Unread> {
         let Some(role) = &election.role_name else {
-            return Ok(Self { elections: Elections::from(election), election: election.clone() });
+            return Ok(Self { elections: Elections::from(election), election: election.clone(), counted: None });
         };
         let deadline = clock::now() + timeout;
         // Two roles are requested, so that all hellos and the number of partitions are passed on.
@@ -59,16 +61,21 @@ impl Place {
     /// The election of the role with this name or number, by the last hello whose mapping contains it.
     fn of(election: &ElectionId, role: &str, mappings: &[Mapping], partitions: i32) -> Result<Self, StartupError> {
         let known = mappings.iter().rev().find_map(|mapping| Some((mapping, mapping.find(role)?)));
-        let (number, names) = match known {
-            Some((mapping, number)) => (number, mapping.names().iter().map(ToString::to_string).collect()),
+        let (number, names, counted) = match known {
+            Some((mapping, number)) => {
+                let names = mapping.names().iter().map(ToString::to_string).collect();
+                // Partitions may have been added to the topic since these candidates counted them.
+                let counted = i32::try_from(mapping.partitions()).ok().filter(|counted| *counted <= partitions);
+                (number, names, counted.unwrap_or(partitions))
+            }
             // No hello names the roles, so the number is taken for the partition.
             None => match role.parse() {
-                Ok(number) if mappings.is_empty() => (number, Vec::new()),
+                Ok(number) if mappings.is_empty() => (number, Vec::new(), partitions),
                 _ => return Err(StartupError::new(unknown(election, role, mappings))),
             },
         };
         let elections = Elections { roles: number..number + 1, names: names.into(), ..Elections::from(election) };
-        Ok(Self { election: elections.election(number, partitions), elections })
+        Ok(Self { election: elections.election(number, counted), elections, counted: Some(counted) })
     }
 
     /// Whether the hellos are in another partition than the election's records.
@@ -91,7 +98,7 @@ fn unknown(election: &ElectionId, role: &str, mappings: &[Mapping]) -> String {
 
 /// The mappings in the hellos before the end of partition 0.
 struct Hellos {
-    /// Each mapping once, the newest last.
+    /// Each mapping once, the newest last. That of a candidate that leaves is not newer for that.
     mappings: Vec<Mapping>,
     /// Whether the whole retained log was read.
     is_whole: bool,
@@ -99,7 +106,14 @@ struct Hellos {
 
 impl Hellos {
     fn take_in(&mut self, hello: &[u8]) {
-        let Some(mapping) = ProcessHello::parse(hello).map(|hello| hello.mapping()) else { return };
+        let Some(hello) = ProcessHello::parse(hello) else { return };
+        let mapping = hello.mapping();
+        if hello.leaves {
+            if !self.mappings.contains(&mapping) {
+                self.mappings.insert(0, mapping);
+            }
+            return;
+        }
         self.mappings.retain(|known| *known != mapping);
         self.mappings.push(mapping);
     }
@@ -154,6 +168,28 @@ mod tests {
         let renamed = [Mapping::new("a,b", 3), Mapping::new("a,b,c", 3)];
         assert_eq!(place("c", &renamed), Ok(("g/c".into(), 2)), "the last hello tells");
         assert_eq!(place("a", &[Mapping::new("a", 3)]), Ok(("g/a".into(), 0)));
+    }
+
+    #[test]
+    fn a_role_is_where_the_candidates_have_it_and_not_in_a_partition_that_was_added() {
+        assert_eq!(place("d", &[Mapping::new("a,b,c,d", 2)]), Ok(("g/d".into(), 1)));
+        assert_eq!(place("d", &[Mapping::new("a,b,c,d", 100)]), Ok(("g/d".into(), 0)), "there is no partition 3");
+    }
+
+    /// A candidate that is refused because of its mapping says hello, is answered, and says that it leaves.
+    #[test]
+    fn a_candidate_that_leaves_does_not_say_where_a_role_is() {
+        let mut hellos = Hellos { mappings: Vec::new(), is_whole: true };
+        for (partitions, leaves) in [(2, false), (3, false), (2, false), (3, true)] {
+            let hello = format!(
+                r#"{{"v":1,"kind":"hello","member":"m","roles":"a,b,c","partitions":{partitions},"leaves":{leaves}}}"#
+            );
+            hellos.take_in(hello.as_bytes());
+        }
+        assert_eq!(hellos.mappings, [3, 2].map(|partitions| Mapping::new("a,b,c", partitions)));
+        let mut only = Hellos { mappings: Vec::new(), is_whole: true };
+        only.take_in(br#"{"v":1,"kind":"hello","member":"m","roles":"a","partitions":1,"leaves":true}"#);
+        assert_eq!(only.mappings, [Mapping::new("a", 1)]);
     }
 
     #[test]

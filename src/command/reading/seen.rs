@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::ops::Range;
 use std::time::Duration;
 
-use neli::program::{ElectionId, Key, ReadRecord, clock, runs_on_this_machine};
+use neli::program::{ElectionId, Key, ReadRecord, Source, clock, runs_on_this_machine};
 use neli_proto::journal::{Journal, View};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::observer::{Leadership, Observer, ReadAt};
@@ -276,7 +276,8 @@ impl Seen {
             return Ok(());
         };
         // The claim is read over a connection of its own, because on the other one the long fetch for the next record would delay it.
-        let mut aside = Reading::start(&reading.source.access, &reading.source.elections, reading.partition)?;
+        let Source { access, elections, partitions, .. } = &reading.source;
+        let mut aside = Reading::with(access, elections, reading.partition, *partitions, None)?;
         let until = clock::now() + CLAIM_WITHIN;
         let mut is_asked_for = false;
         loop {
@@ -310,7 +311,9 @@ pub(in crate::command) struct ElectionKey<'a> {
 /// The parts of a record's Kafka key.
 pub(in crate::command) fn key_of_election(key: &[u8]) -> Option<ElectionKey<'_>> {
     let key = std::str::from_utf8(key).ok()?;
-    let (label, is_hello) = key.strip_suffix("/hello").map_or((key, false), |label| (label, true));
+    // The key of a role that is called `hello` ends like that of a hello, but has no other role before it.
+    let of_hello = key.strip_suffix("/hello").filter(|label| label.contains('/'));
+    let (label, is_hello) = of_hello.map_or((key, false), |label| (label, true));
     let (group, role) = label.rsplit_once('/')?;
     (!group.is_empty() && !role.is_empty()).then_some(ElectionKey { group, role, is_hello })
 }
@@ -361,10 +364,11 @@ mod tests {
 
     #[test]
     fn a_key_names_its_election() {
-        let elections =
-            ["a/0", "a/b/ingest", "a/0/hello", "a", "/0", "a/", ""].map(|key| key_of_election(key.as_bytes()));
+        let elections = ["a/0", "a/b/ingest", "a/0/hello", "a/hello", "a/hello/hello", "a", "/0", "a/", "", "/hello"]
+            .map(|key| key_of_election(key.as_bytes()));
         let key = |group, role, is_hello| Some(ElectionKey { group, role, is_hello });
-        let expected = [key("a", "0", false), key("a/b", "ingest", false), key("a", "0", true), None, None, None, None];
-        assert_eq!(elections, expected);
+        let of_a = [key("a", "0", true), key("a", "hello", false), key("a", "hello", true)];
+        let expected = [&[key("a", "0", false), key("a/b", "ingest", false)][..], &of_a, &[None; 5]].concat();
+        assert_eq!(elections[..], expected);
     }
 }

@@ -69,7 +69,14 @@ impl View<'_> {
                 (claimable, Duration::ZERO)
             }
             Leadership::Forgotten | Leadership::NeverLed => {
-                let Some(left) = waits.filter(|left| !left.is_zero()) else { return };
+                let Some(left) = waits.filter(|left| !left.is_zero()) else {
+                    // Since when nobody leads is unknown: since before the oldest hello.
+                    let is_late = self.standbys.iter().any(|standby| standby.age > CLAIMED_WITHIN);
+                    if is_late && !self.has_no_room {
+                        page.row("why", LOOK);
+                    }
+                    return;
+                };
                 let at = moment(self.at, left);
                 page.row("claimable", &format!("now, by a candidate that starts; {at}, by one that stands by"));
                 page.row("why", REMADE);
@@ -149,24 +156,25 @@ mod tests {
         );
     }
 
-    /// The rows about an empty journal whose candidate announces that it waits for this number of milliseconds.
-    fn rows_of_an_empty_journal(waits_ms: u64) -> String {
+    /// The rows about an empty journal this many seconds after the hello of a candidate that announces that it waits for this number of
+    /// milliseconds.
+    fn rows_of_an_empty_journal(waits_ms: u64, seconds: u64) -> String {
         let mut observer = Observer::new(Journal::read_from(0, Origin::Beginning));
         let hello = format!(r#"{{"v":1,"kind":"hello","member":"d2","name":"d2","seq":1,"waits_ms":{waits_ms}}}"#);
         observer.read_hello(AT, 0, Record::parse(hello.as_bytes()), Some(AT.wall_ms));
         let mut page = Page::new(Tone::Bad, "");
-        let at = later(8);
+        let at = later(seconds);
         View { observer: &observer, standbys: &observer.standbys(at), has_no_room: false, at }.rows(&mut page);
         page.render(Style { is_coloured: false, columns: None })
     }
 
     #[test]
     fn in_a_topic_that_was_created_again_the_page_shows_until_when_the_standbys_wait() {
-        let page = rows_of_an_empty_journal(60_000);
+        let page = rows_of_an_empty_journal(60_000, 8);
         let claimable = "\nclaimable  now, by a candidate that starts; at 12:01:00Z (in 52s), by one that stands by\n";
         assert!(page.starts_with(claimable), "{page}");
         assert!(page.contains("\nwhy        the topic was made anew"), "{page}");
-        assert_eq!(rows_of_an_empty_journal(0), "\n");
+        assert_eq!(rows_of_an_empty_journal(0, 8), "\n");
     }
 
     #[test]
@@ -175,5 +183,6 @@ mod tests {
             "\nwhy        no standby has claimed, and the journal does \
             not say why; see the standbys' logs"
         ));
+        assert_eq!(rows_of_an_empty_journal(0, 11), format!("\nwhy        {LOOK}\n"), "nobody has ever led");
     }
 }

@@ -23,7 +23,7 @@ pub(crate) enum Trouble {
 pub(crate) fn of_status(status: &Status) -> String {
     match &status.position {
         Position::AwaitingJudgement { .. } | Position::Claiming => "claiming the lead".to_owned(),
-        Position::Departed => "leaving the election".to_owned(),
+        Position::Departed => "has left the election".to_owned(),
         Position::Fenced { term } => format!("fenced: the job is being killed (term {term})"),
         Position::Leading { term, .. } if status.awaits.is_some_and(|awaits| awaits.what == Awaited::Window) => {
             format!("leading, term {term}")

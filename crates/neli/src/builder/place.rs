@@ -32,8 +32,7 @@ impl PlaceOptions {
 
     pub(crate) fn validate(&self) -> Result<Place, Error> {
         let group = &self.group;
-        names::validate(group, names::LONGEST_GROUP)
-            .map_err(|error| Error::option("group", group, error.to_string()))?;
+        names::validate_group(group).map_err(|error| Error::option("group", group, error.to_string()))?;
         let topic = self.topic.clone().unwrap_or_else(|| format!("{group}.neli"));
         if !names::is_topic(&topic) {
             return Err(match &self.topic {

@@ -45,6 +45,8 @@ pub enum NotCreated {
 const OTHER_ADDRESSES: Duration = Duration::from_secs(1);
 /// The time between two checks for librdkafka's messages.
 const LOOK: Duration = Duration::from_millis(20);
+/// The time between two questions while a group has no coordinator.
+const COORDINATOR_RETRY: Duration = Duration::from_millis(100);
 /// The setting that limits the size of a record.
 const LONGEST_RECORD: &str = "max.message.bytes";
 
@@ -220,7 +222,17 @@ impl Examination {
     ///
     /// This user has no right to it, or the broker does not answer.
     pub fn group(&self, group: &str) -> Result<GroupDescription, NotAnswered> {
-        describe_group(self.consumer.client(), group, self.timeout).map_err(not_answered)
+        use RDKafkaErrorCode::{CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator};
+        let until = clock::now() + self.timeout;
+        loop {
+            match describe_group(self.consumer.client(), group, self.timeout) {
+                // For the first group of a cluster, Kafka first creates the topic of the groups.
+                Err(CoordinatorLoadInProgress | CoordinatorNotAvailable | NotCoordinator) if clock::now() < until => {
+                    thread::park_timeout(COORDINATOR_RETRY);
+                }
+                described => return described.map_err(not_answered),
+            }
+        }
     }
 
     /// The values of a broker's settings with these names.
