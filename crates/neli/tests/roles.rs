@@ -214,3 +214,15 @@ async fn one_role_can_be_left() {
     first.iter().find(|(role, _)| *role == left).unwrap().1.clone().leave().await;
     leads.until(|leads| leads.of("second").contains(&left) && are_shared(leads)).await;
 }
+
+/// Nothing more happens in the election of a role that was left, whatever happens in the others.
+#[tokio::test(flavor = "current_thread")]
+async fn the_events_of_a_role_that_was_left_end() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let roles = builder(&broker, Elector::Log).roles(2).join().await.unwrap();
+    let (kept, left) = (roles.get("0").unwrap(), roles.get("1").unwrap());
+    let mut events = left.events();
+    left.clone().leave().await;
+    while soon("the end of the role's events", events.next()).await.is_some() {}
+    assert!(soon("the lead of the other role", kept.lead()).await.unwrap().lease().is_valid());
+}

@@ -33,8 +33,9 @@ pub(super) struct Role {
     pub(super) node: Node,
     pub(super) guard: TaskGuard,
     state: watch::Sender<State>,
-    events: broadcast::Sender<Event>,
-    /// The term whose beginning was reported to users, and whose end was not yet.
+    /// For the subscribers of its events; none once the process no longer stands in the election.
+    events: Option<broadcast::Sender<Event>>,
+    /// The term whose beginning was reported to users and whose end was not.
     current_term: Option<Offset>,
     /// The lead that is held, or the last one while a task still runs under it.
     pub(super) held: Option<Held>,
@@ -95,7 +96,7 @@ impl Role {
             node,
             guard: TaskGuard::new(settings.timings.lease(), std::process::id().cast_signed()),
             state,
-            events,
+            events: Some(events),
             current_term: None,
             held: None,
             refusal: String::new(),
@@ -170,7 +171,7 @@ impl Role {
         self.current_term = began.or(self.current_term);
         for event in ended.map(|term| Event::Fenced { term }).into_iter().chain([event]) {
             // Nobody may be listening.
-            let _ = self.events.send(event);
+            let _ = self.events.as_ref().map(|events| events.send(event));
         }
     }
 
@@ -220,6 +221,8 @@ impl Role {
             self.tell(Event::Fenced { term });
         }
         self.state.send_modify(|state| (state.tenure, state.ended) = (None, self.ending.clone()));
+        // The subscribers see that no event follows.
+        self.events = None;
     }
 
     /// Why the process no longer stands in the election, now that its node has ended.
@@ -245,7 +248,7 @@ impl Role {
 }
 
 /// Reports a panic if it is dropped by one.
-pub(super) struct PanicAlarm(broadcast::Sender<Event>);
+pub(super) struct PanicAlarm(Option<broadcast::Sender<Event>>);
 
 impl Drop for PanicAlarm {
     fn drop(&mut self) {
@@ -253,7 +256,7 @@ impl Drop for PanicAlarm {
             let message = "the callback of before_release has panicked: the lead is released although the callback is not \
                  finished";
             // Nobody may be listening.
-            let _ = self.0.send(Event::warning(message));
+            let _ = self.0.as_ref().map(|events| events.send(Event::warning(message)));
         }
     }
 }
