@@ -59,6 +59,8 @@ pub(crate) struct Settings {
     pub(crate) node: node::Settings,
     /// Present if there are many roles.
     pub(crate) many: Option<many_roles::Settings>,
+    /// Whether the elections are those of roles, of which there may be only one.
+    pub(crate) has_roles: bool,
     /// How long tasks may continue when the lead must be given up. The callback before the release has its own time after that, and the
     /// node's stop timeout is the sum.
     pub(crate) stop_timeout: Duration,
@@ -70,12 +72,12 @@ pub(crate) struct Settings {
 /// Starts the thread. Returns the state that is shared with the handles, for each role.
 pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
     let cannot = |error: io::Error| Error::System(format!("the election can't be started: {}", reason(&error)));
-    let Settings { access, session, node, many, stop_timeout, before_release, runtime } = settings;
+    let Settings { access, session, node, many, has_roles, stop_timeout, before_release, runtime } = settings;
     let (command_sender, commands) = mpsc::unbounded_channel();
     let (mut roles, mut shared) = (Vec::new(), Vec::new());
     for (at, number) in session.elections.roles.clone().enumerate() {
         let election = session.elections.election(number, 1);
-        let (role, states, events) = Role::new(&node, &session.elections, election)?;
+        let (role, states, events) = Role::new(&node, &session.elections, election, has_roles)?;
         roles.push(role);
         shared.push(Shared { commands: Commands::new(at, command_sender.clone()), state: states, events });
     }

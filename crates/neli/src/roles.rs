@@ -91,6 +91,7 @@ impl RolesBuilder {
         }
         let mut settings = self.builder.clone().settings()?;
         settings.session.elections = self.roles.elections(&settings.session.elections);
+        settings.has_roles = true;
         if settings.session.elections.are_many() {
             settings.many = Some(self.many(&settings.node));
         }

@@ -226,3 +226,13 @@ async fn the_events_of_a_role_that_was_left_end() {
     while soon("the end of the role's events", events.next()).await.is_some() {}
     assert!(soon("the lead of the other role", kept.lead()).await.unwrap().lease().is_valid());
 }
+
+/// A program whose number of roles is configured may be given one.
+#[tokio::test(flavor = "current_thread")]
+async fn a_lease_names_its_role_also_if_there_is_one() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let roles = builder(&broker, Elector::Log).roles(1).join().await.unwrap();
+    assert_eq!(roles.lead().await.unwrap().lease().role(), Some("0"));
+    let election = Election::builder("other").embedded(&broker).join().await.unwrap();
+    assert_eq!(election.lead().await.unwrap().lease().role(), None);
+}

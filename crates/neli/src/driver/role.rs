@@ -28,7 +28,7 @@ const EVENT_CAPACITY_OF_MANY: usize = 32;
 /// One election.
 pub(super) struct Role {
     pub(super) election: ElectionId,
-    /// The role's label, if there are many.
+    /// The role's label, unless the election has no roles.
     pub(super) label: Option<Arc<str>>,
     pub(super) node: Node,
     pub(super) guard: TaskGuard,
@@ -79,11 +79,12 @@ impl HasNode for Role {
 }
 
 impl Role {
-    /// With the channels that the handles follow: the state, and the events.
+    /// With the channels that the handles follow: the state, and the events. `has_label`: whether leases name the role.
     pub(super) fn new(
         settings: &node::Settings,
         elections: &Elections,
         election: ElectionId,
+        has_label: bool,
     ) -> Result<(Self, watch::Receiver<State>, broadcast::Receiver<Event>), Error> {
         let no_randomness = |error| Error::System(format!("no randomness: {}", text::reason(&error)));
         let node = nodes::new_node(settings.clone(), elections.are_many()).map_err(no_randomness)?;
@@ -91,7 +92,7 @@ impl Role {
         let capacity = if elections.are_many() { EVENT_CAPACITY_OF_MANY } else { EVENT_CAPACITY };
         let (events, first_events) = broadcast::channel(capacity);
         let role = Self {
-            label: elections.are_many().then(|| election.label().into()),
+            label: has_label.then(|| election.label().into()),
             election,
             node,
             guard: TaskGuard::new(settings.timings.lease(), std::process::id().cast_signed()),

@@ -53,7 +53,7 @@ pub(crate) struct Tenure {
 pub(crate) struct NoTask(());
 
 impl Tenure {
-    /// `role`: how it is called, where there are many.
+    /// `role`: its name or number; none in an election without roles.
     pub(crate) fn new(term: Offset, until: Time, role: Option<Arc<str>>, commands: Commands) -> Self {
         Self { term, deadline: AtomicU64::new(until.as_nanos()), phase: watch::Sender::default(), role, commands }
     }
