@@ -164,13 +164,18 @@ impl Driver {
 
     /// The tasks' deadline comes first.
     fn let_time_pass(&mut self, at: usize, now: Time) {
-        self.nodes.roles[at].guard.handle_timeout(now);
-        self.perform_effects(at);
+        self.let_lease_end(at, now);
         self.nodes.roles[at].drop_tasks_if_due(now);
         self.nodes.let_time_pass(now, at);
         if let Some(term) = self.nodes.roles[at].term_that_nobody_took(now) {
             self.resign(at, term);
         }
+    }
+
+    /// Ends the lead if its lease is over by now.
+    fn let_lease_end(&mut self, at: usize, now: Time) {
+        self.nodes.roles[at].guard.handle_timeout(now);
+        self.perform_effects(at);
     }
 
     fn handle_command(&mut self, at: usize, command: Command) {
@@ -200,6 +205,9 @@ impl Driver {
     }
 
     fn resign(&mut self, at: usize, term: Offset) {
+        // A task may see the end of the lease before this thread does, and drop the lead. That is no resignation, after which this
+        // candidate would claim nothing for two leases.
+        self.let_lease_end(at, clock::now());
         if self.nodes.roles[at].holds(term) && !self.nodes.roles[at].lead_ends() {
             self.stand_down(at, Why::Resigned, false);
         }
