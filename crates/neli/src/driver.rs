@@ -33,6 +33,7 @@ use crate::waiter::Waiter;
 use role::Role;
 
 mod kafka;
+mod last_call;
 mod perform;
 mod role;
 

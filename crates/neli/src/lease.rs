@@ -11,7 +11,7 @@ use crate::clock;
 use crate::error::Lost;
 use crate::reason::Reason;
 
-pub(crate) use tenure::{NoTask, Tenure};
+pub(crate) use tenure::{NoTask, Task, Tenure};
 
 mod tenure;
 

@@ -11,6 +11,7 @@ use neli_proto::supervisor;
 use neli_proto::time::Time;
 
 use super::Driver;
+use super::last_call::LastCall;
 use super::role::Held;
 use crate::clock;
 use crate::command::Commands;
@@ -155,10 +156,8 @@ impl Driver {
             let reason = held.tenure.ends().unwrap_or(Reason::Resigned);
             let (lease, callback) = (Lease::new(Arc::clone(&held.tenure)), Arc::clone(&last.callback));
             held.drop_at = Some(clock::now() + last.limit);
-            // The callback itself is called there, too: it may spawn, block or panic, and this thread sends the heartbeats.
-            held.last = Some(self.runtime.spawn(async move {
-                // Dropped after everything else.
-                let _task = task;
+            // The callback is called in the runtime as well: it may spawn, block or panic, and this thread sends the heartbeats.
+            held.last = Some(LastCall::spawn(&self.runtime, task, async move {
                 let _alarm = alarm;
                 callback(lease, reason).await;
             }));

@@ -8,6 +8,7 @@ use neli_proto::supervisor::Ending;
 use neli_proto::time::Time;
 use tokio::sync::{broadcast, watch};
 
+use super::last_call::LastCall;
 use crate::clock;
 use crate::election::{ElectionId, Elections};
 use crate::error::Error;
@@ -54,9 +55,9 @@ pub(super) struct Held {
     pub(super) untaken_until: Option<Time>,
     /// When the tasks are dropped, so that there is time for the callback before the release; once that runs, when it is dropped.
     pub(super) drop_at: Option<Time>,
-    /// The callback before the release, once it runs.
-    pub(super) last: Option<tokio::task::JoinHandle<()>>,
-    /// The callback was begun, or there is none.
+    /// The callback before the release, once it was called.
+    pub(super) last: Option<LastCall>,
+    /// Whether the callback was begun, or there is none.
     pub(super) is_last_begun: bool,
 }
 
@@ -153,7 +154,7 @@ impl Role {
     }
 
     pub(super) fn abort_last(&self) {
-        self.held.iter().filter_map(|held| held.last.as_ref()).for_each(tokio::task::JoinHandle::abort);
+        self.held.iter().filter_map(|held| held.last.as_ref()).for_each(LastCall::abort);
     }
 
     // ---- what users see ------------------------------------------------------------------------------------------
