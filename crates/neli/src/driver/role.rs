@@ -194,14 +194,19 @@ impl Role {
             .and_then(|leader| if leader.is_self { status.lease_end } else { Some(until(leader)) });
         let is_vacant = status.vacancy.is_some_and(|vacancy| vacancy != Vacancy::Unknown);
         let tenure = self.held.as_ref().map(|held| Arc::clone(&held.tenure)).filter(|tenure| tenure.ends().is_none());
+        let unreleased = self.held.as_ref().map(|held| held.tenure.term());
         let stands = may_claim && !matches!(status.position, Position::Listening);
         self.state.send_if_modified(|state| {
             let term = |tenure: &Option<Arc<Tenure>>| tenure.as_ref().map(|tenure| tenure.term());
             // These wake no one: they are read on request.
             (state.fresh_until, state.is_vacant) = (fresh_until, is_vacant);
             let leader = status.leader.map(|leader| Leader::of(leader, state.leader.as_ref()));
-            let has_changed = state.leader != leader || term(&state.tenure) != term(&tenure) || stands && !state.stands;
+            let has_changed = state.leader != leader
+                || state.unreleased != unreleased
+                || term(&state.tenure) != term(&tenure)
+                || stands && !state.stands;
             (state.leader, state.tenure, state.stands) = (leader, tenure, state.stands || stands);
+            state.unreleased = unreleased;
             has_changed
         });
     }

@@ -161,11 +161,6 @@ impl Tenure {
         self.wait_for(Phase::drops_tasks).await
     }
 
-    /// Waits until the lease is over; why.
-    pub(crate) async fn over(&self) -> Reason {
-        self.wait_for(|phase| phase.over).await
-    }
-
     pub(crate) const fn lost(&self, reason: Reason) -> Lost {
         Lost { term: self.term, reason }
     }
