@@ -186,12 +186,15 @@ impl Role {
     pub(super) fn publish(&self, may_claim: bool) {
         use neli_proto::candidate::Position;
         let status = self.node.status(clock::now());
-        // Its own lead is known until its lease ends, which is counted from the sending.
-        let until = |leader: &node::Leader| leader.received + leader.lease;
-        let fresh_until = status
-            .leader
-            .as_ref()
-            .and_then(|leader| if leader.is_self { status.lease_end } else { Some(until(leader)) });
+        let fresh_until = status.leader.as_ref().and_then(|leader| match leader {
+            // Its own lead is known until its lease ends, and that counts from the sending of its last heartbeat.
+            node::Leader { is_self: true, .. } => status.lease_end,
+            // Its lease was over when its last heartbeat was appended.
+            node::Leader { late: Some(_), .. } => None,
+            // While records are read from before, this may be an earlier leader.
+            _ if !self.node.is_caught_up() => None,
+            node::Leader { received, lease, .. } => Some(*received + *lease),
+        });
         let is_vacant = status.vacancy.is_some_and(|vacancy| vacancy != Vacancy::Unknown);
         let tenure = self.held.as_ref().map(|held| Arc::clone(&held.tenure)).filter(|tenure| tenure.ends().is_none());
         let unreleased = self.held.as_ref().map(|held| held.tenure.term());
@@ -267,3 +270,6 @@ impl Drop for PanicAlarm {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
