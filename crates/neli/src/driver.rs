@@ -37,12 +37,12 @@ mod last_call;
 mod perform;
 mod role;
 
-/// How many events of the session are handled before all else has its turn again.
+/// How many events of the session are handled at a time. After them come commands and timeouts.
 const EVENTS_TOGETHER: usize = 1024;
-/// How long the thread's end waits for a member that leaves the group. A leave takes half of it at most.
+/// How long the thread waits at its end for its member to leave the group. A leave takes half of that at most.
 const LEAVING_TAKES: Duration = Duration::from_secs(1);
 
-/// What is awaited before a lead is released.
+/// The callback that is awaited before a lead is released.
 #[derive(Clone)]
 pub(crate) struct BeforeRelease {
     /// How long it may take.
@@ -52,7 +52,7 @@ pub(crate) struct BeforeRelease {
 
 pub(crate) type Callback = Arc<dyn Fn(Lease, Reason) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
-/// The parts that the thread is made of.
+/// The settings of the thread.
 pub(crate) struct Settings {
     pub(crate) access: crate::kafka::access::Access,
     pub(crate) session: SessionSettings,
@@ -111,7 +111,7 @@ struct Driver {
     commands: UnboundedReceiver<(usize, Command)>,
     /// The number of elections in which the process stands.
     standing: usize,
-    /// The elections that have ended without a report so far.
+    /// The elections whose end was not reported to users yet.
     ended: Vec<usize>,
     /// Appends that Kafka refuses, by Kafka's reasons.
     refused_appends: Reminders,
@@ -163,7 +163,7 @@ impl Driver {
         }
     }
 
-    /// The tasks' deadline comes first.
+    /// Performs what is due for an election. The tasks' deadline comes first.
     fn let_time_pass(&mut self, at: usize, now: Time) {
         self.let_lease_end(at, now);
         self.nodes.roles[at].drop_tasks_if_due(now);
@@ -247,7 +247,7 @@ impl Driver {
         }
     }
 
-    /// Leaves the group and waits for that: if the process ended before, the other members' next rebalance would wait for a session.
+    /// Leaves the group and waits for that. If the process ended before, the other members' next rebalance would wait for the session timeout.
     fn leave(&mut self, waiter: &mut Waiter) {
         self.nodes.session.stop_reading();
         let now = clock::now();
@@ -269,7 +269,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // A panic here also ends the tasks.
+        // The tasks must also end if this thread panics.
         self.nodes.roles.iter().for_each(|role| role.end_lead(Reason::Expired));
     }
 }

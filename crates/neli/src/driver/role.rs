@@ -42,7 +42,7 @@ pub(super) struct Role {
     pub(super) held: Option<Held>,
     /// Why Kafka refuses the candidate, if it does.
     pub(super) refusal: String,
-    /// An operator has ended the election.
+    /// Whether an operator has ended the election.
     pub(super) is_election_over: bool,
     /// Why the process no longer stands in the election, if so.
     pub(super) ending: Option<Error>,
@@ -51,9 +51,9 @@ pub(super) struct Role {
 /// A lead, from its beginning until no task runs under it.
 pub(super) struct Held {
     pub(super) tenure: Arc<Tenure>,
-    /// The lead is given up at this time unless it was taken.
+    /// If the program has not taken the lead by then, it is given up.
     pub(super) untaken_until: Option<Time>,
-    /// When the tasks are dropped, so that there is time for the callback before the release; once that runs, when it is dropped.
+    /// When the tasks are dropped, so that there is time for the callback before the release. Once that runs: when it is dropped.
     pub(super) drop_at: Option<Time>,
     /// The callback before the release, once it was called.
     pub(super) last: Option<LastCall>,
@@ -130,7 +130,7 @@ impl Role {
         self.held.as_ref().is_some_and(|held| held.tenure.ends().is_some())
     }
 
-    /// The term of a lead that was not taken in time; once.
+    /// The term of a lead that the program has not taken in time. It is returned once.
     pub(super) fn term_that_nobody_took(&mut self, now: Time) -> Option<Offset> {
         let held = self.held.as_mut()?;
         held.untaken_until.take_if(|until| now >= *until)?;
@@ -159,7 +159,7 @@ impl Role {
 
     // ---- what users see ------------------------------------------------------------------------------------------
 
-    /// Reports the end of a term that another candidate has taken, unless it was reported: the node says nothing more about it.
+    /// Reports an event. If another candidate has taken the lead, the node does not report the end of the term, so it is reported here.
     pub(super) fn tell(&mut self, event: Event) {
         let (began, ended) = match &event {
             Event::Acquired { term } => (Some(*term), self.current_term.take()),
@@ -182,7 +182,7 @@ impl Role {
         PanicAlarm(self.events.clone())
     }
 
-    /// Publishes the state. `may_claim`: the process may claim vacancies, and it is known that no other candidate has it refused.
+    /// Publishes the state. `may_claim`: whether the process may claim vacancies; before, other candidates may still refuse it.
     pub(super) fn publish(&self, may_claim: bool) {
         use neli_proto::candidate::Position;
         let status = self.node.status(clock::now());
@@ -201,7 +201,7 @@ impl Role {
         let stands = may_claim && !matches!(status.position, Position::Listening);
         self.state.send_if_modified(|state| {
             let term = |tenure: &Option<Arc<Tenure>>| tenure.as_ref().map(|tenure| tenure.term());
-            // These wake no one: they are read on request.
+            // Nobody waits for a change of these: they are read on request.
             (state.fresh_until, state.is_vacant) = (fresh_until, is_vacant);
             let leader = status.leader.map(|leader| Leader::of(leader, state.leader.as_ref()));
             let has_changed = state.leader != leader
