@@ -252,7 +252,11 @@ impl Reading {
             | RoleEvent::Topic(_)
             | RoleEvent::UnusedPartitions => {}
         }
-        if self.roles[at].listener.is_caught_up() {
+        let listener = &mut self.roles[at].listener;
+        // In a topic with many records of other elections, the last record of this one may be further back.
+        if listener.ask_further_back(now) {
+            self.readers.read_anew(now, number);
+        } else if listener.is_caught_up() {
             self.readers.note_caught_up(number);
         }
     }

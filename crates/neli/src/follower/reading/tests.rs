@@ -21,6 +21,7 @@ fn source() -> Source {
 
 const CLAIM: &str = r#"{"v":1,"member":"m","name":"db1","seq":1,"kind":"claim","after":-1,"lease_ms":5000}"#;
 const BEAT: &str = r#"{"v":1,"member":"m","name":"db1","seq":2,"kind":"beat","term":0,"seen":0,"lease_ms":5000}"#;
+const RELEASE: &str = r#"{"v":1,"member":"m","name":"db1","seq":3,"kind":"release","term":0,"seen":0}"#;
 const RESIGN: &str = r#"{"v":1,"name":"ann","kind":"request","what":"resign","term":0}"#;
 
 /// Returns what is published at `shown` after these records. Of each record: when it was read, when it was appended, and its text. `end`:
@@ -94,6 +95,33 @@ fn a_record_of_one_role_costs_no_look_at_the_others() {
     for follower in &followers {
         assert_eq!(follower.borrow().leadership, Leadership::Unknown { trouble: trouble.clone() });
     }
+}
+
+/// Other elections share the topic, and have written more than a reading begins with since this one's leader left.
+#[test]
+fn a_release_far_back_in_the_log_is_found() {
+    const END: i64 = 30_000;
+    let (events, _received) = mpsc::channel(1);
+    let (warnings, _told) = broadcast::channel(1);
+    let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
+    let (state, follower) = watch::channel(unknown);
+    let mut reading = Reading::new(source(), events, vec![state], warnings);
+    let began = clock::now();
+    // From where the log is read is the listener's business: this answers each question, and hands over all that there is from there on.
+    for from in [20_000, 10_000, 0] {
+        reading.handle_role_event(began, 0, RoleEvent::Ends { asked: began, start: 0, end: END });
+        if from == 0 {
+            for (offset, text) in [(0, CLAIM), (1, RELEASE)] {
+                let value = Some(text.as_bytes().into());
+                let read = RoleEvent::Read { offset, is_hello: false, value, written_ms: None };
+                reading.handle_role_event(began, 0, read);
+            }
+        }
+        let first = from.max(2);
+        reading.handle_role_event(began, 0, RoleEvent::Passed { first, last: END - 1 });
+        reading.publish(began);
+    }
+    assert_eq!(follower.borrow().leadership, Leadership::Vacant);
 }
 
 #[test]
