@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use neli_proto::journal::{Verdict, View};
 use neli_proto::late_beat::Punctuality;
@@ -30,6 +30,10 @@ use crate::timeouts::Timeouts;
 use crate::waiter::Waiter;
 use crate::wording;
 
+/// A reader that has handed over nothing for this long, although the log has more records, is replaced. Candidates wait as long with the
+/// default lease.
+const READER_RECOVERS: Duration = Duration::from_secs(20);
+
 /// The journals, as they are read.
 pub(super) struct Reading {
     elections: Elections,
@@ -41,7 +45,7 @@ pub(super) struct Reading {
     /// The roles, by their indices, whose leader may be another than was published: only these are looked at, since there may be thousands
     /// of roles, and as many heartbeats a second.
     touched: BTreeSet<usize>,
-    /// When each leader is no longer known unless a record of it is read before.
+    /// When each role must be looked at again if nothing of it is read before: its leader is no longer known then, or its reader is stuck.
     timeouts: Timeouts,
     /// Why nothing can be read: no broker answers, for example.
     trouble: Option<String>,
@@ -109,13 +113,13 @@ impl Reading {
                     event = events.recv() => event,
                 }
             });
-            let refused = match event {
-                // The wait has timed out: a leader has been silent for its lease.
-                None => None,
+            let handled = match event {
+                // The wait has timed out.
+                None => Ok(()),
                 Some(None) => return,
-                Some(Some(event)) => self.handle(event).err(),
+                Some(Some(event)) => self.handle(event),
             };
-            if let Some(error) = refused {
+            if let Err(error) = handled.and_then(|()| self.replace_stuck_readers(clock::now())) {
                 for role in &self.roles {
                     let leadership = Leadership::Unknown { trouble: Some(error.to_string()) };
                     role.state.send_replace(FollowerState { leadership, ended: Some(error.clone()) });
@@ -131,7 +135,8 @@ impl Reading {
         while let Some(at) = self.touched.pop_first() {
             let role = &self.roles[at];
             let leader = role.leader(now);
-            self.timeouts.set(at, leader.as_ref().map(|(_, until)| *until));
+            let silent_at = leader.as_ref().map(|(_, until)| *until);
+            self.timeouts.set(at, [silent_at, role.stuck_at()].into_iter().flatten().min());
             let leadership = match leader {
                 Some((leader, _)) => Leadership::Led(leader),
                 None if self.trouble.is_none() && role.is_vacant() => Leadership::Vacant,
@@ -144,6 +149,22 @@ impl Reading {
             });
         }
         self.timeouts.first()
+    }
+
+    /// Reads the journals anew whose readers are stuck.
+    fn replace_stuck_readers(&mut self, now: Time) -> Result<(), Error> {
+        for at in self.timeouts.due(now) {
+            let Some(number) = self.elections.roles.clone().nth(at) else { continue };
+            // The reader may have handed over records of other elections, of which the role was not told yet.
+            if let Some(passed) = self.readers.take_passed(number) {
+                self.handle_role_event(now, number, passed);
+            }
+            if self.roles[at].stuck_at().is_some_and(|due| now >= due) {
+                self.roles[at].listener.ask_anew(now);
+                self.readers.read_anew(now, number);
+            }
+        }
+        self.follow_readers(now).map_err(|error| Error::System(text::reason(&error)))
     }
 
     /// Sets why nothing can be read, which each role's followers are told; `None` if the reading goes on.
@@ -287,6 +308,11 @@ impl Role {
         let name = term.name.as_deref().map(Into::into);
         let since = self.known.filter(|(known, _)| *known == term.offset).map(|(_, since)| since);
         is_known.then_some((Leader { name, term: term.offset, is_self: false, since }, until))
+    }
+
+    /// When its reader counts as stuck, unless it hands over a record before.
+    fn stuck_at(&self) -> Option<Time> {
+        self.listener.stuck_since().map(|since| since + READER_RECOVERS)
     }
 
     fn is_vacant(&self) -> bool {

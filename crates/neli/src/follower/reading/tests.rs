@@ -5,6 +5,7 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::election::Properties;
 use crate::kafka::access::Access;
+use crate::kafka::event::{Key, ReadRecord};
 use crate::kafka::source::IfMissing;
 
 fn source() -> Source {
@@ -122,6 +123,55 @@ fn a_release_far_back_in_the_log_is_found() {
         reading.publish(began);
     }
     assert_eq!(follower.borrow().leadership, Leadership::Vacant);
+}
+
+/// The client may rest for good, as librdkafka's did after a cluster's restart.
+#[test]
+fn a_reader_that_hands_over_nothing_is_replaced() {
+    let (events, _received) = mpsc::channel(1);
+    let (warnings, _told) = broadcast::channel(1);
+    let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
+    let (state, _follower) = watch::channel(unknown);
+    let mut reading = Reading::new(source(), events, vec![state], warnings);
+    reading.start().unwrap();
+    let began = clock::now();
+    reading.handle_role_event(began, 0, RoleEvent::Ends { asked: began, start: 0, end: 10 });
+    let due = reading.publish(began).unwrap();
+    reading.replace_stuck_readers(began + READER_RECOVERS / 2).unwrap();
+    assert!(reading.readers.has(1));
+    reading.replace_stuck_readers(due).unwrap();
+    assert!(!reading.readers.has(1) && reading.readers.has(2));
+    assert_eq!(reading.publish(due), None, "once");
+}
+
+/// A role that is caught up is not told of each record of others.
+#[test]
+fn a_reader_that_hands_over_records_of_other_elections_is_not_replaced() {
+    let (events, _received) = mpsc::channel(1);
+    let (warnings, _told) = broadcast::channel(1);
+    let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
+    let (state, _follower) = watch::channel(unknown);
+    let mut reading = Reading::new(source(), events, vec![state], warnings);
+    reading.start().unwrap();
+    let record = |offset, key, value: Option<&str>| {
+        let value = value.map(|value| value.as_bytes().into());
+        ReadingEvent::Record(ReadRecord {
+            offset,
+            key,
+            value,
+            other_key: None,
+            written_ms: None,
+            is_brokers_time: false,
+        })
+    };
+    let ends = |end| ReadingEvent::Ends { asked: clock::now(), start: 0, end };
+    let first = [ends(1), record(0, Key::Election(0), Some(CLAIM)), ends(3)];
+    for event in first.into_iter().chain([record(1, Key::Other, None), record(2, Key::Other, None)]) {
+        reading.handle(KafkaEvent::Reading { reading: 1, partition: 0, event }).unwrap();
+    }
+    reading.publish(clock::now());
+    reading.replace_stuck_readers(clock::now() + 2 * READER_RECOVERS).unwrap();
+    assert!(reading.readers.has(1));
 }
 
 #[test]
