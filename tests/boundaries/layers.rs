@@ -232,6 +232,7 @@ const LIBRARY: [(&str, &[&str]); 30] = [
             "roles",
             "session",
             "text",
+            "timeouts",
             "waiter",
             "wording",
         ],

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::time::Duration;
 
 use harness::candidate::{Elector, Running};
+use harness::election::TestElection;
 use harness::kafka::Kafka;
 use harness::wait::PATIENCE;
 use harness::witness::Testimony;
@@ -92,6 +93,25 @@ fn a_process_that_leaves_all_roles_says_so_in_each_release() {
         until_true("a lead of each role", || led_here(&roles) == ROLES.len()).await;
         roles.leave().await;
     });
+    assert_each_release_says_stopped(&test_election);
+}
+
+/// The same without `leave`.
+#[test]
+fn a_process_that_drops_all_roles_says_so_in_each_release() {
+    let test_election = test_election(Elector::Log);
+    run(async {
+        let roles = candidate(&test_election).named_roles(ROLES).join().await.expect("the candidate joins");
+        until_true("a lead of each role", || led_here(&roles) == ROLES.len()).await;
+        let mut events = roles.events();
+        drop(roles);
+        let end = async { while events.next().await.is_some() {} };
+        soon("the end of the events", PATIENCE, end).await;
+    });
+    assert_each_release_says_stopped(&test_election);
+}
+
+fn assert_each_release_says_stopped(test_election: &TestElection) {
     for role in ROLES {
         let answer = test_election.ask("watch", &["--role", role, "--from", "start", "--until-end", "--json"]);
         let lines = answer.text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));

@@ -130,7 +130,7 @@ impl Listener {
     }
 
     /// Begins R1 again: asks for the end offset, and nothing counts until the answer.
-    pub(crate) fn ask_anew(&mut self, now: Time) {
+    pub fn ask_anew(&mut self, now: Time) {
         self.stage = Stage::Asking;
         self.shrunk = None;
         self.asking_since = now;
@@ -274,7 +274,7 @@ impl Listener {
 
     /// Since when the reader has delivered no record although the log grows; `None` if there is a reason for it.
     #[must_use]
-    pub(crate) fn stuck_since(&self) -> Option<Time> {
+    pub fn stuck_since(&self) -> Option<Time> {
         let is_reading = match self.stage {
             Stage::Asking | Stage::AskingFurtherBack => false,
             Stage::CaughtUp | Stage::Reading(_) => !self.undecodable,

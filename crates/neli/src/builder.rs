@@ -291,7 +291,8 @@ impl Builder {
         let identity = Identity { member, name: self.candidates_name()?.into(), hello: hello(self.elector) };
         let node = node_settings(identity, timings, self.stop_timeout + release_takes, self.create_topic);
         let (access, stop_timeout, before_release) = (place.access, self.stop_timeout, self.before_release);
-        Ok(driver::Settings { access, session, node, many: None, stop_timeout, before_release, runtime })
+        let (many, has_roles) = (None, false);
+        Ok(driver::Settings { access, session, node, many, has_roles, stop_timeout, before_release, runtime })
     }
 
     fn precedence(&self) -> Result<timings::Elector, Error> {

@@ -33,15 +33,16 @@ use crate::waiter::Waiter;
 use role::Role;
 
 mod kafka;
+mod last_call;
 mod perform;
 mod role;
 
-/// How many events of the session are handled before all else has its turn again.
+/// How many events of the session are handled at a time. After them come commands and timeouts.
 const EVENTS_TOGETHER: usize = 1024;
-/// How long the thread's end waits for a member that leaves the group. A leave takes half of it at most.
+/// How long the thread waits at its end for its member to leave the group. A leave takes half of that at most.
 const LEAVING_TAKES: Duration = Duration::from_secs(1);
 
-/// What is awaited before a lead is released.
+/// The callback that is awaited before a lead is released.
 #[derive(Clone)]
 pub(crate) struct BeforeRelease {
     /// How long it may take.
@@ -51,7 +52,7 @@ pub(crate) struct BeforeRelease {
 
 pub(crate) type Callback = Arc<dyn Fn(Lease, Reason) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
-/// The parts that the thread is made of.
+/// The settings of the thread.
 pub(crate) struct Settings {
     pub(crate) access: crate::kafka::access::Access,
     pub(crate) session: SessionSettings,
@@ -59,6 +60,8 @@ pub(crate) struct Settings {
     pub(crate) node: node::Settings,
     /// Present if there are many roles.
     pub(crate) many: Option<many_roles::Settings>,
+    /// Whether the elections are those of roles, of which there may be only one.
+    pub(crate) has_roles: bool,
     /// How long tasks may continue when the lead must be given up. The callback before the release has its own time after that, and the
     /// node's stop timeout is the sum.
     pub(crate) stop_timeout: Duration,
@@ -70,12 +73,12 @@ pub(crate) struct Settings {
 /// Starts the thread. Returns the state that is shared with the handles, for each role.
 pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
     let cannot = |error: io::Error| Error::System(format!("the election can't be started: {}", reason(&error)));
-    let Settings { access, session, node, many, stop_timeout, before_release, runtime } = settings;
+    let Settings { access, session, node, many, has_roles, stop_timeout, before_release, runtime } = settings;
     let (command_sender, commands) = mpsc::unbounded_channel();
     let (mut roles, mut shared) = (Vec::new(), Vec::new());
     for (at, number) in session.elections.roles.clone().enumerate() {
         let election = session.elections.election(number, 1);
-        let (role, states, events) = Role::new(&node, &session.elections, election)?;
+        let (role, states, events) = Role::new(&node, &session.elections, election, has_roles)?;
         roles.push(role);
         shared.push(Shared { commands: Commands::new(at, command_sender.clone()), state: states, events });
     }
@@ -108,7 +111,7 @@ struct Driver {
     commands: UnboundedReceiver<(usize, Command)>,
     /// The number of elections in which the process stands.
     standing: usize,
-    /// The elections that have ended without a report so far.
+    /// The elections whose end was not reported to users yet.
     ended: Vec<usize>,
     /// Appends that Kafka refuses, by Kafka's reasons.
     refused_appends: Reminders,
@@ -160,15 +163,20 @@ impl Driver {
         }
     }
 
-    /// The tasks' deadline comes first.
+    /// Performs what is due for an election. The tasks' deadline comes first.
     fn let_time_pass(&mut self, at: usize, now: Time) {
-        self.nodes.roles[at].guard.handle_timeout(now);
-        self.perform_effects(at);
+        self.let_lease_end(at, now);
         self.nodes.roles[at].drop_tasks_if_due(now);
         self.nodes.let_time_pass(now, at);
         if let Some(term) = self.nodes.roles[at].term_that_nobody_took(now) {
             self.resign(at, term);
         }
+    }
+
+    /// Ends the lead if its lease is over by now.
+    fn let_lease_end(&mut self, at: usize, now: Time) {
+        self.nodes.roles[at].guard.handle_timeout(now);
+        self.perform_effects(at);
     }
 
     fn handle_command(&mut self, at: usize, command: Command) {
@@ -198,6 +206,9 @@ impl Driver {
     }
 
     fn resign(&mut self, at: usize, term: Offset) {
+        // A task may see the end of the lease before this thread does, and drop the lead. That is no resignation, after which this
+        // candidate would claim nothing for two leases.
+        self.let_lease_end(at, clock::now());
         if self.nodes.roles[at].holds(term) && !self.nodes.roles[at].lead_ends() {
             self.stand_down(at, Why::Resigned, false);
         }
@@ -236,7 +247,7 @@ impl Driver {
         }
     }
 
-    /// Leaves the group and waits for that: if the process ended before, the other members' next rebalance would wait for a session.
+    /// Leaves the group and waits for that. If the process ended before, the other members' next rebalance would wait for the session timeout.
     fn leave(&mut self, waiter: &mut Waiter) {
         self.nodes.session.stop_reading();
         let now = clock::now();
@@ -258,7 +269,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // A panic here also ends the tasks.
+        // The tasks must also end if this thread panics.
         self.nodes.roles.iter().for_each(|role| role.end_lead(Reason::Expired));
     }
 }

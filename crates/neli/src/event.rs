@@ -1,4 +1,4 @@
-//! What happens in an election, as events.
+//! The events that a candidate reports to its program.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::clock;
 use crate::reason::Reason;
 use crate::wording;
 
-/// Who leads, as far as is known.
+/// The leader of an election, as far as it is known.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,20 +26,20 @@ use crate::wording;
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub struct Leader {
-    /// How it is called: what it was given by [`Builder::name`](crate::Builder::name), or `neli-run --name`. An address, for example, to
-    /// which requests are routed. `None` where the records that were read do not tell.
+    /// Its name, from [`Builder::name`](crate::Builder::name) or `neli-run --name`: an address, for example, to which requests are routed.
+    /// `None` if the records that were read don't contain it.
     pub name: Option<String>,
     /// The term: the fencing token of its lease.
     pub term: i64,
-    /// It is this candidate.
+    /// Whether it is this candidate.
     pub is_self: bool,
-    /// Since when this process knows that it leads, in this term: its claim was read then. A process that has started later has read that
-    /// then, too. `None` where it is not known.
+    /// When this process first read that it leads in this term. A process that has started later than the term has read that at its start.
+    /// `None` if that is not known.
     pub since: Option<Instant>,
 }
 
 impl Leader {
-    /// The leader as a candidate knows it, where `known` is what was known before.
+    /// The leader as a candidate knows it. `known` is the leader that was known before; `since` stays the same for the same term.
     pub(crate) fn of(leader: node::Leader, known: Option<&Self>) -> Self {
         let before = known.filter(|known| known.term == leader.term).and_then(|known| known.since);
         let since = before.or_else(|| leader.since.map(clock::instant_of));
@@ -47,7 +47,7 @@ impl Leader {
     }
 }
 
-/// What has happened to a candidate, in the order in which it happened.
+/// An event of a candidate. Events come in the order in which they happened.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -69,52 +69,54 @@ impl Leader {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// It leads: [`Election::lead`](crate::Election::lead) gives the lead.
+    /// The candidate leads: [`Election::lead`](crate::Election::lead) returns the lead.
     Acquired {
         /// The term.
         term: i64,
     },
-    /// The lease has run out, or another has claimed the lead, and nothing runs under it any more. Each term ends with this or with
-    /// [`Released`](Self::Released), unless a task that never ends ends the candidate ([`Error::Blocked`](crate::Error::Blocked)).
+    /// The lease has run out, or another candidate has claimed the lead, and no task runs under it any more. Each term ends with this event
+    /// or with [`Released`](Self::Released). If a task under the lead does not end, there is neither, and the candidate ends with
+    /// [`Error::Blocked`](crate::Error::Blocked).
     Fenced {
         /// The term.
         term: i64,
     },
-    /// The events before this one came faster than they were taken, and so many of them are lost.
+    /// Events before this one were lost, because they came faster than the program took them.
     Missed {
-        /// How many.
+        /// The number of lost events.
         count: u64,
     },
-    /// The term was released: another may lead. Or nobody knows: where it was not delivered, the others wait until the lease has run out.
+    /// The term was released, so another candidate may lead at once. If the release was not delivered, the others don't know of it, and wait
+    /// until the lease has run out.
     Released {
         /// The term.
         term: i64,
-        /// Why.
+        /// Why the lead has ended.
         reason: Reason,
-        /// Whether Kafka has acknowledged it.
+        /// Whether Kafka has acknowledged the release.
         delivered: bool,
     },
-    /// The lead is to be given up: what runs under it is awaited until the stop timeout.
+    /// The lead must be given up: the tasks under it are awaited until the stop timeout.
     Revoked {
         /// The term.
         term: i64,
-        /// Why.
+        /// Why it must be given up.
         reason: Reason,
     },
-    /// It stands by.
+    /// The candidate stands by.
     Standby {
         /// The leader's name; `None` if nobody leads, or if the leader is unknown.
         leader: Option<String>,
     },
-    /// A warning, in one line: the election goes on.
+    /// A warning. The election goes on.
     Warning {
-        /// That line.
+        /// The warning, in one line.
         message: String,
     },
 }
 
 impl Event {
-    /// What of the node's notes is one.
+    /// The event for a note of the node; `None` if users get none for it.
     pub(crate) fn of(note: &Note) -> Option<Self> {
         Some(match note {
             Note::Milestone(Milestone::Fenced { term, .. }) => Self::Fenced { term: *term },

@@ -60,6 +60,11 @@ impl Election {
         self.shared.commands.send(Command::LeaveWithAll);
     }
 
+    /// Whether the candidate leaves once this handle is dropped: there is no clone of it, and no [`Lead`].
+    pub(crate) fn is_last_handle(&self) -> bool {
+        Arc::strong_count(&self.shared) == 1
+    }
+
     /// Waits until this candidate leads.
     ///
     /// A candidate that has won the lead holds it for one lease's length until a caller takes it by this function. Then it gives the lead

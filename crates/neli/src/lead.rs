@@ -30,12 +30,12 @@ use crate::state::Shared;
 pub struct Lead {
     tenure: Arc<Tenure>,
     /// The candidate stands for election for as long as its lead is held.
-    _shared: Arc<Shared>,
+    shared: Arc<Shared>,
 }
 
 impl Lead {
     pub(crate) const fn new(tenure: Arc<Tenure>, shared: Arc<Shared>) -> Self {
-        Self { tenure, _shared: shared }
+        Self { tenure, shared }
     }
 
     /// Runs a task as the leader, within the caller's own task.
@@ -93,7 +93,8 @@ impl Lead {
     }
 
     /// Gives up the lead, so that another candidate leads first, and waits until no task runs under it any more and the release was sent.
-    /// If no other candidate leads within two leases, this one may lead again.
+    /// If no other candidate leads within two leases, this one may lead again. A process that ends after this should also await
+    /// [`Election::leave`](crate::Election::leave), which waits until Kafka has the release.
     ///
     /// # Cancel safety
     ///
@@ -113,7 +114,8 @@ impl Lead {
     /// ```
     pub async fn resign(self) {
         self.tenure.resign();
-        self.tenure.over().await;
+        let term = self.tenure.term();
+        let _ = self.shared.wait_for(|state| (state.unreleased != Some(term)).then_some(())).await;
     }
 }
 

@@ -11,7 +11,7 @@ use crate::clock;
 use crate::error::Lost;
 use crate::reason::Reason;
 
-pub(crate) use tenure::{NoTask, Tenure};
+pub(crate) use tenure::{NoTask, Task, Tenure};
 
 mod tenure;
 
@@ -210,9 +210,9 @@ impl Lease {
             if let Poll::Ready(reason) = ended.as_mut().poll(context) {
                 return Poll::Ready(Err(self.tenure.lost(reason)));
             }
-            // The thread that ends it may get no processor.
+            // The thread that ends the lead may get no processor. The reason is the same that it would give.
             if !self.tenure.is_valid() {
-                return Poll::Ready(Err(self.tenure.lost(Reason::Expired)));
+                return Poll::Ready(Err(self.tenure.lost(self.tenure.ends().unwrap_or(Reason::Expired))));
             }
             task.as_mut().poll(context).map(Ok)
         })

@@ -1,6 +1,7 @@
 //! Many roles in one process: an election for each, on one session with Kafka.
 
 use std::future::{Future, poll_fn};
+use std::mem;
 use std::task::Poll;
 
 use neli_proto::many_roles;
@@ -76,11 +77,11 @@ impl RolesBuilder {
     /// If the future is dropped before it has ended, the process stands for no role, and leaves the elections in the background.
     pub async fn join(self) -> Result<Roles, Error> {
         let joining = driver::start(self.settings()?)?.into_iter().map(Election::joining);
-        let elections: Vec<(String, Election)> = self.roles.labels().into_iter().zip(joining).collect();
-        for (_, election) in &elections {
+        let roles = Roles { elections: self.roles.labels().into_iter().zip(joining).collect() };
+        for (_, election) in roles.iter() {
             election.stands().await?;
         }
-        Ok(Roles { elections })
+        Ok(roles)
     }
 
     fn settings(&self) -> Result<driver::Settings, Error> {
@@ -91,6 +92,7 @@ impl RolesBuilder {
         }
         let mut settings = self.builder.clone().settings()?;
         settings.session.elections = self.roles.elections(&settings.session.elections);
+        settings.has_roles = true;
         if settings.session.elections.are_many() {
             settings.many = Some(self.many(&settings.node));
         }
@@ -322,11 +324,26 @@ impl Roles {
     ///
     /// The leave begins at the first poll, in all elections. If the future is dropped after that, the process leaves in the background.
     pub async fn leave(self) {
+        self.begin_to_leave();
+        let mut roles = self;
+        for (_, election) in mem::take(&mut roles.elections) {
+            election.leave().await;
+        }
+    }
+
+    /// Begins to leave all elections. The release of each tells the other processes that this one leaves all.
+    fn begin_to_leave(&self) {
         for (_, election) in &self.elections {
             election.begin_to_leave_with_all();
         }
-        for (_, election) in self.elections {
-            election.leave().await;
+    }
+}
+
+impl Drop for Roles {
+    fn drop(&mut self) {
+        // Otherwise a role is still in use, and the process may stay.
+        if self.elections.iter().all(|(_, election)| election.is_last_handle()) {
+            self.begin_to_leave();
         }
     }
 }

@@ -77,6 +77,8 @@ pub struct Session {
     /// Since when each role waits for the topic to be judged; and whether the question is out.
     unjudged: BTreeMap<u32, Time>,
     is_judging: bool,
+    /// When the question could not be asked for lack of a thread, if so.
+    no_thread_at: Option<Time>,
     members: Members<Member>,
     /// The roles that stand in the group.
     in_group: BTreeSet<u32>,
@@ -130,6 +132,7 @@ impl Session {
             has_grown: false,
             unjudged: BTreeMap::new(),
             is_judging: false,
+            no_thread_at: None,
             members: Members::none(),
             in_group: BTreeSet::new(),
             leading: BTreeSet::new(),
@@ -294,6 +297,7 @@ impl Session {
     }
 
     pub(crate) fn handle_kafka_event(&mut self, event: KafkaEvent) {
+        self.judge_again(clock::now());
         let output = match event {
             KafkaEvent::AppendRefused { error } => SessionEvent::AppendRefused { error },
             KafkaEvent::BrokerSession(session) => SessionEvent::BrokerSession(session),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use neli_proto::record::Offset;
 use neli_proto::time::Time;
 use tokio::sync::{broadcast, watch};
 
@@ -29,6 +30,8 @@ impl Drop for Shared {
 pub(crate) struct State {
     /// It has read the journal, the process may claim, and it stands for election.
     pub(crate) stands: bool,
+    /// The term under which tasks may still run, or of which the release was not sent yet.
+    pub(crate) unreleased: Option<Offset>,
     /// The lead that the candidate holds.
     pub(crate) tenure: Option<Arc<Tenure>>,
     pub(crate) leader: Option<Leader>,

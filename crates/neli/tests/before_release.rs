@@ -113,6 +113,23 @@ async fn it_runs_where_no_task_runs() {
     drop(lead);
 }
 
+/// A callback that could not be called within its time counts as one that takes too long. Otherwise nothing would be released, as if it could
+/// not be ended.
+#[test]
+fn a_callback_in_a_runtime_that_does_not_run_delays_the_release_for_its_time_only() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (joined, other) = (runtime(), runtime());
+    let builder = candidate(&broker).before_release(Duration::from_millis(50), |_, _| pending());
+    let (mut events, lead) = joined.block_on(async {
+        let election = builder.join().await.unwrap();
+        (election.events(), election.lead().await.unwrap())
+    });
+    drop(lead);
+    let released = async { while !matches!(events.next().await.expect("it is released"), Event::Released { .. }) {} };
+    other.block_on(soon("the release", released));
+}
+
 /// A callback that takes too long is dropped, and the lead is released.
 #[tokio::test(flavor = "current_thread")]
 async fn it_is_dropped_at_the_end_of_its_time() {

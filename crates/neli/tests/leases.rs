@@ -4,7 +4,8 @@
 
 mod limit;
 
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -134,6 +135,32 @@ fn a_lease_that_is_over_is_not_taken_up_again() {
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// A task that blocks is not dropped at the stop timeout, and `resign` waits for its end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_resignation_waits_for_the_end_of_every_task() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let builder = Election::builder("billing").embedded(&broker).lease(LONG_LEASE).stop_timeout(Duration::ZERO);
+    let election = builder.join().await.unwrap();
+    let lead = election.lead().await.unwrap();
+    let (lease, has_ended) = (lead.lease(), Arc::new(AtomicBool::new(false)));
+    let (begun, is_begun) = oneshot::channel();
+    let ended = Arc::clone(&has_ended);
+    let task = tokio::spawn(async move {
+        let block = async |_| {
+            begun.send(()).unwrap();
+            // It blocks the thread for that time, since nothing is sent.
+            let (_sender, blocked) = mpsc::channel::<()>();
+            let _ = blocked.recv_timeout(LONG_LEASE / 4);
+            ended.store(true, Ordering::Relaxed);
+        };
+        lease.run(block).await
+    });
+    is_begun.await.unwrap();
+    lead.resign().await;
+    assert!(has_ended.load(Ordering::Relaxed), "the task still runs");
+    let _ = task.await.unwrap();
 }
 
 /// A task that is not polled can't notice that its lead must end. It does not count as ended, and the term is not released. A spawned

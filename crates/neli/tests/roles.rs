@@ -5,8 +5,10 @@
 mod limit;
 
 use std::collections::BTreeMap;
-use std::future;
-use std::sync::{Arc, Mutex};
+use std::future::{self, Future};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use neli::{Builder, Election, Elector, EmbeddedBroker, Error, Event, Lease, Reason, Roles};
@@ -213,4 +215,59 @@ async fn one_role_can_be_left() {
     let left = leads.of("first").remove(0);
     first.iter().find(|(role, _)| *role == left).unwrap().1.clone().leave().await;
     leads.until(|leads| leads.of("second").contains(&left) && are_shared(leads)).await;
+}
+
+/// Nothing more happens in the election of a role that was left, whatever happens in the others.
+#[tokio::test(flavor = "current_thread")]
+async fn the_events_of_a_role_that_was_left_end() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let roles = builder(&broker, Elector::Log).roles(2).join().await.unwrap();
+    let (kept, left) = (roles.get("0").unwrap(), roles.get("1").unwrap());
+    let mut events = left.events();
+    left.clone().leave().await;
+    while soon("the end of the role's events", events.next()).await.is_some() {}
+    assert!(soon("the lead of the other role", kept.lead()).await.unwrap().lease().is_valid());
+}
+
+/// A program whose number of roles is configured may be given one.
+#[tokio::test(flavor = "current_thread")]
+async fn a_lease_names_its_role_also_if_there_is_one() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let roles = builder(&broker, Elector::Log).roles(1).join().await.unwrap();
+    assert_eq!(roles.lead().await.unwrap().lease().role(), Some("0"));
+    let election = Election::builder("other").embedded(&broker).join().await.unwrap();
+    assert_eq!(election.lead().await.unwrap().lease().role(), None);
+}
+
+/// Blocks the thread that wakes it until the test says so, as if that thread got no processor.
+struct BlockingWaker(Mutex<mpsc::Receiver<()>>);
+
+impl Wake for BlockingWaker {
+    fn wake(self: Arc<Self>) {
+        self.0.lock().unwrap().recv().unwrap();
+    }
+}
+
+/// If a task sees the end of its lease before the election's thread does, it drops the lead first. That is no resignation, after which the
+/// process would not lead again for two leases.
+#[tokio::test(flavor = "current_thread")]
+async fn a_lead_that_is_dropped_after_its_lease_was_not_given_up() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let roles = builder(&broker, Elector::Log).roles(2).join().await.unwrap();
+    let (zero, one) = (roles.get("0").unwrap(), roles.get("1").unwrap());
+    let (lead, other) = (zero.lead().await.unwrap(), one.lead().await.unwrap());
+    // The event wakes this in the election's thread.
+    let mut events = one.events();
+    let (go_on, blocked) = mpsc::channel();
+    let waker = Waker::from(Arc::new(BlockingWaker(Mutex::new(blocked))));
+    assert!(pin!(events.next()).poll(&mut Context::from_waker(&waker)).is_pending());
+    drop(other);
+    let lease = lead.lease();
+    while lease.is_valid() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    drop(lead);
+    go_on.send(()).unwrap();
+    let next = soon("the next lead", zero.lead_within(LEASE * 3 / 2)).await.unwrap();
+    assert!(next.is_some(), "it counts as given up");
 }

@@ -41,7 +41,7 @@ impl Listener {
     /// Whether to ask for the bounds again and read from further back (R2). This is so if all records were read and don't decide the view,
     /// older ones exist, and there is time. The reading stops until the answer arrives.
     #[must_use]
-    pub(crate) fn ask_further_back(&mut self, now: Time) -> bool {
+    pub fn ask_further_back(&mut self, now: Time) -> bool {
         let wanted = self.stage == Stage::CaughtUp
             && matches!(self.journal.view(), View::Undecided(_))
             && !self.is_vacant()

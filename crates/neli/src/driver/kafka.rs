@@ -24,7 +24,7 @@ impl Driver {
                 if matches!(event, RoleEvent::Delivered { .. }) {
                     self.refused_appends.end();
                 }
-                // Another embedded broker would be in another process. The one in this process has lost nothing.
+                // The log of this process's embedded broker is complete: an empty one is new.
                 let is_trusted = true;
                 self.nodes.handle_role_event(now, role as usize, event, is_trusted, |_| {});
             }

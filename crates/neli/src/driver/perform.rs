@@ -11,6 +11,7 @@ use neli_proto::supervisor;
 use neli_proto::time::Time;
 
 use super::Driver;
+use super::last_call::LastCall;
 use super::role::Held;
 use crate::clock;
 use crate::command::Commands;
@@ -53,7 +54,7 @@ impl Driver {
             | Action::ReadFrom(_)
             | Action::RenewProducer
             | Action::Send { .. } => match self.nodes.perform(now, at, &action) {
-                // The node knows.
+                // The node was told that the record is not delivered.
                 Ok(()) | Err(Unperformed::Append(_)) => {}
                 Err(Unperformed::Client(error)) => self.end_all(&error.into()),
             },
@@ -62,7 +63,7 @@ impl Driver {
                 self.nodes.roles[at].guard.obey(now, order);
                 self.perform_effects(at);
             }
-            // No task is alive.
+            // The node asks for it only when no task is alive.
             Action::RenewGuard => self.nodes.roles[at].guard.renew(),
             // The guard is in this thread and answers each order: it is never taken for dead. There are no hooks and no key, there is
             // no terminal, and nothing suspends the node.
@@ -86,14 +87,14 @@ impl Driver {
         }
         match note {
             Note::Job { note: supervisor::Note::Stopping { why, timeout }, .. } => {
-                // The guard's next order.
+                // The guard gets the order to stop right after this note.
                 if let Some(held) = &mut role.held {
                     held.tenure.stop(Reason::of(why));
                     let within = self.stop_timeout.min(timeout);
                     held.drop_at = self.before_release.is_some().then(|| clock::now() + within);
                 }
             }
-            // The tasks are stopped in order, and then the node ends.
+            // The node stops the tasks in order before it ends.
             Note::Refused(Refusal::Said(error)) => role.refusal = error.into(),
             Note::Refused(Refusal::TopicRemade) => {
                 "the topic was deleted and made again, and the new one is not accepted if create_topic is false"
@@ -125,7 +126,7 @@ impl Driver {
         self.nodes.tell(clock::now(), at, NodeEvent::Guard(answer));
     }
 
-    /// The lease is held.
+    /// Begins a lead, and offers it to the program.
     fn begin(&mut self, at: usize, term: Offset, until: Time) {
         let commands = Commands::new(at, self.command_sender.clone());
         let role = &mut self.nodes.roles[at];
@@ -141,7 +142,7 @@ impl Driver {
         role.tell(Event::Acquired { term });
     }
 
-    /// Once no task runs and none will: begins the callback before the release, or tells the guard that nothing is left.
+    /// If the end of the lead has begun and no task runs: begins the callback before the release, or tells the guard that nothing is left.
     pub(super) fn end_if_idle(&mut self, at: usize) {
         let held = self.nodes.roles[at].held.as_ref();
         let Some(nothing) = held.and_then(|held| held.tenure.no_task()) else { return };
@@ -155,10 +156,8 @@ impl Driver {
             let reason = held.tenure.ends().unwrap_or(Reason::Resigned);
             let (lease, callback) = (Lease::new(Arc::clone(&held.tenure)), Arc::clone(&last.callback));
             held.drop_at = Some(clock::now() + last.limit);
-            // The callback itself is called there, too: it may spawn, block or panic, and this thread sends the heartbeats.
-            held.last = Some(self.runtime.spawn(async move {
-                // Dropped after everything else.
-                let _task = task;
+            // The callback is called in the runtime as well: it may spawn, block or panic, and this thread sends the heartbeats.
+            held.last = Some(LastCall::spawn(&self.runtime, task, async move {
                 let _alarm = alarm;
                 callback(lease, reason).await;
             }));

@@ -8,6 +8,7 @@ use neli_proto::supervisor::Ending;
 use neli_proto::time::Time;
 use tokio::sync::{broadcast, watch};
 
+use super::last_call::LastCall;
 use crate::clock;
 use crate::election::{ElectionId, Elections};
 use crate::error::Error;
@@ -28,19 +29,20 @@ const EVENT_CAPACITY_OF_MANY: usize = 32;
 /// One election.
 pub(super) struct Role {
     pub(super) election: ElectionId,
-    /// The role's label, if there are many.
+    /// The role's label, unless the election has no roles.
     pub(super) label: Option<Arc<str>>,
     pub(super) node: Node,
     pub(super) guard: TaskGuard,
     state: watch::Sender<State>,
-    events: broadcast::Sender<Event>,
-    /// The term whose beginning was reported to users, and whose end was not yet.
+    /// For the subscribers of its events; none once the process no longer stands in the election.
+    events: Option<broadcast::Sender<Event>>,
+    /// The term whose beginning was reported to users and whose end was not.
     current_term: Option<Offset>,
     /// The lead that is held, or the last one while a task still runs under it.
     pub(super) held: Option<Held>,
     /// Why Kafka refuses the candidate, if it does.
     pub(super) refusal: String,
-    /// An operator has ended the election.
+    /// Whether an operator has ended the election.
     pub(super) is_election_over: bool,
     /// Why the process no longer stands in the election, if so.
     pub(super) ending: Option<Error>,
@@ -49,13 +51,13 @@ pub(super) struct Role {
 /// A lead, from its beginning until no task runs under it.
 pub(super) struct Held {
     pub(super) tenure: Arc<Tenure>,
-    /// The lead is given up at this time unless it was taken.
+    /// If the program has not taken the lead by then, it is given up.
     pub(super) untaken_until: Option<Time>,
-    /// When the tasks are dropped, so that there is time for the callback before the release; once that runs, when it is dropped.
+    /// When the tasks are dropped, so that there is time for the callback before the release. Once that runs: when it is dropped.
     pub(super) drop_at: Option<Time>,
-    /// The callback before the release, once it runs.
-    pub(super) last: Option<tokio::task::JoinHandle<()>>,
-    /// The callback was begun, or there is none.
+    /// The callback before the release, once it was called.
+    pub(super) last: Option<LastCall>,
+    /// Whether the callback was begun, or there is none.
     pub(super) is_last_begun: bool,
 }
 
@@ -78,11 +80,12 @@ impl HasNode for Role {
 }
 
 impl Role {
-    /// With the channels that the handles follow: the state, and the events.
+    /// With the channels that the handles follow: the state, and the events. `has_label`: whether leases name the role.
     pub(super) fn new(
         settings: &node::Settings,
         elections: &Elections,
         election: ElectionId,
+        has_label: bool,
     ) -> Result<(Self, watch::Receiver<State>, broadcast::Receiver<Event>), Error> {
         let no_randomness = |error| Error::System(format!("no randomness: {}", text::reason(&error)));
         let node = nodes::new_node(settings.clone(), elections.are_many()).map_err(no_randomness)?;
@@ -90,12 +93,12 @@ impl Role {
         let capacity = if elections.are_many() { EVENT_CAPACITY_OF_MANY } else { EVENT_CAPACITY };
         let (events, first_events) = broadcast::channel(capacity);
         let role = Self {
-            label: elections.are_many().then(|| election.label().into()),
+            label: has_label.then(|| election.label().into()),
             election,
             node,
             guard: TaskGuard::new(settings.timings.lease(), std::process::id().cast_signed()),
             state,
-            events,
+            events: Some(events),
             current_term: None,
             held: None,
             refusal: String::new(),
@@ -127,7 +130,7 @@ impl Role {
         self.held.as_ref().is_some_and(|held| held.tenure.ends().is_some())
     }
 
-    /// The term of a lead that was not taken in time; once.
+    /// The term of a lead that the program has not taken in time. It is returned once.
     pub(super) fn term_that_nobody_took(&mut self, now: Time) -> Option<Offset> {
         let held = self.held.as_mut()?;
         held.untaken_until.take_if(|until| now >= *until)?;
@@ -151,12 +154,12 @@ impl Role {
     }
 
     pub(super) fn abort_last(&self) {
-        self.held.iter().filter_map(|held| held.last.as_ref()).for_each(tokio::task::JoinHandle::abort);
+        self.held.iter().filter_map(|held| held.last.as_ref()).for_each(LastCall::abort);
     }
 
     // ---- what users see ------------------------------------------------------------------------------------------
 
-    /// Reports the end of a term that another candidate has taken, unless it was reported: the node says nothing more about it.
+    /// Reports an event. If another candidate has taken the lead, the node does not report the end of the term, so it is reported here.
     pub(super) fn tell(&mut self, event: Event) {
         let (began, ended) = match &event {
             Event::Acquired { term } => (Some(*term), self.current_term.take()),
@@ -170,7 +173,7 @@ impl Role {
         self.current_term = began.or(self.current_term);
         for event in ended.map(|term| Event::Fenced { term }).into_iter().chain([event]) {
             // Nobody may be listening.
-            let _ = self.events.send(event);
+            let _ = self.events.as_ref().map(|events| events.send(event));
         }
     }
 
@@ -179,26 +182,34 @@ impl Role {
         PanicAlarm(self.events.clone())
     }
 
-    /// Publishes the state. `may_claim`: the process may claim vacancies, and it is known that no other candidate has it refused.
+    /// Publishes the state. `may_claim`: whether the process may claim vacancies; before, other candidates may still refuse it.
     pub(super) fn publish(&self, may_claim: bool) {
         use neli_proto::candidate::Position;
         let status = self.node.status(clock::now());
-        // Its own lead is known until its lease ends, which is counted from the sending.
-        let until = |leader: &node::Leader| leader.received + leader.lease;
-        let fresh_until = status
-            .leader
-            .as_ref()
-            .and_then(|leader| if leader.is_self { status.lease_end } else { Some(until(leader)) });
+        let fresh_until = status.leader.as_ref().and_then(|leader| match leader {
+            // Its own lead is known until its lease ends, and that counts from the sending of its last heartbeat.
+            node::Leader { is_self: true, .. } => status.lease_end,
+            // Its lease was over when its last heartbeat was appended.
+            node::Leader { late: Some(_), .. } => None,
+            // While records are read from before, this may be an earlier leader.
+            _ if !self.node.is_caught_up() => None,
+            node::Leader { received, lease, .. } => Some(*received + *lease),
+        });
         let is_vacant = status.vacancy.is_some_and(|vacancy| vacancy != Vacancy::Unknown);
         let tenure = self.held.as_ref().map(|held| Arc::clone(&held.tenure)).filter(|tenure| tenure.ends().is_none());
+        let unreleased = self.held.as_ref().map(|held| held.tenure.term());
         let stands = may_claim && !matches!(status.position, Position::Listening);
         self.state.send_if_modified(|state| {
             let term = |tenure: &Option<Arc<Tenure>>| tenure.as_ref().map(|tenure| tenure.term());
-            // These wake no one: they are read on request.
+            // Nobody waits for a change of these: they are read on request.
             (state.fresh_until, state.is_vacant) = (fresh_until, is_vacant);
             let leader = status.leader.map(|leader| Leader::of(leader, state.leader.as_ref()));
-            let has_changed = state.leader != leader || term(&state.tenure) != term(&tenure) || stands && !state.stands;
+            let has_changed = state.leader != leader
+                || state.unreleased != unreleased
+                || term(&state.tenure) != term(&tenure)
+                || stands && !state.stands;
             (state.leader, state.tenure, state.stands) = (leader, tenure, state.stands || stands);
+            state.unreleased = unreleased;
             has_changed
         });
     }
@@ -220,6 +231,8 @@ impl Role {
             self.tell(Event::Fenced { term });
         }
         self.state.send_modify(|state| (state.tenure, state.ended) = (None, self.ending.clone()));
+        // The subscribers see that no event follows.
+        self.events = None;
     }
 
     /// Why the process no longer stands in the election, now that its node has ended.
@@ -245,7 +258,7 @@ impl Role {
 }
 
 /// Reports a panic if it is dropped by one.
-pub(super) struct PanicAlarm(broadcast::Sender<Event>);
+pub(super) struct PanicAlarm(Option<broadcast::Sender<Event>>);
 
 impl Drop for PanicAlarm {
     fn drop(&mut self) {
@@ -253,7 +266,10 @@ impl Drop for PanicAlarm {
             let message = "the callback of before_release has panicked: the lead is released although the callback is not \
                  finished";
             // Nobody may be listening.
-            let _ = self.0.send(Event::warning(message));
+            let _ = self.0.as_ref().map(|events| events.send(Event::warning(message)));
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,10 @@
 //! The follower's thread: it reads the journals of all roles that are followed, and publishes who leads each.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use neli_proto::journal::{Verdict, View};
 use neli_proto::late_beat::Punctuality;
@@ -25,27 +26,37 @@ use crate::leadership::Leadership;
 use crate::session::event::RoleEvent;
 use crate::session::readers::{Output, Readers};
 use crate::text;
+use crate::timeouts::Timeouts;
 use crate::waiter::Waiter;
 use crate::wording;
+
+/// A reader that has handed over nothing for this long, although the log has more records, is replaced. Candidates wait as long with the
+/// default lease.
+const READER_RECOVERS: Duration = Duration::from_secs(20);
 
 /// The journals, as they are read.
 pub(super) struct Reading {
     elections: Elections,
-    /// The embedded broker, whose log may be one that another has lost.
+    /// The embedded broker. Its log may be empty because the broker before it died, which shows no vacancy.
     embedded: Option<Arc<Connection>>,
     readers: Readers,
-    /// By their numbers, from the first one on.
+    /// In the order of their numbers.
     roles: Vec<Role>,
-    /// Why no broker answers, or what else keeps the reading from going on.
+    /// The roles, by their indices, whose leader may be another than was published: only these are looked at, since there may be thousands
+    /// of roles, and as many heartbeats a second.
+    touched: BTreeSet<usize>,
+    /// When each role must be looked at again if nothing of it is read before: its leader is no longer known then, or its reader is stuck.
+    timeouts: Timeouts,
+    /// Why nothing can be read: no broker answers, for example.
     trouble: Option<String>,
-    /// What stops nothing.
+    /// For the followers' warnings; the reading goes on after each.
     warnings: broadcast::Sender<Event>,
 }
 
 /// One election that is followed.
 struct Role {
     listener: Listener,
-    /// When the leader's records were appended.
+    /// Whether the leader's records were appended in time.
     punctuality: Punctuality,
     /// The last term that was known, and since when.
     known: Option<(Offset, Instant)>,
@@ -67,8 +78,10 @@ impl Reading {
         Self {
             elections: source.elections.clone(),
             embedded: source.access.embedded.clone(),
-            // A topic that is made anew may have another number.
+            // A topic that was created again may have another number of partitions, so each reader finds it by itself.
             readers: Readers::new(source, false, event_sender),
+            touched: (0..states.len()).collect(),
+            timeouts: Timeouts::default(),
             roles: states.into_iter().map(role).collect(),
             trouble: None,
             warnings,
@@ -84,7 +97,7 @@ impl Reading {
         self.follow_readers(now)
     }
 
-    /// Until the last follower is dropped, or Kafka refuses.
+    /// Reads until the last follower is dropped, or Kafka refuses to be read.
     pub(super) fn run(
         mut self,
         mut waiter: Waiter,
@@ -100,13 +113,13 @@ impl Reading {
                     event = events.recv() => event,
                 }
             });
-            let refused = match event {
-                // A leader has been silent for its lease.
-                None => None,
+            let handled = match event {
+                // The wait has timed out.
+                None => Ok(()),
                 Some(None) => return,
-                Some(Some(event)) => self.handle(event).err(),
+                Some(Some(event)) => self.handle(event),
             };
-            if let Some(error) = refused {
+            if let Err(error) = handled.and_then(|()| self.replace_stuck_readers(clock::now())) {
                 for role in &self.roles {
                     let leadership = Leadership::Unknown { trouble: Some(error.to_string()) };
                     role.state.send_replace(FollowerState { leadership, ended: Some(error.clone()) });
@@ -116,11 +129,14 @@ impl Reading {
         }
     }
 
-    /// Tells who leads each role. Gives when that changes if nothing is read until then.
-    fn publish(&self, now: Time) -> Option<Time> {
-        let publish = |role: &Role| {
+    /// Publishes who leads each role. Returns when that changes if nothing is read until then.
+    fn publish(&mut self, now: Time) -> Option<Time> {
+        self.touched.extend(self.timeouts.due(now));
+        while let Some(at) = self.touched.pop_first() {
+            let role = &self.roles[at];
             let leader = role.leader(now);
-            let due = leader.as_ref().map(|(_, until)| *until);
+            let silent_at = leader.as_ref().map(|(_, until)| *until);
+            self.timeouts.set(at, [silent_at, role.stuck_at()].into_iter().flatten().min());
             let leadership = match leader {
                 Some((leader, _)) => Leadership::Led(leader),
                 None if self.trouble.is_none() && role.is_vacant() => Leadership::Vacant,
@@ -131,9 +147,32 @@ impl Reading {
                 state.leadership = leadership;
                 has_changed
             });
-            due
-        };
-        self.roles.iter().filter_map(publish).min()
+        }
+        self.timeouts.first()
+    }
+
+    /// Reads the journals anew whose readers are stuck.
+    fn replace_stuck_readers(&mut self, now: Time) -> Result<(), Error> {
+        for at in self.timeouts.due(now) {
+            let Some(number) = self.elections.roles.clone().nth(at) else { continue };
+            // The reader may have handed over records of other elections, of which the role was not told yet.
+            if let Some(passed) = self.readers.take_passed(number) {
+                self.handle_role_event(now, number, passed);
+            }
+            if self.roles[at].stuck_at().is_some_and(|due| now >= due) {
+                self.roles[at].listener.ask_anew(now);
+                self.readers.read_anew(now, number);
+            }
+        }
+        self.follow_readers(now).map_err(|error| Error::System(text::reason(&error)))
+    }
+
+    /// Sets why nothing can be read, which each role's followers are told; `None` if the reading goes on.
+    fn set_trouble(&mut self, trouble: Option<String>) {
+        if self.trouble != trouble {
+            self.trouble = trouble;
+            self.touched.extend(0..self.roles.len());
+        }
     }
 
     fn handle(&mut self, event: KafkaEvent) -> Result<(), Error> {
@@ -141,16 +180,15 @@ impl Reading {
             KafkaEvent::Reading { reading, partition, event } => {
                 if matches!(event, ReadingEvent::CaughtUp { .. } | ReadingEvent::Record(_)) && self.readers.has(reading)
                 {
-                    // What is read goes on, so that nothing keeps it from that.
-                    self.trouble = None;
+                    self.set_trouble(None);
                 }
                 let now = clock::now();
                 self.readers.handle(now, reading, partition, event);
                 self.follow_readers(now).map_err(|error| Error::System(text::reason(&error)))?;
             }
             KafkaEvent::Refused { error } => return Err(Error::refused(&error)),
-            KafkaEvent::Down { error } => self.trouble = Some(wording::of_library(&error)),
-            KafkaEvent::Up => self.trouble = None,
+            KafkaEvent::Down { error } => self.set_trouble(Some(wording::of_library(&error))),
+            KafkaEvent::Up => self.set_trouble(None),
             KafkaEvent::Partitions(partitions) => {
                 self.found(partitions).map_err(|error| Error::System(text::reason(&error)))?;
             }
@@ -171,7 +209,7 @@ impl Reading {
         Ok(())
     }
 
-    /// The topic has so many partitions. With another number roles are on others, and their journals are others.
+    /// Notes the number of the topic's partitions. If it has changed, roles have moved to other partitions, and all journals are read again.
     fn found(&mut self, partitions: i32) -> io::Result<()> {
         let known = self.readers.partitions();
         self.readers.found(partitions);
@@ -186,7 +224,7 @@ impl Reading {
         self.follow_readers(now)
     }
 
-    /// Has done what reading takes, and passes what has come of it to the listeners.
+    /// Performs the outputs of the readers, and passes the results to the roles' listeners.
     fn follow_readers(&mut self, now: Time) -> io::Result<()> {
         while let Some(output) = self.readers.poll() {
             match output {
@@ -199,7 +237,9 @@ impl Reading {
     }
 
     fn handle_role_event(&mut self, now: Time, number: u32, event: RoleEvent) {
-        let role = &mut self.roles[(number - self.elections.roles.start) as usize];
+        let at = self.index(number);
+        self.touched.insert(at);
+        let role = &mut self.roles[at];
         match event {
             RoleEvent::CaughtUp { next } => role.listener.reached(now, next),
             RoleEvent::Cut => self.read_anew(now, number),
@@ -219,10 +259,10 @@ impl Reading {
             RoleEvent::Undecodable { offset, error } => {
                 role.listener.undecodable(now);
                 let topic = &self.elections.topic;
-                self.trouble =
-                    Some(format!("topic \"{topic}\": the batch at offset {offset} can't be decoded: {error}"));
+                let trouble = format!("topic \"{topic}\": the batch at offset {offset} can't be decoded: {error}");
+                self.set_trouble(Some(trouble));
             }
-            // A follower joins no group, sends nothing and does not ask which topic it is.
+            // A follower joins no group, sends nothing and does not ask for the topic's id.
             RoleEvent::Assigned
             | RoleEvent::Delivered { .. }
             | RoleEvent::Elsewhere
@@ -233,22 +273,33 @@ impl Reading {
             | RoleEvent::Topic(_)
             | RoleEvent::UnusedPartitions => {}
         }
-        if self.roles[(number - self.elections.roles.start) as usize].listener.is_caught_up() {
+        let listener = &mut self.roles[at].listener;
+        // In a topic with many records of other elections, the last record of this one may be further back.
+        if listener.ask_further_back(now) {
+            self.readers.read_anew(now, number);
+        } else if listener.is_caught_up() {
             self.readers.note_caught_up(number);
         }
     }
 
-    /// The history of a role's journal is cut or made anew.
+    /// Reads a role's journal anew: its history was cut, or the topic was created again.
     fn read_anew(&mut self, now: Time, number: u32) {
-        // Of the reading before.
-        self.trouble = None;
-        self.roles[(number - self.elections.roles.start) as usize].listener.history_cut(now);
+        // It was about the reading that is over.
+        self.set_trouble(None);
+        let at = self.index(number);
+        self.touched.insert(at);
+        self.roles[at].listener.history_cut(now);
         self.readers.read_anew(now, number);
+    }
+
+    /// The index of a role, by its number.
+    const fn index(&self, number: u32) -> usize {
+        (number - self.elections.roles.start) as usize
     }
 }
 
 impl Role {
-    /// Who leads, and until when that is taken for known.
+    /// The leader, and until when it counts as known.
     fn leader(&self, now: Time) -> Option<(Leader, Time)> {
         let View::Led(term) = self.listener.journal().view() else { return None };
         let until = self.listener.last_effective() + term.lease;
@@ -257,6 +308,11 @@ impl Role {
         let name = term.name.as_deref().map(Into::into);
         let since = self.known.filter(|(known, _)| *known == term.offset).map(|(_, since)| since);
         is_known.then_some((Leader { name, term: term.offset, is_self: false, since }, until))
+    }
+
+    /// When its reader counts as stuck, unless it hands over a record before.
+    fn stuck_at(&self) -> Option<Time> {
+        self.listener.stuck_since().map(|since| since + READER_RECOVERS)
     }
 
     fn is_vacant(&self) -> bool {
@@ -277,81 +333,4 @@ impl Role {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use tokio::sync::mpsc;
-
-    use super::*;
-    use crate::election::Properties;
-    use crate::kafka::access::Access;
-    use crate::kafka::source::IfMissing;
-
-    fn source() -> Source {
-        Source {
-            access: Access::at("localhost:9", &Properties::default()),
-            elections: Elections { group: "g".into(), topic: "t".into(), roles: 0..1, names: [].into() },
-            partitions: None,
-            only: None,
-            if_missing: IfMissing::Await,
-            joins_group: false,
-            is_for_display: false,
-        }
-    }
-
-    const CLAIM: &str = r#"{"v":1,"member":"m","name":"db1","seq":1,"kind":"claim","after":-1,"lease_ms":5000}"#;
-    const BEAT: &str = r#"{"v":1,"member":"m","name":"db1","seq":2,"kind":"beat","term":0,"seen":0,"lease_ms":5000}"#;
-    const RESIGN: &str = r#"{"v":1,"name":"ann","kind":"request","what":"resign","term":0}"#;
-
-    /// What is published at `shown`, after these records: when each was read, when it was appended, and its text. The log ended at `end` when
-    /// the reading began. All times are in milliseconds, `shown` and those of the reading since then.
-    fn leadership(end: i64, records: &[(u64, u64, &str)], shown: u64) -> Leadership {
-        let (events, _received) = mpsc::channel(1);
-        let (warnings, _told) = broadcast::channel(1);
-        let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
-        let (state, follower) = watch::channel(unknown);
-        let mut reading = Reading::new(source(), events, vec![state], warnings);
-        let began = clock::now();
-        let after = |ms| began + Duration::from_millis(ms);
-        reading.handle_role_event(began, 0, RoleEvent::Ends { asked: began, start: 0, end });
-        for (offset, (read, written_ms, value)) in (0..).zip(records) {
-            let (value, written_ms) = (Some(value.as_bytes().into()), Some(*written_ms));
-            reading.handle_role_event(after(*read), 0, RoleEvent::Read { offset, is_hello: false, value, written_ms });
-        }
-        reading.publish(after(shown));
-        follower.borrow().leadership.clone()
-    }
-
-    /// Its leader was fenced before, and leads no more.
-    #[test]
-    fn a_heartbeat_after_the_lease_s_end_makes_no_leader() {
-        let after_a_heartbeat = |gap_ms: u64| leadership(2, &[(0, 1_000, CLAIM), (0, 1_000 + gap_ms, BEAT)], 0);
-        assert!(matches!(after_a_heartbeat(4_900), Leadership::Led(_)));
-        assert_eq!(after_a_heartbeat(9_000), Leadership::Unknown { trouble: None });
-    }
-
-    /// An operator writes it, and the leader may be dead.
-    #[test]
-    fn a_request_does_not_prolong_a_lead() {
-        let records = [(100, 1_000, CLAIM), (4_900, 5_800, RESIGN)];
-        assert!(matches!(leadership(0, &records, 5_099), Leadership::Led(_)));
-        assert_eq!(leadership(0, &records, 5_100), Leadership::Unknown { trouble: None });
-    }
-
-    #[test]
-    fn a_record_from_before_the_reading_is_at_least_as_old_as_the_reading() {
-        let records = [(900, 1_000, CLAIM)];
-        assert!(matches!(leadership(1, &records, 4_999), Leadership::Led(_)));
-        assert_eq!(leadership(1, &records, 5_000), Leadership::Unknown { trouble: None });
-    }
-
-    #[test]
-    fn what_stops_nothing_is_told() {
-        let (events, _received) = mpsc::channel(1);
-        let (warnings, mut told) = broadcast::channel(1);
-        let mut reading = Reading::new(source(), events, Vec::new(), warnings);
-        let message = "odd".to_owned();
-        reading.handle(KafkaEvent::Warning(message.clone())).unwrap();
-        assert_eq!(told.try_recv(), Ok(Event::Warning { message }));
-    }
-}
+mod tests;

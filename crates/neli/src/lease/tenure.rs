@@ -1,4 +1,4 @@
-//! One term, as the election's thread and the tasks under it know it together.
+//! The state of one term, which the election's thread and the tasks under the lead share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,18 +12,18 @@ use crate::command::{Command, Commands};
 use crate::error::Lost;
 use crate::reason::Reason;
 
-/// How far the end of a lead is, and what still runs under it.
+/// The tasks under a lead, and how far its end has come.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Phase {
-    /// Somebody holds it.
+    /// Whether the program has taken the lead.
     is_taken: bool,
-    /// Tasks that run under it.
+    /// The number of tasks that run under it.
     tasks: u32,
-    /// The barrier has begun: nothing is begun any more, and what runs is to end.
+    /// Set once the barrier has begun: no task is begun any more, and the running ones should end.
     stops: Option<Reason>,
-    /// Its tasks are to be dropped; the lease goes on for what is done before the release.
+    /// Set once the stop timeout is over: the tasks must be dropped. The lease goes on, for the callback before the release.
     dropped: Option<Reason>,
-    /// Whatever runs is to be dropped.
+    /// Set once the lease is over: the tasks and the callback must be dropped.
     over: Option<Reason>,
 }
 
@@ -37,23 +37,23 @@ impl Phase {
     }
 }
 
-/// One term: what the election's thread and the tasks know of it together. The thread alone extends it.
+/// One term. Only the election's thread extends its lease.
 #[derive(Debug)]
 pub(crate) struct Tenure {
     term: Offset,
-    /// In nanoseconds of `CLOCK_BOOTTIME`; 0 once it is over.
+    /// When the lease ends, in nanoseconds of `CLOCK_BOOTTIME`; 0 once it is over.
     deadline: AtomicU64,
     phase: watch::Sender<Phase>,
     pub(super) role: Option<Arc<str>>,
     commands: Commands,
 }
 
-/// Shows that no task runs under a lead, and that none will.
+/// The proof that no task runs under a lead, and that none will be begun.
 #[derive(Debug)]
 pub(crate) struct NoTask(());
 
 impl Tenure {
-    /// `role`: how it is called, where there are many.
+    /// `role`: its name or number; none in an election without roles.
     pub(crate) fn new(term: Offset, until: Time, role: Option<Arc<str>>, commands: Commands) -> Self {
         Self { term, deadline: AtomicU64::new(until.as_nanos()), phase: watch::Sender::default(), role, commands }
     }
@@ -73,24 +73,24 @@ impl Tenure {
 
     // ---- by the election's thread -----------------------------------------------------------------------------------
 
-    /// The lease runs until then. Once it is over it stays so.
+    /// Sets the end of the lease. A lease that is over is not extended any more.
     pub(crate) fn extend(&self, until: Time) {
         if self.phase.borrow().over.is_none() {
             self.deadline.store(until.as_nanos(), Ordering::Release);
         }
     }
 
-    /// The barrier begins: no task is begun any more.
+    /// Begins the barrier: no task is begun any more.
     pub(crate) fn stop(&self, reason: Reason) {
         self.phase.send_modify(|phase| _ = phase.stops.get_or_insert(reason));
     }
 
-    /// The stop timeout is over: tasks are to be dropped, and the lease goes on.
+    /// Makes the tasks be dropped, at the stop timeout. The lease goes on.
     pub(crate) fn drop_tasks(&self) {
         self.phase.send_modify(|phase| phase.dropped = phase.stops);
     }
 
-    /// The lease is over: tasks are to be dropped. `reason`: unless the barrier's counts.
+    /// Ends the lease: the tasks are dropped. If the barrier has begun, its reason counts and not `reason`.
     pub(crate) fn end(&self, reason: Reason) {
         self.deadline.store(0, Ordering::Release);
         self.phase.send_if_modified(|phase| {
@@ -100,12 +100,12 @@ impl Tenure {
         });
     }
 
-    /// Why it ends, if it does.
+    /// Why the lead ends, if its end has begun.
     pub(crate) fn ends(&self) -> Option<Reason> {
         self.phase.borrow().ends()
     }
 
-    /// That no task is left, when the end has begun and that is so.
+    /// The proof that no task is left; `None` while one runs, or before the end of the lead has begun.
     pub(crate) fn no_task(&self) -> Option<NoTask> {
         let phase = *self.phase.borrow();
         (phase.ends().is_some() && phase.tasks == 0).then_some(NoTask(()))
@@ -113,7 +113,7 @@ impl Tenure {
 
     // ---- by tasks -----------------------------------------------------------------------------------------------------
 
-    /// Takes it, unless it was taken, or ends already.
+    /// Takes the lead, and returns whether that was possible: nobody has taken it, and its end has not begun.
     pub(crate) fn take(&self) -> bool {
         self.phase.send_if_modified(|phase| {
             let may_be_taken = !phase.is_taken && phase.ends().is_none();
@@ -131,7 +131,7 @@ impl Tenure {
         self.begin_unless(Phase::ends)
     }
 
-    /// Begins what runs at the end, before the release.
+    /// Begins the callback before the release, which may begin although the barrier has begun.
     pub(crate) fn begin_last(self: &Arc<Self>) -> Result<Task, Lost> {
         self.begin_unless(|phase| phase.over)
     }
@@ -151,26 +151,21 @@ impl Tenure {
         if self.is_valid() { Ok(task) } else { Err(self.lost(Reason::Expired)) }
     }
 
-    /// Waits until the barrier begins, or the lease is over; why.
+    /// Waits until the barrier begins or the lease is over, and returns why.
     pub(crate) async fn ending(&self) -> Reason {
         self.wait_for(Phase::ends).await
     }
 
-    /// Waits until tasks are to be dropped; why.
+    /// Waits until the tasks must be dropped, and returns why.
     pub(crate) async fn dropping_tasks(&self) -> Reason {
         self.wait_for(Phase::drops_tasks).await
-    }
-
-    /// Waits until the lease is over; why.
-    pub(crate) async fn over(&self) -> Reason {
-        self.wait_for(|phase| phase.over).await
     }
 
     pub(crate) const fn lost(&self, reason: Reason) -> Lost {
         Lost { term: self.term, reason }
     }
 
-    /// Asks the election's thread to give it up.
+    /// Asks the election's thread to give up the lead.
     pub(crate) fn resign(&self) {
         self.commands.send(Command::Resign { term: self.term });
     }
@@ -182,13 +177,13 @@ impl Tenure {
             if let Some(reason) = what(phase) {
                 return reason;
             }
-            // Its sender is this object.
+            // It can't fail: this object has the sender.
             let _ = phases.changed().await;
         }
     }
 }
 
-/// One task under a lead. When it is dropped, the task has been.
+/// One task under a lead. It is dropped after the task, and then the task counts as ended.
 #[derive(Debug)]
 pub(crate) struct Task {
     tenure: Arc<Tenure>,

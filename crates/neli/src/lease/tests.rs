@@ -1,3 +1,6 @@
+use std::future;
+use std::task::{Context, Waker};
+
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use super::*;
@@ -58,4 +61,21 @@ fn nothing_begins_at_the_deadline() {
 fn a_lead_is_taken_once() {
     let (tenure, _commands) = tenure(LONG);
     assert!(!tenure.is_taken() && tenure.take() && tenure.is_taken() && !tenure.take());
+}
+
+/// The reason does not depend on whether the task or the election's thread sees the end of the lease first.
+#[test]
+fn a_task_that_sees_the_end_of_its_lease_first_gets_the_reason_of_the_barrier() {
+    for (stops, expected) in [(None, Reason::Expired), (Some(Reason::Revoked), Reason::Revoked)] {
+        let (tenure, _commands) = tenure(LONG);
+        let lease = Lease::new(Arc::clone(&tenure));
+        let mut run = pin!(lease.run(|_| future::pending::<()>()));
+        let mut poll = || run.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(poll().is_pending());
+        if let Some(reason) = stops {
+            tenure.stop(reason);
+        }
+        tenure.extend(clock::now());
+        assert_eq!(poll(), Poll::Ready(Err(tenure.lost(expected))));
+    }
 }

@@ -39,7 +39,7 @@ pub(super) struct Progress {
     pub(super) position: i64,
     /// The end of the log by the last answer.
     pub(super) known_end: i64,
-    /// When a record was last handed over.
+    /// When a record was last handed over, or the client that reads was replaced.
     pub(super) handed_over_at: Time,
 }
 

@@ -127,7 +127,7 @@ impl Router {
             }
             Some(progress) => {
                 if progress.is_stuck(now) {
-                    self.replace_live(live);
+                    self.replace_live(now, live);
                 }
                 let asking = self.progress.iter().find(|((reading, of), progress)| {
                     *of == partition && Some(*reading) != self.live && !progress.is_answered

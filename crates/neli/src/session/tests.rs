@@ -1,3 +1,4 @@
+use std::io;
 use std::sync::Arc;
 
 use neli_proto::topic::TopicId;
@@ -44,6 +45,23 @@ async fn a_producer_that_is_renewed_asks_again_how_the_topic_is_set() {
     let is_answer =
         |event: &SessionEvent| matches!(event, SessionEvent::Role { role: 0, event: RoleEvent::Topic(Some(_)) });
     await_event(&mut session, is_answer).await;
+}
+
+/// A machine may have no thread to spare for a while.
+#[tokio::test]
+async fn the_settings_are_asked_for_again_after_a_lack_of_threads() {
+    let mut session = session("127.0.0.1:9", 1);
+    session.unjudged.insert(0, clock::now());
+    let no_thread = || Err(io::Error::from_raw_os_error(11));
+    session.note_question(clock::now(), no_thread());
+    let warning = session.outputs.pop_front();
+    assert!(matches!(&warning, Some(SessionEvent::Warning(warning)) if warning.contains("lack of a thread")));
+    session.handle_kafka_event(KafkaEvent::Up);
+    assert!(!session.is_judging, "not at once");
+    session.note_question(clock::now() - Duration::from_secs(1), no_thread());
+    session.handle_kafka_event(KafkaEvent::Up);
+    assert!(session.is_judging);
+    assert!(session.outputs.iter().all(|output| matches!(output, SessionEvent::Up)), "one warning is enough");
 }
 
 /// A cut of the history concerns all roles, and each asks for a new producer.

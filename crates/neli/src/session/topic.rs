@@ -1,15 +1,21 @@
 //! The session's knowledge of the topic: its number of partitions, its id, and its settings for R0.
 
+use std::io;
 use std::mem;
+use std::time::Duration;
 
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicFacts, TopicIdentity};
 
 use super::Session;
 use super::event::{RoleEvent, SessionEvent};
+use crate::clock;
 use crate::election::Elections;
 use crate::kafka::topic;
 use crate::text::reason;
+
+/// The least time between two tries to start the thread that asks for the topic's settings.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 impl Session {
     /// A reading that was not given the number of partitions has found it.
@@ -77,13 +83,28 @@ impl Session {
         if self.is_judging || self.unjudged.is_empty() {
             return;
         }
-        match self.producer.judge(&self.access, self.settings.joins_group) {
-            Ok(()) => self.is_judging = true,
+        let asked = self.producer.judge(&self.access, self.settings.joins_group);
+        self.note_question(clock::now(), asked);
+    }
+
+    /// Without a thread the question is asked again later: until it is answered, no role of this process can lead.
+    pub(super) fn note_question(&mut self, now: Time, asked: io::Result<()>) {
+        match asked {
+            Ok(()) => (self.is_judging, self.no_thread_at) = (true, None),
             Err(error) => {
-                let warning =
-                    format!("the topic's settings can't be asked for, for lack of a thread: {}", reason(&error));
-                self.outputs.push_back(SessionEvent::Warning(warning));
+                if self.no_thread_at.replace(now).is_none() {
+                    let warning =
+                        format!("the topic's settings can't be asked for, for lack of a thread: {}", reason(&error));
+                    self.outputs.push_back(SessionEvent::Warning(warning));
+                }
             }
+        }
+    }
+
+    /// Asks again if there was no thread for the question. Called with each event of Kafka, of which one comes every 20 s at the latest.
+    pub(super) fn judge_again(&mut self, now: Time) {
+        if self.no_thread_at.is_some_and(|at| now.since(at) >= AGAIN_AFTER) {
+            self.judge();
         }
     }
 

@@ -64,8 +64,8 @@ impl Router {
     }
 
     /// Replaces the client of the live reading, which is stuck, by another one that continues at the same offsets. The elections that follow it
-    /// notice nothing.
-    pub(super) fn replace_live(&mut self, before: u32) {
+    /// notice nothing. The new client gets as much time as the old one before it counts as stuck too.
+    pub(super) fn replace_live(&mut self, now: Time, before: u32) {
         self.readings += 1;
         let live = self.readings;
         self.live = Some(live);
@@ -74,7 +74,8 @@ impl Router {
         let partitions: Vec<i32> =
             self.progress.keys().filter(|(reading, _)| *reading == before).map(|(_, partition)| *partition).collect();
         for partition in partitions {
-            let Some(progress) = self.progress.remove(&(before, partition)) else { continue };
+            let Some(mut progress) = self.progress.remove(&(before, partition)) else { continue };
+            progress.handed_over_at = now;
             if progress.stage == Stage::Reading {
                 self.outputs.push_back(Output::ReadFrom { reading: live, partition, offset: progress.position });
             }

@@ -266,6 +266,19 @@ fn a_stuck_reading_is_replaced_and_the_others_notice_nothing() {
     assert_eq!(fixture.wanted(), ["0: read 10"]);
 }
 
+/// All roles of the partition notice it at once, and each replacement is a client that has to connect first.
+#[test]
+fn a_stuck_reading_is_replaced_once_for_all_that_read_anew() {
+    let mut fixture = Fixture::reading(3, 1);
+    fixture.ends(1, 0, 20);
+    fixture.wanted();
+    let later = NOW + READER_RECOVERS;
+    for role in 0..3 {
+        fixture.0.read_anew(later, role);
+    }
+    assert_eq!(fixture.wanted(), ["close 1", "start 2", "read 2 0 from 10", "start 3 of 0"]);
+}
+
 /// Each extra reading is a client of its own, and hundreds of elections may lose their leases at once.
 #[test]
 fn of_many_that_read_anew_at_once_the_later_ones_share_the_next_reading() {

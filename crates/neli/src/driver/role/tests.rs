@@ -1,0 +1,47 @@
+use neli_proto::candidate;
+use neli_proto::record::Record;
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::command::Commands;
+use crate::handle::Election;
+use crate::leadership::Leadership;
+use crate::state::Shared;
+
+const CLAIM: &str = r#"{"v":1,"member":"m","name":"db1","seq":1,"kind":"claim","after":-1,"lease_ms":5000}"#;
+const BEAT: &str = r#"{"v":1,"member":"m","name":"db1","seq":2,"kind":"beat","term":0,"seen":0,"lease_ms":5000}"#;
+
+/// What a candidate's handle says about the leader when these records were just read, each with the time in milliseconds at which it was
+/// appended. `end`: the end of the log when the reading began.
+fn leadership(end: i64, records: &[(u64, &str)]) -> Leadership {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let _entered = runtime.enter();
+    let settings = Election::builder("billing").brokers("localhost:9").settings().unwrap();
+    let elections = &settings.session.elections;
+    let (mut role, state, events) = Role::new(&settings.node, elections, elections.election(0, 1), false).unwrap();
+    let began = clock::now();
+    let mut tell = |event| role.node.handle(began, node::Event::Election(event));
+    tell(candidate::Event::Answered { asked: began, start: 0, end, trusted: true });
+    for (offset, (written_ms, text)) in (0..).zip(records) {
+        let record = Record::parse(text.as_bytes());
+        tell(candidate::Event::Read { offset, record, written_ms: Some(*written_ms) });
+    }
+    role.publish(true);
+    let (commands, _) = mpsc::unbounded_channel();
+    Election::joining(Shared { commands: Commands::new(0, commands), state, events }).leadership()
+}
+
+/// The leader was fenced before it, as a follower knows too.
+#[test]
+fn a_heartbeat_after_the_end_of_its_lease_makes_no_leader() {
+    let after_a_heartbeat = |gap_ms: u64| leadership(2, &[(1_000, CLAIM), (1_000 + gap_ms, BEAT)]);
+    assert!(matches!(after_a_heartbeat(4_900), Leadership::Led(_)));
+    assert_eq!(after_a_heartbeat(9_000), Leadership::Unknown { trouble: None });
+}
+
+/// A candidate that reads the journal anew reads of earlier leaders before it reads of the present one.
+#[test]
+fn nobody_leads_as_far_as_is_known_before_all_records_are_read() {
+    assert!(matches!(leadership(1, &[(1_000, CLAIM)]), Leadership::Led(_)));
+    assert_eq!(leadership(2, &[(1_000, CLAIM)]), Leadership::Unknown { trouble: None });
+}

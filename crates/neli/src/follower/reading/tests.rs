@@ -1,0 +1,185 @@
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::election::Properties;
+use crate::kafka::access::Access;
+use crate::kafka::event::{Key, ReadRecord};
+use crate::kafka::source::IfMissing;
+
+fn source() -> Source {
+    Source {
+        access: Access::at("localhost:9", &Properties::default()),
+        elections: Elections { group: "g".into(), topic: "t".into(), roles: 0..1, names: [].into() },
+        partitions: None,
+        only: None,
+        if_missing: IfMissing::Await,
+        joins_group: false,
+        is_for_display: false,
+    }
+}
+
+const CLAIM: &str = r#"{"v":1,"member":"m","name":"db1","seq":1,"kind":"claim","after":-1,"lease_ms":5000}"#;
+const BEAT: &str = r#"{"v":1,"member":"m","name":"db1","seq":2,"kind":"beat","term":0,"seen":0,"lease_ms":5000}"#;
+const RELEASE: &str = r#"{"v":1,"member":"m","name":"db1","seq":3,"kind":"release","term":0,"seen":0}"#;
+const RESIGN: &str = r#"{"v":1,"name":"ann","kind":"request","what":"resign","term":0}"#;
+
+/// Returns what is published at `shown` after these records. Of each record: when it was read, when it was appended, and its text. `end`:
+/// the end of the log when the reading began. All times are in milliseconds; `shown`, and when a record was read, count from the begin of
+/// the reading.
+fn leadership(end: i64, records: &[(u64, u64, &str)], shown: u64) -> Leadership {
+    let (events, _received) = mpsc::channel(1);
+    let (warnings, _told) = broadcast::channel(1);
+    let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
+    let (state, follower) = watch::channel(unknown);
+    let mut reading = Reading::new(source(), events, vec![state], warnings);
+    let began = clock::now();
+    let after = |ms| began + Duration::from_millis(ms);
+    reading.handle_role_event(began, 0, RoleEvent::Ends { asked: began, start: 0, end });
+    for (offset, (read, written_ms, value)) in (0..).zip(records) {
+        let (value, written_ms) = (Some(value.as_bytes().into()), Some(*written_ms));
+        reading.handle_role_event(after(*read), 0, RoleEvent::Read { offset, is_hello: false, value, written_ms });
+    }
+    reading.publish(after(shown));
+    follower.borrow().leadership.clone()
+}
+
+/// The leader was fenced before it.
+#[test]
+fn a_heartbeat_after_the_lease_s_end_makes_no_leader() {
+    let after_a_heartbeat = |gap_ms: u64| leadership(2, &[(0, 1_000, CLAIM), (0, 1_000 + gap_ms, BEAT)], 0);
+    assert!(matches!(after_a_heartbeat(4_900), Leadership::Led(_)));
+    assert_eq!(after_a_heartbeat(9_000), Leadership::Unknown { trouble: None });
+}
+
+/// An operator writes the request, and the leader may be dead.
+#[test]
+fn a_request_does_not_prolong_a_lead() {
+    let records = [(100, 1_000, CLAIM), (4_900, 5_800, RESIGN)];
+    assert!(matches!(leadership(0, &records, 5_099), Leadership::Led(_)));
+    assert_eq!(leadership(0, &records, 5_100), Leadership::Unknown { trouble: None });
+}
+
+#[test]
+fn a_record_from_before_the_reading_is_at_least_as_old_as_the_reading() {
+    let records = [(900, 1_000, CLAIM)];
+    assert!(matches!(leadership(1, &records, 4_999), Leadership::Led(_)));
+    assert_eq!(leadership(1, &records, 5_000), Leadership::Unknown { trouble: None });
+}
+
+/// Each of thousands of leaders writes a heartbeat a second, and a look at all roles for each heartbeat would take more than a processor.
+#[test]
+fn a_record_of_one_role_costs_no_look_at_the_others() {
+    let (events, _received) = mpsc::channel(1);
+    let (warnings, _told) = broadcast::channel(1);
+    let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
+    let (states, followers): (Vec<_>, Vec<_>) = (0..3).map(|_| watch::channel(unknown.clone())).unzip();
+    let source = source();
+    let elections = Elections { roles: 0..3, ..source.elections };
+    let mut reading = Reading::new(Source { elections, ..source }, events, states, warnings);
+    let began = clock::now();
+    reading.publish(began);
+    reading.handle_role_event(began, 1, RoleEvent::Ends { asked: began, start: 0, end: 0 });
+    let value = Some(CLAIM.as_bytes().into());
+    reading.handle_role_event(began, 1, RoleEvent::Read { offset: 0, is_hello: false, value, written_ms: None });
+    assert_eq!(reading.touched, BTreeSet::from([1]));
+    let lease_end = began + Duration::from_secs(5);
+    assert_eq!(reading.publish(began), Some(lease_end));
+    let is_led = || matches!(followers[1].borrow().leadership, Leadership::Led(_));
+    assert!(is_led() && reading.touched.is_empty());
+    assert_eq!(reading.publish(lease_end), None);
+    assert!(!is_led());
+    let trouble = Some("no broker answers".to_owned());
+    reading.handle(KafkaEvent::Down { error: "no broker answers".to_owned() }).unwrap();
+    reading.publish(lease_end);
+    for follower in &followers {
+        assert_eq!(follower.borrow().leadership, Leadership::Unknown { trouble: trouble.clone() });
+    }
+}
+
+/// Other elections share the topic, and have written more than a reading begins with since this one's leader left.
+#[test]
+fn a_release_far_back_in_the_log_is_found() {
+    const END: i64 = 30_000;
+    let (events, _received) = mpsc::channel(1);
+    let (warnings, _told) = broadcast::channel(1);
+    let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
+    let (state, follower) = watch::channel(unknown);
+    let mut reading = Reading::new(source(), events, vec![state], warnings);
+    let began = clock::now();
+    // From where the log is read is the listener's business: this answers each question, and hands over all that there is from there on.
+    for from in [20_000, 10_000, 0] {
+        reading.handle_role_event(began, 0, RoleEvent::Ends { asked: began, start: 0, end: END });
+        if from == 0 {
+            for (offset, text) in [(0, CLAIM), (1, RELEASE)] {
+                let value = Some(text.as_bytes().into());
+                let read = RoleEvent::Read { offset, is_hello: false, value, written_ms: None };
+                reading.handle_role_event(began, 0, read);
+            }
+        }
+        let first = from.max(2);
+        reading.handle_role_event(began, 0, RoleEvent::Passed { first, last: END - 1 });
+        reading.publish(began);
+    }
+    assert_eq!(follower.borrow().leadership, Leadership::Vacant);
+}
+
+/// The client may rest for good, as librdkafka's did after a cluster's restart.
+#[test]
+fn a_reader_that_hands_over_nothing_is_replaced() {
+    let (events, _received) = mpsc::channel(1);
+    let (warnings, _told) = broadcast::channel(1);
+    let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
+    let (state, _follower) = watch::channel(unknown);
+    let mut reading = Reading::new(source(), events, vec![state], warnings);
+    reading.start().unwrap();
+    let began = clock::now();
+    reading.handle_role_event(began, 0, RoleEvent::Ends { asked: began, start: 0, end: 10 });
+    let due = reading.publish(began).unwrap();
+    reading.replace_stuck_readers(began + READER_RECOVERS / 2).unwrap();
+    assert!(reading.readers.has(1));
+    reading.replace_stuck_readers(due).unwrap();
+    assert!(!reading.readers.has(1) && reading.readers.has(2));
+    assert_eq!(reading.publish(due), None, "once");
+}
+
+/// A role that is caught up is not told of each record of others.
+#[test]
+fn a_reader_that_hands_over_records_of_other_elections_is_not_replaced() {
+    let (events, _received) = mpsc::channel(1);
+    let (warnings, _told) = broadcast::channel(1);
+    let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
+    let (state, _follower) = watch::channel(unknown);
+    let mut reading = Reading::new(source(), events, vec![state], warnings);
+    reading.start().unwrap();
+    let record = |offset, key, value: Option<&str>| {
+        let value = value.map(|value| value.as_bytes().into());
+        ReadingEvent::Record(ReadRecord {
+            offset,
+            key,
+            value,
+            other_key: None,
+            written_ms: None,
+            is_brokers_time: false,
+        })
+    };
+    let ends = |end| ReadingEvent::Ends { asked: clock::now(), start: 0, end };
+    let first = [ends(1), record(0, Key::Election(0), Some(CLAIM)), ends(3)];
+    for event in first.into_iter().chain([record(1, Key::Other, None), record(2, Key::Other, None)]) {
+        reading.handle(KafkaEvent::Reading { reading: 1, partition: 0, event }).unwrap();
+    }
+    reading.publish(clock::now());
+    reading.replace_stuck_readers(clock::now() + 2 * READER_RECOVERS).unwrap();
+    assert!(reading.readers.has(1));
+}
+
+#[test]
+fn a_warning_is_passed_on() {
+    let (events, _received) = mpsc::channel(1);
+    let (warnings, mut told) = broadcast::channel(1);
+    let mut reading = Reading::new(source(), events, Vec::new(), warnings);
+    let message = "odd".to_owned();
+    reading.handle(KafkaEvent::Warning(message.clone())).unwrap();
+    assert_eq!(told.try_recv(), Ok(Event::Warning { message }));
+}
