@@ -346,13 +346,14 @@ impl Common {
 
     // ---- standing down and leaving ------------------------------------------------------------------------------------
 
-    /// Notes why it stands down, for good or until SIGCONT.
+    /// Notes why it stands down, for good or until SIGCONT. The group is left before the barrier, so that it has chosen a successor by the
+    /// time of the release. A handover has a named successor already.
     pub(super) fn stands_down(&mut self, why: Why, leaving: bool) {
         if leaving && (self.leaving.is_none() || why == Why::Ended) {
             self.leaving = Some(why);
         }
         self.suspending |= why == Why::Suspended;
-        if leaving || self.suspending {
+        if why != Why::Spread {
             self.leave_group();
         }
     }
