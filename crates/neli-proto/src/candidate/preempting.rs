@@ -10,6 +10,7 @@ use core::time::Duration;
 use super::action::{Action, Note};
 use super::{Common, Judgement};
 use crate::journal::View;
+use crate::listener::Predecessor;
 use crate::record::{Body, Offset, What};
 use crate::time::Time;
 
@@ -52,9 +53,13 @@ impl Common {
         Some(if self.has_lost_lead { after * AFTER_LOSS } else { after })
     }
 
-    /// The leader, if its priority is known and lower, and if this candidate could claim at once.
+    /// The leader, if its priority is known and lower, and if this candidate could claim at once. Otherwise the leader's job would be stopped,
+    /// and nobody might lead for as long as that leader cools off.
     fn lower_leader(&self, now: Time) -> Option<LowerLeader> {
-        let is_ready = self.listener.is_caught_up()
+        let may_claim = self.listener.claim_window().is_some()
+            && !self.claims_are_held
+            && self.precedence.delay(now, Predecessor::Gone).is_some();
+        let is_ready = may_claim
             && self.judgement == Judgement::Fit
             && self.leaving.is_none()
             && self.cooling_off.is_none()
