@@ -1,6 +1,6 @@
 //! The one hello of a process with many roles: what it says and when, and what the hellos of others mean for the roles.
 
-use neli_proto::many_roles::{Action, ManyRoles};
+use neli_proto::many_roles::{Action, ManyRoles, Settings};
 use neli_proto::node::{Event, Node};
 use neli_proto::precedence::HELLO_AFTER_LEAD;
 use neli_proto::process_hello::ProcessHello;
@@ -162,4 +162,48 @@ fn a_hello_that_is_read_again_does_not_count() {
     let is_handed_over = |action: &Action| matches!(action, Action::Tell { event: Event::HandOver { .. }, .. });
     assert!(!actions.iter().any(is_handed_over), "{actions:?}");
     assert!(many.received(now + LONG, 15, &other.to_bytes()).is_some(), "a later one is news");
+}
+
+/// Without it each process would take every leader for one of the lowest priority: it would claim beside those of a higher priority, and
+/// `--preempt` would ask a leader of the same priority to resign.
+#[test]
+fn the_hello_contains_the_priority_and_the_nodes_get_that_of_others() {
+    let own = ProcessHello { priority: 10, ..hello("me", "4", None) };
+    let mut many = ManyRoles::new(Settings { hello: own, roles: 4, elector: Elector::Log, are_spread: false });
+    let now = Time::from_nanos(1_000_000_000_000);
+    many.topic_judged(now, 0);
+    many.listens(now, 0, 10, 4);
+    let actions = wanted(&mut many);
+    assert!(matches!(&actions[..], [Action::Hello(hello)] if hello.priority == 10), "{actions:?}");
+
+    let other = ProcessHello { priority: 5, ..hello("other", "4", Some(4)) };
+    let told = many.received(now, 11, &other.to_bytes()).unwrap().event(1);
+    let Event::Election(candidate::Event::HelloReceived(Hello { priority: 5, .. })) = told else { panic!("{told:?}") };
+}
+
+/// With one role, that is so because the others wait for the candidates of a higher priority.
+#[test]
+fn vacant_roles_are_claimed_at_once_by_the_process_of_the_highest_priority_alone() {
+    for (priority, extra) in [(5, Some(PATIENCE)), (20, Some(Duration::ZERO))] {
+        let own = ProcessHello { priority, ..hello("me", "4", None) };
+        let mut many = ManyRoles::new(Settings { hello: own, roles: 4, elector: Elector::Log, are_spread: false });
+        let now = Time::from_nanos(1_000_000_000_000);
+        many.topic_judged(now, 0);
+        many.listens(now, 0, 10, 4);
+        drop(wanted(&mut many));
+        let other = ProcessHello { priority: 10, joined: Some(3), ..hello("other", "4", Some(4)) };
+        drop(many.received(now, 11, &other.to_bytes()));
+        assert_eq!(many.received(now, 12, &hello("me", "4", Some(4)).to_bytes()), None);
+        (0..4).for_each(|role| many.observe(now, role, Holding::Vacant { successor: None }));
+        let mut delays = [None; 4];
+        while let Some(due) = many.poll_timeout().filter(|due| *due < now + HELLO_AFTER_LEAD) {
+            many.handle_timeout(due);
+            for action in wanted(&mut many) {
+                if let Action::Tell { role, event: Event::SpreadBy(extra) } = action {
+                    delays[role] = extra;
+                }
+            }
+        }
+        assert_eq!(delays, [extra; 4]);
+    }
 }

@@ -26,6 +26,7 @@ pub(super) fn hello(member: &str, typed: &str, partitions: Option<u32>) -> Proce
         elector: None,
         roles: Some(typed.into()),
         partitions,
+        priority: 0,
         max_roles: None,
         joined: None,
         waits_ms: None,

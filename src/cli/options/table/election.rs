@@ -50,7 +50,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::Computed("no limit"),
         section: Section::Election,
         help: "Lead at most N roles in this process",
-        more: "If all candidates together may lead fewer roles than --roles defines, some roles have no leader.",
+        more: "If all candidates together may lead fewer roles than --roles defines, some roles have no leader. Not with \
+               --preempt.",
     },
     Opt {
         long: "elect",
