@@ -156,6 +156,10 @@ impl Leading {
                     (self.stopping, self.yielding) = (None, None);
                     return self.lose(common, Why::Fenced, Loss::Superseded);
                 }
+                // The last standby has gone, so nobody would claim.
+                if let Some(yielding) = self.yielding.filter(|_| !common.may_yield(now)) {
+                    self.stop(common, yielding.why);
+                }
             }
             Input::ClaimEffective(_)
             | Input::ClaimVoid { .. }
