@@ -229,10 +229,15 @@ impl Common {
     pub(super) fn read_of_another(&mut self, now: Time, record: &Record, received: Received) {
         let is_news = received.verdict == Verdict::Effective && received.fresh;
         match &record.body {
-            Body::Claim { .. } if is_news => {
-                self.precedence.forget_foresight();
-                // R7: another candidate leads now, so the cool-off ends.
-                self.cooling_off = None;
+            Body::Claim { .. } if received.verdict == Verdict::Effective => {
+                if received.fresh {
+                    self.precedence.forget_foresight();
+                }
+                // R7: another candidate has led since, so the cool-off ends. After a fence the journal is read anew, and the claim may be
+                // history by then.
+                if self.listener.journal().term() > Some(self.highest_term) {
+                    self.cooling_off = None;
+                }
             }
             Body::Release { group_member, why, .. } => {
                 let known = record.member.as_ref().and_then(|member| self.precedence.released(member));
