@@ -53,19 +53,18 @@ impl Common {
         Some(if self.has_lost_lead { after * AFTER_LOSS } else { after })
     }
 
-    /// The leader, if its priority is known and lower, and if this candidate could claim at once. Otherwise the leader's job would be stopped,
-    /// and nobody might lead for as long as that leader cools off.
+    /// The leader, if its priority is known and lower, and if this candidate could claim before that leader has cooled off (R7). Otherwise the
+    /// leader's job would be stopped in vain, and nobody might lead for that long.
     fn lower_leader(&self, now: Time) -> Option<LowerLeader> {
-        let may_claim = self.listener.claim_window().is_some()
+        let claim_delay = self.precedence.delay(now, Predecessor::Gone)?.fixed;
+        let is_ready = self.listener.claim_window().is_some()
             && !self.claims_are_held
-            && self.precedence.delay(now, Predecessor::Gone).is_some();
-        let is_ready = may_claim
             && self.judgement == Judgement::Fit
             && self.leaving.is_none()
             && self.cooling_off.is_none()
             && !self.precedence.is_backing_off();
         match self.listener.journal().view() {
-            View::Led(term) if is_ready => {
+            View::Led(term) if is_ready && claim_delay < term.lease * 2 => {
                 let member = term.member.as_ref().filter(|member| **member != self.identity.member)?;
                 let priority = self.precedence.priority_of(now, member)?;
                 (priority < self.precedence.priority()).then_some(LowerLeader { term: term.offset, priority })
