@@ -24,6 +24,7 @@ pub(super) fn of(config: &Config, member: &MemberId) -> Option<ManyRoles> {
         elector: Some(config.timings.elector().name().into()),
         roles: Some(roles.text.as_str().into()),
         partitions: None,
+        priority: config.priority,
         max_roles: roles.most,
         joined: None,
         waits_ms: None,

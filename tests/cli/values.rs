@@ -314,6 +314,10 @@ fn roles_are_a_number_or_names() {
         let line = format!("-g g -b a:1 --roles 3 {rival} -- true");
         refused(&line, &format!("--roles 3: can't be combined with {rival}: {why}"));
     }
+    refused(
+        "-g g -b a:1 --roles 3 --spread no --priority 5 --preempt --max-roles 2 -- true",
+        "--max-roles 2: can't be combined with --preempt: it would ask the leaders of more roles than it may lead",
+    );
 }
 
 #[test]

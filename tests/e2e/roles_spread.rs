@@ -169,6 +169,24 @@ with_both_electors! {
         close(&election, candidates, &roles);
     }
 
+    /// If the hello of a process with many roles did not contain its priority, each leader would count as one of the lowest.
+    fn without_spreading_a_leader_of_the_same_priority_keeps_its_roles(elector) {
+        let election = election(elector);
+        let roles = numbers(2);
+        let start = |priority: &str| {
+            let candidate = candidate(&election, "2").option("--spread", "no").option("--priority", priority);
+            candidate.flag("--preempt").option("--preempt-after", "1s").start()
+        };
+        let first = start("10");
+        wait::until_true("both of them led", || led(&first).len() == 2);
+        let mut equal = start("10");
+        equal.await_event("standby");
+        assert!(equal.await_event_within("preempting", Duration::from_secs(5)).is_none());
+        let candidates = vec![first, equal, start("11")];
+        wait::until_true("both of them led by the one of the highest priority", || led(&candidates[2]).len() == 2);
+        close(&election, candidates, &roles);
+    }
+
     /// With another order of the names two candidates would lead one role. So the later one does not start, and names the other.
     fn a_candidate_that_maps_a_role_elsewhere_does_not_start(elector) {
         let election = election(elector);

@@ -28,7 +28,8 @@ pub struct Listener {
     stage: Stage,
     /// When listening began: when the answer with the end offset arrived.
     began: Time,
-    /// The end offset of the process's first listening. An `end` at or after it binds this candidate (R7).
+    /// The end offset of the process's first listening, or the lower one of a later listening, if the history was cut in between. An `end`
+    /// at or after it binds this candidate (R7).
     first_end: Option<Offset>,
     /// Records below this offset were received before, or count as received when listening began.
     frontier: Offset,

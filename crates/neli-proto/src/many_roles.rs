@@ -261,7 +261,7 @@ impl ManyRoles {
         let whose = known.introduction.received(now, offset, &hello);
         let (takes_roles, shares_role) = (hello.takes_roles(), known.introduction.shares_role(&hello));
         let without = known.introduction.roles_without(&hello);
-        let ProcessHello { member, name, roles, max_roles, leaves, .. } = hello;
+        let ProcessHello { member, name, roles, priority, max_roles, leaves, .. } = hello;
         // A candidate without `--roles` stands in one election at most, which may be none of these. A candidate with other roles stands in
         // none of these. So neither gets a role.
         let may_get_roles = roles.is_some() && shares_role;
@@ -274,9 +274,10 @@ impl ManyRoles {
             Whose::AnotherBefore => known.spread.received_earlier(now, &member, max_roles),
         }
         if may_get_roles && !leaves {
+            known.spread.note_priority(now, &member, priority);
             known.spread.roles_left(now, &member, &without);
         }
-        let hello = Hello { member, group_member: None, name, priority: 0, overlaps: false, leaves };
+        let hello = Hello { member, group_member: None, name, priority, overlaps: false, leaves };
         Some(OthersHello { hello, without })
     }
 
@@ -340,7 +341,9 @@ impl ManyRoles {
             introduction.topic_judged(now);
         }
         let (member, max_roles) = (hello.member.clone(), hello.max_roles);
-        let spread = Spread::new(now, spread::Settings { member, roles: *roles, by, is_on: *are_spread, max_roles });
+        let settings = spread::Settings { member: member.clone(), roles: *roles, by, is_on: *are_spread, max_roles };
+        let mut spread = Spread::new(now, settings);
+        spread.note_priority(now, &member, hello.priority);
         self.known = Some(Known { introduction, spread, by, hellos: None, stands: false, spread_due: None });
     }
 

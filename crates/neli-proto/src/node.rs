@@ -105,7 +105,7 @@ impl Node {
     /// group.
     #[must_use]
     pub fn one_of_many(self) -> Self {
-        Self { candidate: self.candidate.one_of_many(), ..self }
+        Self { candidate: self.candidate.one_of_many(), supervisor: self.supervisor.one_of_many(), ..self }
     }
 
     /// The next action.

@@ -36,6 +36,9 @@ pub struct ProcessHello {
     /// The number of partitions of the topic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partitions: Option<u32>,
+    /// `--priority`: a candidate of a higher one claims a vacancy first.
+    #[serde(skip_serializing_if = "is_default")]
+    pub priority: u16,
     /// `--max-roles`: the most roles that the writer leads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_roles: Option<u32>,
@@ -72,6 +75,7 @@ impl ProcessHello {
             elector: fields.text("elector"),
             roles: fields.text("roles"),
             partitions: fields.number("partitions"),
+            priority: fields.number("priority").unwrap_or_default(),
             max_roles: fields.number("max_roles"),
             joined: fields.offset("joined"),
             waits_ms: fields.number("waits_ms"),
@@ -133,6 +137,7 @@ mod tests {
             elector: Some("log".into()),
             roles: Some("ingest,bill".into()),
             partitions: Some(2),
+            priority: 0,
             max_roles: None,
             joined: None,
             waits_ms: None,
@@ -144,6 +149,7 @@ mod tests {
     #[test]
     fn it_is_read_as_it_was_written() {
         let full = ProcessHello {
+            priority: 10,
             max_roles: Some(3),
             joined: Some(41),
             waits_ms: Some(7),
@@ -162,8 +168,8 @@ mod tests {
 
     #[test]
     fn a_candidate_of_one_role_reads_it_as_a_hello() {
-        let record = Record::parse(&hello().to_bytes()).unwrap();
-        assert!(matches!(&record.body, Body::Hello { pid: Some(7), priority: 0, .. }), "{record:?}");
+        let record = Record::parse(&ProcessHello { priority: 10, ..hello() }.to_bytes()).unwrap();
+        assert!(matches!(&record.body, Body::Hello { pid: Some(7), priority: 10, .. }), "{record:?}");
         assert_eq!(record.into_hello().unwrap().member, "ab".into());
     }
 

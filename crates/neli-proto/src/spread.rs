@@ -224,6 +224,13 @@ impl Spread {
         }
     }
 
+    /// Notes the `--priority` of a candidate, this process or another. Of the candidates that can have a vacant role, one of the highest
+    /// priority is to have it.
+    pub fn note_priority(&mut self, now: Time, member: &MemberId, priority: u16) {
+        self.members.known(member).priority = priority;
+        self.changed(now);
+    }
+
     /// Handles that another candidate does not stand for these roles, or no longer, according to its hello. This is final.
     pub fn roles_left(&mut self, now: Time, member: &MemberId, left: &RoleSet) {
         if *member != self.member && !left.is_empty() {

@@ -359,7 +359,8 @@ impl<R: HasNode> Nodes<R> {
         while let Some(action) = self.many.as_mut().and_then(ManyRoles::poll_action) {
             match action {
                 many_roles::Action::Hello(hello) => self.say_hello(&hello),
-                many_roles::Action::Refuse { error } => self.tell_all(&Event::KafkaRefused { error }),
+                // Kafka answers, so claims and releases that are under way are awaited.
+                many_roles::Action::Refuse { error } => self.tell_all(&Event::TopicRefused { error }),
                 many_roles::Action::SpreadWithoutGroup { partitions } => {
                     self.reports.push_back(Report::SpreadWithoutGroup { partitions });
                 }

@@ -116,6 +116,7 @@ impl RolesBuilder {
             elector,
             roles: Some(self.roles.typed().into()),
             partitions: None,
+            priority: 0,
             max_roles: self.max_roles,
             joined: None,
             waits_ms: None,

@@ -45,6 +45,10 @@ pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Roles>, StartupError>
             return Err(value.refuse(format!("can't be combined with {}: {why}", rival.shown())));
         }
     }
+    if let Some(preempt) = args.flag("preempt")?.filter(|_| max_roles.is_given()) {
+        let why = "it would ask the leaders of more roles than it may lead";
+        return Err(max_roles.refuse(format!("can't be combined with {}: {why}", preempt.shown())));
+    }
     let (count, names) = count_and_names(&value)?;
     Ok(Some(Roles { text: value.text()?.to_owned(), count, names, are_spread, most }))
 }

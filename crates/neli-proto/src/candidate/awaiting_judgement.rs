@@ -41,10 +41,7 @@ impl AwaitingJudgement {
         match input {
             Input::HistoryCut => StandingBy::from(now),
             Input::Revoked => self.release(common, now, Why::Revoked),
-            Input::StandDown { why } => {
-                common.leave_group();
-                self.release(common, now, why)
-            }
+            Input::StandDown { why } => self.release(common, now, why),
             Input::TimedOut if now >= self.expires_at(common) => self.release(common, now, Why::ClaimExpired),
             Input::TopicJudged { .. } => self.judged(common, now),
             Input::ViewChanged if common.superseded(self.term()).is_some() => StandingBy::from(now),

@@ -229,10 +229,15 @@ impl Common {
     pub(super) fn read_of_another(&mut self, now: Time, record: &Record, received: Received) {
         let is_news = received.verdict == Verdict::Effective && received.fresh;
         match &record.body {
-            Body::Claim { .. } if is_news => {
-                self.precedence.forget_foresight();
-                // R7: another candidate leads now, so the cool-off ends.
-                self.cooling_off = None;
+            Body::Claim { .. } if received.verdict == Verdict::Effective => {
+                if received.fresh {
+                    self.precedence.forget_foresight();
+                }
+                // R7: another candidate has led since, so the cool-off ends. After a fence the journal is read anew, and the claim may be
+                // history by then.
+                if self.listener.journal().term() > Some(self.highest_term) {
+                    self.cooling_off = None;
+                }
             }
             Body::Release { group_member, why, .. } => {
                 let known = record.member.as_ref().and_then(|member| self.precedence.released(member));
@@ -346,13 +351,14 @@ impl Common {
 
     // ---- standing down and leaving ------------------------------------------------------------------------------------
 
-    /// Notes why it stands down, for good or until SIGCONT.
+    /// Notes why it stands down, for good or until SIGCONT. The group is left before the barrier, so that it has chosen a successor by the
+    /// time of the release. A handover has a named successor already.
     pub(super) fn stands_down(&mut self, why: Why, leaving: bool) {
         if leaving && (self.leaving.is_none() || why == Why::Ended) {
             self.leaving = Some(why);
         }
         self.suspending |= why == Why::Suspended;
-        if leaving || self.suspending {
+        if why != Why::Spread {
             self.leave_group();
         }
     }

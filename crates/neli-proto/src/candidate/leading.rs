@@ -128,14 +128,7 @@ impl Leading {
             Input::JobChanged(job) => self.job_changed(now, job),
             Input::NothingLeft(end) if end.proof.is_of(self.term) => return self.nothing_left(common, now, end),
             Input::Revoked => self.stand_down(common, now, Why::Revoked),
-            Input::StandDown { why } => {
-                // The group is left before the barrier, so that it has chosen a successor by the time of the release. A handover has a
-                // named successor already.
-                if why != Why::Spread {
-                    common.leave_group();
-                }
-                self.stand_down(common, now, why);
-            }
+            Input::StandDown { why } => self.stand_down(common, now, why),
             Input::TimedOut => {
                 if let Some(yielding) = self.yielding.filter(|_| self.yields_until().is_some_and(|until| now >= until))
                 {
@@ -162,6 +155,10 @@ impl Leading {
                     // Another candidate leads, so there is no reason to stand down any more.
                     (self.stopping, self.yielding) = (None, None);
                     return self.lose(common, Why::Fenced, Loss::Superseded);
+                }
+                // The last standby has gone, so nobody would claim.
+                if let Some(yielding) = self.yielding.filter(|_| !common.may_yield(now)) {
+                    self.stop(common, yielding.why);
                 }
             }
             Input::ClaimEffective(_)

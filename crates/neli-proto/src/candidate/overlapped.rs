@@ -6,7 +6,7 @@ use super::fenced::Fenced;
 use super::reasons::rank;
 use super::releasing::{JobTerm, Releasing};
 use super::state::{Input, State};
-use crate::record::{Offset, Why};
+use crate::record::{JobState, Offset, Why};
 use crate::supervisor::{JobEnd, Loss};
 use crate::time::Time;
 
@@ -62,6 +62,10 @@ impl Overlapped {
         match input {
             Input::GuardFenced { why } => return self.lose(common, why, Loss::LeaseOver),
             Input::HistoryCut => return self.lose(common, Why::Fenced, Loss::HistoryCut),
+            // The run has ended by itself. No other one begins beside the next leader's.
+            Input::JobChanged(job) if job.state == JobState::Restarting && self.asks_at.is_some() => {
+                return self.stop(common, now);
+            }
             Input::NothingLeft(end) if end.proof.is_of(self.term) => return self.nothing_left(common, now, end),
             Input::StandDown { why } => {
                 if rank(why) > rank(self.why) {

@@ -61,7 +61,9 @@ impl Candidate {
     pub(super) fn compare_with_leader(&mut self, record: &Record, received: Received) {
         let is_declared = received.fresh && received.verdict == Verdict::Effective && record.body.lease().is_some();
         let overlaps = record.body.overlap().is_some();
-        if is_declared && overlaps != self.common.timings.overlap().is_some() && self.state.holds_nothing() {
+        // A claim that is under way is void because of that record (L1).
+        let holds_nothing = self.state.holds_nothing() || matches!(self.state, State::Claiming(_));
+        if is_declared && overlaps != self.common.timings.overlap().is_some() && holds_nothing {
             self.refuse_beside(record.name.as_deref(), overlaps);
         }
     }
@@ -86,8 +88,8 @@ impl Candidate {
 }
 
 impl State {
-    /// Whether it holds neither a term nor a job.
+    /// Whether it holds neither a term nor a job, and has no claim under way, which could take effect without a leader.
     const fn holds_nothing(&self) -> bool {
-        matches!(self, Self::Claiming(_) | Self::StandingBy(_) | Self::Suspended(_))
+        matches!(self, Self::StandingBy(_) | Self::Suspended(_))
     }
 }

@@ -10,6 +10,7 @@ use core::time::Duration;
 use super::action::{Action, Note};
 use super::{Common, Judgement};
 use crate::journal::View;
+use crate::listener::Predecessor;
 use crate::record::{Body, Offset, What};
 use crate::time::Time;
 
@@ -52,15 +53,18 @@ impl Common {
         Some(if self.has_lost_lead { after * AFTER_LOSS } else { after })
     }
 
-    /// The leader, if its priority is known and lower, and if this candidate could claim at once.
+    /// The leader, if its priority is known and lower, and if this candidate could claim before that leader has cooled off (R7). Otherwise the
+    /// leader's job would be stopped in vain, and nobody might lead for that long.
     fn lower_leader(&self, now: Time) -> Option<LowerLeader> {
-        let is_ready = self.listener.is_caught_up()
+        let claim_delay = self.precedence.delay(now, Predecessor::Gone)?.fixed;
+        let is_ready = self.listener.claim_window().is_some()
+            && !self.claims_are_held
             && self.judgement == Judgement::Fit
             && self.leaving.is_none()
             && self.cooling_off.is_none()
             && !self.precedence.is_backing_off();
         match self.listener.journal().view() {
-            View::Led(term) if is_ready => {
+            View::Led(term) if is_ready && claim_delay < term.lease * 2 => {
                 let member = term.member.as_ref().filter(|member| **member != self.identity.member)?;
                 let priority = self.precedence.priority_of(now, member)?;
                 (priority < self.precedence.priority()).then_some(LowerLeader { term: term.offset, priority })

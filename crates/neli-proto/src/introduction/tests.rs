@@ -20,6 +20,7 @@ fn hello(member: &str, typed: &str, partitions: u32) -> ProcessHello {
         elector: None,
         roles: Some(typed.into()),
         partitions: Some(partitions),
+        priority: 0,
         max_roles: None,
         joined: None,
         waits_ms: None,

@@ -41,12 +41,10 @@ impl Listener {
         let shrunk = self.learn_end(now, asked, end);
         match self.stage {
             Stage::Asking => {
-                if shrunk {
-                    self.history_cut = true;
-                    self.first_end = self.first_end.map(|first| first.min(end));
-                }
+                self.history_cut |= shrunk;
                 self.began = now;
-                self.first_end.get_or_insert(end);
+                // In a history that was cut, or a topic that was created again, offsets may begin again below the first end.
+                self.first_end = Some(self.first_end.map_or(end, |first| first.min(end)));
                 self.frontier = end;
                 self.last_record = now;
                 self.last_effective = now;

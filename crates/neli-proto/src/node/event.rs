@@ -68,7 +68,7 @@ pub enum Event {
         /// Whether for good.
         leaving: bool,
     },
-    /// R0: the topic may not carry an election.
+    /// R0: the topic may not carry an election; or another candidate looks for a role in another partition of it.
     TopicRefused {
         /// The reason, in one line.
         error: Box<str>,

@@ -125,7 +125,7 @@ pub struct KnownCandidate {
 impl KnownCandidate {
     /// The candidate of a process with many roles.
     pub(super) fn of_process(hello: ProcessHello, received: Receipt) -> Self {
-        let ProcessHello { member, name, host, pid, version, elector, max_roles, waits_ms, .. } = hello;
+        let ProcessHello { member, name, host, pid, version, elector, priority, max_roles, waits_ms, .. } = hello;
         Self {
             member,
             name,
@@ -133,7 +133,7 @@ impl KnownCandidate {
             pid,
             version,
             elector,
-            priority: 0,
+            priority,
             has_many_roles: true,
             max_roles,
             overlaps: false,

@@ -20,6 +20,8 @@ pub(super) struct Member {
     /// When its last hello was read; `None` if it is only known by its lead.
     received: Option<Time>,
     absence: Absence,
+    /// `--priority`.
+    pub(super) priority: u16,
     /// The most roles that it takes.
     pub(super) max_roles: Option<u32>,
     /// How often in a row it has failed to take or run a role.
@@ -41,7 +43,7 @@ enum Absence {
 
 impl Member {
     pub(super) const fn new(id: MemberId, received: Option<Time>, max_roles: Option<u32>) -> Self {
-        Self { id, received, absence: Absence::None, max_roles, failures: 0, barred_until: None }
+        Self { id, received, absence: Absence::None, priority: 0, max_roles, failures: 0, barred_until: None }
     }
 
     /// Whether it takes part while it holds `held` roles. A leader is alive even if its hellos are missing.

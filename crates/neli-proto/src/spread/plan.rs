@@ -100,6 +100,7 @@ impl Spread {
             let held = held.saturating_add(elsewhere);
             candidates.loads.held.push(held);
             candidates.loads.most.push(member.most(now, held));
+            candidates.loads.priority.push(member.priority);
         }
         let others = || candidates.ids.iter().filter(|id| **id != self.member);
         let elsewhere = count_left(&|role| others().any(|id| role.may_be_held(id)));

@@ -10,6 +10,8 @@ pub(super) struct Loads {
     pub(super) held: Vec<u32>,
     /// The most that each takes.
     pub(super) most: Vec<u32>,
+    /// The priority of each.
+    pub(super) priority: Vec<u16>,
 }
 
 impl Loads {
@@ -47,10 +49,9 @@ impl Loads {
         fitting
     }
 
-    /// The candidate that should have `role`. Among those below their share the role's number decides, so that the
-    /// order in which roles become vacant does not matter; otherwise the candidate that holds the fewest. The
-    /// candidate that gave the role up is chosen only if no other can have it. None if nobody that stands for it
-    /// (`left_by` do not) has room.
+    /// The candidate that should have `role`, one of the highest priority. Among those below their share the role's number decides, so that
+    /// the order in which roles become vacant does not matter; otherwise the candidate that holds the fewest. The candidate that gave the
+    /// role up is chosen only if no other can have it. None if nobody that stands for it (`left_by` do not) has room.
     pub(super) fn successor(
         &self,
         role: usize,
@@ -62,6 +63,8 @@ impl Loads {
         let can_have = |index: &usize| self.has_room(*index) && !left_by.contains(index);
         let in_turn = (0..count).map(|step| (role + step) % count).filter(can_have);
         let others = in_turn.filter(|&index| Some(index) != given_up_by);
+        let highest = others.clone().map(|index| self.priority[index]).max();
+        let others = others.filter(|&index| Some(self.priority[index]) == highest);
         let below_share = others.clone().find(|&index| self.held[index] < shares[index]);
         below_share.or_else(|| others.min_by_key(|&index| self.held[index])).or_else(|| given_up_by.filter(can_have))
     }
@@ -108,7 +111,7 @@ mod tests {
     use super::*;
 
     fn loads(held: &[u32]) -> Loads {
-        Loads { held: held.to_vec(), most: vec![u32::MAX; held.len()] }
+        Loads { held: held.to_vec(), most: vec![u32::MAX; held.len()], priority: vec![0; held.len()] }
     }
 
     #[test]
@@ -124,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_limit_gives_the_others_more() {
-        let limited = |held: &[u32], most: &[u32]| Loads { held: held.to_vec(), most: most.to_vec() };
+        let limited = |held: &[u32], most: &[u32]| Loads { most: most.to_vec(), ..loads(held) };
         assert_eq!(limited(&[0, 0, 0], &[1, 9, 9]).fair_shares(9), [1, 4, 4]);
         assert_eq!(limited(&[0, 0], &[1, 2]).fair_shares(9), [1, 2], "what nobody may take stays vacant");
         assert_eq!(limited(&[3, 0], &[1, u32::MAX]).fair_shares(3), [1, 2]);
@@ -144,6 +147,18 @@ mod tests {
         assert_eq!(loads(&[1]).successor(0, &[2], &[], Some(0)), Some(0), "there is nobody else");
         assert_eq!(loads(&[2, 1, 2]).successor(0, &[2, 2, 2], &[1], None), Some(0), "it does not stand for the role");
         assert_eq!(loads(&[1]).successor(0, &[2], &[0], Some(0)), None);
+    }
+
+    #[test]
+    fn a_vacant_role_goes_to_one_of_the_highest_priority_that_can_have_it() {
+        let three = Loads { priority: vec![5, 10, 10], ..loads(&[0, 4, 3]) };
+        let shares = three.fair_shares(7);
+        let successor = |loads: &Loads, left_by, given_up_by| loads.successor(0, &shares, left_by, given_up_by);
+        assert_eq!(successor(&three, &[], None), Some(2), "it holds fewer than the other of that priority");
+        assert_eq!(successor(&three, &[], Some(2)), Some(1));
+        assert_eq!(successor(&three, &[1, 2], None), Some(0));
+        let full = Loads { most: vec![9, 4, 3], ..three };
+        assert_eq!(successor(&full, &[], None), Some(0), "the others have no room");
     }
 
     #[test]

@@ -291,9 +291,12 @@ impl Supervisor {
         }
         (self.next_guard.due, self.next_guard.started) = (None, Some(now));
         self.actions.push_back(Action::StartGuard);
-        // A run that waited for the guard may begin now.
-        if let Some(grant) = self.grant.filter(|_| self.job != Job::None) {
-            self.watch = Some(Watch::new(grant.until));
+        let Some(grant) = self.grant.filter(|_| self.job != Job::None) else { return };
+        self.watch = Some(Watch::new(grant.until));
+        // A run that waited for the guard may begin now. If none is due yet, the guard must get the term at once, since it must release it
+        // if this process dies.
+        if self.run_due().is_none_or(|due| now < due) {
+            self.extended(now, grant);
         }
     }
 

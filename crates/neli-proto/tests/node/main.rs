@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod forget;
+mod hellos_of_many;
 mod hooks;
 mod host;
 mod many_roles;

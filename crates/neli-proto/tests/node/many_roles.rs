@@ -1,15 +1,14 @@
 //! A process with many roles, from its first reading on: when it may claim, and beside which other processes it refuses to stand by.
 
 use neli_proto::many_roles::{Action, ManyRoles, Settings};
-use neli_proto::node::{Action as NodeAction, Event, Node};
-use neli_proto::precedence::{HELLO_AFTER_LEAD, Standing};
+use neli_proto::node::{Action as NodeAction, Event};
+use neli_proto::precedence::Standing;
 use neli_proto::process_hello::ProcessHello;
-use neli_proto::random::Random;
-use neli_proto::record::{Hello, Record};
+use neli_proto::record::Record;
 use neli_proto::role_set::RoleSet;
 use neli_proto::spread::{ASSIGNMENT_TAKES, Holding};
 use neli_proto::time::Time;
-use neli_proto::timings::{Elector, PATIENCE, Patience};
+use neli_proto::timings::{Elector, Patience};
 
 use super::*;
 use crate::records::hello as hello_of_one;
@@ -27,6 +26,7 @@ pub(super) fn hello(member: &str, typed: &str, partitions: Option<u32>) -> Proce
         elector: None,
         roles: Some(typed.into()),
         partitions,
+        priority: 0,
         max_roles: None,
         joined: None,
         waits_ms: None,
@@ -55,7 +55,7 @@ pub(super) fn let_time_pass(many: &mut ManyRoles, from: Time) -> Vec<Action> {
     actions
 }
 
-fn is_claimed(action: &Action) -> bool {
+pub(super) fn is_claimed(action: &Action) -> bool {
     matches!(action, Action::Tell { event: Event::SpreadBy(Some(_)), .. })
 }
 
@@ -74,7 +74,7 @@ pub(super) fn introduced(elector: Elector) -> (ManyRoles, Time) {
 }
 
 /// The same process after the time when it may claim.
-fn standing(elector: Elector) -> (ManyRoles, Time) {
+pub(super) fn standing(elector: Elector) -> (ManyRoles, Time) {
     let (mut many, now) = introduced(elector);
     let actions = let_time_pass(&mut many, now);
     assert!(actions.iter().any(is_claimed));
@@ -157,156 +157,6 @@ fn after_a_cut_of_partition_0_it_introduces_itself_again() {
     many.topic_judged(now, 0);
     let actions = wanted(&mut many);
     assert!(matches!(&actions[..], [Action::Hello(hello)] if hello.joined.is_none()), "{actions:?}");
-}
-
-/// The hello that is due by then.
-fn said_at(many: &mut ManyRoles, now: Time) -> Option<ProcessHello> {
-    many.handle_timeout(now);
-    let hello = |action| if let Action::Hello(hello) = action { Some(*hello) } else { None };
-    wanted(many).into_iter().find_map(hello)
-}
-
-/// A process that may claim, at the time of one of its regular hellos.
-fn said_hello_just_now() -> (ManyRoles, Time) {
-    let (mut many, now) = standing(Elector::Log);
-    let due = many.poll_timeout().filter(|due| *due > now).unwrap();
-    assert_eq!(said_at(&mut many, due).map(|hello| hello.joined), Some(Some(12)));
-    (many, due)
-}
-
-/// Whether the event is the hello of a candidate that leaves.
-fn says_that_it_leaves(event: &Event) -> bool {
-    matches!(event, Event::Election(candidate::Event::HelloReceived(Hello { leaves: true, .. })))
-}
-
-/// The others must not give it such a role.
-#[test]
-fn the_hello_names_the_roles_for_which_the_process_no_longer_stands() {
-    let (mut many, now) = said_hello_just_now();
-    many.observe(now, 1, Holding::Done);
-    many.observe(now, 2, Holding::Done);
-    // Before the others claim the role.
-    let soon = now + PATIENCE / 2;
-    assert_eq!(said_at(&mut many, soon).map(|hello| hello.left.text()), Some("1-2".into()));
-    many.observe(soon, 1, Holding::Done);
-    assert_eq!(said_at(&mut many, soon + HELLO_AFTER_LEAD), None, "it was said");
-
-    let other = ProcessHello { joined: Some(20), left: RoleSet::parse("1"), ..hello("other", "4", Some(4)) };
-    let told = many.received(soon, 20, &other.to_bytes()).unwrap();
-    assert_eq!([0, 1, 2].map(|role| says_that_it_leaves(&told.event(role))), [false, true, false]);
-}
-
-/// The others take a leader that was silent for gone, and must learn that it stands by.
-#[test]
-fn after_a_lead_that_was_lost_the_hello_is_said_again_soon() {
-    let by_other = Holding::Held { by: "other".into() };
-    for (after, is_lost) in [(by_other, true), (Holding::Unknown, true), (Holding::Claiming, false)] {
-        for before in [Holding::Leading, Holding::Ending, Holding::Claiming] {
-            let is_lost = is_lost && before != Holding::Claiming;
-            let (mut many, now) = said_hello_just_now();
-            many.observe(now, 1, before.clone());
-            many.observe(now, 1, after.clone());
-            let soon = now + HELLO_AFTER_LEAD;
-            assert_eq!(said_at(&mut many, soon).is_some(), is_lost, "{after:?}");
-        }
-    }
-}
-
-/// After a cut, for example, the records of a role do not tell who leads. The hello says so, soon.
-#[test]
-fn the_hello_says_for_how_long_the_records_of_a_role_do_not_tell_who_leads() {
-    let (mut many, now) = said_hello_just_now();
-    let said = |many: &mut ManyRoles, now: Time| said_at(many, now).map(|hello| hello.waits_ms);
-    becomes_undecided(&mut many, now, 1);
-    let soon = now + HELLO_AFTER_LEAD;
-    let undecided = said(&mut many, soon);
-    assert_eq!(undecided, Some(Some(58_610)));
-    let regular = said(&mut many, soon + Duration::from_secs(30));
-    assert_eq!(regular, undecided.map(|waits| waits.map(|waits| waits - 30_000)));
-    assert_eq!(said(&mut many, soon + Duration::from_secs(60)), Some(None));
-}
-
-/// A hello for each of a thousand roles would be too many.
-#[test]
-fn while_a_role_is_undecided_another_one_causes_no_further_hello() {
-    let (mut many, now) = said_hello_just_now();
-    becomes_undecided(&mut many, now, 1);
-    let soon = now + HELLO_AFTER_LEAD;
-    assert!(said_at(&mut many, soon).is_some());
-    becomes_undecided(&mut many, soon, 2);
-    assert_eq!(said_at(&mut many, soon + HELLO_AFTER_LEAD), None);
-}
-
-/// A node of this role finds that its records do not tell who leads.
-fn becomes_undecided(many: &mut ManyRoles, now: Time, role: usize) {
-    let mut node = Node::new(now, Host::settings(now, &[], true), Random::from_seed(1)).one_of_many();
-    let identity = TopicIdentity::Unnamed;
-    many.tell(now, role, &mut node, candidate::Event::TopicIdentified { asked: now, identity });
-    many.tell(now, role, &mut node, candidate::Event::Answered { asked: now, start: 5, end: 5, trusted: true });
-}
-
-#[test]
-fn roles_are_handed_only_to_candidates_that_take_roles() {
-    let first = hello("other", "4", Some(4));
-    let again = ProcessHello { joined: Some(20), ..first.clone() };
-    let last = ProcessHello { leaves: true, ..again.clone() };
-    let left_all = ProcessHello { left: RoleSet::of_first(4), ..again.clone() };
-    let of_other_roles = hello("other", "a,b,c,d", Some(4));
-    let stands_for_others = ProcessHello { joined: Some(20), ..of_other_roles.clone() };
-    for (hellos, hands_over) in [
-        (vec![&first], false),
-        (vec![&first, &again], true),
-        (vec![&again, &last], false),
-        (vec![&again, &left_all], false),
-        (vec![&of_other_roles, &stands_for_others], false),
-    ] {
-        let (mut many, now) = standing(Elector::Log);
-        (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
-        for (offset, hello) in (20..).zip(hellos) {
-            let told = many.received(now, offset, &hello.to_bytes()).map(|told| told.event(0));
-            let stands = !hello.leaves && *hello != left_all && hello.roles == first.roles;
-            assert_eq!(told.as_ref().map(says_that_it_leaves), Some(!stands), "{hello:?}");
-        }
-        let actions = let_time_pass(&mut many, now);
-        let to_other = |action: &Action| {
-            let Action::Tell { event: Event::HandOver { to }, .. } = action else { return false };
-            *to == Some("other".into())
-        };
-        assert_eq!(actions.iter().any(to_other), hands_over, "{actions:?}");
-    }
-}
-
-/// A process that looks for the same role in another partition must not lead it while the dead one's guard may have to end a job of it.
-#[test]
-fn a_hello_after_death_says_that_the_process_stands_for_nothing_but_not_that_it_leads_nothing() {
-    let (many, now) = standing(Elector::Log);
-    let of_dead = many.hello_after_death().unwrap();
-    assert_eq!((of_dead.left.text(), of_dead.leaves, of_dead.joined), ("0-3".into(), false, Some(12)));
-
-    let (mut elsewhere, _) = introduced(Elector::Log);
-    let of_dead = ProcessHello { member: "dead".into(), partitions: Some(3), ..of_dead };
-    drop(elsewhere.received(now, 13, &of_dead.to_bytes()));
-    let mut actions = wanted(&mut elsewhere);
-    actions.extend(let_time_pass(&mut elsewhere, now));
-    assert!(!actions.iter().any(is_claimed), "{actions:?}");
-}
-
-/// A reader that starts again reads old hellos again. Their processes may have left since then, and must not get a role.
-#[test]
-fn a_hello_that_is_read_again_does_not_count() {
-    let (mut many, now) = introduced(Elector::Log);
-    let other = ProcessHello { joined: Some(13), ..hello("other", "4", Some(4)) };
-    drop(many.received(now, 14, &other.to_bytes()));
-    // Longer than a hello is valid.
-    drop(let_time_pass(&mut many, now));
-    let now = now + LONG;
-    (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
-    assert_eq!(many.received(now, 14, &other.to_bytes()), None);
-    let mut actions = wanted(&mut many);
-    actions.extend(let_time_pass(&mut many, now));
-    let is_handed_over = |action: &Action| matches!(action, Action::Tell { event: Event::HandOver { .. }, .. });
-    assert!(!actions.iter().any(is_handed_over), "{actions:?}");
-    assert!(many.received(now + LONG, 15, &other.to_bytes()).is_some(), "a later one is news");
 }
 
 /// The process wakes only when an action is due.

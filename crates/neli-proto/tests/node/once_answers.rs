@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
+use neli_proto::candidate::{Durations, Elector, Timings};
 use neli_proto::fact::{Fact, Facts, Outcome};
 use neli_proto::guard::Answer;
-use neli_proto::node::{Action, Event, FactsEvent, Note};
+use neli_proto::node::{Action, Event, FactsEvent, Node, Note};
 use neli_proto::once;
+use neli_proto::random::Random;
 use neli_proto::record::{Body, Why};
 use neli_proto::supervisor::{Ending, JobStatus};
 
-use crate::host::{Host, LEASE, by, exits, sends};
+use crate::host::{DURATIONS, Host, LEASE, by, exits, sends};
 use crate::once::{asked, attempted, done, fact, facts, leading, listening, listening_to, policy, read, running};
+use crate::records::hello;
 
 /// The node wakes only when an action is due.
 #[test]
@@ -180,4 +183,27 @@ fn lost_facts_are_reported() {
             assert_eq!(lost(end, Some("v1.41"), is_made_first), 0, "it has run since");
         }
     }
+}
+
+/// It could not claim, so the leader's job would be stopped, and nobody would lead until the leader has cooled off.
+#[test]
+fn before_the_facts_were_read_no_leader_of_lower_priority_is_asked_to_resign() {
+    let mut host = Host::new(&[], true);
+    let mut settings = Host::settings(host.now, &[], true);
+    let preempt_after = Duration::from_secs(1);
+    let durations = Durations { preempt_after: Some(preempt_after), ..DURATIONS };
+    settings.timings = Timings::new(durations, Elector::Log).unwrap();
+    settings.identity.hello = hello(10);
+    settings.once = Some(policy(0));
+    host.node = Node::new(host.now, settings, Random::from_seed(1));
+    let mut host = host.listened();
+    host.answered_with(2);
+    host.reads(by("db1", Body::Claim { after: -1, lease_ms: 60_000, overlap: None }));
+    host.reads(by("db1", hello(5)));
+    let question = asked(&mut host).read.unwrap();
+    host.pass(preempt_after * 2);
+    assert!(!host.actions().iter().any(|action| sends(action, "request")));
+    read(&mut host, question, Facts::default());
+    host.pass(preempt_after);
+    assert!(host.actions().iter().any(|action| sends(action, "request")));
 }

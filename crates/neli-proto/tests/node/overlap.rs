@@ -5,7 +5,7 @@ use std::time::Duration;
 use neli_proto::candidate::Position;
 use neli_proto::guard::Order;
 use neli_proto::node::{Action, Event, Refusal};
-use neli_proto::record::{Body, JobState, Offset, Overlap};
+use neli_proto::record::{Body, JobState, Offset, Overlap, What};
 use neli_proto::supervisor::{Ending, JobStatus};
 
 use crate::host::{Host, LEASE, TERM, by, exits, refusals, sends};
@@ -76,6 +76,28 @@ fn a_node_with_another_overlap_setting_exits_at_once() {
     let actions = host.actions();
     let why = "--overlap: db1-name stands in this election without it; all its candidates need it, or none";
     assert_eq!((refusals(&actions), exits(&actions)), (vec![Refusal::Said(why.into())], vec![Ending::Refused]));
+}
+
+/// If it exited, the claim could take effect without a leader, and nobody would lead for a lease.
+#[test]
+fn a_node_whose_claim_is_under_way_is_not_refused_beside_a_standby_with_another_overlap_setting() {
+    for is_void in [false, true] {
+        let mut host = Host::overlapping();
+        host.answered_with(1);
+        host.reads(by("db2", hello(None)));
+        host.claims();
+        let claim = host.sent.pop().unwrap();
+        host.reads_what_it_sent();
+        host.reads(by("db2", hello(None)));
+        assert_eq!(exits(&host.actions()), []);
+        if is_void {
+            host.reads(by("operator", Body::Request { what: What::Resign, term: None, by: None, reason: None }));
+        }
+        host.reads(claim);
+        assert_eq!(host.node.leads().is_none(), is_void);
+        host.reads(by("db2", hello(None)));
+        assert_eq!(exits(&host.actions()).len(), usize::from(is_void), "it holds nothing, and came later");
+    }
 }
 
 fn is_stop(action: &Action) -> bool {

@@ -11,10 +11,11 @@ use neli_proto::random::Random;
 use neli_proto::record::{Hello, MemberId, What};
 use neli_proto::role_set::RoleSet;
 use neli_proto::spread::Holding;
+use neli_proto::supervisor::{OnLoss, Policy};
 use neli_proto::time::Time;
-use neli_proto::timings::{Elector, Patience};
+use neli_proto::timings::{Elector, Patience, Timings};
 
-use super::host::HEARTBEAT_INTERVAL;
+use super::host::{DURATIONS, HEARTBEAT_INTERVAL};
 use super::many_roles::{LONG, hello, introduced, let_time_pass, wanted};
 use super::*;
 
@@ -230,4 +231,26 @@ fn a_role_alone_beats_an_interval_after_its_last_beat() {
     let beats = beats(&mut host, begin + HEARTBEAT_INTERVAL * 5);
     let gaps = beats.iter().zip(&beats[1..]).map(|(from, to)| to.since(*from));
     assert!(gaps.clone().count() >= 4 && gaps.clone().all(|gap| gap == HEARTBEAT_INTERVAL), "{beats:?}");
+}
+
+/// The group shares the roles in this way. A process that left each role which it hands over would lead none of them again when the other process
+/// has died.
+#[test]
+fn with_on_loss_exit_a_process_still_stands_for_a_role_that_the_group_gives_to_another() {
+    for (is_one_of_many, leaves) in [(true, false), (false, true)] {
+        let mut host = Host::in_group();
+        let settings = Host::settings(host.now, &[], true);
+        let job = Policy { on_loss: OnLoss::Exit, ..settings.job };
+        let elector = Elector::Group(Patience::For(Duration::from_millis(500)));
+        let timings = Timings::new(DURATIONS, elector).unwrap();
+        let node = Node::new(host.now, node::Settings { job, timings, ..settings }, Random::from_seed(1));
+        host.node = if is_one_of_many { node.one_of_many() } else { node };
+        let mut host = host.listened().led();
+        host.elects(candidate::Event::StandingChanged(Standing::Assigned));
+        host.elects(candidate::Event::Revoked);
+        host.ends(JobStatus::Exited(0));
+        host.actions();
+        host.reads_what_it_sent();
+        assert_eq!((exits(&host.actions()).len(), host.node.holding() == Holding::Done), (usize::from(leaves), leaves));
+    }
 }

@@ -162,3 +162,34 @@ async fn actions_that_concern_kafka_are_performed_by_the_session() {
     perform(&mut nodes, claim(1), |event| matches!(event, RoleEvent::Delivered { seq: 1 })).await;
     perform(&mut nodes, Action::ReadAnew, bounds).await;
 }
+
+/// Kafka answers, so a claim that is under way may take effect. Nobody would lead for a lease if its writer was gone.
+#[tokio::test]
+async fn a_process_that_is_refused_for_its_mapping_waits_for_its_claims() {
+    let (mut nodes, now) = (nodes(), clock::now());
+    for event in [
+        candidate::Event::TopicIdentified { asked: now, identity: TopicIdentity::Unnamed },
+        candidate::Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true },
+        candidate::Event::Answered { asked: now, start: 0, end: 0, trusted: true },
+    ] {
+        nodes.roles[0].node.handle(now, Event::Election(event));
+    }
+    let hello = |member: &str, partitions| ProcessHello {
+        member: member.into(),
+        partitions: Some(partitions),
+        ..ProcessHello::parse(br#"{"v":1,"kind":"hello","member":"","roles":"2"}"#).unwrap()
+    };
+    let (hello_of_me, roles) = (hello("me", 2), 2);
+    let settings =
+        many_roles::Settings { hello: hello_of_me.clone(), roles, elector: candidate::Elector::Log, are_spread: true };
+    let many = nodes.many.insert(ManyRoles::new(settings));
+    many.topic_judged(now, 0);
+    many.listens(now, 0, 10, 2);
+    while many.poll_action().is_some() {}
+    nodes.handle_hello(now, 12, &hello_of_me.to_bytes());
+    nodes.handle_hello(now, 13, &ProcessHello { joined: Some(3), ..hello("other", 1) }.to_bytes());
+
+    let mut exits = |at| std::iter::from_fn(|| nodes.poll_action(at)).any(|action| matches!(action, Action::Exit(_)));
+    assert_eq!([exits(0), exits(1)], [false, true], "the first has claimed");
+    assert!(nodes.roles[0].node.is_leaving());
+}

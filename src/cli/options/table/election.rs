@@ -51,7 +51,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         section: Section::Election,
         help: "Lead at most N roles in this process",
         more: "If all candidates together may lead fewer roles than --roles defines, some roles have no leader. A warning says \
-               so if the limit of open files allows fewer.",
+               so if the limit of open files allows fewer. Not with --preempt.",
     },
     Opt {
         long: "elect",

@@ -1,0 +1,209 @@
+//! The one hello of a process with many roles: what it says and when, and what the hellos of others mean for the roles.
+
+use neli_proto::many_roles::{Action, ManyRoles, Settings};
+use neli_proto::node::{Event, Node};
+use neli_proto::precedence::HELLO_AFTER_LEAD;
+use neli_proto::process_hello::ProcessHello;
+use neli_proto::random::Random;
+use neli_proto::record::Hello;
+use neli_proto::role_set::RoleSet;
+use neli_proto::spread::Holding;
+use neli_proto::time::Time;
+use neli_proto::timings::{Elector, PATIENCE};
+
+use super::many_roles::{LONG, hello, introduced, is_claimed, let_time_pass, standing, wanted};
+use super::*;
+
+/// The hello that is due by then.
+fn said_at(many: &mut ManyRoles, now: Time) -> Option<ProcessHello> {
+    many.handle_timeout(now);
+    let hello = |action| if let Action::Hello(hello) = action { Some(*hello) } else { None };
+    wanted(many).into_iter().find_map(hello)
+}
+
+/// A process that may claim, at the time of one of its regular hellos.
+fn said_hello_just_now() -> (ManyRoles, Time) {
+    let (mut many, now) = standing(Elector::Log);
+    let due = many.poll_timeout().filter(|due| *due > now).unwrap();
+    assert_eq!(said_at(&mut many, due).map(|hello| hello.joined), Some(Some(12)));
+    (many, due)
+}
+
+/// Whether the event is the hello of a candidate that leaves.
+fn says_that_it_leaves(event: &Event) -> bool {
+    matches!(event, Event::Election(candidate::Event::HelloReceived(Hello { leaves: true, .. })))
+}
+
+/// The others must not give it such a role.
+#[test]
+fn the_hello_names_the_roles_for_which_the_process_no_longer_stands() {
+    let (mut many, now) = said_hello_just_now();
+    many.observe(now, 1, Holding::Done);
+    many.observe(now, 2, Holding::Done);
+    // Before the others claim the role.
+    let soon = now + PATIENCE / 2;
+    assert_eq!(said_at(&mut many, soon).map(|hello| hello.left.text()), Some("1-2".into()));
+    many.observe(soon, 1, Holding::Done);
+    assert_eq!(said_at(&mut many, soon + HELLO_AFTER_LEAD), None, "it was said");
+
+    let other = ProcessHello { joined: Some(20), left: RoleSet::parse("1"), ..hello("other", "4", Some(4)) };
+    let told = many.received(soon, 20, &other.to_bytes()).unwrap();
+    assert_eq!([0, 1, 2].map(|role| says_that_it_leaves(&told.event(role))), [false, true, false]);
+}
+
+/// The others take a leader that was silent for gone, and must learn that it stands by.
+#[test]
+fn after_a_lead_that_was_lost_the_hello_is_said_again_soon() {
+    let by_other = Holding::Held { by: "other".into() };
+    for (after, is_lost) in [(by_other, true), (Holding::Unknown, true), (Holding::Claiming, false)] {
+        for before in [Holding::Leading, Holding::Ending, Holding::Claiming] {
+            let is_lost = is_lost && before != Holding::Claiming;
+            let (mut many, now) = said_hello_just_now();
+            many.observe(now, 1, before.clone());
+            many.observe(now, 1, after.clone());
+            let soon = now + HELLO_AFTER_LEAD;
+            assert_eq!(said_at(&mut many, soon).is_some(), is_lost, "{after:?}");
+        }
+    }
+}
+
+/// After a cut, for example, the records of a role do not tell who leads. The hello says so, soon.
+#[test]
+fn the_hello_says_for_how_long_the_records_of_a_role_do_not_tell_who_leads() {
+    let (mut many, now) = said_hello_just_now();
+    let said = |many: &mut ManyRoles, now: Time| said_at(many, now).map(|hello| hello.waits_ms);
+    becomes_undecided(&mut many, now, 1);
+    let soon = now + HELLO_AFTER_LEAD;
+    let undecided = said(&mut many, soon);
+    assert_eq!(undecided, Some(Some(58_610)));
+    let regular = said(&mut many, soon + Duration::from_secs(30));
+    assert_eq!(regular, undecided.map(|waits| waits.map(|waits| waits - 30_000)));
+    assert_eq!(said(&mut many, soon + Duration::from_secs(60)), Some(None));
+}
+
+/// A hello for each of a thousand roles would be too many.
+#[test]
+fn while_a_role_is_undecided_another_one_causes_no_further_hello() {
+    let (mut many, now) = said_hello_just_now();
+    becomes_undecided(&mut many, now, 1);
+    let soon = now + HELLO_AFTER_LEAD;
+    assert!(said_at(&mut many, soon).is_some());
+    becomes_undecided(&mut many, soon, 2);
+    assert_eq!(said_at(&mut many, soon + HELLO_AFTER_LEAD), None);
+}
+
+/// A node of this role finds that its records do not tell who leads.
+fn becomes_undecided(many: &mut ManyRoles, now: Time, role: usize) {
+    let mut node = Node::new(now, Host::settings(now, &[], true), Random::from_seed(1)).one_of_many();
+    let identity = TopicIdentity::Unnamed;
+    many.tell(now, role, &mut node, candidate::Event::TopicIdentified { asked: now, identity });
+    many.tell(now, role, &mut node, candidate::Event::Answered { asked: now, start: 5, end: 5, trusted: true });
+}
+
+#[test]
+fn roles_are_handed_only_to_candidates_that_take_roles() {
+    let first = hello("other", "4", Some(4));
+    let again = ProcessHello { joined: Some(20), ..first.clone() };
+    let last = ProcessHello { leaves: true, ..again.clone() };
+    let left_all = ProcessHello { left: RoleSet::of_first(4), ..again.clone() };
+    let of_other_roles = hello("other", "a,b,c,d", Some(4));
+    let stands_for_others = ProcessHello { joined: Some(20), ..of_other_roles.clone() };
+    for (hellos, hands_over) in [
+        (vec![&first], false),
+        (vec![&first, &again], true),
+        (vec![&again, &last], false),
+        (vec![&again, &left_all], false),
+        (vec![&of_other_roles, &stands_for_others], false),
+    ] {
+        let (mut many, now) = standing(Elector::Log);
+        (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
+        for (offset, hello) in (20..).zip(hellos) {
+            let told = many.received(now, offset, &hello.to_bytes()).map(|told| told.event(0));
+            let stands = !hello.leaves && *hello != left_all && hello.roles == first.roles;
+            assert_eq!(told.as_ref().map(says_that_it_leaves), Some(!stands), "{hello:?}");
+        }
+        let actions = let_time_pass(&mut many, now);
+        let to_other = |action: &Action| {
+            let Action::Tell { event: Event::HandOver { to }, .. } = action else { return false };
+            *to == Some("other".into())
+        };
+        assert_eq!(actions.iter().any(to_other), hands_over, "{actions:?}");
+    }
+}
+
+/// A process that looks for the same role in another partition must not lead it while the dead one's guard may have to end a job of it.
+#[test]
+fn a_hello_after_death_says_that_the_process_stands_for_nothing_but_not_that_it_leads_nothing() {
+    let (many, now) = standing(Elector::Log);
+    let of_dead = many.hello_after_death().unwrap();
+    assert_eq!((of_dead.left.text(), of_dead.leaves, of_dead.joined), ("0-3".into(), false, Some(12)));
+
+    let (mut elsewhere, _) = introduced(Elector::Log);
+    let of_dead = ProcessHello { member: "dead".into(), partitions: Some(3), ..of_dead };
+    drop(elsewhere.received(now, 13, &of_dead.to_bytes()));
+    let mut actions = wanted(&mut elsewhere);
+    actions.extend(let_time_pass(&mut elsewhere, now));
+    assert!(!actions.iter().any(is_claimed), "{actions:?}");
+}
+
+/// A reader that starts again reads old hellos again. Their processes may have left since then, and must not get a role.
+#[test]
+fn a_hello_that_is_read_again_does_not_count() {
+    let (mut many, now) = introduced(Elector::Log);
+    let other = ProcessHello { joined: Some(13), ..hello("other", "4", Some(4)) };
+    drop(many.received(now, 14, &other.to_bytes()));
+    // Longer than a hello is valid.
+    drop(let_time_pass(&mut many, now));
+    let now = now + LONG;
+    (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
+    assert_eq!(many.received(now, 14, &other.to_bytes()), None);
+    let mut actions = wanted(&mut many);
+    actions.extend(let_time_pass(&mut many, now));
+    let is_handed_over = |action: &Action| matches!(action, Action::Tell { event: Event::HandOver { .. }, .. });
+    assert!(!actions.iter().any(is_handed_over), "{actions:?}");
+    assert!(many.received(now + LONG, 15, &other.to_bytes()).is_some(), "a later one is news");
+}
+
+/// Without it each process would take every leader for one of the lowest priority: it would claim beside those of a higher priority, and
+/// `--preempt` would ask a leader of the same priority to resign.
+#[test]
+fn the_hello_contains_the_priority_and_the_nodes_get_that_of_others() {
+    let own = ProcessHello { priority: 10, ..hello("me", "4", None) };
+    let mut many = ManyRoles::new(Settings { hello: own, roles: 4, elector: Elector::Log, are_spread: false });
+    let now = Time::from_nanos(1_000_000_000_000);
+    many.topic_judged(now, 0);
+    many.listens(now, 0, 10, 4);
+    let actions = wanted(&mut many);
+    assert!(matches!(&actions[..], [Action::Hello(hello)] if hello.priority == 10), "{actions:?}");
+
+    let other = ProcessHello { priority: 5, ..hello("other", "4", Some(4)) };
+    let told = many.received(now, 11, &other.to_bytes()).unwrap().event(1);
+    let Event::Election(candidate::Event::HelloReceived(Hello { priority: 5, .. })) = told else { panic!("{told:?}") };
+}
+
+/// With one role, that is so because the others wait for the candidates of a higher priority.
+#[test]
+fn vacant_roles_are_claimed_at_once_by_the_process_of_the_highest_priority_alone() {
+    for (priority, extra) in [(5, Some(PATIENCE)), (20, Some(Duration::ZERO))] {
+        let own = ProcessHello { priority, ..hello("me", "4", None) };
+        let mut many = ManyRoles::new(Settings { hello: own, roles: 4, elector: Elector::Log, are_spread: false });
+        let now = Time::from_nanos(1_000_000_000_000);
+        many.topic_judged(now, 0);
+        many.listens(now, 0, 10, 4);
+        drop(wanted(&mut many));
+        let other = ProcessHello { priority: 10, joined: Some(3), ..hello("other", "4", Some(4)) };
+        drop(many.received(now, 11, &other.to_bytes()));
+        assert_eq!(many.received(now, 12, &hello("me", "4", Some(4)).to_bytes()), None);
+        (0..4).for_each(|role| many.observe(now, role, Holding::Vacant { successor: None }));
+        let mut delays = [None; 4];
+        while let Some(due) = many.poll_timeout().filter(|due| *due < now + HELLO_AFTER_LEAD) {
+            many.handle_timeout(due);
+            for action in wanted(&mut many) {
+                if let Action::Tell { role, event: Event::SpreadBy(extra) } = action {
+                    delays[role] = extra;
+                }
+            }
+        }
+        assert_eq!(delays, [extra; 4]);
+    }
+}
