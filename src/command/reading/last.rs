@@ -9,7 +9,7 @@ use neli_proto::journal::Origin;
 use neli_proto::observer::ReadAt;
 use neli_proto::record::Offset;
 
-use super::{Input, PARTITION_OF_HELLOS, Reading, no_answer, read_at};
+use super::{Input, Reading, no_answer, read_at};
 use crate::exit::{ExitStatus, StartupError};
 
 /// Kafka does not answer in time.
@@ -39,7 +39,7 @@ impl Reading {
     ///
     /// As for [`start`](Self::start).
     pub(in crate::command) fn of_all_roles(access: &Access, topic: &str) -> Result<Self, StartupError> {
-        Self::start(access, &of_nobody(topic, 0..2), PARTITION_OF_HELLOS)
+        Self::start(access, &of_nobody(topic, 0..2), Elections::PARTITION_OF_HELLOS)
     }
 
     /// The number of the topic's partitions, if several roles are read; otherwise 1.
