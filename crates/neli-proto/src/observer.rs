@@ -224,6 +224,12 @@ impl Observer {
                 let by = name.clone().or_else(|| member.as_ref().map(|member| member.as_str().into()));
                 self.void_claims = Some(VoidClaims { count, by, received });
             }
+            // `--overlap`: the earlier leader reports that its job is gone. If it leaves, it sends no last hello.
+            (Verdict::Void, Some(Record { body: Body::Release { term, why, .. }, member: Some(member), .. }))
+                if changes.contains(&Change::EarlierJobGone { term: *term }) =>
+            {
+                self.has_released(member, why.as_deref().and_then(Why::parse), received);
+            }
             _ => {}
         }
         (verdict, changes)
@@ -245,15 +251,8 @@ impl Observer {
             }
             Body::Release { exit, why, .. } => {
                 let Some(member) = &record.member else { return };
-                // A candidate that stays sends a hello again. A process with many roles may stay without another hello.
                 let why = why.as_deref().and_then(Why::parse);
-                let goes = why.is_some_and(Why::goes_for_good);
-                if goes {
-                    self.lost.insert_gone(member, received);
-                }
-                if goes || self.candidates.get(member).is_some_and(|candidate| !candidate.has_many_roles) {
-                    self.candidates.remove(member);
-                }
+                self.has_released(member, why, received);
                 self.failed_runs.released(member, why, *exit, |known| self.candidates.contains_key(known));
             }
             Body::Request { what, by, reason, .. } => {

@@ -4,10 +4,10 @@
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
-use super::{Change, Leader, Receipt, Silence};
+use super::{Change, Leader, Observer, Receipt, Silence};
 use crate::journal::{Journal, View};
 use crate::precedence::HELLO_HOLDS;
-use crate::record::MemberId;
+use crate::record::{MemberId, Why};
 use crate::time::millis;
 
 /// Such leaders and candidates, kept while an earlier hello could count.
@@ -46,6 +46,19 @@ impl Lost {
             self.silent.remove(member);
         }
         is_dead || self.gone.contains_key(member)
+    }
+}
+
+impl Observer {
+    /// Handles a release of this candidate. If it stays, it sends a hello again; a process with many roles may stay without another hello.
+    pub(super) fn has_released(&mut self, member: &MemberId, why: Option<Why>, received: Receipt) {
+        let goes = why.is_some_and(Why::goes_for_good);
+        if goes {
+            self.lost.insert_gone(member, received);
+        }
+        if goes || self.candidates.get(member).is_some_and(|candidate| !candidate.has_many_roles) {
+            self.candidates.remove(member);
+        }
     }
 }
 
