@@ -212,7 +212,7 @@ impl Observer {
             }
             View::Led(_) | View::NeverLed | View::Released { .. } | View::Undecided(_) => {}
         }
-        changes.extend(jobs_before.change_to(&self.journal));
+        changes.extend(jobs_before.changes_to(&self.journal));
         if let Some(leader) = led_before.filter(|leader| lost::is_lost(leader, &self.journal, &changes)) {
             self.lost.insert(&leader, received);
             self.candidates.retain(|member, known| !self.lost.is_dead(member, known.received));
