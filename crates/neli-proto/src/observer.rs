@@ -190,7 +190,7 @@ impl Observer {
         let verdict = self.journal.read(at.now, offset, record);
         let received = self.receipt(at, written_ms);
         let past = led_before.as_ref().filter(|_| verdict == Verdict::Effective);
-        let past = past.and_then(|leader| lost::past_silence(leader, received));
+        let past = past.and_then(|leader| self.lost.past_silence(leader, received));
         let silent = past.as_ref().map_or(silent, |past| past.silent);
         let mut changes: Vec<Change> = past.map(Change::FellSilent).into_iter().collect();
         match self.journal.view() {

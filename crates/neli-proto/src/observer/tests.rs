@@ -355,6 +355,18 @@ fn a_silence_that_is_over_when_it_is_read_is_reported() {
 }
 
 #[test]
+fn a_silence_with_a_request_in_it_is_reported_once() {
+    let mut observer = observer();
+    read_late(&mut observer, 0, later(109_000), 0, &claim("m", -1));
+    let end = r#"{"v":1,"kind":"request","member":null,"name":"ann@db1","seq":null,"what":"end","term":null}"#;
+    let changes = read_late(&mut observer, 1, later(109_000), 20_000, end);
+    assert!(matches!(changes.as_slice(), [Change::FellSilent(_), Change::Requested { .. }]), "{changes:?}");
+    assert_eq!(read_late(&mut observer, 2, later(109_000), 30_000, &claim("n", 1)), [Change::Led]);
+    let changes = read_late(&mut observer, 3, later(109_000), 60_000, &claim("o", 2));
+    assert!(matches!(changes.as_slice(), [Change::FellSilent(_), Change::Led]), "{changes:?}");
+}
+
+#[test]
 fn terms_hellos_and_missing_records_count_as_read() {
     let anything = |read_it: &dyn Fn(&mut Observer)| {
         let mut observer = observer();
