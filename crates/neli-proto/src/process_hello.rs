@@ -108,6 +108,12 @@ impl ProcessHello {
         !self.leaves && (self.joined.is_some() || self.roles.is_none())
     }
 
+    /// Whether the writer stands for none of its roles any more, as in the hello that is written for a dead process.
+    #[must_use]
+    pub(crate) fn stands_for_no_role(&self) -> bool {
+        usize::try_from(self.mapping().count()).is_ok_and(|count| self.left.has_first(count))
+    }
+
     /// What the hello says about one role, whose number in the writer's own mapping this is: a process that has left the role leaves as far
     /// as that role is concerned.
     #[must_use]
