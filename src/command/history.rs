@@ -372,6 +372,25 @@ mod tests {
         assert!(drawn.contains("<title>no leader for 93s</title>"), "{drawn}");
     }
 
+    /// Its job was killed, and did not end in order.
+    #[test]
+    fn a_term_whose_leader_died_is_drawn_as_lost() {
+        for (why, is_lost) in [("supervisor-died", true), ("fenced", true), ("stopped", false)] {
+            let mut history = History::new(Journal::read_from(0, Origin::Beginning));
+            let claim = r#"{"v":1,"kind":"claim","member":"d1","name":"d1","seq":1,"after":-1,"lease_ms":15000}"#;
+            let release = format!(
+                r#"{{"v":1,"kind":"release","member":"d1","name":"d1","seq":2,"term":0,"seen":0,"why":"{why}","exit":null}}"#
+            );
+            for (offset, line) in [(0, claim), (1, release.as_str())] {
+                let ms = AT.wall_ms - 60_000 + u64::try_from(offset).unwrap() * 30_000;
+                history.read(AT, offset, Record::parse(line.as_bytes()).as_ref(), Some(ms));
+            }
+            let drawn = svg::draw("g", &rows(&history, AT, 0), 0..AT.wall_ms);
+            // The legend has one of each.
+            assert_eq!(drawn.matches("class=\"lost\"").count(), if is_lost { 3 } else { 1 }, "{why}: {drawn}");
+        }
+    }
+
     #[test]
     fn a_drawing_without_terms_explains_that_and_marks_the_time_span() {
         let (from_ms, to_ms) = (AT.wall_ms - 3_600_000, AT.wall_ms);

@@ -100,6 +100,8 @@ pub(crate) struct Introduction {
     answered_by: Option<Time>,
     /// Candidates that map a role to another partition, and may have gone.
     doubted: BTreeMap<MemberId, Box<str>>,
+    /// By when the jobs of such candidates that have died since the reading began are gone.
+    dead_until: Option<Time>,
     /// The lists of roles, as typed, that were reported because they share no role with this process.
     reported: BTreeSet<Option<Box<str>>>,
     stage: Stage,
@@ -119,6 +121,7 @@ impl Introduction {
             joined: None,
             answered_by: None,
             doubted: BTreeMap::new(),
+            dead_until: None,
             reported: BTreeSet::new(),
             stage: Stage::Begun,
             actions: VecDeque::new(),
@@ -255,6 +258,10 @@ impl Introduction {
         if is_later {
             // With this hello the other process learns at once of the earlier one.
             self.say_hello(now);
+        } else if self.stage != Stage::Stands && hello.stands_for_no_role() {
+            // It was written for a dead process, one of whose guards may still have to end a job.
+            self.dead_until = Some(now + HELLO_HOLDS);
+            self.doubted.insert(hello.member.clone(), refusal);
         } else if self.is_history(offset) {
             self.doubted.insert(hello.member.clone(), refusal);
         } else if self.stage != Stage::Refused {
@@ -282,9 +289,9 @@ impl Introduction {
         }
     }
 
-    /// The time by which a living candidate has repeated its hello.
+    /// The time by which a living candidate has repeated its hello, and no job of a dead one is left.
     fn doubts_end(&self) -> Option<Time> {
-        self.history.map(|(_, began)| began + HELLO_HOLDS)
+        self.history.map(|(_, began)| began + HELLO_HOLDS).max(self.dead_until)
     }
 
     fn introduce(&mut self, now: Time) {

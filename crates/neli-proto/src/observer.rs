@@ -190,7 +190,7 @@ impl Observer {
         let verdict = self.journal.read(at.now, offset, record);
         let received = self.receipt(at, written_ms);
         let past = led_before.as_ref().filter(|_| verdict == Verdict::Effective);
-        let past = past.and_then(|leader| lost::past_silence(leader, received));
+        let past = past.and_then(|leader| self.lost.past_silence(leader, received));
         let silent = past.as_ref().map_or(silent, |past| past.silent);
         let mut changes: Vec<Change> = past.map(Change::FellSilent).into_iter().collect();
         match self.journal.view() {
@@ -212,7 +212,7 @@ impl Observer {
             }
             View::Led(_) | View::NeverLed | View::Released { .. } | View::Undecided(_) => {}
         }
-        changes.extend(jobs_before.change_to(&self.journal));
+        changes.extend(jobs_before.changes_to(&self.journal));
         if let Some(leader) = led_before.filter(|leader| lost::is_lost(leader, &self.journal, &changes)) {
             self.lost.insert(&leader, received);
             self.candidates.retain(|member, known| !self.lost.is_dead(member, known.received));
@@ -223,6 +223,12 @@ impl Observer {
                 let count = self.void_claims.as_ref().map_or(0, |claims| claims.count) + 1;
                 let by = name.clone().or_else(|| member.as_ref().map(|member| member.as_str().into()));
                 self.void_claims = Some(VoidClaims { count, by, received });
+            }
+            // `--overlap`: the earlier leader reports that its job is gone. If it leaves, it sends no last hello.
+            (Verdict::Void, Some(Record { body: Body::Release { term, why, .. }, member: Some(member), .. }))
+                if changes.contains(&Change::EarlierJobGone { term: *term }) =>
+            {
+                self.has_released(member, why.as_deref().and_then(Why::parse), received);
             }
             _ => {}
         }
@@ -245,15 +251,8 @@ impl Observer {
             }
             Body::Release { exit, why, .. } => {
                 let Some(member) = &record.member else { return };
-                // A candidate that stays sends a hello again. A process with many roles may stay without another hello.
                 let why = why.as_deref().and_then(Why::parse);
-                let goes = why.is_some_and(Why::goes_for_good);
-                if goes {
-                    self.lost.insert_gone(member, received);
-                }
-                if goes || self.candidates.get(member).is_some_and(|candidate| !candidate.has_many_roles) {
-                    self.candidates.remove(member);
-                }
+                self.has_released(member, why, received);
                 self.failed_runs.released(member, why, *exit, |known| self.candidates.contains_key(known));
             }
             Body::Request { what, by, reason, .. } => {

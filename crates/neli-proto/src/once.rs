@@ -281,6 +281,9 @@ impl Once {
             self.phase = Phase::StandingBy;
         } else if !is_leaving && self.phase != Phase::Leaving {
             self.ask();
+        } else if matches!(self.phase, Phase::Announcing { .. } | Phase::Reading { .. }) {
+            // A late answer about a run that is not begun any more means nothing.
+            self.phase = Phase::StandingBy;
         }
         (has_outcome || is_skipped).then(|| self.policy.key.clone())
     }

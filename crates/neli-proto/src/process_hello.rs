@@ -84,9 +84,17 @@ impl ProcessHello {
         })
     }
 
-    /// The hello as a line of JSON, without a line end.
+    /// The hello as a line of JSON, without a line end. If it is too long to be read, what is only displayed is left out.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
+        let line = self.to_line();
+        if line.len() <= MAX_BYTES {
+            return line;
+        }
+        Self { name: None, host: None, version: None, ..self.clone() }.to_line()
+    }
+
+    fn to_line(&self) -> Vec<u8> {
         #[derive(Serialize)]
         struct Line<'a> {
             v: u8,
@@ -102,6 +110,12 @@ impl ProcessHello {
     #[must_use]
     pub(crate) const fn takes_roles(&self) -> bool {
         !self.leaves && (self.joined.is_some() || self.roles.is_none())
+    }
+
+    /// Whether the writer stands for none of its roles any more, as in the hello that is written for a dead process.
+    #[must_use]
+    pub(crate) fn stands_for_no_role(&self) -> bool {
+        usize::try_from(self.mapping().count()).is_ok_and(|count| self.left.has_first(count))
     }
 
     /// What the hello says about one role, whose number in the writer's own mapping this is: a process that has left the role leaves as far
@@ -187,8 +201,25 @@ mod tests {
     fn a_line_as_long_as_a_record_may_be_is_read_and_a_longer_one_is_not() {
         let shortest = ProcessHello { name: Some("".into()), ..hello() }.to_bytes().len();
         for (length, is_read) in [(MAX_BYTES - 1, true), (MAX_BYTES, true), (MAX_BYTES + 1, false)] {
-            let line = ProcessHello { name: Some("x".repeat(length - shortest).into()), ..hello() }.to_bytes();
+            let line = ProcessHello { name: Some("x".repeat(length - shortest).into()), ..hello() }.to_line();
             assert_eq!((line.len(), ProcessHello::parse(&line).is_some()), (length, is_read));
+        }
+    }
+
+    /// A candidate's name has 255 bytes at most, and JSON takes two for a quote; all names of roles have 400, and `left` takes 300.
+    #[test]
+    fn the_longest_hello_is_read_too() {
+        let mut left = RoleSet::new();
+        (0..200).for_each(|number| left.insert(2 * number));
+        for name in ["n".repeat(255), "\"".repeat(255)] {
+            let (name, host) = (Some(name.into()), Some("h".repeat(64).into()));
+            let (roles, partitions) = (Some("r,".repeat(200).into()), Some(u32::MAX));
+            let (max_roles, joined, waits_ms) = (Some(u32::MAX), Some(Offset::MAX), Some(60_610));
+            let left = left.clone();
+            let longest = ProcessHello { name, host, roles, partitions, max_roles, joined, waits_ms, left, ..hello() };
+            let read = ProcessHello::parse(&longest.to_bytes()).expect("it is short enough");
+            assert_eq!((read.mapping(), read.joined), (longest.mapping(), longest.joined));
+            assert_eq!(read.left, RoleSet::parse(&longest.left.text()));
         }
     }
 

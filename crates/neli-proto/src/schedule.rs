@@ -74,6 +74,8 @@ pub struct Schedule {
     over: Vec<Span>,
     /// The window that an operator asked for: it runs with each value of `--catch-up`.
     asked_for: Option<Span>,
+    /// If no window from before the lead is caught up: the start of the window that the clock showed when the lead began.
+    catches_up_from: Option<u64>,
     /// The time until which it waits, as last reported.
     waits_until: Option<u64>,
     actions: VecDeque<Action>,
@@ -89,6 +91,7 @@ impl Schedule {
             newest: None,
             over: Vec::new(),
             asked_for: None,
+            catches_up_from: None,
             waits_until: None,
             actions: VecDeque::new(),
         }
@@ -106,11 +109,18 @@ impl Schedule {
         if !is_idle || before.as_ref() == Some(window) {
             return;
         }
-        if let Some(over) = self.over_at(window.span).copied() {
-            if before.is_some_and(|before| window.span.from_ms < before.span.from_ms) {
-                self.note(Note::SetBack { until_ms: over.until_ms });
-            }
-            return self.wait(over.until_ms);
+        let is_over = self.over_at(window.span.from_ms).is_some();
+        let is_set_back = before.is_some_and(|before| window.span.from_ms < before.span.from_ms);
+        let is_from_before = is_set_back && self.catches_up_from.is_some_and(|lead| window.span.from_ms < lead);
+        if is_set_back && (is_over || is_from_before) {
+            self.note(Note::SetBack { until_ms: self.next_edge(window.span) });
+        }
+        if is_over {
+            return self.wait(self.next_edge(window.span));
+        }
+        if is_from_before {
+            // As at the start of the lead. The windows after it begin while there is a leader.
+            return self.skip(window.clone());
         }
         self.note_gap(window.span, SkipReason::ClockSet);
         self.run(window.clone());
@@ -126,11 +136,10 @@ impl Schedule {
         let Some(shown) = self.shown.clone() else { return };
         self.over.clear();
         (self.newest, self.waits_until) = (None, None);
+        let catches_up = recorded != Recorded::Nothing && self.catch_up == CatchUp::Last;
+        self.catches_up_from = (!catches_up).then_some(shown.span.from_ms);
         match recorded {
-            Recorded::Nothing => {
-                self.mark_over(shown.span);
-                return self.skip(shown);
-            }
+            Recorded::Nothing => return self.skip(shown),
             Recorded::NoOutcome => {}
             Recorded::Newest(newest) if shown.span.believes(newest) => {
                 self.newest = Some(newest);
@@ -141,7 +150,7 @@ impl Schedule {
                 self.mark_over(newest);
             }
         }
-        if self.over_at(shown.span).is_some() {
+        if self.over_at(shown.span.from_ms).is_some() {
             return self.wait(self.next_edge(shown.span));
         }
         let catch_up = if self.asked_for == Some(shown.span) { CatchUp::Last } else { self.catch_up };
@@ -154,7 +163,6 @@ impl Schedule {
                 let from_ms = self.newest.map_or(shown.span.from_ms, |newest| newest.until_ms);
                 let span = Span { from_ms, ..shown.span };
                 self.note(Note::Skipped { span, why: SkipReason::NobodyLed });
-                self.mark_over(span);
                 self.skip(shown);
             }
         }
@@ -163,7 +171,7 @@ impl Schedule {
     /// Handles that the run has an outcome. Windows that began during the run are not run (S3).
     pub fn ended(&mut self) {
         let Some((shown, run)) = self.shown.clone().zip(self.newest) else { return };
-        if shown.span.from_ms <= run.from_ms || self.over_at(shown.span).is_some() {
+        if shown.span.from_ms <= run.from_ms || self.over_at(shown.span.from_ms).is_some() {
             return self.wait(self.next_edge(shown.span));
         }
         let span = Span { from_ms: run.until_ms, ..shown.span };
@@ -174,7 +182,9 @@ impl Schedule {
 
     /// The start of the first window after this one that may run.
     fn next_edge(&self, span: Span) -> u64 {
-        self.over_at(span).map_or(span.until_ms, |over| over.until_ms.max(span.until_ms))
+        core::iter::successors(Some(span.until_ms), |edge| Some(self.over_at(*edge)?.until_ms))
+            .last()
+            .unwrap_or_default()
     }
 
     fn run(&mut self, window: Window) {
@@ -184,10 +194,11 @@ impl Schedule {
     }
 
     fn skip(&mut self, window: Window) {
-        let until_ms = window.span.until_ms;
-        self.newest = Some(window.span);
+        let span = window.span;
+        self.newest = Some(span);
+        self.mark_over(span);
         self.actions.push_back(Action::RecordSkip(window));
-        self.wait(until_ms);
+        self.wait(self.next_edge(span));
     }
 
     fn wait(&mut self, until_ms: u64) {
@@ -211,8 +222,9 @@ impl Schedule {
         }
     }
 
-    fn over_at(&self, span: Span) -> Option<&Span> {
-        self.over.iter().find(|over| over.from_ms <= span.from_ms && span.from_ms < over.until_ms)
+    /// The span that is over and contains this time.
+    fn over_at(&self, ms: u64) -> Option<&Span> {
+        self.over.iter().find(|over| over.from_ms <= ms && ms < over.until_ms)
     }
 
     fn mark_over(&mut self, span: Span) {
@@ -250,6 +262,6 @@ mod tests {
             schedule.mark_over(Span { from_ms, until_ms });
         }
         assert_eq!(schedule.over, [Span { from_ms: 0, until_ms: 15 }, Span { from_ms: 20, until_ms: 25 }]);
-        assert_eq!(schedule.over_at(Span { from_ms: 15, until_ms: 20 }), None);
+        assert_eq!(schedule.over_at(15), None);
     }
 }

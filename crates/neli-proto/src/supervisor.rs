@@ -97,8 +97,8 @@ enum Job {
     Ordered,
     /// None. The next run of the term (or its first) is due at this time, and the lead is kept.
     Restarting { at: Time, end: TreeEnd },
-    /// None. The node decides what follows: a run, or the end of the term.
-    Held { end: TreeEnd },
+    /// None. The node decides what follows: a run, or the end of the term. A first run begins at `settles_until` at the earliest.
+    Held { end: TreeEnd, settles_until: Option<Time> },
     /// Its main process is alive.
     Running { pid: u32, since: Time },
     /// The job was asked to stop, or only processes that it left behind are alive. SIGKILL follows at `kill_at`,

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::Range;
 
+use neli_proto::observer::Release;
+
 use super::{End, Row};
 use crate::command::wording::{counted, date, span};
 use crate::text::one_line;
@@ -59,7 +61,7 @@ pub(super) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64>) -> String
     }
     ticks(&mut svg, &axis, bottom);
     let legend =
-        [("led", "leads"), ("ended", "ended in order"), ("lost", "fenced, silent or unknown"), ("gap", "no leader")];
+        [("led", "leads"), ("ended", "ended in order"), ("lost", "killed, silent or unknown"), ("gap", "no leader")];
     for (place, (class, text)) in (0..).zip(legend) {
         let x = LEFT + place * 190;
         let _ = writeln!(
@@ -126,9 +128,14 @@ fn class(row: &Row<'_>) -> &'static str {
     match &row.end {
         End::Leads => "led",
         End::Overlapped => "ended",
-        End::Released(release) if !matches!(release.why.as_deref(), Some("fenced" | "guard-died")) => "ended",
+        End::Released(release) if !was_killed(release) => "ended",
         End::Released(_) | End::Silent | End::Unknown => "lost",
     }
+}
+
+/// Whether the job was killed because of its lease, its guard or `neli-run`.
+fn was_killed(release: &Release) -> bool {
+    matches!(release.why.as_deref(), Some("fenced" | "guard-died" | "supervisor-died"))
 }
 
 /// A term in words.

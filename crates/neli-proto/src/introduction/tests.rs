@@ -105,6 +105,15 @@ fn a_candidate_that_may_have_gone_is_waited_for() {
     let mut there = introduction.clone();
     there.received(START, 14, &ProcessHello { joined: Some(4), ..hello("other", "4", 4) });
     assert_eq!(actions(&mut there), [Action::Refuse { error: refusal("other", "4", 4) }]);
+    // The other process is dead: a hello was written for it. One of its guards may still have to end a job.
+    let mut dead = introduction.clone();
+    let left = RoleSet::of_first(4);
+    dead.received(START + ANSWERS, 14, &ProcessHello { joined: Some(4), left, ..hello("other", "4", 4) });
+    let gone = START + ANSWERS + HELLO_HOLDS;
+    dead.handle_timeout(gone - Duration::from_millis(1));
+    assert!(!actions(&mut dead).iter().any(|action| matches!(action, Action::Refuse { .. } | Action::Stand)));
+    dead.handle_timeout(gone);
+    assert!(actions(&mut dead).contains(&Action::Stand));
     // The other process's last hello reports that it leaves.
     let mut gone = introduction.clone();
     gone.received(START + ANSWERS, 14, &ProcessHello { leaves: true, ..hello("other", "4", 4) });

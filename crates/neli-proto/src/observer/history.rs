@@ -348,8 +348,12 @@ impl History {
             Some(Body::Claim { .. }) => self.void_claims += 1,
             Some(Body::Release { term, late_ms: Some(late_ms), .. }) => {
                 self.void_records += 1;
-                let late = Duration::from_millis(*late_ms);
-                self.late(Finding::LateFence { term: *term, late, overlaps: true }, written_ms);
+                // The first of two releases of a term shows that no other candidate led by then.
+                let is_released = |past: &PastTerm| past.term == *term && matches!(past.end, TermEnd::Released(_));
+                if !self.terms.iter().any(is_released) {
+                    let late = Duration::from_millis(*late_ms);
+                    self.late(Finding::LateFence { term: *term, late, overlaps: true }, written_ms);
+                }
             }
             Some(Body::Beat { .. } | Body::Release { .. }) => self.void_records += 1,
             Some(Body::Hello { .. } | Body::Request { .. }) | None => {}

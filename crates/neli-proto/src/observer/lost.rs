@@ -1,13 +1,13 @@
-//! Leaders whose terms ended by silence, and candidates that released a term because they leave. Most of these leaders are dead, so their
+//! Leaders that fell silent, and candidates that released a term because they leave. Most of these leaders are dead, so their
 //! earlier hellos do not count for standbys. No hello of a candidate that leaves counts.
 
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
-use super::{Change, Leader, Receipt, Silence};
+use super::{Change, Leader, Observer, Receipt, Silence};
 use crate::journal::{Journal, View};
 use crate::precedence::HELLO_HOLDS;
-use crate::record::MemberId;
+use crate::record::{MemberId, Why};
 use crate::time::millis;
 
 /// Such leaders and candidates, kept while an earlier hello could count.
@@ -17,12 +17,14 @@ pub(super) struct Lost {
     silent: BTreeMap<MemberId, (Receipt, Duration)>,
     /// The release of each candidate that has gone.
     gone: BTreeMap<MemberId, Receipt>,
+    /// The last record before the past silence that was reported last.
+    reported: Option<Receipt>,
 }
 
 impl Lost {
     /// An empty list.
     pub(super) const fn new() -> Self {
-        Self { silent: BTreeMap::new(), gone: BTreeMap::new() }
+        Self { silent: BTreeMap::new(), gone: BTreeMap::new(), reported: None }
     }
 
     /// Adds a leader whose term ended without a release.
@@ -47,6 +49,28 @@ impl Lost {
         }
         is_dead || self.gone.contains_key(member)
     }
+
+    /// The leader's silence that ended with this record, which was read later than it was written; `None` if there was no silence, or an
+    /// operator's request within it has reported it.
+    pub(super) fn past_silence(&mut self, leader: &Leader, received: Receipt) -> Option<Silence> {
+        let silent = leader.last_record.written_before(received).filter(|_| !received.is_live)?;
+        let silence = Silence::of(leader, silent, received.written_ms?)?;
+        let reported = self.reported.replace(leader.last_record);
+        (reported != Some(leader.last_record)).then_some(silence)
+    }
+}
+
+impl Observer {
+    /// Handles a release of this candidate. If it stays, it sends a hello again; a process with many roles may stay without another hello.
+    pub(super) fn has_released(&mut self, member: &MemberId, why: Option<Why>, received: Receipt) {
+        let goes = why.is_some_and(Why::goes_for_good);
+        if goes {
+            self.lost.insert_gone(member, received);
+        }
+        if goes || self.candidates.get(member).is_some_and(|candidate| !candidate.has_many_roles) {
+            self.candidates.remove(member);
+        }
+    }
 }
 
 /// The leader whose silence the next record may end, if there is a leader.
@@ -61,12 +85,6 @@ pub(super) fn is_lost(leader: &Leader, journal: &Journal, changes: &[Change]) ->
     term.offset != leader.term
         && term.member != leader.member
         && !changes.iter().any(|change| matches!(change, Change::Overlapped(_)))
-}
-
-/// The leader's silence that ended with this record, which was read later than it was written; `None` if there was no silence.
-pub(super) fn past_silence(leader: &Leader, received: Receipt) -> Option<Silence> {
-    let silent = leader.last_record.written_before(received).filter(|_| !received.is_live)?;
-    Silence::of(leader, silent, received.written_ms?)
 }
 
 /// Whether `received` was written more than `span` after `last_record`: by the broker's clock if both have a

@@ -35,16 +35,17 @@ impl SideBySide {
         Self { yields, earlier: journal.earlier_job().term() }
     }
 
-    /// The change since then.
-    pub(super) fn change_to(&self, journal: &Journal) -> Option<Change> {
+    /// The changes since then: of the earlier job, and of the leader.
+    pub(super) fn changes_to(&self, journal: &Journal) -> impl Iterator<Item = Change> {
         let now = Self::of(journal);
-        match (journal.earlier_job(), self.earlier) {
+        let of_job = match (journal.earlier_job(), self.earlier) {
             (EarlierJob::Overlapped { term, name, lease, .. }, before) if before != Some(*term) => {
                 Some(Change::Overlapped(OverlappedJob { term: *term, name: name.clone(), lease: *lease }))
             }
             (EarlierJob::Gone, Some(term)) => Some(Change::EarlierJobGone { term }),
-            _ if now.yields.is_some() && now.yields != self.yields => Some(Change::Yields),
-            _ => None,
-        }
+            (EarlierJob::Gone | EarlierJob::Overlapped { .. } | EarlierJob::Unknown, _) => None,
+        };
+        let yields = (now.yields.is_some() && now.yields != self.yields).then_some(Change::Yields);
+        of_job.into_iter().chain(yields)
     }
 }

@@ -244,6 +244,25 @@ fn a_leader_that_is_overlapped_is_a_standby() {
     read(&mut observer, 2, 1_000, &marked(beat("a", 1, "running"), "\"overlap_ms\":900,\"yields\":true"));
     read(&mut observer, 3, 1_100, &marked(claim("b", 2), "\"overlap_ms\":900,\"over\":1"));
     assert_eq!(observer.standbys(later(1_100)).len(), 1);
+    for (why, is_there_again) in [("stopped", false), ("resigned", true)] {
+        let mut observer = observer.clone();
+        read(&mut observer, 4, 1_900, &release("a", 1, why, "0"));
+        assert_eq!(observer.standbys(later(1_900)).len(), 0, "{why}");
+        hello(&mut observer, 5, 3_900, "a");
+        assert_eq!(observer.standbys(later(3_900)).len(), usize::from(is_there_again), "{why}");
+    }
+}
+
+/// A release that was sent twice: its writer leads again when the second one is appended.
+#[test]
+fn a_release_that_is_appended_twice_hides_no_leader() {
+    let mut observer = observer();
+    read(&mut observer, 0, 0, &claim("m", -1));
+    read(&mut observer, 1, 10, &release("m", 0, "failed", "1"));
+    hello(&mut observer, 2, 20, "m");
+    read(&mut observer, 3, 30, &claim("m", 2));
+    read(&mut observer, 4, 40, &release("m", 0, "failed", "1"));
+    assert_eq!(observer.leaders_hello().map(KnownCandidate::shown), Some("m"));
 }
 
 #[test]
@@ -333,6 +352,18 @@ fn a_silence_that_is_over_when_it_is_read_is_reported() {
     let changes = read_late(&mut observer, 1, later(109_000), 30_000, &claim("n", 0));
     let [Change::FellSilent(silence), Change::Led] = changes.as_slice() else { panic!("{changes:?}") };
     assert_eq!((&*silence.name, silence.since_ms), ("m", AT.wall_ms + 5_060));
+}
+
+#[test]
+fn a_silence_with_a_request_in_it_is_reported_once() {
+    let mut observer = observer();
+    read_late(&mut observer, 0, later(109_000), 0, &claim("m", -1));
+    let end = r#"{"v":1,"kind":"request","member":null,"name":"ann@db1","seq":null,"what":"end","term":null}"#;
+    let changes = read_late(&mut observer, 1, later(109_000), 20_000, end);
+    assert!(matches!(changes.as_slice(), [Change::FellSilent(_), Change::Requested { .. }]), "{changes:?}");
+    assert_eq!(read_late(&mut observer, 2, later(109_000), 30_000, &claim("n", 1)), [Change::Led]);
+    let changes = read_late(&mut observer, 3, later(109_000), 60_000, &claim("o", 2));
+    assert!(matches!(changes.as_slice(), [Change::FellSilent(_), Change::Led]), "{changes:?}");
 }
 
 #[test]

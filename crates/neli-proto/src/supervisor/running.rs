@@ -168,7 +168,7 @@ impl Supervisor {
     /// Handles that the job ended by itself: another run under the same term follows, or the term ends.
     fn run_is_over(&mut self, now: Time, end: TreeEnd) {
         if let Some(status) = self.run.status.filter(|_| self.run.by_itself) {
-            self.job = Job::Held { end };
+            self.job = Job::Held { end, settles_until: None };
             // The run is over: later kills don't change its result.
             self.run.killed = Killed::No;
             self.failed_runs.ended(status, self.run.ran);

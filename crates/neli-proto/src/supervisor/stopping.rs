@@ -12,14 +12,15 @@ use crate::window::Span;
 impl Supervisor {
     /// Handles that the term is held, and passes it to the guard: if this process dies, the guard releases the term.
     pub(super) fn held(&mut self, now: Time, grant: Grant) {
-        self.job = Job::Held { end: self.begin_term(grant, true) };
+        let settles_until = Some(self.policy.settle).filter(|settle| !settle.is_zero()).map(|settle| now + settle);
+        self.job = Job::Held { end: self.begin_term(grant, true), settles_until };
         self.extended(now, grant);
     }
 
     pub(super) fn may_run(&mut self, now: Time, window: Option<Span>) {
-        if let Job::Held { end } = &self.job {
+        if let Job::Held { end, settles_until } = &self.job {
             let end = end.clone();
-            let delay = if self.run.attempt == 0 { self.policy.settle } else { Duration::ZERO };
+            let delay = settles_until.map_or(Duration::ZERO, |until| until.since(now));
             self.window = window;
             self.job = Job::Restarting { at: now + delay, end };
             if !delay.is_zero() {
@@ -90,7 +91,7 @@ impl Supervisor {
                 let kill_at = kill_at.unwrap_or(now + timeout);
                 self.order(Order::Stop { signal: None, kill_at });
             }
-            Job::Held { end } | Job::Restarting { end, .. } => {
+            Job::Held { end, .. } | Job::Restarting { end, .. } => {
                 let end = end.clone();
                 self.nothing_left(reason, end);
             }
@@ -120,7 +121,7 @@ impl Supervisor {
             Job::Running { pid, since } => Some((pid, since)),
             Job::Stopping { main, .. } => main,
             Job::Ordered => None,
-            Job::Held { ref end } | Job::Restarting { ref end, .. } => {
+            Job::Held { ref end, .. } | Job::Restarting { ref end, .. } => {
                 let end = end.clone();
                 return self.nothing_left(why, end);
             }

@@ -11,7 +11,7 @@ use neli_proto::random::Random;
 use neli_proto::record::{Body, Why};
 use neli_proto::supervisor::{Ending, JobStatus};
 
-use crate::host::{DURATIONS, Host, LEASE, by, exits, sends};
+use crate::host::{DURATIONS, Host, LEASE, TERM, by, exits, sends};
 use crate::once::{asked, attempted, done, fact, facts, leading, listening, listening_to, policy, read, running};
 use crate::records::hello;
 
@@ -41,6 +41,23 @@ fn a_leader_that_has_not_read_all_facts_in_time_logs_its_progress() {
         host.pass_until_due();
     };
     assert!(notes.contains(&Action::Note(Note::Once(once::Note::Unavailable("5 of 9".into())))), "{notes:?}");
+}
+
+/// A candidate that exits waits for its release only: a run that it announced then would never be.
+#[test]
+fn after_a_stop_no_run_is_announced_and_no_answer_is_missed() {
+    let (is_reading, id) = leading(0);
+    let mut is_announcing = is_reading.clone();
+    read(&mut is_announcing, id, Facts::default());
+    assert!(asked(&mut is_announcing).appended.is_some());
+    for mut host in [is_reading, is_announcing] {
+        host.happens(Event::Signal { signal: TERM });
+        assert!(asked(&mut host).releases.is_some());
+        host.pass(LEASE / 2);
+        assert_eq!(host.actions(), [], "it is told that the facts can't be read");
+        read(&mut host, id, Facts::default());
+        assert_eq!(host.actions(), []);
+    }
 }
 
 #[test]

@@ -91,6 +91,19 @@ fn a_late_fence_is_an_overlap_if_another_candidate_leads_by_then() {
     assert_eq!(findings(&beside).iter().filter(|finding| finding.is_violation()).count(), 1);
 }
 
+/// A release is sent again if the broker does not acknowledge it in time. The first one shows that no other candidate led by then.
+#[test]
+fn a_release_that_is_appended_twice_is_no_overlap() {
+    let (claimed, late) = (claim("m", -1), release("m", 0, r#","late_ms":70"#));
+    let twice = [(0, &*claimed), (5_100, &*late), (5_200, &*late)];
+    let beside = [(0, &*claimed), (5_100, &*late), (5_150, &*claim("n", 1)), (5_200, &*late)];
+    for records in [&twice[..], &beside[..]] {
+        let late = Finding::LateFence { term: 0, late: Duration::from_millis(70), overlaps: false };
+        let twice = Finding::NotEffective { claims: 0, words: 1, nonsense: 0 };
+        assert_eq!(findings(&history(records)), [late, twice]);
+    }
+}
+
 #[test]
 fn void_records_are_counted() {
     let history =

@@ -96,3 +96,18 @@ fn a_leader_that_yields_and_is_overlapped_is_reported_once() {
     assert!(matches!(changes.as_slice(), [Change::Job(_)]), "{changes:?}");
     assert_eq!(read(6, &release("m", 0, "resigned", "0")), [Change::EarlierJobGone { term: 0 }]);
 }
+
+/// `--overlap`: the earlier leader has died, and the present one is told to stop before the heartbeat that would report only that.
+#[test]
+fn one_heartbeat_may_report_two_changes() {
+    let marked =
+        |line: String, more: &str| line.replace("\"lease_ms\"", &format!("\"overlap_ms\":900,{more}\"lease_ms\""));
+    let mut observer = observer();
+    let mut read = |offset, line: &str| super::read(&mut observer, offset, 10, line);
+    read(0, &marked(claim("m", -1), ""));
+    read(1, &marked(beat("m", 0, "running"), "\"yields\":true,"));
+    read(2, &marked(claim("n", 1), "\"over\":0,"));
+    read(3, &marked(beat("n", 2, "running"), "\"over\":0,"));
+    let changes = read(4, &marked(beat("n", 2, "running"), "\"yields\":true,"));
+    assert_eq!(changes, [Change::EarlierJobGone { term: 0 }, Change::Yields]);
+}
