@@ -60,7 +60,7 @@ impl Signals {
     /// Blocks every signal in this thread and in threads that it starts, and opens the queue from which they are read.
     ///
     /// To be called once, before any thread exists. SIGHUP, SIGINT, SIGQUIT and SIGTSTP that were ignored at the start are not blocked,
-    /// because a blocked signal is queued even if it is ignored. [The status of children is kept](keep_status_of_children).
+    /// because a blocked signal is queued even if it is ignored. The status of children is kept (`keep_status_of_children`).
     ///
     /// # Errors
     ///
