@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use harness::candidate::{Candidate, Running};
 use harness::cluster::Cluster;
-use harness::network::{Flow, Weather};
+use harness::network::{Flow, LinkConditions};
 use harness::process::Process;
 use harness::wait;
 
@@ -116,7 +116,7 @@ impl Setup {
 
     /// Sets how the network between a relay and Kafka delivers bytes.
     pub fn set_flow(&self, machine: usize, flow: Flow) {
-        self.kafka.wire(machine, 0).set(Weather { there: flow, back: flow, ..Weather::default() });
+        self.kafka.wire(machine, 0).set(LinkConditions { there: flow, back: flow, ..LinkConditions::default() });
     }
 
     /// The highest term that has begun to relay.
