@@ -50,7 +50,7 @@ impl World {
             let state = &mut self.processes[process].as_mut().unwrap().role_states[role];
             if state.own == Own::Leading {
                 state.own = Own::Ending;
-                let stop = self.up_to(self.weather.stop);
+                let stop = self.up_to(self.delays.stop);
                 self.at(self.now + stop, Event::JobStopped { process, role });
             }
         }
@@ -78,7 +78,7 @@ impl World {
 
     /// Notes that the leader of a role has died with its machine, so that the others wait for its silence.
     fn await_silence(&mut self, process: usize, role: usize) {
-        let silence = LEASE.mul_f64(1.01) + self.up_to(Duration::from_millis(200)) + self.up_to(self.weather.latency);
+        let silence = LEASE.mul_f64(1.01) + self.up_to(Duration::from_millis(200)) + self.up_to(self.delays.latency);
         let read = self.journals[role].len();
         self.at(self.now + silence, Event::Silence { process, role, read });
     }
@@ -109,7 +109,7 @@ impl World {
             return false;
         }
         (state.own, state.why) = (Own::Ending, why);
-        let stop = self.up_to(self.weather.stop);
+        let stop = self.up_to(self.delays.stop);
         self.at(self.now + stop, Event::JobStopped { process, role });
         self.after_input(process, role);
         true
@@ -127,7 +127,7 @@ impl World {
         }
         let Some(gone) = self.processes[process].take_if(|it| is_done(it)) else { return };
         for to in 0..self.processes.len() {
-            let late = self.up_to(self.weather.hello_latency);
+            let late = self.up_to(self.delays.hello_latency);
             self.at(self.now + late, Event::LastHelloArrives { from: gone.member.clone(), to });
         }
     }

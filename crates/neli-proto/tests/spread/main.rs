@@ -18,7 +18,7 @@ use std::time::Duration;
 use neli_proto::precedence::HELLO_HOLDS;
 use neli_proto::spread::By;
 use process::Own;
-use world::{FAIR_WEATHER, Weather, World};
+use world::{Delays, SHORT_DELAYS, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -121,10 +121,10 @@ fn there(world: &World) -> Vec<usize> {
 }
 
 /// Twelve random changes among up to five processes.
-fn a_life(seed: u64, by: By, weather: Weather) {
-    let mut sizes = World::new(seed, by, 1, weather);
+fn a_life(seed: u64, by: By, delays: Delays) {
+    let mut sizes = World::new(seed, by, 1, delays);
     let roles = 1 + pick(&mut sizes, 20);
-    let mut world = World::new(seed, by, roles, weather);
+    let mut world = World::new(seed, by, roles, delays);
     world.join(None);
     world.run_for(MINUTE);
     assert_eq!(world.held(), [roles]);
@@ -147,34 +147,34 @@ fn a_life(seed: u64, by: By, weather: Weather) {
 #[test]
 fn shares_are_fair_within_a_minute_of_each_change() {
     for seed in 0..200 {
-        a_life(seed, By::Count, FAIR_WEATHER);
+        a_life(seed, By::Count, SHORT_DELAYS);
     }
 }
 
 #[test]
 fn with_the_group_shares_are_fair_within_a_minute_of_each_change() {
     for seed in 0..200 {
-        a_life(seed, By::Assignment, FAIR_WEATHER);
+        a_life(seed, By::Assignment, SHORT_DELAYS);
     }
 }
 
 #[test]
 fn late_and_lost_hellos_cost_no_more_than_their_interval() {
-    let weather = Weather {
+    let delays = Delays {
         latency: Duration::from_millis(50),
         stop: Duration::from_millis(500),
         hellos_lost: 30,
         hello_latency: Duration::from_secs(1),
     };
     for seed in 0..200 {
-        a_life(seed, By::Count, weather);
-        a_life(seed, By::Assignment, weather);
+        a_life(seed, By::Count, delays);
+        a_life(seed, By::Assignment, delays);
     }
 }
 
 /// Changes come faster than the shares can be balanced. A minute after the last one the shares are fair.
 fn a_storm(seed: u64, by: By, with_deaths: bool) {
-    let mut world = World::new(seed, by, 6, FAIR_WEATHER);
+    let mut world = World::new(seed, by, 6, SHORT_DELAYS);
     for _ in 0..4 {
         world.join(None);
     }
@@ -214,9 +214,9 @@ fn after_a_storm_shares_are_fair_within_a_minute() {
 
 /// Jobs end one after the other with `--restart no`: their processes leave these roles, and stand for the others.
 fn a_life_of_jobs_that_end(seed: u64, by: By) {
-    let mut sizes = World::new(seed, by, 1, FAIR_WEATHER);
+    let mut sizes = World::new(seed, by, 1, SHORT_DELAYS);
     let roles = 1 + pick(&mut sizes, 10);
-    let mut world = World::new(seed, by, roles, FAIR_WEATHER);
+    let mut world = World::new(seed, by, roles, SHORT_DELAYS);
     for _ in 0..3 {
         world.join(None);
     }
@@ -255,7 +255,7 @@ fn roles_are_handed_only_to_those_that_stand_for_them_and_come_to_rest() {
 #[test]
 fn a_rolling_restart_ends_fair() {
     for seed in 0..20 {
-        let mut world = World::new(seed, By::Count, 20, FAIR_WEATHER);
+        let mut world = World::new(seed, By::Count, 20, SHORT_DELAYS);
         let mut running: Vec<usize> = (0..4).map(|_| world.join(None)).collect();
         world.run_for(MINUTE);
         for process in &mut running {
@@ -273,7 +273,7 @@ fn a_rolling_restart_ends_fair() {
 #[test]
 fn no_candidate_exceeds_its_limit() {
     for seed in 0..20 {
-        let mut world = World::new(seed, By::Count, 9, FAIR_WEATHER);
+        let mut world = World::new(seed, By::Count, 9, SHORT_DELAYS);
         for _ in 0..3 {
             world.join(Some(2));
             world.run_for(MINUTE);
@@ -294,7 +294,7 @@ fn no_candidate_exceeds_its_limit() {
 /// A role that is handed to a process which does not take it goes to another, and is not handed over repeatedly.
 #[test]
 fn a_candidate_that_takes_nothing_is_soon_excluded() {
-    let mut world = World::new(7, By::Count, 12, FAIR_WEATHER);
+    let mut world = World::new(7, By::Count, 12, SHORT_DELAYS);
     world.join(None);
     world.join(None);
     world.run_for(MINUTE);
@@ -313,7 +313,7 @@ fn a_candidate_that_takes_nothing_is_soon_excluded() {
 /// The same with the group elector, whose group does not notice that the process takes nothing.
 #[test]
 fn a_role_that_the_groups_choice_does_not_take_is_offered_less_and_less_often() {
-    let mut world = World::new(7, By::Assignment, 12, FAIR_WEATHER);
+    let mut world = World::new(7, By::Assignment, 12, SHORT_DELAYS);
     let broken = world.join(None);
     world.processes[broken].as_mut().unwrap().is_broken = true;
     world.join(None);
@@ -329,7 +329,7 @@ fn a_role_that_the_groups_choice_does_not_take_is_offered_less_and_less_often() 
 #[test]
 fn a_thousand_roles_on_three_candidates() {
     const ROLES: usize = 1_000;
-    let mut world = World::new(1, By::Count, ROLES, FAIR_WEATHER);
+    let mut world = World::new(1, By::Count, ROLES, SHORT_DELAYS);
     world.join(None);
     world.run_for(MINUTE);
     for next in [

@@ -17,7 +17,7 @@ const HELLO_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The delays and losses of a world.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Weather {
+pub(crate) struct Delays {
     /// The longest time from the append of a record to its reading.
     pub(crate) latency: Duration,
     /// The longest time that a job takes to stop.
@@ -29,7 +29,7 @@ pub(crate) struct Weather {
 }
 
 /// Short delays without losses.
-pub(crate) const FAIR_WEATHER: Weather = Weather {
+pub(crate) const SHORT_DELAYS: Delays = Delays {
     latency: Duration::from_millis(3),
     stop: Duration::from_millis(20),
     hellos_lost: 0,
@@ -103,7 +103,7 @@ pub(crate) enum Event {
 pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) by: By,
-    pub(crate) weather: Weather,
+    pub(crate) delays: Delays,
     random: Random,
     pub(crate) journals: Vec<Vec<Entry>>,
     /// The actual leader of each role.
@@ -121,11 +121,11 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, by: By, roles: usize, weather: Weather) -> Self {
+    pub(crate) fn new(seed: u64, by: By, roles: usize, delays: Delays) -> Self {
         Self {
             now: Time::from_nanos(1_000_000_000_000),
             by,
-            weather,
+            delays,
             group: Group::of(roles),
             random: Random::from_seed(seed),
             journals: vec![Vec::new(); roles],
@@ -239,13 +239,13 @@ impl World {
     }
 
     fn say_hello(&mut self, process: usize) {
-        let lost = self.up_to(Duration::from_secs(100)).as_secs() < u64::from(self.weather.hellos_lost);
+        let lost = self.up_to(Duration::from_secs(100)).as_secs() < u64::from(self.delays.hellos_lost);
         let Some(it) = &mut self.processes[process] else { return };
         let (from, max_roles) = (it.member.clone(), it.max_roles);
         it.lost_last_hello = lost && !it.lost_last_hello;
         if !it.lost_last_hello {
             for to in 0..self.processes.len() {
-                let late = self.up_to(self.weather.hello_latency);
+                let late = self.up_to(self.delays.hello_latency);
                 let event = Event::HelloArrives { from: from.clone(), max_roles, to };
                 self.at(self.now + late, event);
             }
@@ -256,7 +256,7 @@ impl World {
     fn append(&mut self, role: usize, entry: Entry) {
         self.journals[role].push(entry);
         for process in 0..self.processes.len() {
-            let late = self.up_to(self.weather.latency);
+            let late = self.up_to(self.delays.latency);
             if self.processes[process].is_some() {
                 self.at(self.now + late, Event::Read { process, role });
             }
