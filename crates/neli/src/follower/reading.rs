@@ -32,7 +32,7 @@ use crate::wording;
 
 /// A reader that has handed over nothing for this long, although the log has more records, is replaced. Candidates wait as long with the
 /// default lease.
-const READER_RECOVERS: Duration = Duration::from_secs(20);
+const STUCK_AFTER: Duration = Duration::from_secs(20);
 
 /// The journals, as they are read.
 pub(super) struct Reading {
@@ -312,7 +312,7 @@ impl Role {
 
     /// When its reader counts as stuck, unless it hands over a record before.
     fn stuck_at(&self) -> Option<Time> {
-        self.listener.stuck_since().map(|since| since + READER_RECOVERS)
+        self.listener.stuck_since().map(|since| since + STUCK_AFTER)
     }
 
     fn is_vacant(&self) -> bool {

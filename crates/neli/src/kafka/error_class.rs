@@ -69,6 +69,12 @@ impl From<RDKafkaErrorCode> for ErrorClass {
     }
 }
 
+/// Whether a group has no coordinator for now.
+pub(super) const fn has_no_coordinator(code: RDKafkaErrorCode) -> bool {
+    use RDKafkaErrorCode::{CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator};
+    matches!(code, CoordinatorLoadInProgress | CoordinatorNotAvailable | NotCoordinator)
+}
+
 /// The code of an error; `Fail` for an error of rust-rdkafka itself, which has none.
 #[must_use]
 pub(super) fn code_of(error: &KafkaError) -> RDKafkaErrorCode {

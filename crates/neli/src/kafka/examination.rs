@@ -17,7 +17,7 @@ use crate::election::Elections;
 use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::{KafkaContext, explain};
-use crate::kafka::error_class::{self, ErrorClass, Layer, code_of, plain};
+use crate::kafka::error_class::{self, ErrorClass, Layer, code_of, has_no_coordinator, plain};
 use crate::kafka::facts::{self, FactsSettings};
 use crate::kafka::librdkafka::{
     GroupDescription, NewTopic, Rights, Variation, broker_settings, describe_group, describe_topic, topic_settings,
@@ -222,12 +222,11 @@ impl Examination {
     ///
     /// This user has no right to it, or the broker does not answer.
     pub fn group(&self, group: &str) -> Result<GroupDescription, NotAnswered> {
-        use RDKafkaErrorCode::{CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator};
         let until = clock::now() + self.timeout;
         loop {
             match describe_group(self.consumer.client(), group, self.timeout) {
                 // For the first group of a cluster, Kafka first creates the topic of the groups.
-                Err(CoordinatorLoadInProgress | CoordinatorNotAvailable | NotCoordinator) if clock::now() < until => {
+                Err(code) if has_no_coordinator(code) && clock::now() < until => {
                     thread::park_timeout(COORDINATOR_RETRY);
                 }
                 described => return described.map_err(not_answered),

@@ -18,7 +18,7 @@ use rdkafka::error::RDKafkaErrorCode;
 use crate::election::Elections;
 use crate::kafka::access::Access;
 use crate::kafka::context::KafkaContext;
-use crate::kafka::error_class::ErrorClass;
+use crate::kafka::error_class::{ErrorClass, has_no_coordinator};
 use crate::kafka::group::refusal;
 use crate::kafka::librdkafka::{GroupDescription, Rights, describe_group, topic_identity};
 
@@ -97,7 +97,6 @@ fn reach_broker(client: &Arc<BaseConsumer<KafkaContext>>, topic: &str) {
 
 /// The answer according to a description of the group, or to its error; `None` if the question must be repeated.
 fn answer_of(description: &Result<GroupDescription, RDKafkaErrorCode>, group: &str) -> Option<Answer> {
-    use RDKafkaErrorCode::{CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator};
     let refused = match description {
         // A broker that reports rights includes DESCRIBE here, since the user has just described the group. A list without DESCRIBE means
         // that the broker reports none.
@@ -105,7 +104,7 @@ fn answer_of(description: &Result<GroupDescription, RDKafkaErrorCode>, group: &s
             refusal(RDKafkaErrorCode::GroupAuthorizationFailed, "READ", group)
         }
         Ok(_) => None,
-        Err(CoordinatorLoadInProgress | CoordinatorNotAvailable | NotCoordinator) => return None,
+        Err(code) if has_no_coordinator(*code) => return None,
         Err(code) if matches!((*code).into(), ErrorClass::Connection | ErrorClass::NoBroker) => return None,
         Err(code) => refusal(*code, "DESCRIBE", group),
     };

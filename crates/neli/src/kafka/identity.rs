@@ -146,12 +146,11 @@ impl Question {
         }
         let brokers: Vec<i32> = metadata.brokers().iter().map(MetadataBroker::id).collect();
         let (mut questions, mut missing) = (ByBroker::new(), None);
-        let unanswering = mem::take(&mut self.unanswering);
         for partition in wanted {
             let leader = partitions.iter().find(|it| it.id() == partition).map(MetadataPartition::leader);
             let leader = leader.filter(|leader| *leader >= 0);
             let mut candidates = leader.into_iter().chain(brokers.iter().copied());
-            if let Some(broker) = candidates.find(|broker| !unanswering.contains(broker)) {
+            if let Some(broker) = candidates.find(|broker| !self.unanswering.contains(broker)) {
                 questions.entry(broker).or_default().insert(partition);
             } else {
                 // None of the brokers has answered, so all of them are asked again.
@@ -159,8 +158,8 @@ impl Question {
                 self.partitions.insert(partition);
             }
         }
-        if missing.is_none() {
-            self.unanswering = unanswering;
+        if missing.is_some() {
+            self.unanswering.clear();
         }
         let (limit, asked) = (answer_limit.ask(), clock::now());
         let ask = |broker, _: &_| describe_topic(client, &elections.topic, Some(broker), limit, Variation::None);

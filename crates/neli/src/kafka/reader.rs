@@ -242,8 +242,8 @@ impl Asker {
         asked: Time,
         unanswered: Vec<(RDKafkaErrorCode, BTreeSet<i32>)>,
     ) -> Duration {
-        self.report_unanswered(partitions, asked, &unanswered);
         let are_all = unanswered.iter().map(|(_, partitions)| partitions.len()).sum::<usize>() == partitions.len();
+        self.report_unanswered(partitions, asked, &unanswered, are_all);
         let next_time =
             unanswered.into_iter().map(|(code, partitions)| self.unanswered(&partitions, asked, code, are_all));
         next_time.min().unwrap_or(ASK_INTERVAL)

@@ -25,15 +25,31 @@ const BEAT: &str = r#"{"v":1,"member":"m","name":"db1","seq":2,"kind":"beat","te
 const RELEASE: &str = r#"{"v":1,"member":"m","name":"db1","seq":3,"kind":"release","term":0,"seen":0}"#;
 const RESIGN: &str = r#"{"v":1,"name":"ann","kind":"request","what":"resign","term":0}"#;
 
+/// The reading of one election, and the receivers of what it sends.
+struct Fixture {
+    reading: Reading,
+    follower: watch::Receiver<FollowerState>,
+    _events: Receiver<KafkaEvent>,
+    _warnings: broadcast::Receiver<Event>,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let (events, received) = mpsc::channel(1);
+        let (warnings, told) = broadcast::channel(1);
+        let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
+        let (state, follower) = watch::channel(unknown);
+        let reading = Reading::new(source(), events, vec![state], warnings);
+        Self { reading, follower, _events: received, _warnings: told }
+    }
+}
+
 /// Returns what is published at `shown` after these records. Of each record: when it was read, when it was appended, and its text. `end`:
 /// the end of the log when the reading began. All times are in milliseconds; `shown`, and when a record was read, count from the begin of
 /// the reading.
 fn leadership(end: i64, records: &[(u64, u64, &str)], shown: u64) -> Leadership {
-    let (events, _received) = mpsc::channel(1);
-    let (warnings, _told) = broadcast::channel(1);
-    let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
-    let (state, follower) = watch::channel(unknown);
-    let mut reading = Reading::new(source(), events, vec![state], warnings);
+    let mut fixture = Fixture::new();
+    let Fixture { reading, follower, .. } = &mut fixture;
     let began = clock::now();
     let after = |ms| began + Duration::from_millis(ms);
     reading.handle_role_event(began, 0, RoleEvent::Ends { asked: began, start: 0, end });
@@ -102,11 +118,8 @@ fn a_record_of_one_role_costs_no_look_at_the_others() {
 #[test]
 fn a_release_far_back_in_the_log_is_found() {
     const END: i64 = 30_000;
-    let (events, _received) = mpsc::channel(1);
-    let (warnings, _told) = broadcast::channel(1);
-    let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
-    let (state, follower) = watch::channel(unknown);
-    let mut reading = Reading::new(source(), events, vec![state], warnings);
+    let mut fixture = Fixture::new();
+    let Fixture { reading, follower, .. } = &mut fixture;
     let began = clock::now();
     // From where the log is read is the listener's business: this answers each question, and hands over all that there is from there on.
     for from in [20_000, 10_000, 0] {
@@ -128,16 +141,13 @@ fn a_release_far_back_in_the_log_is_found() {
 /// The client may rest for good, as librdkafka's did after a cluster's restart.
 #[test]
 fn a_reader_that_hands_over_nothing_is_replaced() {
-    let (events, _received) = mpsc::channel(1);
-    let (warnings, _told) = broadcast::channel(1);
-    let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
-    let (state, _follower) = watch::channel(unknown);
-    let mut reading = Reading::new(source(), events, vec![state], warnings);
+    let mut fixture = Fixture::new();
+    let reading = &mut fixture.reading;
     reading.start().unwrap();
     let began = clock::now();
     reading.handle_role_event(began, 0, RoleEvent::Ends { asked: began, start: 0, end: 10 });
     let due = reading.publish(began).unwrap();
-    reading.replace_stuck_readers(began + READER_RECOVERS / 2).unwrap();
+    reading.replace_stuck_readers(began + STUCK_AFTER / 2).unwrap();
     assert!(reading.readers.has(1));
     reading.replace_stuck_readers(due).unwrap();
     assert!(!reading.readers.has(1) && reading.readers.has(2));
@@ -147,11 +157,8 @@ fn a_reader_that_hands_over_nothing_is_replaced() {
 /// A role that is caught up is not told of each record of others.
 #[test]
 fn a_reader_that_hands_over_records_of_other_elections_is_not_replaced() {
-    let (events, _received) = mpsc::channel(1);
-    let (warnings, _told) = broadcast::channel(1);
-    let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
-    let (state, _follower) = watch::channel(unknown);
-    let mut reading = Reading::new(source(), events, vec![state], warnings);
+    let mut fixture = Fixture::new();
+    let reading = &mut fixture.reading;
     reading.start().unwrap();
     let record = |offset, key, value: Option<&str>| {
         let value = value.map(|value| value.as_bytes().into());
@@ -170,7 +177,7 @@ fn a_reader_that_hands_over_records_of_other_elections_is_not_replaced() {
         reading.handle(KafkaEvent::Reading { reading: 1, partition: 0, event }).unwrap();
     }
     reading.publish(clock::now());
-    reading.replace_stuck_readers(clock::now() + 2 * READER_RECOVERS).unwrap();
+    reading.replace_stuck_readers(clock::now() + 2 * STUCK_AFTER).unwrap();
     assert!(reading.readers.has(1));
 }
 

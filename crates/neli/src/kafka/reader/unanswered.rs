@@ -51,12 +51,13 @@ impl Waiting {
 
 impl Asker {
     /// Handles the answers to a question for the partitions `asked_for`. `unanswered` are the partitions without an answer, with the
-    /// reason. If all of them lack a leader, Kafka counts as down. If only some lack one, or its answer, a warning is sent once.
+    /// reason; `are_all` if no other has one. If all of them lack a leader, Kafka counts as down. If only some lack one, or its answer, a warning is sent once.
     pub(super) fn report_unanswered(
         &mut self,
         asked_for: &BTreeSet<i32>,
         asked: Time,
         unanswered: &[(RDKafkaErrorCode, BTreeSet<i32>)],
+        are_all: bool,
     ) {
         let of = |classes: &[ErrorClass]| -> BTreeSet<i32> {
             let of_classes = unanswered.iter().filter(|(code, _)| classes.contains(&ErrorClass::from(*code)));
@@ -77,9 +78,7 @@ impl Asker {
         }
         let lasting = silent.lasting(&of(&[ErrorClass::Connection, ErrorClass::NoBroker]), asked);
         // If no partition has an answer, Kafka is reported as down.
-        let have_others_answered =
-            unanswered.iter().map(|(_, partitions)| partitions.len()).sum::<usize>() < asked_for.len();
-        if have_others_answered && !lasting.is_empty() {
+        if !are_all && !lasting.is_empty() {
             let what = numbers(&lasting);
             if silent.is_to_be_warned_of(lasting) {
                 let why = self.reading.no_answer(RDKafkaErrorCode::BrokerTransportFailure);
