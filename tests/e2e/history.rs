@@ -81,15 +81,16 @@ fn each_term_is_shown_with_its_end_and_the_gap_to_the_next() {
     election.close([first, second]);
 }
 
+fn claim(member: &str, after: i64) -> String {
+    format!(
+        r#"{{"v":1,"kind":"claim","member":"{member}","name":"{member}","seq":1,"after":{after},"lease_ms":60000}}"#
+    )
+}
+
 /// The journal of a leader whose successor did not wait for the lease's end.
 #[test]
 fn check_finds_two_leaders_at_once() {
     let election = election(Elector::Log);
-    let claim = |member: &str, after: i64| {
-        format!(
-            r#"{{"v":1,"kind":"claim","member":"{member}","name":"{member}","seq":1,"after":{after},"lease_ms":60000}}"#
-        )
-    };
     let late =
         r#"{"v":1,"kind":"release","member":"a<b","name":"a<b","seq":2,"term":0,"seen":0,"why":"fenced","late_ms":70}"#;
     written(&election, &[&claim("a<b", -1), &claim("late", -1), &claim("c", 1), "nonsense", late]);
@@ -113,11 +114,6 @@ fn check_finds_two_leaders_at_once() {
 #[test]
 fn timestamps_of_candidates_do_not_show_two_leaders_at_once() {
     let election = election(Elector::Log);
-    let claim = |member: &str, after: i64| {
-        format!(
-            r#"{{"v":1,"kind":"claim","member":"{member}","name":"{member}","seq":1,"after":{after},"lease_ms":60000}}"#
-        )
-    };
     written_with("CreateTime", &election, &[&claim("a", -1), &claim("b", 0)]);
     let answer = election.ask("history", &["--check"]);
     let lines: Vec<&str> = answer.text.lines().collect();
