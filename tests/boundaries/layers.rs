@@ -31,7 +31,7 @@ pub(crate) const LAYERED: [Layered; 9] = [
 pub(crate) type Layers = [(&'static str, &'static [&'static str])];
 
 /// The modules of `neli-proto`.
-const PROTOCOL: [(&str, &[&str]); 36] = [
+const PROTOCOL: [(&str, &[&str]); 37] = [
     ("command", &[]),
     ("random", &[]),
     ("record", &[]),
@@ -61,6 +61,7 @@ const PROTOCOL: [(&str, &[&str]); 36] = [
     ("status", &["late_beat", "listener", "record", "time"]),
     ("precedence", &["listener", "record", "time", "timings"]),
     ("spread", &["precedence", "record", "role_set", "time", "timings"]),
+    ("followed_mapping", &["mapping", "precedence", "process_hello", "record", "time"]),
     ("introduction", &["mapping", "precedence", "process_hello", "record", "role_set", "time"]),
     (
         "observer",

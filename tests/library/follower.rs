@@ -151,6 +151,26 @@ fn a_topic_that_is_created_again_with_other_partitions_is_followed() {
     });
 }
 
+/// Candidates keep the number of partitions that they found when they started. A follower that is started after partitions were added finds
+/// the leaders all the same; and when candidates that count the new number have taken over, it finds those.
+#[test]
+fn partitions_that_were_added_under_running_candidates_hide_no_leader() {
+    let test_election = test_election(Elector::Log);
+    let kafka = Kafka::shared();
+    kafka.create_partitioned_topic(&test_election.topic(), 2);
+    run(async {
+        let roles = candidate(&test_election).roles(4).join().await.expect("the candidate joins");
+        let topic = test_election.topic();
+        let add = tokio::task::spawn_blocking(move || kafka.add_partitions(&topic, 3));
+        add.await.expect("the partitions are added");
+        let builder = Follower::builder(&test_election.group).brokers(kafka.address());
+        let followers = builder.roles(4).start().expect("the follower starts");
+        follow_leads(roles, &followers).await;
+        let roles = candidate(&test_election).roles(4).join().await.expect("the candidate joins");
+        follow_leads(roles, &followers).await;
+    });
+}
+
 /// Leads each role, and follows each lead and each release.
 async fn follow_leads(roles: Roles, followers: &RolesFollower) {
     let mut leads = Vec::new();

@@ -16,6 +16,7 @@ pub mod clock_rate;
 pub mod command;
 pub mod fact;
 mod failed_runs;
+pub mod followed_mapping;
 pub mod guard;
 pub mod health;
 pub mod hooks;

@@ -258,6 +258,12 @@ impl Listener {
         self.stage == Stage::CaughtUp
     }
 
+    /// Whether everything that the log holds has been read, from its first offset on.
+    #[must_use]
+    pub fn has_read_whole_log(&self) -> bool {
+        self.is_caught_up() && self.reading_from <= self.log_start
+    }
+
     /// Whether the last question for the end offset has been answered.
     #[must_use]
     pub(crate) fn is_answered(&self) -> bool {

@@ -115,6 +115,12 @@ impl Elections {
         label.is_some_and(|label| !label.is_empty() && !label.contains(&b'/'))
     }
 
+    /// The roles as they are said in hellos: their number, or their names with commas between them.
+    #[must_use]
+    pub(crate) fn typed(&self) -> String {
+        if self.names.is_empty() { self.roles.len().to_string() } else { self.names.join(",") }
+    }
+
     fn number_named(&self, label: &[u8]) -> Option<u32> {
         u32::try_from(self.names.iter().position(|name| name.as_bytes() == label)?).ok()
     }

@@ -250,6 +250,10 @@ impl RolesFollowerBuilder {
 
 /// Learns who leads each of many roles, to route requests to a shard's leader for example. A clone is the same.
 ///
+/// It looks for each role in the partition that the candidates' hellos say, so it finds the leaders although partitions were added to the
+/// topic since those started. If the candidates stand for other roles, or for the same names in another order, its [events](Follower::events)
+/// contain a warning.
+///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let broker = neli::EmbeddedBroker::start()?;

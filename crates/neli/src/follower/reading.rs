@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use neli_proto::followed_mapping::FollowedMapping;
 use neli_proto::journal::{Verdict, View};
 use neli_proto::late_beat::Punctuality;
 use neli_proto::listener::{FIRST_SPAN, Listener, LogBounds};
@@ -40,6 +41,10 @@ pub(super) struct Reading {
     /// The embedded broker. Its log may be empty because the broker before it died, which shows no vacancy.
     embedded: Option<Arc<Connection>>,
     readers: Readers,
+    /// By how many partitions the candidates map roles to partitions; `None` with a single role, which is always in partition 0.
+    mapping: Option<FollowedMapping>,
+    /// The number in their hellos by which this follower maps roles to partitions; `None` if it uses the number that the readers find.
+    counted: Option<i32>,
     /// In the order of their numbers.
     roles: Vec<Role>,
     /// The roles, by their indices, whose leader may be another than was published: only these are looked at, since there may be thousands
@@ -71,18 +76,17 @@ impl Reading {
         warnings: broadcast::Sender<Event>,
     ) -> Self {
         let now = clock::now();
-        let role = |state| {
-            let listener = Listener::asking(now, FIRST_SPAN);
-            Role { listener, punctuality: Punctuality::default(), known: None, state }
-        };
+        let elections = &source.elections;
         Self {
-            elections: source.elections.clone(),
+            mapping: elections.are_many().then(|| FollowedMapping::new(&elections.typed())),
+            counted: None,
+            elections: elections.clone(),
             embedded: source.access.embedded.clone(),
             // A topic that was created again may have another number of partitions, so each reader finds it by itself.
             readers: Readers::new(source, false, event_sender),
             touched: (0..states.len()).collect(),
             timeouts: Timeouts::default(),
-            roles: states.into_iter().map(role).collect(),
+            roles: states.into_iter().map(|state| Role::new(now, state)).collect(),
             trouble: None,
             warnings,
         }
@@ -136,10 +140,12 @@ impl Reading {
             let role = &self.roles[at];
             let leader = role.leader(now);
             let silent_at = leader.as_ref().map(|(_, until)| *until);
-            self.timeouts.set(at, [silent_at, role.stuck_at()].into_iter().flatten().min());
+            let is_partition_known = at == 0 || self.is_mapping_known(now);
+            let known_at = self.mapping.as_ref().and_then(FollowedMapping::known_from).filter(|_| !is_partition_known);
+            self.timeouts.set(at, [silent_at, role.stuck_at(), known_at].into_iter().flatten().min());
             let leadership = match leader {
                 Some((leader, _)) => Leadership::Led(leader),
-                None if self.trouble.is_none() && role.is_vacant() => Leadership::Vacant,
+                None if self.trouble.is_none() && is_partition_known && role.is_vacant() => Leadership::Vacant,
                 None => Leadership::Unknown { trouble: self.trouble.clone() },
             };
             role.state.send_if_modified(|state| {
@@ -209,31 +215,21 @@ impl Reading {
         Ok(())
     }
 
-    /// Notes the number of the topic's partitions. If it has changed, roles have moved to other partitions, and all journals are read again.
-    fn found(&mut self, partitions: i32) -> io::Result<()> {
-        let known = self.readers.partitions();
-        self.readers.found(partitions);
-        if known.is_none_or(|known| known == partitions) {
-            return Ok(());
-        }
-        let now = clock::now();
-        self.readers.stop();
-        for role in self.elections.roles.clone() {
-            self.read_anew(now, role);
-        }
-        self.follow_readers(now)
-    }
-
     /// Performs the outputs of the readers, and passes the results to the roles' listeners.
     fn follow_readers(&mut self, now: Time) -> io::Result<()> {
-        while let Some(output) = self.readers.poll() {
-            match output {
-                Output::Hello { .. } => {}
-                Output::NotStarted(error) => return Err(error),
-                Output::Role { role, event } => self.handle_role_event(now, role, event),
+        loop {
+            while let Some(output) = self.readers.poll() {
+                match output {
+                    Output::Hello { offset, value } => self.handle_hello(now, offset, &value),
+                    Output::NotStarted(error) => return Err(error),
+                    Output::Role { role, event } => self.handle_role_event(now, role, event),
+                }
+            }
+            // Only now, since no event of the former readings may reach a role that is read in another partition.
+            if !self.follow_mapping(now) {
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     fn handle_role_event(&mut self, now: Time, number: u32, event: RoleEvent) {
@@ -279,6 +275,7 @@ impl Reading {
             self.readers.read_anew(now, number);
         } else if listener.is_caught_up() {
             self.readers.note_caught_up(number);
+            self.note_caught_up(now, at);
         }
     }
 
@@ -288,6 +285,9 @@ impl Reading {
         self.set_trouble(None);
         let at = self.index(number);
         self.touched.insert(at);
+        if let Some(mapping) = self.mapping.as_mut().filter(|_| at == 0) {
+            mapping.history_cut();
+        }
         self.roles[at].listener.history_cut(now);
         self.readers.read_anew(now, number);
     }
@@ -299,6 +299,11 @@ impl Reading {
 }
 
 impl Role {
+    fn new(now: Time, state: watch::Sender<FollowerState>) -> Self {
+        let listener = Listener::asking(now, FIRST_SPAN);
+        Self { listener, punctuality: Punctuality::default(), known: None, state }
+    }
+
     /// The leader, and until when it counts as known.
     fn leader(&self, now: Time) -> Option<(Leader, Time)> {
         let View::Led(term) = self.listener.journal().view() else { return None };
@@ -332,5 +337,6 @@ impl Role {
     }
 }
 
+mod partitions;
 #[cfg(test)]
 mod tests;

@@ -65,8 +65,8 @@ impl Readers {
     }
 
     fn start(&self, reading: u32, only: Option<BTreeSet<i32>>) -> io::Result<Reader> {
-        let partitions = self.router.partitions().filter(|_| self.keeps_partitions);
-        let source = Source { partitions, only, ..self.source.clone() };
+        let found = self.router.partitions().filter(|_| self.keeps_partitions);
+        let source = Source { partitions: found.or(self.source.partitions), only, ..self.source.clone() };
         Reader::start(source, reading, self.event_sender.clone())
     }
 
@@ -85,6 +85,14 @@ impl Readers {
     /// Sets the number of the topic's partitions.
     pub(crate) const fn found(&mut self, partitions: i32) {
         self.router.found(partitions);
+    }
+
+    /// Sets the number of partitions by which later readers map roles to partitions; `None` if each reader is to find the topic's number.
+    pub(crate) const fn count_by(&mut self, partitions: Option<i32>) {
+        self.source.partitions = partitions;
+        if let Some(partitions) = partitions {
+            self.router.found(partitions);
+        }
     }
 
     /// The number of the topic's partitions, once it is known.

@@ -114,6 +114,45 @@ fn a_record_of_one_role_costs_no_look_at_the_others() {
     }
 }
 
+/// Partitions may have been added since the candidates counted them. Until one of them has said its number, a role without records may be
+/// led in another partition.
+#[test]
+fn a_role_without_records_is_vacant_once_the_candidates_partitions_are_known() {
+    const END: i64 = 30_000;
+    let leadership_of_role_1 = |hello: &[u8], after: Duration| {
+        let (events, _received) = mpsc::channel(1);
+        let (warnings, _told) = broadcast::channel(1);
+        let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
+        let (states, followers): (Vec<_>, Vec<_>) = (0..2).map(|_| watch::channel(unknown.clone())).unzip();
+        let source = source();
+        let elections = Elections { roles: 0..2, ..source.elections };
+        let mut reading = Reading::new(Source { elections, ..source }, events, states, warnings);
+        let began = clock::now();
+        reading.handle(KafkaEvent::Partitions(3)).unwrap();
+        for (role, end) in [(0, END), (1, 0)] {
+            reading.handle_role_event(began, role, RoleEvent::Ends { asked: began, start: 0, end });
+        }
+        reading.handle_role_event(began, 0, RoleEvent::Passed { first: END - FIRST_SPAN, last: END - 2 });
+        let claim = CLAIM.replace("-1", &(END - 2).to_string());
+        let value = Some(claim.as_bytes().into());
+        let read = RoleEvent::Read { offset: END - 1, is_hello: false, value, written_ms: None };
+        reading.handle_role_event(began, 0, read);
+        reading.handle_hello(began, END - 3, hello);
+        let due = reading.publish(began);
+        assert!(matches!(followers[0].borrow().leadership, Leadership::Led(_)));
+        if let Some(due) = due.filter(|due| *due <= began + after) {
+            reading.publish(due);
+        }
+        reading.publish(began + after);
+        followers[1].borrow().leadership.clone()
+    };
+    let of_candidate = br#"{"v":1,"member":"m","seq":1,"kind":"hello","roles":"2","partitions":3}"#;
+    let unknown = Leadership::Unknown { trouble: None };
+    assert_eq!(leadership_of_role_1(of_candidate, Duration::ZERO), Leadership::Vacant);
+    assert_eq!(leadership_of_role_1(b"", Duration::from_secs(34)), unknown);
+    assert_eq!(leadership_of_role_1(b"", Duration::from_secs(35)), Leadership::Vacant);
+}
+
 /// Other elections share the topic, and have written more than a reading begins with since this one's leader left.
 #[test]
 fn a_release_far_back_in_the_log_is_found() {
