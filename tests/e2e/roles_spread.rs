@@ -290,6 +290,24 @@ with_both_electors! {
     }
 }
 
+/// With `--patience never` the group's choice leads. A member whose job for a role has ended keeps the role's partition, and does not stand for
+/// the role any more: it must not stay without a leader for as long as that member is there.
+#[test]
+fn a_role_that_the_group_s_choice_has_left_is_led_by_another() {
+    let election = election(Elector::Group);
+    let job = format!("[ $NELI_NAME = short ] || exec sleep 1000; {}", election.until_go_file());
+    let start = |name: &str| {
+        let candidate = election.candidate().option("--roles", "2").option("--restart", "no").option("--name", name);
+        candidate.option("--patience", "never").job(["sh", "-c", &job]).start()
+    };
+    let candidates = ["long", "short"].map(start);
+    wait::until_true("a fair share", || candidates.each_ref().map(|candidate| led(candidate).len()) == [1, 1]);
+    election.create_go_file();
+    wait::until_true("both roles", || led(&candidates[0]).len() == 2);
+    assert_eq!(candidates[1].count("exited"), 0, "it stands for the other role");
+    election.close(candidates);
+}
+
 /// With `--restart no` a candidate does not stand for a role any more when its job for it has ended. Only roles for which it still stands are
 /// handed to it: any other would have no leader for two leases.
 #[test]

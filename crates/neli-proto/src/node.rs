@@ -161,6 +161,9 @@ impl Node {
             }
             Event::KafkaRefused { error } => self.kafka_refuses(now, Refusal::Said(error)),
             Event::Signal { signal } => self.supervisor.handle_signal(now, signal),
+            Event::HolderMayNotLead(may_not) => {
+                self.candidate.handle_local(now, LocalEvent::HolderMayNotLead(may_not));
+            }
             Event::SpreadBy(delay) => self.candidate.handle_local(now, LocalEvent::SpreadBy(delay)),
             Event::StandDown { why, leaving } => {
                 self.candidate.handle_local(now, LocalEvent::StandDown { why, leaving });

@@ -72,6 +72,8 @@ pub struct Precedence {
     /// `--priority`.
     priority: u16,
     standing: Standing,
+    /// Whether the member that has the partition may be one that does not lead the role.
+    holder_may_not_lead: bool,
     /// The id of this member for the group's coordinator, if it is a member.
     group_member: Option<Box<str>>,
     /// Whether the partition is free, and the group will assign it to this member.
@@ -113,6 +115,7 @@ impl Precedence {
             successor: None,
             priority: 0,
             standing: Standing::Unknown,
+            holder_may_not_lead: false,
             group_member: None,
             foreseen: false,
             leader: None,
@@ -130,6 +133,12 @@ impl Precedence {
     /// Sets the part that the spread of the roles adds to the claim delay from now on; `None` if nothing may be claimed.
     pub(crate) const fn set_spread_delay(&mut self, delay: Option<Duration>) {
         self.spread_delay = delay;
+    }
+
+    /// Sets whether the member that has the partition may be one that does not lead the role. Then a candidate with `--patience never` waits
+    /// for the default patience instead.
+    pub(crate) const fn set_holder_may_not_lead(&mut self, may_not: bool) {
+        self.holder_may_not_lead = may_not;
     }
 
     /// Notes the successor that the last leader named, if any.
@@ -326,6 +335,9 @@ impl Precedence {
         let among_others = if self.is_alone(now) { Duration::ZERO } else { RANDOM_DELAY };
         let (fixed, random) = match (self.elector, self.standing) {
             (Elector::Log, _) | (Elector::Group(_), Standing::Assigned) => (Duration::ZERO, Duration::ZERO),
+            (Elector::Group(Patience::Never), Standing::Elsewhere) if self.holder_may_not_lead => {
+                (PATIENCE, Duration::ZERO)
+            }
             (Elector::Group(Patience::Never), Standing::Elsewhere | Standing::Unknown) => return None,
             (Elector::Group(Patience::For(_)), Standing::Unknown) => (Duration::ZERO, among_others),
             (Elector::Group(Patience::For(_)), Standing::Elsewhere) if predecessor == Predecessor::Died => {

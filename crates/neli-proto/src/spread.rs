@@ -116,6 +116,13 @@ pub enum Action {
         /// The additional delay; `None` if the role must not be claimed.
         extra: Option<Duration>,
     },
+    /// Note whether the member that has the role's partition may be one that does not lead the role.
+    HolderMayNotLead {
+        /// The role.
+        role: usize,
+        /// Whether it may.
+        may_not: bool,
+    },
     /// Stand down in this role.
     HandOver {
         /// The role.

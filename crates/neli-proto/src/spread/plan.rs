@@ -62,6 +62,9 @@ impl Spread {
             self.give_vacancies(&mut candidates, now);
             self.name_successors(&candidates);
         }
+        if self.by == By::Assignment {
+            self.tell_holders(&candidates);
+        }
         self.tell_delays(&candidates);
         self.hand_over_if_due(&candidates);
     }
@@ -74,7 +77,7 @@ impl Spread {
                 roles[*role].last_delay = LastDelay::Nothing;
                 false
             }
-            Action::HandOver { .. } => true,
+            Action::HandOver { .. } | Action::HolderMayNotLead { .. } => true,
         });
     }
 
@@ -185,6 +188,21 @@ impl Spread {
             let successor = successor.map(|successor| &candidates.ids[successor]);
             if role.successor.as_ref() != successor {
                 role.successor = successor.cloned();
+            }
+        }
+    }
+
+    /// Returns for each role whether the member that has its partition may be one that does not lead it, where that has changed: which member
+    /// has it is not known, and a member that has left the role, or leads as many as it takes, keeps the partition.
+    fn tell_holders(&mut self, candidates: &Candidates) {
+        let others = self.members.all().iter().filter(|member| member.id != self.member);
+        let have_limits =
+            others.filter(|member| candidates.index(&member.id).is_some()).any(|member| member.max_roles.is_some());
+        for (number, role) in self.roles.iter_mut().enumerate() {
+            let may_not = have_limits || !candidates.that_left(role).is_empty();
+            if role.holder_may_not_lead != may_not {
+                role.holder_may_not_lead = may_not;
+                self.actions.push_back(Action::HolderMayNotLead { role: number, may_not });
             }
         }
     }

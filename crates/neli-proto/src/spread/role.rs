@@ -39,6 +39,8 @@ pub(super) struct Role {
     pub(super) withheld: Withheld,
     /// The claim delay of the last action.
     pub(super) last_delay: LastDelay,
+    /// Whether the member that has the role's partition may be one that does not lead the role, by the last action.
+    pub(super) holder_may_not_lead: bool,
 }
 
 /// The claim delay of the last action for a role.
@@ -65,6 +67,7 @@ impl Role {
             is_handed_on: false,
             withheld: Withheld::not(now),
             last_delay: LastDelay::Nothing,
+            holder_may_not_lead: false,
         }
     }
 

@@ -269,7 +269,9 @@ fn shown_event(event: &LocalEvent) -> String {
     match event {
         LocalEvent::Continued => "it was continued".to_owned(),
         LocalEvent::Fenced { why } => format!("fenced, {why}"),
-        LocalEvent::HandOver { .. } | LocalEvent::SpreadBy(_) => panic!("the spread's: {event:?}"),
+        LocalEvent::HandOver { .. } | LocalEvent::HolderMayNotLead(_) | LocalEvent::SpreadBy(_) => {
+            panic!("the spread's: {event:?}")
+        }
         LocalEvent::JobChanged(JobReport { state, pid, .. }) => {
             let pid = pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
             format!("the job is {}{pid}", format!("{state:?}").to_lowercase())

@@ -43,6 +43,33 @@ fn a_role_that_a_member_has_left_is_not_handed_to_the_groups_choice() {
     assert_eq!(handed_over(&mut spread, START, MINUTE), [(0, None)], "that member has gone");
 }
 
+/// With `--patience never` nobody else would claim such a role, since that member keeps the partition.
+#[test]
+fn a_member_that_has_left_a_role_may_have_its_partition() {
+    let told = |spread: &mut Spread| -> Vec<(usize, bool)> {
+        let told = |action| match action {
+            Action::HolderMayNotLead { role, may_not } => Some((role, may_not)),
+            Action::Delay { .. } | Action::HandOver { .. } => None,
+        };
+        actions(spread).into_iter().filter_map(told).collect()
+    };
+    for (by, expected) in [(By::Assignment, &[(1, true)][..]), (By::Count, &[])] {
+        let mut spread = Spread::new(START, Settings { by, ..settings(2) });
+        spread.hello_received(START, &"m2".into(), None);
+        assert_eq!(told(&mut spread), []);
+        spread.released(START, 1, &"m2".into(), "exited");
+        assert_eq!(told(&mut spread), expected);
+        spread.member_left(START, &"m2".into());
+        let gone: Vec<_> = expected.iter().map(|(role, _)| (*role, false)).collect();
+        assert_eq!(told(&mut spread), gone, "the group gives its partitions to others");
+    }
+    let mut limited = Spread::new(START, Settings { by: By::Assignment, max_roles: Some(1), ..settings(2) });
+    limited.hello_received(START, &"m2".into(), None);
+    assert_eq!(told(&mut limited), [], "the other has no limit");
+    limited.hello_received(START, &"m2".into(), Some(1));
+    assert_eq!(told(&mut limited), [(0, true), (1, true)]);
+}
+
 #[test]
 fn a_vacant_role_is_left_to_no_candidate_that_does_not_stand_for_it() {
     // By its number alone, role 1 would be the other's.

@@ -371,6 +371,8 @@ impl World {
                     it.role_states[role].extra = extra;
                     self.await_claim(process, role);
                 }
+                // Here all candidates have patience.
+                Action::HolderMayNotLead { .. } => {}
                 Action::HandOver { role, to } => {
                     assert_eq!(it.role_states[role].own, Own::Leading, "what is handed over is held");
                     it.role_states[role].successor.clone_from(&to);
