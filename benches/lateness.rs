@@ -110,6 +110,7 @@ fn guard_config(job: &str, release_queue: &ReleaseQueue) -> GuardConfig {
         lease: Duration::from_secs(5),
         member: "m-1".into(),
         on_lead: None,
+        open_files: None,
         releaser: "/bin/false".into(),
         release: serde_json::Value::Null,
         release_queue: release_queue.numbers(),

@@ -59,7 +59,7 @@ pub(super) struct GuardLoop {
     pub(super) guard_config: GuardConfig,
     /// The program that the job executes.
     pub(super) image: Image,
-    /// The earlier values of attributes that this process has changed for itself; job and release get them back.
+    /// The earlier values of attributes that this process or its parent has changed for itself; job and release get them back.
     pub(super) attributes_of_job: EarlierAttributes,
     pub(super) tree: Tree,
     pub(super) slot: Slot,
@@ -116,6 +116,7 @@ impl GuardLoop {
         let commands = Commands::new(&guard_config, &environment)?;
         let attributes_of_job = EarlierAttributes {
             scheduling: setup::raise_priority(guard_config.scheduling),
+            open_files: guard_config.open_files,
             // At a memory limit the kernel would otherwise kill the guard instead of the job that has reached the limit.
             oom_score: OomScore::exempt_this_process(),
         };

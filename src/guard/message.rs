@@ -45,6 +45,8 @@ pub struct GuardConfig {
     pub member: String,
     /// `--on-lead`.
     pub on_lead: Option<OsString>,
+    /// The job's soft limit of open files, if that of `neli-run` has been raised above it.
+    pub open_files: Option<u64>,
     /// The program that the guard becomes to release in a dead supervisor's place: `/proc/self/exe`.
     pub releaser: PathBuf,
     /// The access to Kafka for that program. The guard passes it on unread.
@@ -98,6 +100,7 @@ mod tests {
             lease: Duration::from_secs(5),
             member: "m".into(),
             on_lead: Some("tell --password=hunter2".into()),
+            open_files: None,
             releaser: "/proc/self/exe".into(),
             release: serde_json::json!({"sasl.password": "hunter2"}),
             release_queue: release_queue::Numbers { requests: 3, appended: 4 },

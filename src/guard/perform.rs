@@ -18,6 +18,7 @@ use crate::guard::lease::Lease;
 use crate::guard::message::ReleaseRequest;
 use crate::guard::release;
 use crate::guard::variables::{ATTEMPT, EPOCH, EVENT, LEASE_FD, ONCE, WHY, WINDOW_END, WINDOW_START};
+use crate::process::attributes::EarlierAttributes;
 use crate::process::shell::ShellOptions;
 use crate::process::spawn::spawn;
 use crate::process::spawn_spec::{ChildKind, SpawnSpec};
@@ -209,7 +210,8 @@ impl GuardLoop {
             release: guard_config.release,
         };
         let Some(deliverer) = release_queue.append(&request)? else { return Ok(()) };
-        attributes_of_job.restore()?;
+        // The program is a client of Kafka, which may need more open files than the job.
+        EarlierAttributes { open_files: None, ..attributes_of_job }.restore()?;
         release::execute(&guard_config.releaser, deliverer).map(|never| match never {})
     }
 }

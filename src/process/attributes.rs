@@ -1,7 +1,8 @@
-//! The attributes that the guard changes for itself, and that its job must not have.
+//! The attributes that `neli-run` or the guard changes for itself, and that the job must not have.
 
 use std::io;
 
+use crate::process::limits;
 use crate::process::oom_score::OomScore;
 use crate::process::scheduling::Scheduling;
 
@@ -9,6 +10,8 @@ use crate::process::scheduling::Scheduling;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EarlierAttributes {
     pub(crate) scheduling: Option<Scheduling>,
+    /// The soft limit of open files.
+    pub(crate) open_files: Option<u64>,
     /// The score by which the kernel chooses processes to kill at a lack of memory.
     pub(crate) oom_score: Option<OomScore>,
 }
@@ -23,6 +26,8 @@ impl EarlierAttributes {
         if let Some(oom_score) = self.oom_score {
             oom_score.restore();
         }
+        // A lower limit is always allowed.
+        let _ = self.open_files.map(limits::lower_open_files);
         self.scheduling.map_or(Ok(()), Scheduling::restore)
     }
 }

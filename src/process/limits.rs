@@ -59,6 +59,26 @@ pub fn share_heaps() {
     system::share_heaps(HEAPS);
 }
 
+/// Raises the soft limit of open files to the hard one, for the guards of many roles. Returns the soft limit before, which the job must get
+/// back: programs that use `select`, or close every descriptor that is allowed, expect a low one.
+#[must_use]
+pub fn raise_open_files() -> Option<u64> {
+    let (soft, hard) = resource::getrlimit(Resource::RLIMIT_NOFILE).ok().filter(|(soft, hard)| soft < hard)?;
+    // A soft limit up to the hard one is always allowed.
+    resource::setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok().then_some(soft)
+}
+
+/// Lowers the soft limit of open files, which [`raise_open_files`] has raised in a parent. May be called between fork and exec: it makes
+/// two system calls.
+///
+/// # Errors
+///
+/// The kernel refuses it; a lower limit is always allowed.
+pub fn lower_open_files(soft: u64) -> io::Result<()> {
+    let (_, hard) = resource::getrlimit(Resource::RLIMIT_NOFILE)?;
+    Ok(resource::setrlimit(Resource::RLIMIT_NOFILE, soft.min(hard), hard)?)
+}
+
 /// Checks that the required resources are available, including this many more open files.
 ///
 /// # Errors
@@ -85,10 +105,10 @@ pub fn open_files(more: u64) -> Result<(), LimitError> {
     at_least(OPEN_FILES + more, Resource::RLIMIT_NOFILE, "open files", "ulimit -n")
 }
 
-/// The allowed number of open files, and how many roles this process can lead with that, if it has this many `more` open files.
+/// The number of open files that this process may allow itself, and how many roles this process can lead with that, if it has this many `more` open files.
 #[must_use]
 pub fn roles_with_open_files(more: u64) -> Option<(u64, u32)> {
-    let (limit, _) = resource::getrlimit(Resource::RLIMIT_NOFILE).ok()?;
+    let (_, limit) = resource::getrlimit(Resource::RLIMIT_NOFILE).ok()?;
     let left = limit.saturating_sub(OPEN_FILES_BESIDE_ROLES + more);
     Some((limit, u32::try_from(left / OPEN_FILES_OF_ROLE).unwrap_or(u32::MAX).max(1)))
 }
@@ -121,7 +141,8 @@ pub fn threads() -> Result<(), LimitError> {
 }
 
 fn at_least(needed: u64, resource: Resource, what: &'static str, setting: &'static str) -> Result<(), LimitError> {
-    let Ok((limit, _)) = resource::getrlimit(resource) else { return Ok(()) };
+    let Ok((soft, hard)) = resource::getrlimit(resource) else { return Ok(()) };
+    let limit = if resource == Resource::RLIMIT_NOFILE { hard } else { soft };
     if limit >= needed { Ok(()) } else { Err(LimitError::TooLow { limit, what, setting, needed }) }
 }
 

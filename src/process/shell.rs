@@ -44,7 +44,7 @@ pub(crate) struct ShellOptions<'a> {
 
 impl ShellCommand {
     /// Starts `line` with this environment and the variables of the event; its output goes to this process's stderr.
-    /// Without a given scheduling it inherits that of this process.
+    /// Without a given scheduling or limit of open files it inherits that of this process.
     ///
     /// # Errors
     ///
@@ -54,9 +54,10 @@ impl ShellCommand {
         environment: &[(OsString, OsString)],
         ignored: Set,
         scheduling: Option<Scheduling>,
+        open_files: Option<u64>,
     ) -> io::Result<Self> {
         let image = Image::of_shell(line, environment)?;
-        let attributes = EarlierAttributes { scheduling, oom_score: None };
+        let attributes = EarlierAttributes { scheduling, open_files, oom_score: None };
         Self::start_in(&image, ShellOptions { ignored, attributes, ..ShellOptions::default() })
     }
 

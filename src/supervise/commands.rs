@@ -70,7 +70,13 @@ impl RunningCommands {
         let own = event.into_iter().chain(lead.into_iter().flatten());
         let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let environment: Vec<_> = guard_config.environment.iter().cloned().chain(own).collect();
-        match ShellCommand::start(line, &environment, guard_config.ignored, guard_config.scheduling) {
+        match ShellCommand::start(
+            line,
+            &environment,
+            guard_config.ignored,
+            guard_config.scheduling,
+            guard_config.open_files,
+        ) {
             Ok(command) => {
                 self.hooks.push(HookProcess { hook, id, command });
                 None

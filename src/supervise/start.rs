@@ -49,6 +49,8 @@ pub(super) struct Prepared {
 pub(super) struct JobMaker {
     pub(super) member: MemberId,
     inherited: Vec<RawFd>,
+    /// The soft limit of open files of the job, if this process has raised its own.
+    open_files: Option<u64>,
     pub(super) priority: Priority,
     pub(super) cgroups: CgroupMaker,
     /// The queue of releases that its guards deliver if this process dies.
@@ -78,6 +80,7 @@ impl JobMaker {
             lease: config.timings.lease(),
             member: self.member.to_string(),
             on_lead: config.commands.on_lead.clone(),
+            open_files: self.open_files,
             releaser: PROGRAM.into(),
             release,
             release_queue: self.release_queue.numbers(),
@@ -92,6 +95,7 @@ impl Prepared {
         limits::share_heaps();
         let open_files_of_http = config.listen.as_ref().map_or(0, |_| http::OPEN_FILES);
         let more_files = open_files_of_http + limits::open_files_of_inherited(inherited.len());
+        let open_files = limits::raise_open_files();
         limits::validate(more_files).map_err(StartupError::new)?;
         lead_as_many_as_possible(&mut config, more_files);
         let bound = config.listen.as_ref().map(bind).transpose()?;
@@ -111,7 +115,7 @@ impl Prepared {
         let (access, broker) = reach_kafka(&config.client)?;
         let release_queue = ReleaseQueue::new().map_err(cannot("no file in memory for the guards' releases"))?;
         let cgroups = CgroupMaker::default();
-        let mut job_maker = JobMaker { member, inherited, priority, cgroups, release_queue };
+        let mut job_maker = JobMaker { member, inherited, open_files, priority, cgroups, release_queue };
         let job = if config.roles.is_none() {
             let release = release_config(&config, &access, &config.election, None);
             let guard_config = job_maker.guard_config(&config, &config.election, release);

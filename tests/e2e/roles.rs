@@ -250,6 +250,19 @@ fn the_guards_of_all_roles_die_at_once() {
     close(&election, vec![candidate], &roles);
 }
 
+/// The soft limit of open files is for programs that can't have many. `neli-run` raises its own, and its jobs keep it.
+#[test]
+fn a_low_soft_limit_of_open_files_limits_the_jobs_alone() {
+    let (election, roles) = (election(Elector::Log), numbers(30));
+    let job = ["sh", "-c", "echo \"$(ulimit -Sn) of $(ulimit -Hn)\" >&2; exec sleep 1000"];
+    let candidate = election.candidate().option("--roles", "30").job(job);
+    let candidate = candidate.start_behind(&["prlimit", "--nofile=50:1000", "--"]);
+    wait::until_true("a line of each job", || candidate.strange_lines().len() == roles.len());
+    assert_eq!(candidate.strange_lines(), vec!["50 of 1000"; roles.len()]);
+    assert_eq!((led(&candidate).len(), candidate.count("warning")), (30, 0));
+    election.close([candidate]);
+}
+
 /// A candidate leads only as many roles as its limit of open files allows. Otherwise it would end at the first guard that it could not start, and
 /// so would the jobs of all its roles.
 #[test]

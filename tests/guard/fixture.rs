@@ -275,6 +275,7 @@ pub(crate) fn guard_config(command: Vec<OsString>, pipe: &Path) -> GuardConfig {
         lease: Duration::from_secs(5),
         member: "m-1".into(),
         on_lead: None,
+        open_files: None,
         releaser: "/bin/false".into(),
         release: serde_json::json!({"why": "supervisor-died"}),
         release_queue: release_queue().numbers(),
