@@ -228,8 +228,8 @@ impl Candidate {
         matches!(self.state, State::Suspended(_))
     }
 
-    /// Whether it holds a term in a topic that is not judged yet. Then no job runs, and if the process dies its guard must release the
-    /// term.
+    /// Whether it holds a term in a topic that is not judged yet. Then no job runs, and no guard knows the term: the candidate itself must
+    /// release it before the process exits.
     pub(crate) const fn holds_unjudged(&self) -> bool {
         matches!(self.state, State::AwaitingJudgement(_))
     }
