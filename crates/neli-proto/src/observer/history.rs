@@ -206,6 +206,7 @@ impl History {
                     if let Some(late) = release.late {
                         self.late(Finding::LateFence { term: release.term, late, overlaps: false }, written_ms);
                     }
+                    self.reopen(release.term);
                     self.close(TermEnd::Released(release));
                 }
                 Change::FellSilent(_)
@@ -309,9 +310,7 @@ impl History {
     fn led(&mut self) {
         let Some(leader) = self.observer.leader() else { return };
         let Leader { member, name, term, lease, claimed_ms, last_record, .. } = leader.clone();
-        // The term continues after the missing records.
-        if let Some(last) = self.terms.last_mut().filter(|last| last.term == term) {
-            last.end = TermEnd::Open;
+        if self.reopen(term) {
             return;
         }
         self.close(TermEnd::Silent);
@@ -324,6 +323,15 @@ impl History {
         if let Some(term) = self.terms.iter_mut().rev().find(|term| term.term == over) {
             term.end = TermEnd::Overlapped { claimed_ms };
         }
+    }
+
+    /// Continues the last term behind missing records, if it is this one. Returns whether it is.
+    fn reopen(&mut self, term: Offset) -> bool {
+        let Some(last) = self.terms.last_mut().filter(|last| last.term == term) else { return false };
+        if last.end == TermEnd::Unknown {
+            last.end = TermEnd::Open;
+        }
+        true
     }
 
     /// Ends the open term.
