@@ -206,9 +206,15 @@ fn rows(history: &History, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> {
             TermEnd::Unknown => (End::Unknown, None),
         };
         let open = open.filter(|_| number == last);
-        Row { past, to_ms, end, gap: history.gap_after(number).or(open), is_open: open.is_some() }
+        // If the end is unknown, the term was over when the next one began.
+        let next = history.terms().get(number + 1);
+        let over_by = to_ms.or_else(|| next.and_then(|next| next.from_ms.or(next.last_record_ms)));
+        let row = Row { past, to_ms, end, gap: history.gap_after(number).or(open), is_open: open.is_some() };
+        (row, over_by)
     });
-    rows.filter(|row| row.is_open || row.to_ms.is_none_or(|to_ms| to_ms >= from_ms)).collect()
+    let is_shown =
+        |(row, over_by): &(Row<'_>, Option<u64>)| row.is_open || over_by.is_none_or(|over_by| over_by >= from_ms);
+    rows.filter(is_shown).map(|(row, _)| row).collect()
 }
 
 const HEAD: [&str; 6] = ["TERM", "LEADER", "FROM", "LED FOR", "GAP", "END"];
@@ -342,6 +348,22 @@ mod tests {
             report(&rows, &history.findings(AT), TimestampClock::Brokers, Style { is_coloured: false, columns: None });
         let gaps = "no leader for 25s after term 0\nno leader for 93s after term 1, and nobody leads yet\n";
         assert_eq!(report, format!("2 terms: no two overlapped\n{gaps}"));
+    }
+
+    /// The records between the two terms are missing, so the end of the first one is unknown.
+    #[test]
+    fn a_term_of_unknown_end_is_over_when_the_next_one_begins() {
+        let mut history = died(0);
+        let beat = |seen: i64| {
+            format!(r#"{{"v":1,"kind":"beat","member":"d4","name":"d4","term":9,"seen":{seen},"lease_ms":15000}}"#)
+        };
+        for (offset, seen) in [(20, 9), (21, 20)] {
+            history.read(AT, offset, Record::parse(beat(seen).as_bytes()).as_ref(), Some(AT.wall_ms + 60_000));
+        }
+        let shown = |from_ms| rows(&history, AT, from_ms).iter().map(|row| row.past.term).collect::<Vec<_>>();
+        assert_eq!(history.terms()[1].end, TermEnd::Unknown);
+        assert_eq!(shown(AT.wall_ms + 60_000), [1, 9]);
+        assert_eq!(shown(AT.wall_ms + 60_001), [9]);
     }
 
     /// The clock of a candidate that claims after the silence is behind that of the leader before it.
