@@ -1,6 +1,8 @@
 //! `resign` and `end`: an operator's requests and their effect.
 
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use harness::candidate::{Elector, Running};
 use harness::election::{Answer, TestElection};
@@ -143,6 +145,29 @@ fn a_leader_that_does_not_stand_down() {
     let records = election.verdicts();
     let request = records.last().expect("the request");
     assert_eq!((request["verdict"].as_str(), request["record"]["what"].as_str()), (Some("effective"), Some("resign")));
+}
+
+/// The leader's record is from the future, so the command first listens for a heartbeat. The topic is made again in that time.
+#[test]
+fn a_topic_that_is_made_again_while_a_clock_is_doubted_is_noticed() {
+    let (election, kafka) = (election(Elector::Log), Kafka::shared());
+    let settings = [("message.timestamp.type", "CreateTime")];
+    kafka.create_topic(&election.topic(), &settings);
+    Pen::new(kafka, &election.topic(), &[]).write_ahead(&election.key(), CLAIM.as_bytes(), 60);
+    let late = wait::after(Duration::from_secs(15));
+    let answer = thread::scope(|scope| {
+        let asked = scope.spawn(|| election.ask("resign", &["--force", "--timeout", "20s"]));
+        wait::pause(Duration::from_millis(400));
+        kafka.delete_topic(&election.topic());
+        kafka.create_topic(&election.topic(), &settings);
+        asked.join().expect("an answer")
+    });
+    let line = format!(
+        "neli-run: topic {}: its history was cut or made anew meanwhile; run the command again\n",
+        election.topic()
+    );
+    assert_eq!((answer.errors, answer.status), (line, 125));
+    assert!(wait::now() < late, "it does not wait until the time limit");
 }
 
 /// A mistyped name ends nothing, and the error explains it.

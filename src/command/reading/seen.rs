@@ -87,10 +87,17 @@ pub(in crate::command) async fn observe(reading: &mut Reading, timeout: Duration
         let until = deadline.min(clock::now() + doubt);
         while seen.observer.doubts_timestamps(read_at()).is_some() {
             let input = reading.next(Some(until)).await?;
-            if matches!(input, Input::Timeout) {
-                break;
+            match input {
+                Input::Timeout => break,
+                Input::Cut => return Err(reading.history_cut().into()),
+                Input::CaughtUp(_)
+                | Input::Down(_)
+                | Input::Ends { .. }
+                | Input::Hello(_)
+                | Input::Record(_)
+                | Input::Up
+                | Input::Warning(_) => seen.take_in(input),
             }
-            seen.take_in(input);
         }
     }
     Ok(seen)
