@@ -264,6 +264,25 @@ fn beside_a_leader_nothing_fails_and_its_heartbeat_shows_the_brokers_clock() {
     election.close([leader]);
 }
 
+/// A candidate warns of the same at its start.
+#[test]
+fn partitions_that_the_group_can_not_share_out_are_reported() {
+    let election = election(Elector::Group);
+    Kafka::shared().create_partitioned_topic(&election.topic(), 2);
+    let ask = |words: &[&str]| {
+        Found::of(&[&["--group", &election.group, "--brokers", Kafka::shared().address()], words].concat())
+    };
+    let topic = election.topic();
+    let uneven = format!(
+        "topic \"{topic}\" has 2 partitions for 3 roles: the group could not assign each candidate a fair share"
+    );
+    ask(&["--roles", "3"]).assert_finding("group", "warn", &[&uneven, "spread as with --elect log"]);
+    ask(&[]).assert_finding("group", "warn", &["the topic has more partitions than this group uses"]);
+    for words in [&["--roles", "2"][..], &["--elect", "log"]] {
+        assert_eq!(ask(words).texts("group", "warn"), [""; 0], "{words:?}");
+    }
+}
+
 /// On such a topic the timestamps are the candidates' own.
 #[test]
 fn a_topic_whose_candidates_give_the_timestamps_does_not_show_the_brokers_clock() {
