@@ -7,10 +7,10 @@ use neli::program::{ElectionId, Key, ReadRecord, clock};
 use neli_proto::journal::Journal;
 use neli_proto::observer::{Finding, Found, History, Leadership, PastTerm, ReadAt, TermEnd};
 use neli_proto::record::{Offset, Record};
-use neli_proto::time::millis;
+use neli_proto::time::{Time, millis};
 
 use crate::command::page::{Style, Tone, columns, wrapped};
-use crate::command::reading::{self, Input, Others, Place, Reading, Unread, no_answer, read_at};
+use crate::command::reading::{self, Input, Others, Place, Reading, Unread, doubt, no_answer, read_at, warn_of_clock};
 use crate::command::stdout;
 use crate::command::wording::{counted, date, how_released, named, no_record, span};
 use crate::config::{HistoryOf, Look};
@@ -38,13 +38,21 @@ const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 /// Kafka refuses permanently or does not answer, the log can't be read, or stdout or the file can't be written.
 pub fn main(history: &HistoryOf) -> Result<ExitStatus, StartupError> {
     let HistoryOf { look, since, check, svg } = history;
-    let now_ms = clock::wall_ms();
-    let from_ms = since.map_or(0, |since| now_ms.saturating_sub(millis(since)));
-    let (election, Read { history: read, others, is_known, clock }) = reading::run(read(look, from_ms))?;
-    if !is_known {
-        return Err(StartupError::with(VACANT, no_record(&election, &others)));
+    let since_ms = |now_ms: u64| since.map_or(0, |since| now_ms.saturating_sub(millis(since)));
+    let mut from_ms = since_ms(clock::wall_ms());
+    let (election, mut all) = reading::run(read(look, from_ms))?;
+    let by_broker = |read: &Read, at| ReadAt { wall_ms: read.history.observer().broker_now(at), ..at };
+    if since_ms(by_broker(&all, read_at()).wall_ms) < from_ms {
+        // This machine's clock is ahead of the broker's, so findings of that time were left out.
+        from_ms = since_ms(by_broker(&all, read_at()).wall_ms);
+        all = reading::run(read(look, from_ms))?.1;
     }
-    let at = read_at();
+    if !all.is_known {
+        return Err(StartupError::with(VACANT, no_record(&election, &all.others)));
+    }
+    warn_of_clock(all.history.observer().is_ahead_by(read_at()));
+    let at = by_broker(&all, read_at());
+    let Read { history: read, clock, .. } = all;
     let rows = rows(&read, at, from_ms);
     if let Some(path) = svg {
         std::fs::write(path, svg::draw(&named(&election), &rows, from_ms..at.wall_ms))
@@ -54,7 +62,7 @@ pub fn main(history: &HistoryOf) -> Result<ExitStatus, StartupError> {
     let text = match (look.json, check) {
         (true, _) => json::lines(&election, at, &rows, (&findings, clock)),
         (false, true) => report(&rows, &findings, clock, Style::of_stdout()),
-        (false, false) => table(&rows, Style::of_stdout()),
+        (false, false) => table(&rows, at.wall_ms, Style::of_stdout()),
     };
     stdout::written(io::stdout().write_all(text.as_bytes()))?;
     Ok(if findings.iter().any(|found| clock.is_violation(&found.finding)) { VIOLATED } else { ExitStatus::Success })
@@ -127,13 +135,37 @@ async fn read_to_end(
         if reading.has_read_hellos()
             && let Some((history, _)) = read.take_if(is_read)
         {
-            return Ok(Read { history, others, is_known, clock });
+            let mut read = Read { history, others, is_known, clock };
+            listen(reading, &mut read, clock::now() + timeout).await?;
+            return Ok(read);
         }
     }
 }
 
+/// Reads on for a moment, if the timestamps don't tell whether the leader is silent.
+async fn listen(reading: &mut Reading, read: &mut Read, deadline: Time) -> Result<(), StartupError> {
+    let history = &mut read.history;
+    history.caught_up();
+    let is_brokers_time = read.clock == TimestampClock::Brokers;
+    let Some(doubt) = doubt(history.observer(), is_brokers_time, reading, deadline) else { return Ok(()) };
+    let until = deadline.min(clock::now() + doubt);
+    while history.observer().doubts_timestamps(read_at()).is_some() {
+        match reading.next(Some(until)).await? {
+            Input::Timeout => break,
+            Input::Cut => return Err(reading.history_cut()),
+            Input::Ends { asked, end, .. } => history.answered(clock::now(), asked, end),
+            Input::Record(record) => take_in(history, read_at(), &record),
+            Input::CaughtUp(_) | Input::Down(_) | Input::Hello(_) | Input::Up | Input::Warning(_) => {}
+        }
+    }
+    Ok(())
+}
+
 fn take_in(history: &mut History, at: ReadAt, record: &ReadRecord) {
-    let ReadRecord { offset, key, value, written_ms, .. } = record;
+    let ReadRecord { offset, key, value, written_ms, is_brokers_time, .. } = record;
+    if let Some(stamp_ms) = written_ms.filter(|_| *is_brokers_time) {
+        history.stamped(stamp_ms);
+    }
     match key {
         Key::Election(_) => {
             let parsed = value.as_deref().and_then(Record::parse);
@@ -220,11 +252,10 @@ fn rows(history: &History, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> {
 const HEAD: [&str; 6] = ["TERM", "LEADER", "FROM", "LED FOR", "GAP", "END"];
 
 /// One line per term.
-fn table(rows: &[Row<'_>], style: Style) -> String {
+fn table(rows: &[Row<'_>], at_ms: u64, style: Style) -> String {
     if rows.is_empty() {
         return "no terms\n".to_owned();
     }
-    let at_ms = clock::wall_ms();
     let unknown = || "-".to_owned();
     let cells: Vec<[String; 6]> = rows
         .iter()
@@ -311,7 +342,6 @@ fn or_null(ms: Option<u64>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use neli_proto::journal::Origin;
-    use neli_proto::time::Time;
 
     use super::*;
 
@@ -342,7 +372,7 @@ mod tests {
         let first = (Some(Duration::from_secs(25)), false, format!("{silent} 40s before the next claim"));
         let second = (Some(Duration::from_secs(93)), true, format!("{silent} 108s ago"));
         assert_eq!(expected, [first, second]);
-        let table = table(&rows, Style { is_coloured: false, columns: None });
+        let table = table(&rows, AT.wall_ms, Style { is_coloured: false, columns: None });
         assert!(table.contains("93s, and on"), "{table}");
         let report =
             report(&rows, &history.findings(AT), TimestampClock::Brokers, Style { is_coloured: false, columns: None });

@@ -13,7 +13,7 @@ use neli_proto::time::millis;
 use serde::Serialize;
 
 use crate::command::page::{Style, columns};
-use crate::command::reading::{self, Begin, ElectionKey, Reading, key_of_election, read_at, read_last};
+use crate::command::reading::{self, Begin, ElectionKey, Reading, key_of_election, read_at, read_last, warn_of_clock};
 use crate::command::stdout;
 use crate::command::wording::{self, leadership, span, state};
 use crate::config::List;
@@ -43,6 +43,8 @@ struct Found {
     elections: Observers,
     /// The last hello of each candidate with many roles.
     hellos: Hellos,
+    /// The latest timestamp by a broker's clock.
+    latest_ms: Option<u64>,
     /// Where the reading began.
     begin: Begin,
 }
@@ -91,6 +93,8 @@ struct Line<'a> {
 pub fn main(list: &List) -> Result<ExitStatus, StartupError> {
     let (found, unread) = reading::run(find(list))?;
     let at = read_at();
+    let observers = found.iter().flat_map(|found| found.elections.values());
+    warn_of_clock(observers.filter_map(|observer| observer.is_ahead_by(at)).max());
     let elections =
         found.iter().flat_map(|found| found.elections.iter().map(move |(name, observer)| (found, name, observer)));
     let lines = elections.map(|(found, name, observer)| line(found, name, observer, at));
@@ -146,6 +150,7 @@ async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
         }
         let Some((topic, partition, reading)) = ahead.pop_front() else {
             count_hellos(&mut found);
+            stamp(&mut found);
             return Ok((found, unread));
         };
         match read(reading, list, &topic, partition).await {
@@ -158,12 +163,13 @@ async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
 }
 
 async fn read(mut reading: Reading, list: &List, topic: &str, partition: i32) -> Result<Found, StartupError> {
-    let (mut elections, mut hellos) = (Observers::new(), Hellos::new());
+    let (mut elections, mut hellos, mut latest_ms) = (Observers::new(), Hellos::new(), None);
     let begin = read_last(&mut reading, SPAN, list.timeout, |at, record, begin| {
+        latest_ms = latest_ms.max(record.written_ms.filter(|_| record.is_brokers_time));
         take_in(&mut elections, &mut hellos, at, record, begin);
     });
     let begin = begin.await?;
-    Ok(Found { topic: topic.to_owned(), partition, elections, hellos, begin })
+    Ok(Found { topic: topic.to_owned(), partition, elections, hellos, latest_ms, begin })
 }
 
 fn take_in(elections: &mut Observers, hellos: &mut Hellos, at: ReadAt, record: ReadRecord, begin: Begin) {
@@ -213,6 +219,13 @@ fn count_hellos(found: &mut [Found]) {
             observer.process_hello_received(at, process.clone().about(number), written_ms);
         }
     }
+}
+
+/// Tells each election the latest time that a broker's clock is known to have shown.
+fn stamp(found: &mut [Found]) {
+    let Some(latest_ms) = found.iter().filter_map(|found| found.latest_ms).max() else { return };
+    let elections = found.iter_mut().flat_map(|found| found.elections.values_mut());
+    elections.for_each(|observer| observer.stamped(latest_ms));
 }
 
 fn line<'a>(found: &'a Found, name: &'a Name, observer: &'a Observer, at: ReadAt) -> Line<'a> {

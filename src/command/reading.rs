@@ -31,7 +31,7 @@ pub(super) use hellos::is_hello;
 pub(super) use last::{Begin, read_last};
 pub(super) use others::Others;
 pub(super) use place::Place;
-pub(super) use seen::{ElectionKey, Seen, Unread, key_of_election, no_answer, observe};
+pub(super) use seen::{ElectionKey, Seen, Unread, doubt, key_of_election, no_answer, observe, warn_of_clock};
 
 /// The capacity of the queue of events.
 const WAITING: usize = 1_000;

@@ -80,10 +80,7 @@ pub(in crate::command) async fn observe(reading: &mut Reading, timeout: Duration
         reading.begin_anew()?;
     };
     seen.observer.caught_up();
-    if let Some(doubt) = seen.observer.doubts_timestamps(read_at())
-        && !seen.has_silent_leader_by_this_clock(reading, deadline)
-    {
-        say_doubt(&seen.observer, doubt);
+    if let Some(doubt) = doubt(&seen.observer, seen.is_brokers_time, reading, deadline) {
         let until = deadline.min(clock::now() + doubt);
         while seen.observer.doubts_timestamps(read_at()).is_some() {
             let input = reading.next(Some(until)).await?;
@@ -101,6 +98,51 @@ pub(in crate::command) async fn observe(reading: &mut Reading, timeout: Duration
         }
     }
     Ok(seen)
+}
+
+/// How long to listen before the timestamps of the leader's records count, if they don't count yet; that is explained on a terminal.
+/// `is_brokers_time`: the records' timestamps are by the broker's clock.
+pub(in crate::command) fn doubt(
+    observer: &Observer,
+    is_brokers_time: bool,
+    reading: &Reading,
+    deadline: Time,
+) -> Option<Duration> {
+    let doubt = observer.doubts_timestamps(read_at())?;
+    if has_silent_leader_by_this_clock(observer, is_brokers_time, reading, deadline) {
+        return None;
+    }
+    say_doubt(observer, doubt);
+    Some(doubt)
+}
+
+/// Whether the leader is silent, if the timestamps are by this machine's clock, so that no difference of clocks matters.
+fn has_silent_leader_by_this_clock(
+    observer: &Observer,
+    is_brokers_time: bool,
+    reading: &Reading,
+    deadline: Time,
+) -> bool {
+    // If candidates write the timestamps, those on an embedded broker are by this machine's clock.
+    let is_ours = is_brokers_time || reading.embedded().is_some();
+    is_ours
+        && matches!(observer.leadership(read_at()), Leadership::Silent { .. })
+        && runs_on_this_machine(
+            &reading.source.access,
+            &reading.source.elections.topic,
+            deadline.since(clock::now()).min(LOOK),
+        )
+}
+
+/// Warns that the newest record lies this far in the future by this machine's clock.
+pub(in crate::command) fn warn_of_clock(ahead: Option<Duration>) {
+    let Some(ahead) = ahead.map(span) else { return };
+    // If stderr is closed, the line is lost.
+    let _ = writeln!(
+        io::stderr(),
+        "neli-run: warning: the newest record's timestamp lies {ahead} in the future: this machine's clock is wrong, or the one that gave \
+         it, and ages may be too short; who leads does not depend on it"
+    );
 }
 
 /// Explains the wait on a terminal: the answer comes when the clocks' difference is known, or when no heartbeat has come.
@@ -183,21 +225,6 @@ impl Seen {
             start: log.start,
             end: log.end,
         }
-    }
-
-    /// Whether the leader is silent, if the timestamps are by this machine's clock, so that no difference of clocks matters.
-    fn has_silent_leader_by_this_clock(&self, reading: &Reading, deadline: Time) -> bool {
-        if !matches!(self.observer.leadership(read_at()), Leadership::Silent { .. }) {
-            return false;
-        }
-        // If candidates write the timestamps, those on an embedded broker are by this machine's clock.
-        let is_ours = self.is_brokers_time || reading.embedded().is_some();
-        is_ours
-            && runs_on_this_machine(
-                &reading.source.access,
-                &reading.source.elections.topic,
-                deadline.since(clock::now()).min(LOOK),
-            )
     }
 
     /// Handles an event.

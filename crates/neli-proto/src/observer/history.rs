@@ -177,6 +177,16 @@ impl History {
         self.observer.answered(now, asked, end);
     }
 
+    /// Notes a broker's timestamp of a record of the partition, of any election.
+    pub fn stamped(&mut self, written_ms: u64) {
+        self.observer.stamped(written_ms);
+    }
+
+    /// Notes that the reading has reached the end that the log had when the reading began.
+    pub const fn caught_up(&mut self) {
+        self.observer.caught_up();
+    }
+
     /// Handles the record at `offset`, which is not of this election.
     pub fn read_other(&mut self, now: Time, offset: Offset) {
         self.observer.read_other(now, offset);
@@ -263,7 +273,7 @@ impl History {
             Leadership::Released { .. } => last.over_ms()?,
             Leadership::Forgotten | Leadership::Led { .. } | Leadership::NeverLed | Leadership::Unknown => return None,
         };
-        Some(Duration::from_millis(at.wall_ms.saturating_sub(over_ms)))
+        Some(Duration::from_millis(self.observer.broker_now(at).saturating_sub(over_ms)))
     }
 
     /// The findings so far.
