@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Write};
 use std::mem;
+use std::time::Duration;
 
-use neli::program::{Elections, ReadRecord, names, topics};
+use neli::program::{Access, Elections, Examination, Layer, ReadRecord, Unreachable, clock, names, topics};
 use neli_proto::journal::Journal;
 use neli_proto::observer::{Leadership, Observer, ReadAt};
 use neli_proto::process_hello::ProcessHello;
@@ -130,8 +131,7 @@ pub(super) fn groups(list: &List) -> Result<BTreeSet<String>, StartupError> {
 /// The elections that were found, and the partitions that could not be read.
 async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
     let access = reading::access(&list.client)?;
-    let all = topics(&access, list.timeout)
-        .map_err(|why| StartupError::with(UNKNOWN, format!("{why} (no answer within {})", spoken(list.timeout))))?;
+    let all = all_topics(&access, list.timeout)?;
     let is_meant = |name: &str| list.topic.as_deref().map_or(name.ends_with(SUFFIX), |topic| topic == name);
     let mut partitions = all
         .iter()
@@ -159,6 +159,18 @@ async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
             Err(why) if list.topic.is_none() => unread.push(format!("{topic} [{partition}]: {why}")),
             Err(why) => return Err(why),
         }
+    }
+}
+
+/// The topics with their numbers of partitions. A login or a certificate that is refused is known long before the time limit.
+fn all_topics(access: &Access, timeout: Duration) -> Result<Vec<(String, i32)>, StartupError> {
+    let no_answer = |why| StartupError::with(UNKNOWN, format!("{why} (no answer within {})", spoken(timeout)));
+    let until = clock::now() + timeout;
+    let is_reached = Examination::start(access, None, timeout).map(drop);
+    match (is_reached, until.since(clock::now())) {
+        (Err(Unreachable { layer: Layer::Login | Layer::Tls, why }), _) => Err(StartupError::new(why)),
+        (Err(Unreachable { why, .. }), Duration::ZERO) => Err(no_answer(why)),
+        (Ok(()) | Err(_), left) => topics(access, left).map_err(|why| no_answer(why.to_string())),
     }
 }
 
@@ -271,7 +283,7 @@ fn table(lines: &[Line<'_>]) -> String {
     let cells: Vec<[String; 6]> = lines
         .iter()
         .map(|line| {
-            let age = line.heartbeat_age_ms.map(std::time::Duration::from_millis);
+            let age = line.heartbeat_age_ms.map(Duration::from_millis);
             let seen = match (&line.leader, age, &line.why) {
                 (Some(leader), Some(age), None) => format!("{leader} leads, heartbeat {} ago", span(age)),
                 (_, _, why) => why.clone().unwrap_or_default(),
