@@ -267,7 +267,8 @@ fn line<'a>(found: &'a Found, name: &'a Name, observer: &'a Observer, at: ReadAt
 
 /// An error: there is no such group; these groups exist.
 fn no_election(group: &str, topic: Option<&str>, groups: &BTreeSet<String>) -> String {
-    let place = topic.map_or_else(|| format!("any topic *{SUFFIX}"), |topic| format!("topic {topic}"));
+    let place =
+        topic.map_or_else(|| format!("any topic *{SUFFIX} that this user may see"), |topic| format!("topic {topic}"));
     let has = if groups.is_empty() {
         "nor of another".to_owned()
     } else {
