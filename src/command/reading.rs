@@ -20,18 +20,20 @@ use crate::exit::StartupError;
 use crate::process::timer::Timer;
 use crate::text::reason;
 
+mod doubt;
 mod hellos;
 mod last;
 mod others;
 mod place;
 mod seen;
 
+pub(super) use doubt::{doubt, warn_of_clock};
 use hellos::HellosElsewhere;
 pub(super) use hellos::is_hello;
 pub(super) use last::{Begin, read_last};
 pub(super) use others::Others;
 pub(super) use place::Place;
-pub(super) use seen::{ElectionKey, Seen, Unread, doubt, key_of_election, no_answer, observe, warn_of_clock};
+pub(super) use seen::{ElectionKey, Seen, Unread, key_of_election, no_answer, observe};
 
 /// The capacity of the queue of events.
 const WAITING: usize = 1_000;
