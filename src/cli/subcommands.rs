@@ -92,7 +92,7 @@ fn resign() -> Command {
 
 const RESIGN: &str = "The leader stops its job (--stop-timeout is the leader's) and stands by. It claims nothing for two leases, or until \
     another candidate has led. Prints the next leader, and for how long nobody led. Exit status: 0 another candidate \
-    leads; 1 not in time; 2 no candidate stands by, and nothing was asked; 3 nobody leads; 4 this can't be determined. Needs \
+    leads; 1 not in time, but it may still happen; 2 no candidate stands by, and nothing was asked; 3 nobody leads; 4 this can't be determined. Needs \
     READ and WRITE on the topic.";
 
 fn end() -> Command {
@@ -107,7 +107,7 @@ fn end() -> Command {
 }
 
 const END: &str = "A candidate that starts later stands for election again. So first stop what starts candidates (systemd, Kubernetes, \
-    cron). Exit status: 0 Kafka has taken the request; 1 Kafka has not taken it, or you have not confirmed it; 3 no \
+    cron). Exit status: 0 Kafka has taken the request; 1 Kafka has not said that it took it, or you have not confirmed it; 3 no \
     candidate leads or stands by, and nothing was written. Needs READ and WRITE on the topic.";
 
 fn forget() -> Command {
@@ -125,7 +125,7 @@ fn forget() -> Command {
 
 const FORGET: &str = "The records of earlier runs, done or failed, no longer count, and the next candidate that starts with the key runs \
     the job. Candidates of a version without this subcommand still skip the key. Exit status: 0 it is recorded in the \
-    topic <topic>.once; 1 Kafka has not taken the record, or you have not confirmed it; 2 the key runs now; 3 nothing is \
+    topic <topic>.once; 1 Kafka has not said that it took the record, or you have not confirmed it; 2 the key runs now; 3 nothing is \
     recorded that keeps the key from running; 4 this can't be determined. Needs READ on the topic, and READ and WRITE on \
     <topic>.once.";
 

@@ -21,6 +21,8 @@ struct Ending {
     election: ElectionId,
     outcome: &'static str,
     why: Option<String>,
+    /// Whether it may have been ended.
+    is_unknown: bool,
     has_more_roles: bool,
 }
 
@@ -41,7 +43,7 @@ struct EndLine<'a> {
 /// Kafka refuses permanently or does not answer in time (1); the user has not confirmed (1); there is neither a leader nor a standby (3);
 /// or stdout can't be written.
 pub fn main(end: &End) -> Result<ExitStatus, StartupError> {
-    let Ending { election, outcome, why, has_more_roles } = reading::run(ending(end))?;
+    let Ending { election, outcome, why, is_unknown, has_more_roles } = reading::run(ending(end))?;
     let status = match (outcome, &why) {
         (NOBODY_TO_END, _) => ExitStatus::Answer(3),
         (_, None) => ExitStatus::Success,
@@ -54,7 +56,14 @@ pub fn main(end: &End) -> Result<ExitStatus, StartupError> {
             // Strings under string keys always serialize.
             serde_json::to_string(&EndLine { ts, group, role, outcome, why }).unwrap_or_default()
         }
-        Some(why) => return Err(StartupError::with(status, format!("{name} was not ended: {why}"))),
+        Some(why) => {
+            let sentence = if is_unknown {
+                format!("whether {name} is ended is unknown: {why}")
+            } else {
+                format!("{name} was not ended: {why}")
+            };
+            return Err(StartupError::with(status, sentence));
+        }
         None => format!(
             "{name} is ended: {}; a candidate that starts later stands for election \
             again",
@@ -68,7 +77,13 @@ pub fn main(end: &End) -> Result<ExitStatus, StartupError> {
 async fn ending(end: &End) -> Result<Ending, StartupError> {
     let End { look, is_confirmed, force, reason } = end;
     let access = reading::access(&look.client)?;
-    let mut ending = Ending { election: look.election.clone(), outcome: "ended", why: None, has_more_roles: false };
+    let mut ending = Ending {
+        election: look.election.clone(),
+        outcome: "ended",
+        why: None,
+        is_unknown: false,
+        has_more_roles: false,
+    };
     // The election is read even with `--force`: if the topic does not exist, there is nothing to end.
     let SeenElection { place, seen, .. } = match see(&access, look).await {
         Ok(seen) => seen,
@@ -86,6 +101,11 @@ async fn ending(end: &End) -> Result<Ending, StartupError> {
     Ok(match append(&access, &ending.election, look.timeout, record(&ending.election, body)).await? {
         Appended::Yes => ending,
         Appended::No { why } => Ending { outcome: "no-answer", why: Some(why), ..ending },
+        Appended::Unknown { why } => {
+            let candidates = consequence(ending.has_more_roles);
+            let why = format!("{why}; if Kafka has taken the request, {candidates}: see neli-run status");
+            Ending { outcome: "no-answer", is_unknown: true, why: Some(why), ..ending }
+        }
     })
 }
 

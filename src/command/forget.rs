@@ -162,10 +162,15 @@ async fn answer(forget: &Forget) -> Result<Answer, StartupError> {
         is_named.then(|| KeyedRecord { key: topic.key(FactPlace::Forgotten), value: Some(fact.to_bytes()) });
     let what = if is_named { &*fact.key } else { "what can't be read" };
     for record in tombstones.chain(forgotten) {
-        if let Appended::No { why } = append(&access, &topic.election, look.timeout, record).await? {
-            (answer.outcome, answer.sentence) = (ForgetOutcome::NoAnswer, format!("{what} was not forgotten: {why}"));
-            return Ok(answer);
-        }
+        answer.sentence = match append(&access, &topic.election, look.timeout, record).await? {
+            Appended::Yes => continue,
+            Appended::No { why } => format!("{what} was not forgotten: {why}"),
+            Appended::Unknown { why } => {
+                format!("whether {what} is forgotten is unknown: {why}; run the command again to make sure")
+            }
+        };
+        answer.outcome = ForgetOutcome::NoAnswer;
+        return Ok(answer);
     }
     answer.outcome = ForgetOutcome::Forgotten;
     answer.sentence = format!("{}: {what} is forgotten: {}", named(&answer.election), consequence(&fact));

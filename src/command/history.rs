@@ -7,10 +7,10 @@ use neli::program::{ElectionId, Key, ReadRecord, clock};
 use neli_proto::journal::Journal;
 use neli_proto::observer::{Finding, Found, History, Leadership, PastTerm, ReadAt, TermEnd};
 use neli_proto::record::{Offset, Record};
-use neli_proto::time::millis;
+use neli_proto::time::{Time, millis};
 
 use crate::command::page::{Style, Tone, columns, wrapped};
-use crate::command::reading::{self, Input, Others, Place, Reading, Unread, no_answer, read_at};
+use crate::command::reading::{self, Input, Others, Place, Reading, Unread, doubt, no_answer, read_at, warn_of_clock};
 use crate::command::stdout;
 use crate::command::wording::{counted, date, how_released, named, no_record, span};
 use crate::config::{HistoryOf, Look};
@@ -38,13 +38,21 @@ const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 /// Kafka refuses permanently or does not answer, the log can't be read, or stdout or the file can't be written.
 pub fn main(history: &HistoryOf) -> Result<ExitStatus, StartupError> {
     let HistoryOf { look, since, check, svg } = history;
-    let now_ms = clock::wall_ms();
-    let from_ms = since.map_or(0, |since| now_ms.saturating_sub(millis(since)));
-    let (election, Read { history: read, others, is_known, clock }) = reading::run(read(look, from_ms))?;
-    if !is_known {
-        return Err(StartupError::with(VACANT, no_record(&election, &others)));
+    let since_ms = |now_ms: u64| since.map_or(0, |since| now_ms.saturating_sub(millis(since)));
+    let mut from_ms = since_ms(clock::wall_ms());
+    let (election, mut all) = reading::run(read(look, from_ms))?;
+    let by_broker = |read: &Read, at| ReadAt { wall_ms: read.history.observer().broker_now(at), ..at };
+    if since_ms(by_broker(&all, read_at()).wall_ms) < from_ms {
+        // This machine's clock is ahead of the broker's, so findings of that time were left out.
+        from_ms = since_ms(by_broker(&all, read_at()).wall_ms);
+        all = reading::run(read(look, from_ms))?.1;
     }
-    let at = read_at();
+    if !all.is_known {
+        return Err(StartupError::with(VACANT, no_record(&election, &all.others)));
+    }
+    warn_of_clock(all.history.observer().is_ahead_by(read_at()));
+    let at = by_broker(&all, read_at());
+    let Read { history: read, clock, .. } = all;
     let rows = rows(&read, at, from_ms);
     if let Some(path) = svg {
         std::fs::write(path, svg::draw(&named(&election), &rows, from_ms..at.wall_ms))
@@ -54,7 +62,7 @@ pub fn main(history: &HistoryOf) -> Result<ExitStatus, StartupError> {
     let text = match (look.json, check) {
         (true, _) => json::lines(&election, at, &rows, (&findings, clock)),
         (false, true) => report(&rows, &findings, clock, Style::of_stdout()),
-        (false, false) => table(&rows, Style::of_stdout()),
+        (false, false) => table(&rows, at.wall_ms, Style::of_stdout()),
     };
     stdout::written(io::stdout().write_all(text.as_bytes()))?;
     Ok(if findings.iter().any(|found| clock.is_violation(&found.finding)) { VIOLATED } else { ExitStatus::Success })
@@ -127,13 +135,37 @@ async fn read_to_end(
         if reading.has_read_hellos()
             && let Some((history, _)) = read.take_if(is_read)
         {
-            return Ok(Read { history, others, is_known, clock });
+            let mut read = Read { history, others, is_known, clock };
+            listen(reading, &mut read, clock::now() + timeout).await?;
+            return Ok(read);
         }
     }
 }
 
+/// Reads on for a moment, if the timestamps don't tell whether the leader is silent.
+async fn listen(reading: &mut Reading, read: &mut Read, deadline: Time) -> Result<(), StartupError> {
+    let history = &mut read.history;
+    history.caught_up();
+    let is_brokers_time = read.clock == TimestampClock::Brokers;
+    let Some(doubt) = doubt(history.observer(), is_brokers_time, reading, deadline) else { return Ok(()) };
+    let until = deadline.min(clock::now() + doubt);
+    while history.observer().doubts_timestamps(read_at()).is_some() {
+        match reading.next(Some(until)).await? {
+            Input::Timeout => break,
+            Input::Cut => return Err(reading.history_cut()),
+            Input::Ends { asked, end, .. } => history.answered(clock::now(), asked, end),
+            Input::Record(record) => take_in(history, read_at(), &record),
+            Input::CaughtUp(_) | Input::Down(_) | Input::Hello(_) | Input::Up | Input::Warning(_) => {}
+        }
+    }
+    Ok(())
+}
+
 fn take_in(history: &mut History, at: ReadAt, record: &ReadRecord) {
-    let ReadRecord { offset, key, value, written_ms, .. } = record;
+    let ReadRecord { offset, key, value, written_ms, is_brokers_time, .. } = record;
+    if let Some(stamp_ms) = written_ms.filter(|_| *is_brokers_time) {
+        history.stamped(stamp_ms);
+    }
     match key {
         Key::Election(_) => {
             let parsed = value.as_deref().and_then(Record::parse);
@@ -206,19 +238,24 @@ fn rows(history: &History, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> {
             TermEnd::Unknown => (End::Unknown, None),
         };
         let open = open.filter(|_| number == last);
-        Row { past, to_ms, end, gap: history.gap_after(number).or(open), is_open: open.is_some() }
+        // If the end is unknown, the term was over when the next one began.
+        let next = history.terms().get(number + 1);
+        let over_by = to_ms.or_else(|| next.and_then(|next| next.from_ms.or(next.last_record_ms)));
+        let row = Row { past, to_ms, end, gap: history.gap_after(number).or(open), is_open: open.is_some() };
+        (row, over_by)
     });
-    rows.filter(|row| row.is_open || row.to_ms.is_none_or(|to_ms| to_ms >= from_ms)).collect()
+    let is_shown =
+        |(row, over_by): &(Row<'_>, Option<u64>)| row.is_open || over_by.is_none_or(|over_by| over_by >= from_ms);
+    rows.filter(is_shown).map(|(row, _)| row).collect()
 }
 
 const HEAD: [&str; 6] = ["TERM", "LEADER", "FROM", "LED FOR", "GAP", "END"];
 
 /// One line per term.
-fn table(rows: &[Row<'_>], style: Style) -> String {
+fn table(rows: &[Row<'_>], at_ms: u64, style: Style) -> String {
     if rows.is_empty() {
         return "no terms\n".to_owned();
     }
-    let at_ms = clock::wall_ms();
     let unknown = || "-".to_owned();
     let cells: Vec<[String; 6]> = rows
         .iter()
@@ -303,113 +340,4 @@ fn or_null(ms: Option<u64>) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use neli_proto::journal::Origin;
-    use neli_proto::time::Time;
-
-    use super::*;
-
-    const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };
-
-    /// A history of two leaders that both stopped writing, the second one this many milliseconds ago.
-    fn died(ago_ms: u64) -> History {
-        let mut history = History::new(Journal::read_from(0, Origin::Beginning));
-        let claim = |name: &str, after: i64| {
-            format!(
-                r#"{{"v":1,"kind":"claim","member":"{name}","name":"{name}","seq":1,"after":{after},"lease_ms":15000}}"#
-            )
-        };
-        let last_ms = AT.wall_ms - ago_ms;
-        for (offset, ms, line) in [(0, last_ms - 40_000, claim("d1", -1)), (1, last_ms, claim("d2", 0))] {
-            history.read(AT, offset, Record::parse(line.as_bytes()).as_ref(), Some(ms));
-        }
-        history
-    }
-
-    #[test]
-    fn a_death_is_shown_from_the_last_heartbeat_and_an_outage_up_to_now() {
-        let history = died(108_000);
-        let rows = rows(&history, AT, 0);
-        let expected: Vec<(Option<Duration>, bool, String)> =
-            rows.iter().map(|row| (row.gap, row.is_open, row.how())).collect();
-        let silent = "silent beyond its lease (15s); last heartbeat";
-        let first = (Some(Duration::from_secs(25)), false, format!("{silent} 40s before the next claim"));
-        let second = (Some(Duration::from_secs(93)), true, format!("{silent} 108s ago"));
-        assert_eq!(expected, [first, second]);
-        let table = table(&rows, Style { is_coloured: false, columns: None });
-        assert!(table.contains("93s, and on"), "{table}");
-        let report =
-            report(&rows, &history.findings(AT), TimestampClock::Brokers, Style { is_coloured: false, columns: None });
-        let gaps = "no leader for 25s after term 0\nno leader for 93s after term 1, and nobody leads yet\n";
-        assert_eq!(report, format!("2 terms: no two overlapped\n{gaps}"));
-    }
-
-    /// The clock of a candidate that claims after the silence is behind that of the leader before it.
-    #[test]
-    fn clocks_of_candidates_that_differ_are_no_overlap() {
-        let mut history = died(0);
-        let claim = r#"{"v":1,"kind":"claim","member":"d3","name":"d3","seq":1,"after":1,"lease_ms":15000}"#;
-        history.read(AT, 2, Record::parse(claim.as_bytes()).as_ref(), Some(AT.wall_ms + 14_000));
-        let (rows, findings) = (rows(&history, AT, 0), history.findings(AT));
-        let of = |clock| report(&rows, &findings, clock, Style { is_coloured: false, columns: None });
-        assert!(of(TimestampClock::Brokers).starts_with("3 terms: two jobs may have run at once\noverlap: term 2 "));
-        let doubtful = of(TimestampClock::Candidates);
-        assert!(doubtful.starts_with("3 terms: can't tell whether two overlapped\n"), "{doubtful}");
-        assert!(doubtful.contains("CreateTime"), "{doubtful}");
-        let violates = |clock: TimestampClock| findings.iter().any(|found| clock.is_violation(&found.finding));
-        assert!(violates(TimestampClock::Brokers) && !violates(TimestampClock::Candidates));
-    }
-
-    #[test]
-    fn a_drawing_of_the_last_minutes_begins_there_and_describes_the_terms_in_words() {
-        let history = died(108_000);
-        let from_ms = AT.wall_ms - 100_000;
-        let rows = rows(&history, AT, from_ms);
-        let drawn = svg::draw("g", &rows, from_ms..AT.wall_ms);
-        assert!(drawn.contains(&format!("from {} to {}", date(from_ms), date(AT.wall_ms))), "{drawn}");
-        let line = "term 1: d2, 15s: silent beyond its lease (15s); last heartbeat 108s ago; nobody led for 93s, and nobody does yet";
-        assert!(drawn.contains(&format!("{line}</text>")), "{drawn}");
-        assert!(drawn.contains("<title>no leader for 93s</title>"), "{drawn}");
-    }
-
-    /// Its job was killed, and did not end in order.
-    #[test]
-    fn a_term_whose_leader_died_is_drawn_as_lost() {
-        for (why, is_lost) in [("supervisor-died", true), ("fenced", true), ("stopped", false)] {
-            let mut history = History::new(Journal::read_from(0, Origin::Beginning));
-            let claim = r#"{"v":1,"kind":"claim","member":"d1","name":"d1","seq":1,"after":-1,"lease_ms":15000}"#;
-            let release = format!(
-                r#"{{"v":1,"kind":"release","member":"d1","name":"d1","seq":2,"term":0,"seen":0,"why":"{why}","exit":null}}"#
-            );
-            for (offset, line) in [(0, claim), (1, release.as_str())] {
-                let ms = AT.wall_ms - 60_000 + u64::try_from(offset).unwrap() * 30_000;
-                history.read(AT, offset, Record::parse(line.as_bytes()).as_ref(), Some(ms));
-            }
-            let drawn = svg::draw("g", &rows(&history, AT, 0), 0..AT.wall_ms);
-            // The legend has one of each.
-            assert_eq!(drawn.matches("class=\"lost\"").count(), if is_lost { 3 } else { 1 }, "{why}: {drawn}");
-        }
-    }
-
-    #[test]
-    fn a_drawing_without_terms_explains_that_and_marks_the_time_span() {
-        let (from_ms, to_ms) = (AT.wall_ms - 3_600_000, AT.wall_ms);
-        let drawn = svg::draw("g", &[], from_ms..to_ms);
-        let span = format!("from {} to {}", date(from_ms), date(to_ms));
-        assert!(drawn.contains(&format!(">no terms {span}</text>")), "{drawn}");
-        assert!(drawn.contains(&format!(">{}</text>", date(from_ms + 1_800_000))), "the axis shows the time: {drawn}");
-        assert!(!drawn.contains("class=\"gap\""), "no legend of what is not drawn: {drawn}");
-        // Without --since there is no time span to mark.
-        let drawn = svg::draw("g", &[], 0..to_ms);
-        assert!(drawn.contains(&format!(">no terms up to {}</text>", date(to_ms))), "{drawn}");
-        assert!(!drawn.contains("class=\"axis\""), "an axis of no time: {drawn}");
-    }
-
-    #[test]
-    fn a_count_of_one_is_in_the_singular() {
-        let one = Finding::NotEffective { claims: 1, words: 2, nonsense: 0 };
-        let expected = "not effective: 1 claim that came too late, 2 records of leaders whose term was over";
-        assert_eq!(sentence(&one, TimestampClock::Brokers), expected);
-        assert_eq!(counted(1_u64, "term"), "1 term");
-    }
-}
+mod tests;

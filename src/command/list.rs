@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Write};
 use std::mem;
+use std::time::Duration;
 
-use neli::program::{Elections, ReadRecord, names, topics};
+use neli::program::{Access, Elections, Examination, Layer, ReadRecord, Unreachable, clock, names, topics};
 use neli_proto::journal::Journal;
 use neli_proto::observer::{Leadership, Observer, ReadAt};
 use neli_proto::process_hello::ProcessHello;
@@ -13,7 +14,7 @@ use neli_proto::time::millis;
 use serde::Serialize;
 
 use crate::command::page::{Style, columns};
-use crate::command::reading::{self, Begin, ElectionKey, Reading, key_of_election, read_at, read_last};
+use crate::command::reading::{self, Begin, ElectionKey, Reading, key_of_election, read_at, read_last, warn_of_clock};
 use crate::command::stdout;
 use crate::command::wording::{self, leadership, span, state};
 use crate::config::List;
@@ -43,6 +44,8 @@ struct Found {
     elections: Observers,
     /// The last hello of each candidate with many roles.
     hellos: Hellos,
+    /// The latest timestamp by a broker's clock.
+    latest_ms: Option<u64>,
     /// Where the reading began.
     begin: Begin,
 }
@@ -91,6 +94,8 @@ struct Line<'a> {
 pub fn main(list: &List) -> Result<ExitStatus, StartupError> {
     let (found, unread) = reading::run(find(list))?;
     let at = read_at();
+    let observers = found.iter().flat_map(|found| found.elections.values());
+    warn_of_clock(observers.filter_map(|observer| observer.is_ahead_by(at)).max());
     let elections =
         found.iter().flat_map(|found| found.elections.iter().map(move |(name, observer)| (found, name, observer)));
     let lines = elections.map(|(found, name, observer)| line(found, name, observer, at));
@@ -126,8 +131,7 @@ pub(super) fn groups(list: &List) -> Result<BTreeSet<String>, StartupError> {
 /// The elections that were found, and the partitions that could not be read.
 async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
     let access = reading::access(&list.client)?;
-    let all = topics(&access, list.timeout)
-        .map_err(|why| StartupError::with(UNKNOWN, format!("{why} (no answer within {})", spoken(list.timeout))))?;
+    let all = all_topics(&access, list.timeout)?;
     let is_meant = |name: &str| list.topic.as_deref().map_or(name.ends_with(SUFFIX), |topic| topic == name);
     let mut partitions = all
         .iter()
@@ -146,6 +150,7 @@ async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
         }
         let Some((topic, partition, reading)) = ahead.pop_front() else {
             count_hellos(&mut found);
+            stamp(&mut found);
             return Ok((found, unread));
         };
         match read(reading, list, &topic, partition).await {
@@ -157,13 +162,26 @@ async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
     }
 }
 
+/// The topics with their numbers of partitions. A login or a certificate that is refused is known long before the time limit.
+fn all_topics(access: &Access, timeout: Duration) -> Result<Vec<(String, i32)>, StartupError> {
+    let no_answer = |why| StartupError::with(UNKNOWN, format!("{why} (no answer within {})", spoken(timeout)));
+    let until = clock::now() + timeout;
+    let is_reached = Examination::start(access, None, timeout).map(drop);
+    match (is_reached, until.since(clock::now())) {
+        (Err(Unreachable { layer: Layer::Login | Layer::Tls, why }), _) => Err(StartupError::new(why)),
+        (Err(Unreachable { why, .. }), Duration::ZERO) => Err(no_answer(why)),
+        (Ok(()) | Err(_), left) => topics(access, left).map_err(|why| no_answer(why.to_string())),
+    }
+}
+
 async fn read(mut reading: Reading, list: &List, topic: &str, partition: i32) -> Result<Found, StartupError> {
-    let (mut elections, mut hellos) = (Observers::new(), Hellos::new());
+    let (mut elections, mut hellos, mut latest_ms) = (Observers::new(), Hellos::new(), None);
     let begin = read_last(&mut reading, SPAN, list.timeout, |at, record, begin| {
+        latest_ms = latest_ms.max(record.written_ms.filter(|_| record.is_brokers_time));
         take_in(&mut elections, &mut hellos, at, record, begin);
     });
     let begin = begin.await?;
-    Ok(Found { topic: topic.to_owned(), partition, elections, hellos, begin })
+    Ok(Found { topic: topic.to_owned(), partition, elections, hellos, latest_ms, begin })
 }
 
 fn take_in(elections: &mut Observers, hellos: &mut Hellos, at: ReadAt, record: ReadRecord, begin: Begin) {
@@ -215,6 +233,13 @@ fn count_hellos(found: &mut [Found]) {
     }
 }
 
+/// Tells each election the latest time that a broker's clock is known to have shown.
+fn stamp(found: &mut [Found]) {
+    let Some(latest_ms) = found.iter().filter_map(|found| found.latest_ms).max() else { return };
+    let elections = found.iter_mut().flat_map(|found| found.elections.values_mut());
+    elections.for_each(|observer| observer.stamped(latest_ms));
+}
+
 fn line<'a>(found: &'a Found, name: &'a Name, observer: &'a Observer, at: ReadAt) -> Line<'a> {
     let current = observer.leadership(at);
     let (leader, age) = match current {
@@ -242,7 +267,8 @@ fn line<'a>(found: &'a Found, name: &'a Name, observer: &'a Observer, at: ReadAt
 
 /// An error: there is no such group; these groups exist.
 fn no_election(group: &str, topic: Option<&str>, groups: &BTreeSet<String>) -> String {
-    let place = topic.map_or_else(|| format!("any topic *{SUFFIX}"), |topic| format!("topic {topic}"));
+    let place =
+        topic.map_or_else(|| format!("any topic *{SUFFIX} that this user may see"), |topic| format!("topic {topic}"));
     let has = if groups.is_empty() {
         "nor of another".to_owned()
     } else {
@@ -258,7 +284,7 @@ fn table(lines: &[Line<'_>]) -> String {
     let cells: Vec<[String; 6]> = lines
         .iter()
         .map(|line| {
-            let age = line.heartbeat_age_ms.map(std::time::Duration::from_millis);
+            let age = line.heartbeat_age_ms.map(Duration::from_millis);
             let seen = match (&line.leader, age, &line.why) {
                 (Some(leader), Some(age), None) => format!("{leader} leads, heartbeat {} ago", span(age)),
                 (_, _, why) => why.clone().unwrap_or_default(),

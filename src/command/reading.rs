@@ -20,12 +20,14 @@ use crate::exit::StartupError;
 use crate::process::timer::Timer;
 use crate::text::reason;
 
+mod doubt;
 mod hellos;
 mod last;
 mod others;
 mod place;
 mod seen;
 
+pub(super) use doubt::{doubt, warn_of_clock};
 use hellos::HellosElsewhere;
 pub(super) use hellos::is_hello;
 pub(super) use last::{Begin, read_last};

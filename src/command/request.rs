@@ -81,7 +81,14 @@ pub(super) struct KeyedRecord {
 /// Whether Kafka has accepted a record in time.
 pub(super) enum Appended {
     Yes,
-    No { why: String },
+    /// Kafka has refused it for good.
+    No {
+        why: String,
+    },
+    /// Kafka has not answered in time, and may have accepted it.
+    Unknown {
+        why: String,
+    },
 }
 
 /// Appends a record to the partition of this election.
@@ -107,14 +114,14 @@ pub(super) async fn append(
             Some(KafkaEvent::Delivered { .. }) => return Ok(Appended::Yes),
             Some(KafkaEvent::Refused { error }) => return Err(StartupError::new(error)),
             Some(KafkaEvent::AppendRefused { error }) => trouble = Some(error),
-            Some(KafkaEvent::NotDelivered { error, .. }) => {
-                failed = Some(trouble.take().unwrap_or(error));
+            Some(KafkaEvent::NotDelivered { error, may_be_in_log, .. }) => {
+                failed = Some((trouble.take().unwrap_or(error), may_be_in_log));
                 timer.set(Some(clock::now() + REFUSAL_WITHIN));
             }
             Some(_) => {}
             None => {
-                let why = failed.ok_or_else(|| StartupError::new("the producer is gone"))?;
-                return Ok(Appended::No { why });
+                let (why, may_be_in_log) = failed.ok_or_else(|| StartupError::new("the producer is gone"))?;
+                return Ok(if may_be_in_log { Appended::Unknown { why } } else { Appended::No { why } });
             }
         }
     }

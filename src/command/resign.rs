@@ -152,11 +152,18 @@ async fn hand_over(resign: &Resign) -> Result<Handover, StartupError> {
     }
     let body =
         Body::Request { what: What::Resign, term: Some(from.term), by: Some(operator()), reason: reason.clone() };
-    if let Appended::No { why } = append(&access, election, look.timeout, record(election, body)).await? {
-        let sentence = format!("{} was not asked: {why}", from.name);
-        return Ok(Handover::none(election, ResignOutcome::TimedOut, Some(from), sentence));
-    }
-    successor(&mut reading, &mut seen, Asked { election, from, timeout: look.timeout, until }).await
+    let sentence = match append(&access, election, look.timeout, record(election, body)).await? {
+        Appended::Yes => {
+            let asked = Asked { election, from, timeout: look.timeout, until };
+            return successor(&mut reading, &mut seen, asked).await;
+        }
+        Appended::No { why } => format!("{} was not asked: {why}", from.name),
+        Appended::Unknown { why } => format!(
+            "whether {0} was asked is unknown: {why}; if Kafka has taken the request, {0} stands down: see neli-run status",
+            from.name
+        ),
+    };
+    Ok(Handover::none(election, ResignOutcome::TimedOut, Some(from), sentence))
 }
 
 /// A leader that was asked to stand down, and the time limit.
@@ -207,7 +214,10 @@ async fn successor(reading: &mut Reading, seen: &mut Seen, asked: Asked<'_>) -> 
             let within = spoken(timeout);
             let sentence = match released {
                 Some(_) => format!("{} has stood down, and nobody leads yet, {within} after the request", from.name),
-                None => format!("{} has been asked, and has not stood down within {within}", from.name),
+                None => format!(
+                    "{} has been asked, and has not stood down within {within}; it still may: see neli-run status",
+                    from.name
+                ),
             };
             return Ok(Handover::none(election, ResignOutcome::TimedOut, Some(from), sentence));
         }

@@ -12,7 +12,7 @@ use neli_proto::record::JobState;
 use neli_proto::time::Time;
 
 use crate::command::page::{Page, Style, Tone, wrapped};
-use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, observe, read_at};
+use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, observe, read_at, warn_of_clock};
 use crate::command::screen::{self, Screen};
 use crate::command::wording::{counted, date, groups, leadership, named, no_role, nobody_has_room, span};
 use crate::command::{status::json::Line, stdout};
@@ -119,6 +119,9 @@ async fn show(look: &Look, how: How) -> Result<ExitStatus, Ended> {
             None if look.json => snapshot.json(),
             None => snapshot.text(how),
         };
+        if how == How::Once {
+            warn_of_clock(seen.observer.is_ahead_by(at));
+        }
         let written = if look.json { io::stdout().write_all(text.as_bytes()) } else { screen.show(&text) };
         if how == How::Once {
             // The exit status names the state even if stdout is not read.
@@ -287,7 +290,7 @@ impl<'a> Snapshot<'a> {
 
     fn term(&self, leader: &Leader) -> String {
         let since = leader.claimed_ms.map_or_else(String::new, |claimed_ms| {
-            let for_so_long = self.at.wall_ms.saturating_sub(claimed_ms);
+            let for_so_long = self.observer.broker_now(self.at).saturating_sub(claimed_ms);
             format!(", since {} ({})", date(claimed_ms), span(Duration::from_millis(for_so_long)))
         });
         format!("{}{since}", leader.term)

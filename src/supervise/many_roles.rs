@@ -10,6 +10,7 @@ use neli_proto::topic::{self, Risk};
 
 use crate::config::Config;
 use crate::report::log::timestamp;
+use crate::report::notes;
 use crate::supervise::main_loop::MainLoop;
 
 /// The object for a process with many elections; `None` with a single one.
@@ -61,11 +62,8 @@ impl MainLoop {
     }
 
     fn warn_of_partitions(&self, partitions: u32) {
-        let (topic, count) = (&self.config.election.topic, self.nodes.roles.len());
-        self.logger.warn(format!(
-            "topic {topic:?} has {partitions} partitions for {count} roles: the group could not assign each candidate a fair \
-             share, so the roles are spread as with --elect log"
-        ));
+        let roles = u32::try_from(self.nodes.roles.len()).unwrap_or(u32::MAX);
+        self.logger.warn(notes::of_roles_without_group(&self.config.election.topic, partitions, roles));
     }
 
     fn warn_of_doubt(&self, why: &str, until: Time) {

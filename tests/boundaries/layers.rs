@@ -241,7 +241,8 @@ const LIBRARY: [(&str, &[&str]); 30] = [
 ];
 
 /// The modules of `crates/neli/src/kafka`.
-const KAFKA: [(&str, &[&str]); 25] = [
+const KAFKA: [(&str, &[&str]); 26] = [
+    ("advertised_address", &[]),
     ("answer_limit", &[]),
     ("embedded", &[]),
     ("error_class", &[]),
@@ -252,7 +253,7 @@ const KAFKA: [(&str, &[&str]); 25] = [
     ("librdkafka", &["error_class"]),
     ("rebootstrap", &["librdkafka"]),
     ("broker_watch", &["embedded", "event"]),
-    ("context", &["access", "error_class", "rebootstrap"]),
+    ("context", &["access", "advertised_address", "error_class", "rebootstrap"]),
     ("identity", &["answer_limit", "by_broker", "error_class", "event", "librdkafka", "rebootstrap"]),
     ("pace", &["access"]),
     ("same_machine", &["access", "context"]),

@@ -50,7 +50,11 @@ fn a_property_must_be_one_of_librdkafka() {
     refused_property("nonsense=1", "nonsense: librdkafka has no such property");
     refused_property("socket.timeout.ms=1", "socket.timeout.ms: must be 10 to 300000");
     refused_property("socket.keepalive.enable=hunter2", "socket.keepalive.enable: must be true or false");
-    refused_property("security.protocol=hunter2", "security.protocol: librdkafka refuses its value");
+    refused_property("compression.codec=hunter2", "compression.codec: librdkafka refuses its value");
+    refused_property(
+        "security.protocol=hunter2",
+        "security.protocol: must be plaintext, ssl, sasl_plaintext or sasl_ssl",
+    );
     let java = "sasl.jaas.config: is for Java clients; librdkafka has sasl.username and sasl.password, or its like";
     refused_property("sasl.jaas.config=hunter2", java);
     let session = "property session.timeout.ms 200: must be at least 300, three times heartbeat.interval.ms";
@@ -95,6 +99,28 @@ fn a_property_that_needs_another_build_is_refused_with_the_feature() {
     if !built("gssapi") {
         let line = one_line(&run(&whole(&["-X", "security.protocol=SASL_PLAINTEXT"])));
         assert!(line.contains("needs a property sasl.mechanisms") && line.ends_with(&advice("gssapi")), "{line}");
+    }
+}
+
+/// OpenSSL's own words for a file that is missing are `system lib`.
+#[test]
+fn a_file_of_a_certificate_that_can_not_be_read_is_named_by_its_property() {
+    if !neli_run::features::SSL.is_built {
+        return;
+    }
+    for key in
+        ["ssl.ca.location", "ssl.certificate.location", "ssl.crl.location", "ssl.key.location", "ssl.keystore.location"]
+    {
+        let property = format!("{key}=/no/such/file");
+        let line = one_line(&run(&whole(&[
+            "-X",
+            "security.protocol=SASL_SSL",
+            "-X",
+            "sasl.mechanism=PLAIN",
+            "-X",
+            &property,
+        ])));
+        assert_eq!(line, format!("neli-run: property {key}: the file can't be read: no such file or directory"));
     }
 }
 

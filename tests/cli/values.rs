@@ -89,9 +89,10 @@ fn a_key_has_bounds_and_its_options_require_it() {
     }
     refused_value("once-retention", "59m", "must be 1h to 3650d");
     refused_value("once-retention", "3651d", "must be 1h to 3650d");
-    for (option, value) in [("retries", "1"), ("done-status", "3"), ("once-retention", "1day")] {
-        refused_value(option, value, "has no meaning without --once, --window or --schedule");
+    for (option, value) in [("retries", "1"), ("done-status", "3")] {
+        refused_value(option, value, "has no meaning without --once or --window");
     }
+    refused_value("once-retention", "1day", "has no meaning without --once, --window or --schedule");
     refused(
         "-g g -b a:1 --once k --restart always -- true",
         "--restart always: can't be combined with --once k; --retries is meant",

@@ -5,10 +5,12 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
+use std::time::Duration;
 
 use harness::candidate::Elector;
 use harness::election::{Answer, TestElection};
 use harness::install;
+use harness::journal::Pen;
 use harness::kafka::Kafka;
 use harness::not_tested;
 use harness::wait;
@@ -96,14 +98,49 @@ fn with_a_fast_clock_a_living_leader_does_not_count_as_silent() {
     Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "CreateTime")]);
     let mut leader = election.candidate().lease("3s").start();
     election.await_witness(leader.await_lead());
-    let step = election.directory().join("step");
-    fs::write(&step, "3600").expect("our own directory");
-    let mut command = Command::new(PROGRAM);
-    command.args(["status", "--json", "--group", &election.group, "--brokers", Kafka::shared().address()]);
-    command.env("LD_PRELOAD", install::stepped_clock()).env("STEPPED_CLOCK", &step);
-    let answer = Answer::of(command);
+    let answer = ask_by_clock(&election, "3600", &["status", "--json"]);
     assert_eq!((answer.json()["state"].as_str(), answer.status), (Some("led"), 0), "{answer:?}");
+    let answer = ask_by_clock(&election, "3600", &["history", "--json", "--since", "10m"]);
+    let term = answer.json();
+    assert_eq!((term["end"].as_str(), term["to"].is_null()), (Some("leads"), true), "{answer:?}");
+    let led_ms = term["led_ms"].as_u64().expect("its claim was read");
+    assert!(led_ms < 600_000, "by the leader's clock: {answer:?}");
+    let late = r#"{"v":1,"kind":"release","member":"x","name":"x","seq":9,"term":0,"seen":0,"late_ms":70}"#;
+    Pen::new(Kafka::shared(), &election.topic(), &[]).write(&election.key(), &[late.as_bytes()]);
+    let answer = ask_by_clock(&election, "3600", &["history", "--check", "--since", "10m"]);
+    assert_eq!(answer.status, 1, "what was written just now is looked at: {answer:?}");
     election.close([leader]);
+}
+
+/// The answer of a subcommand on a machine whose clock is this many seconds ahead.
+fn ask_by_clock(election: &TestElection, seconds: &str, words: &[&str]) -> Answer {
+    let step = election.directory().join("step");
+    fs::write(&step, seconds).expect("our own directory");
+    let mut command = Command::new(PROGRAM);
+    command.args(words).args(["--group", &election.group, "--brokers", Kafka::shared().address()]);
+    command.env("LD_PRELOAD", install::stepped_clock()).env("STEPPED_CLOCK", &step);
+    Answer::of(command)
+}
+
+/// An operator's machine with a slow clock takes the time from the newest record, and says that it lies in the future.
+#[test]
+fn with_a_slow_clock_the_newest_record_shows_the_time() {
+    let election = election(Elector::Log);
+    let mut leader = election.candidate().lease("3s").start();
+    election.await_witness(leader.await_lead());
+    wait::pause(Duration::from_millis(1_200));
+    leader.signal(Signal::SIGTERM);
+    leader.status();
+    let hello = r#"{"v":1,"kind":"hello","member":"x","name":"x","seq":1}"#;
+    wait::pause(Duration::from_millis(1_200));
+    Pen::new(Kafka::shared(), &election.topic(), &[]).write(&format!("{}/hello", election.key()), &[hello.as_bytes()]);
+    let warning = "neli-run: warning: the newest record's timestamp lies ";
+    for command in ["status", "list", "history"] {
+        let answer = ask_by_clock(&election, "-3600", &[command]);
+        assert!(answer.errors.starts_with(warning) && answer.errors.lines().count() == 1, "{command}: {answer:?}");
+        let is_too_short = answer.text.contains(" 0ms ago: a signal") || answer.text.contains("0ms, and on");
+        assert!(!is_too_short && answer.text.contains("a signal to neli-run"), "{command}: {answer:?}");
+    }
 }
 
 /// In a container with a time namespace `CLOCK_BOOTTIME` starts at another time. The deadline must be right there too.

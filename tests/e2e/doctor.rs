@@ -264,6 +264,48 @@ fn beside_a_leader_nothing_fails_and_its_heartbeat_shows_the_brokers_clock() {
     election.close([leader]);
 }
 
+/// The hello of a candidate that was killed counts for 75 s.
+#[test]
+fn an_old_hello_that_conflicts_is_said_to_be_old() {
+    let election = election(Elector::Log);
+    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "CreateTime")]);
+    let pen = Pen::new(Kafka::shared(), &election.topic(), &[]);
+    let ask = || {
+        let found = Found::of(&["--group", &election.group, "--brokers", Kafka::shared().address()]);
+        found.texts("candidates", "fail").join("\n")
+    };
+    let hello = br#"{"v":1,"kind":"hello","member":"h","name":"db2","seq":1,"overlap_ms":100}"#;
+    for (ahead, is_old) in [(-50, true), (-20, false)] {
+        pen.write_ahead(&format!("{}/hello", election.key()), hello, ahead);
+        let text = ask();
+        assert!(text.starts_with("db2 stands with --overlap"), "{text}");
+        assert_eq!(
+            text.contains("; its last hello was 5") && text.contains(": if it has died, ask again in 2"),
+            is_old,
+            "{text}"
+        );
+    }
+}
+
+/// A candidate warns of the same at its start.
+#[test]
+fn partitions_that_the_group_can_not_share_out_are_reported() {
+    let election = election(Elector::Group);
+    Kafka::shared().create_partitioned_topic(&election.topic(), 2);
+    let ask = |words: &[&str]| {
+        Found::of(&[&["--group", &election.group, "--brokers", Kafka::shared().address()], words].concat())
+    };
+    let topic = election.topic();
+    let uneven = format!(
+        "topic \"{topic}\" has 2 partitions for 3 roles: the group could not assign each candidate a fair share"
+    );
+    ask(&["--roles", "3"]).assert_finding("group", "warn", &[&uneven, "spread as with --elect log"]);
+    ask(&[]).assert_finding("group", "warn", &["the topic has more partitions than this group uses"]);
+    for words in [&["--roles", "2"][..], &["--elect", "log"]] {
+        assert_eq!(ask(words).texts("group", "warn"), [""; 0], "{words:?}");
+    }
+}
+
 /// On such a topic the timestamps are the candidates' own.
 #[test]
 fn a_topic_whose_candidates_give_the_timestamps_does_not_show_the_brokers_clock() {

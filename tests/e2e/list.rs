@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use harness::accounts::login;
 use harness::candidate::Elector;
 use harness::election::Answer;
 use harness::journal::Pen;
@@ -9,6 +10,7 @@ use harness::kafka::Kafka;
 use harness::schema::Schema;
 use serde_json::Value;
 
+use crate::bad_input::Guarded;
 use crate::{PROGRAM, election};
 
 fn list(arguments: &[&str]) -> Answer {
@@ -97,4 +99,18 @@ fn why_no_broker_answers() {
     let answer = list(&["--brokers", "127.0.0.1:9", "--timeout", "300ms"]);
     let why = "127.0.0.1:9/bootstrap: Connect to ipv4#127.0.0.1:9 failed: Connection refused (no answer within 300ms)";
     assert_eq!((answer.status, answer.errors), (4, format!("neli-run: {why}\n")));
+}
+
+/// Like every other command, and at once.
+#[test]
+fn a_login_that_is_refused() {
+    let guarded = Guarded::new(Elector::Log);
+    let properties = login("operator", "wrong horse");
+    let properties: Vec<String> = properties.iter().map(|(key, value)| format!("--property={key}={value}")).collect();
+    let mut words = vec!["--brokers", &guarded.address, "--timeout", "60s"];
+    words.extend(properties.iter().map(String::as_str));
+    let answer = list(&words);
+    assert!(answer.errors.contains("Authentication failed"), "{answer:?}");
+    assert!(answer.errors.contains("; check sasl.mechanisms, sasl.username and sasl.password"), "{answer:?}");
+    assert_eq!(answer.status, 125);
 }

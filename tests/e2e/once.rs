@@ -39,6 +39,8 @@ fn assert_skipped(run: &mut Running, by: &str, (status, exit): (i32, u64)) {
     let skipped = run.await_event("once_skipped");
     assert_eq!((skipped.text("key"), skipped.text("by"), skipped.number("exit")), (KEY, by, exit));
     assert!(!skipped.text("at").is_empty() && skipped.fields["term"].is_u64(), "{skipped:?}");
+    // With -q the line of a key that has failed is shown, because it says what to do.
+    assert_eq!(skipped.text("level"), if exit == 0 { "info" } else { "warning" });
     assert!(run.events("job_started").is_empty(), "{run:?}");
 }
 

@@ -1,11 +1,15 @@
 //! `resign` and `end`: an operator's requests and their effect.
 
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use harness::candidate::{Elector, Running};
+use harness::cluster::Cluster;
 use harness::election::{Answer, TestElection};
 use harness::journal::Pen;
 use harness::kafka::Kafka;
+use harness::network::LinkConditions;
 use harness::schema::Schema;
 use harness::terminal::{Shell, Terminal};
 use harness::wait;
@@ -139,10 +143,65 @@ fn a_leader_that_does_not_stand_down() {
     let (object, status) = resign(&election, &["--force", "--timeout", "2s"]);
     assert_eq!((object["outcome"].as_str(), status), (Some("timed-out"), 1), "{object}");
     let why = object["why"].as_str().unwrap_or_default();
-    assert_eq!(why, "web has been asked, and has not stood down within 2s");
+    assert_eq!(why, "web has been asked, and has not stood down within 2s; it still may: see neli-run status");
     let records = election.verdicts();
     let request = records.last().expect("the request");
     assert_eq!((request["verdict"].as_str(), request["record"]["what"].as_str()), (Some("effective"), Some("resign")));
+}
+
+/// The leader's record is from the future, so the command first listens for a heartbeat. The topic is made again in that time.
+#[test]
+fn a_topic_that_is_made_again_while_a_clock_is_doubted_is_noticed() {
+    let (election, kafka) = (election(Elector::Log), Kafka::shared());
+    let settings = [("message.timestamp.type", "CreateTime")];
+    kafka.create_topic(&election.topic(), &settings);
+    Pen::new(kafka, &election.topic(), &[]).write_ahead(&election.key(), CLAIM.as_bytes(), 60);
+    let late = wait::after(Duration::from_secs(15));
+    let answer = thread::scope(|scope| {
+        let asked = scope.spawn(|| election.ask("resign", &["--force", "--timeout", "20s"]));
+        wait::pause(Duration::from_millis(400));
+        kafka.delete_topic(&election.topic());
+        kafka.create_topic(&election.topic(), &settings);
+        asked.join().expect("an answer")
+    });
+    let line = format!(
+        "neli-run: topic {}: its history was cut or made anew meanwhile; run the command again\n",
+        election.topic()
+    );
+    assert_eq!((answer.errors, answer.status), (line, 125));
+    assert!(wait::now() < late, "it does not wait until the time limit");
+}
+
+/// Kafka takes the request, and its answer is lost.
+#[test]
+fn a_request_without_an_answer_may_take_effect() {
+    const PRODUCE: i16 = 0;
+    let cluster = Cluster::start(1, 1);
+    let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
+    cluster.kafka().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    Pen::new(&cluster.kafka(), &election.topic(), &[]).write(&election.key(), &[CLAIM.as_bytes()]);
+    cluster.wire(0, 0).set(LinkConditions { swallows: Some(PRODUCE), ..LinkConditions::default() });
+    let why = "no acknowledgement within 2000 ms";
+    let line = format!(
+        "neli-run: whether web was asked is unknown: {why}; if Kafka has taken the request, web stands down: see neli-run \
+         status\n"
+    );
+    let answer = election.ask("resign", &["--force", "--timeout", "2s"]);
+    assert_eq!((answer.errors, answer.status), (line, 1));
+    let line = format!(
+        "neli-run: whether {} is ended is unknown: {why}; if Kafka has taken the request, its candidates stop their jobs and exit with 0: \
+         see neli-run status\n",
+        election.group
+    );
+    let answer = election.ask("end", &["--timeout", "2s"]);
+    assert_eq!((answer.errors, answer.status), (line, 1));
+    let line = "neli-run: whether k is forgotten is unknown: ";
+    let answer = election.ask("forget", &["--once", "k", "--force", "--timeout", "2s"]);
+    assert!(
+        answer.errors.starts_with(line) && answer.errors.ends_with("; run the command again to make sure\n"),
+        "{answer:?}"
+    );
+    assert_eq!(answer.status, 1);
 }
 
 /// A mistyped name ends nothing, and the error explains it.

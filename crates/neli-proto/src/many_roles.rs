@@ -262,6 +262,8 @@ impl ManyRoles {
         let whose = known.introduction.received(now, offset, &hello);
         let (takes_roles, shares_role) = (hello.takes_roles(), known.introduction.shares_role(&hello));
         let without = known.introduction.roles_without(&hello);
+        // A candidate that is there for other roles may be a member of the consumer group.
+        let has_left = hello.stands_for_no_role() || (shares_role && without.has_first(self.settings.roles));
         let ProcessHello { member, name, roles, priority, max_roles, leaves, .. } = hello;
         // A candidate without `--roles` stands in one election at most, which may be none of these. A candidate with other roles stands in
         // none of these. So neither gets a role.
@@ -269,7 +271,7 @@ impl ManyRoles {
         let max_roles = if may_get_roles { max_roles } else { Some(0) };
         match whose {
             Whose::Own => return None,
-            _ if leaves || without.has_first(self.settings.roles) => known.spread.member_left(now, &member),
+            _ if leaves || has_left => known.spread.member_left(now, &member),
             _ if !takes_roles => {}
             Whose::Another => known.spread.hello_received(now, &member, max_roles),
             Whose::AnotherBefore => known.spread.received_earlier(now, &member, max_roles),

@@ -377,9 +377,14 @@ impl Observer {
         self.leader.is_some() || !self.candidates.is_empty() || !matches!(self.journal.view(), View::NeverLed)
     }
 
-    /// The broker's clock now, in milliseconds since 1970, as far as it is known.
-    fn broker_now(&self, at: ReadAt) -> u64 {
-        self.broker_clock.map_or(at.wall_ms, |(read, written_ms)| written_ms.saturating_add(millis(at.now.since(read))))
+    /// The broker's clock now, in milliseconds since 1970, as far as it is known. Before a record was read live it is this machine's clock,
+    /// or the latest timestamp of a broker if that is later.
+    #[must_use]
+    pub fn broker_now(&self, at: ReadAt) -> u64 {
+        match self.broker_clock {
+            Some((read, written_ms)) => written_ms.saturating_add(millis(at.now.since(read))),
+            None => at.wall_ms.max(self.latest_timestamp.unwrap_or_default()),
+        }
     }
 
     fn receipt(&mut self, at: ReadAt, written_ms: Option<u64>) -> Receipt {

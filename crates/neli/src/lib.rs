@@ -172,6 +172,7 @@ mod wording;
 /// Kafka's clients, by librdkafka.
 mod kafka {
     pub(crate) mod access;
+    mod advertised_address;
     mod answer_limit;
     pub mod broker_watch;
     mod by_broker;

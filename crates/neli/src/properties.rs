@@ -97,7 +97,15 @@ pub fn validate(key: &str, value: &str) -> Result<(), Fault> {
         Err(KafkaError::ClientConfig(RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN, ..)) => {
             Err(Fault::Invalid("librdkafka has no such property".to_owned()))
         }
-        Err(KafkaError::ClientConfig(_, why, ..)) => Err(without_value(&why)),
+        Err(KafkaError::ClientConfig(_, why, ..)) => {
+            let fault = without_value(&why);
+            let is_no_protocol = name == "security.protocol" && matches!(fault, Fault::Invalid(_));
+            Err(if is_no_protocol {
+                Fault::Invalid("must be plaintext, ssl, sasl_plaintext or sasl_ssl".to_owned())
+            } else {
+                fault
+            })
+        }
         Err(_) => Err(Fault::Invalid("librdkafka refuses its value".to_owned())),
     }
 }

@@ -30,8 +30,12 @@ pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Optio
     let (retries, done_status) = (validate_retries(given_retries)?, validate_status(given_status)?);
     let (value, occasion) = match (once, windows) {
         (None, None) => {
-            return match settings.iter().find(|setting| setting.is_given()) {
-                Some(idle) => Err(idle.refuse("has no meaning without --once, --window or --schedule")),
+            let idle = [given_retries, given_status].into_iter().find(|setting| setting.is_given());
+            return match idle {
+                Some(idle) => Err(idle.refuse("has no meaning without --once or --window")),
+                None if given_retention.is_given() => {
+                    Err(given_retention.refuse("has no meaning without --once, --window or --schedule"))
+                }
                 None => Ok(None),
             };
         }

@@ -9,11 +9,16 @@ use std::os::unix::fs::PermissionsExt;
 use neli::program::properties::{Fault, canonical, validate as validate_property};
 use neli::program::{HEARTBEAT_INTERVAL, MemberTimings, Properties, SESSION_TIMEOUT, is_secret};
 use neli_proto::candidate::Elector;
+use nix::unistd::{AccessFlags, access};
 
 use crate::cli::parsed_args::{ParsedArgs, Value, ValueOrigin};
 use crate::exit::StartupError;
 use crate::features::{self, Feature};
 use crate::text::{quoted, reason};
+
+/// The properties with which OpenSSL reads a file.
+const FILES: [&str; 5] =
+    ["ssl.ca.location", "ssl.certificate.location", "ssl.crl.location", "ssl.key.location", "ssl.keystore.location"];
 
 /// One property, and its source.
 struct Property {
@@ -50,6 +55,7 @@ pub(super) fn read(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Prop
     properties.reverse();
     let properties = Properties(properties);
     validate_mechanism(&properties)?;
+    validate_files(&properties)?;
     Ok(properties)
 }
 
@@ -193,6 +199,23 @@ fn validate_mechanism(properties: &Properties) -> Result<(), StartupError> {
             feature.advice()
         ))),
     }
+}
+
+/// For a file that is missing OpenSSL's reason is `system lib`.
+fn validate_files(properties: &Properties) -> Result<(), StartupError> {
+    let is_tls = properties.find("security.protocol").is_some_and(|protocol| protocol.to_lowercase().ends_with("ssl"));
+    for key in FILES.iter().filter(|_| is_tls) {
+        // `probe` is no file: it stands for the places where systems keep their authorities.
+        let Some(path) = properties.find(key).filter(|path| *path != "probe" && !path.is_empty()) else { continue };
+        // It is not opened: that would end a pipe.
+        if let Err(errno) = access(path, AccessFlags::R_OK) {
+            return Err(StartupError::new(format!(
+                "property {key}: the file can't be read: {}",
+                reason(&errno.into())
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Without a source of tokens librdkafka waits for ever, and logs nothing.

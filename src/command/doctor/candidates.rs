@@ -9,6 +9,7 @@ use neli_proto::journal::Journal;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::{KnownCandidate, Leader, Leadership, Observer, ReadAt};
+use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{MemberId, Record};
 
@@ -27,6 +28,8 @@ const OTHER_PARTITIONS: usize = 64;
 const AHEAD: usize = 8;
 /// A live leader sends two heartbeats within this time.
 const TWO_BEATS: Duration = Duration::from_millis(2_200);
+/// A live candidate's hello is read at most this much later than it was due.
+const HELLO_TAKES: Duration = Duration::from_secs(5);
 /// A larger difference of the clocks, in milliseconds, is reported.
 const CLOCKS_DIFFER: u64 = 1_000;
 
@@ -101,15 +104,16 @@ impl Group {
         self.leaders().next().is_some()
     }
 
-    /// The candidates whose hellos are recent.
-    fn candidates(&self) -> BTreeMap<&MemberId, &KnownCandidate> {
+    /// The candidates whose hellos are recent, with the age of the last one.
+    fn candidates(&self) -> BTreeMap<&MemberId, (&KnownCandidate, Duration)> {
         let at = read_at();
         let mut candidates = BTreeMap::new();
         for observer in self.elections.values() {
             let led = matches!(observer.leadership(at), Leadership::Led { .. });
             let leader = observer.leaders_hello().filter(|_| led);
             let standbys = observer.standbys(at).into_iter().map(|standby| standby.candidate);
-            candidates.extend(standbys.chain(leader).map(|candidate| (&candidate.member, candidate)));
+            let age = |candidate: &KnownCandidate| observer.age(candidate.received, at);
+            candidates.extend(standbys.chain(leader).map(|candidate| (&candidate.member, (candidate, age(candidate)))));
         }
         candidates
     }
@@ -120,14 +124,14 @@ impl Group {
         let own =
             config.roles.as_ref().map_or_else(Mapping::of_one_role, |roles| Mapping::new(&roles.text, partitions));
         let mut differ = 0;
-        for (member, candidate) in &candidates {
+        for (member, (candidate, hello_age)) in &candidates {
             let mapping = self.hellos.get(member).filter(|hello| !hello.leaves).map(ProcessHello::mapping);
             let shares_no_role =
                 mapping.as_ref().and_then(|other| own.warning_if_no_role_is_shared(other, candidate.shown()));
             let refusals =
                 [overlap(config, candidate), mapping.and_then(|other| own.refusal(&other, candidate.shown()))];
             for refusal in refusals.into_iter().flatten() {
-                findings.fail("candidates", refusal, None);
+                findings.fail("candidates", refusal + &silence(*hello_age), None);
                 differ += 1;
             }
             for difference in shares_no_role.into_iter().chain(differences(config, candidate)) {
@@ -151,6 +155,15 @@ impl Group {
             findings.ok("candidates", text);
         }
     }
+}
+
+/// What an old hello says about its writer: a candidate that was killed says none when it goes.
+fn silence(hello_age: Duration) -> String {
+    if hello_age < HELLO_INTERVAL + HELLO_TAKES {
+        return String::new();
+    }
+    let (ago, every, left) = (span(hello_age), spoken(HELLO_INTERVAL), span(HELLO_HOLDS.saturating_sub(hello_age)));
+    format!("; its last hello was {ago} ago, though it says one every {every}: if it has died, ask again in {left}")
 }
 
 fn overlap(config: &Config, candidate: &KnownCandidate) -> Option<String> {
@@ -285,7 +298,7 @@ async fn find(
         // A topic that may not be read or is being deleted does not hide the others.
         let is_read = read_last(&mut reading, FIRST_SPAN, left, take_in).await.is_ok();
         unread += usize::from(!is_read);
-        let mut names: BTreeSet<&str> = group.candidates().values().map(|candidate| candidate.shown()).collect();
+        let mut names: BTreeSet<&str> = group.candidates().values().map(|(candidate, _)| candidate.shown()).collect();
         names.extend(group.leaders().map(Leader::shown));
         if is_read && !names.is_empty() {
             found.insert(topic, names.into_iter().collect::<Vec<_>>().join(", "));

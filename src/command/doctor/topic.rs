@@ -4,12 +4,14 @@ use neli::program::{
     Elections, Examination, FactsSettings, NewTopic, PartitionSeen, Rights, TopicExamination, TopicSeen,
     facts_to_create, journal_to_create,
 };
+use neli_proto::candidate::{Elector, Patience};
 use neli_proto::topic::{self, JudgedPartition, Risk, TopicFacts, TopicIdentity};
 
 use super::findings::Findings;
 use super::fixes::{Fixes, Resource};
 use crate::command::wording::counted;
 use crate::config::Config;
+use crate::report::notes;
 
 /// The largest record, including Kafka's own overhead.
 const LONGEST_RECORD: u64 = 4_096;
@@ -91,6 +93,9 @@ impl Look<'_> {
         let used: Vec<&PartitionSeen> =
             seen.partitions.iter().filter(|partition| in_use.contains(&partition.number)).collect();
         leaders(name, &used, partitions, findings);
+        if subject.kind == TopicKind::Journal {
+            for_group(self.config, partitions, findings);
+        }
         self.rights(name, seen.rights, findings);
         identity(name, seen.identity, findings);
         match &seen.facts {
@@ -176,6 +181,23 @@ fn leaders(name: &str, used: &[&PartitionSeen], partitions: usize, findings: &mu
             findings.fail("topic", text, None);
         }
         None => findings.ok("topic", format!("topic \"{name}\": {}", counted(partitions as u64, "partition"))),
+    }
+}
+
+/// Reports what the consumer group can't do with this number of partitions, as a candidate does at its start.
+fn for_group(config: &Config, partitions: usize, findings: &mut Findings) {
+    let Elector::Group(patience) = config.timings.elector() else { return };
+    let partitions = u32::try_from(partitions).unwrap_or(u32::MAX);
+    let roles = config.roles.as_ref().map_or(1, |roles| roles.count);
+    match patience {
+        Patience::For(_) if roles > 1 && partitions != roles => {
+            let text = notes::of_roles_without_group(&config.election.topic, partitions, roles);
+            findings.warn("group", text, None);
+        }
+        Patience::For(_) | Patience::Never if partitions > roles => {
+            findings.warn("group", notes::UNUSED_PARTITIONS, None);
+        }
+        Patience::For(_) | Patience::Never => {}
     }
 }
 

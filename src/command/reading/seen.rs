@@ -1,28 +1,24 @@
 //! Reads one election up to the log's end.
 
 use std::collections::VecDeque;
-use std::io::{self, IsTerminal, Write};
 use std::ops::Range;
 use std::time::Duration;
 
-use neli::program::{ElectionId, Key, ReadRecord, Source, clock, runs_on_this_machine};
+use neli::program::{ElectionId, Key, ReadRecord, Source, clock};
 use neli_proto::journal::{Journal, View};
 use neli_proto::listener::FIRST_SPAN;
-use neli_proto::observer::{Leadership, Observer, ReadAt};
+use neli_proto::observer::{Observer, ReadAt};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{JobState, Offset, Record};
 use neli_proto::time::Time;
 
-use super::{Input, Others, Reading, is_hello, read_at};
-use crate::command::wording::{self, date, span};
+use super::{Input, Others, Reading, doubt, is_hello, read_at};
+use crate::command::wording::{self, date};
 use crate::exit::StartupError;
 use crate::report::log::spoken;
-use crate::text::one_line;
 
 /// The time limit for reading the claim of the current term separately. The claim only shows since when the leader leads.
 const CLAIM_WITHIN: Duration = Duration::from_millis(300);
-/// The time limit for finding out whether the brokers are on this machine, which avoids longer waits.
-const LOOK: Duration = Duration::from_millis(500);
 /// If the leader is still unknown, the next reading begins this many times further back.
 const FURTHER: Offset = 8;
 
@@ -80,34 +76,24 @@ pub(in crate::command) async fn observe(reading: &mut Reading, timeout: Duration
         reading.begin_anew()?;
     };
     seen.observer.caught_up();
-    if let Some(doubt) = seen.observer.doubts_timestamps(read_at())
-        && !seen.has_silent_leader_by_this_clock(reading, deadline)
-    {
-        say_doubt(&seen.observer, doubt);
+    if let Some(doubt) = doubt(&seen.observer, seen.is_brokers_time, reading, deadline) {
         let until = deadline.min(clock::now() + doubt);
         while seen.observer.doubts_timestamps(read_at()).is_some() {
             let input = reading.next(Some(until)).await?;
-            if matches!(input, Input::Timeout) {
-                break;
+            match input {
+                Input::Timeout => break,
+                Input::Cut => return Err(reading.history_cut().into()),
+                Input::CaughtUp(_)
+                | Input::Down(_)
+                | Input::Ends { .. }
+                | Input::Hello(_)
+                | Input::Record(_)
+                | Input::Up
+                | Input::Warning(_) => seen.take_in(input),
             }
-            seen.take_in(input);
         }
     }
     Ok(seen)
-}
-
-/// Explains the wait on a terminal: the answer comes when the clocks' difference is known, or when no heartbeat has come.
-fn say_doubt(observer: &Observer, doubt: Duration) {
-    let Some(leader) = observer.leader().filter(|_| io::stderr().is_terminal()) else { return };
-    let (name, within) = (one_line(leader.shown()), spoken(doubt));
-    let age = if let Leadership::Silent { age, .. } = observer.leadership(read_at()) {
-        format!("{} old (lease {})", span(age), spoken(leader.lease))
-    } else {
-        "of the future".to_owned()
-    };
-    let why = "since the broker's clock may differ from this machine's";
-    // If stderr is closed, the text is lost.
-    let _ = writeln!(io::stderr(), "neli-run: the last heartbeat of {name} is {age}; listening for {within}, {why}");
 }
 
 async fn read_to_end(reading: &mut Reading, span: Offset, deadline: Time, timeout: Duration) -> Result<Seen, Unread> {
@@ -176,21 +162,6 @@ impl Seen {
             start: log.start,
             end: log.end,
         }
-    }
-
-    /// Whether the leader is silent, if the timestamps are by this machine's clock, so that no difference of clocks matters.
-    fn has_silent_leader_by_this_clock(&self, reading: &Reading, deadline: Time) -> bool {
-        if !matches!(self.observer.leadership(read_at()), Leadership::Silent { .. }) {
-            return false;
-        }
-        // If candidates write the timestamps, those on an embedded broker are by this machine's clock.
-        let is_ours = self.is_brokers_time || reading.embedded().is_some();
-        is_ours
-            && runs_on_this_machine(
-                &reading.source.access,
-                &reading.source.elections.topic,
-                deadline.since(clock::now()).min(LOOK),
-            )
     }
 
     /// Handles an event.
@@ -321,6 +292,7 @@ pub(in crate::command) fn key_of_election(key: &[u8]) -> Option<ElectionKey<'_>>
 #[cfg(test)]
 mod tests {
     use neli_proto::journal::Origin;
+    use neli_proto::observer::Leadership;
 
     use super::*;
 

@@ -25,6 +25,8 @@ impl Event {
             | Self::HookFailed { .. }
             | Self::JobExited { status: 1.., by_itself: true, .. }
             | Self::JobKilled { .. }
+            // With the status of a run that failed elsewhere, this line says which run that was.
+            | Self::OnceSkipped { done: false, .. }
             | Self::Released { delivered: false, .. }
             | Self::Unhealthy { .. }
             | Self::Warning { .. }

@@ -48,6 +48,13 @@ impl Pen {
         self.producer.flush(wait::PATIENCE).expect("the broker takes it");
     }
 
+    /// Writes a record whose timestamp is this many seconds ahead of the clock. A topic with `CreateTime` keeps it.
+    pub fn write_ahead(&self, key: &str, payload: &[u8], seconds: i64) {
+        let ms = wait::wall_ms() + seconds * 1_000;
+        self.put(BaseRecord::to(&self.topic).partition(0).key(key).payload(payload).timestamp(ms));
+        self.producer.flush(wait::PATIENCE).expect("the broker takes it");
+    }
+
     /// Writes a record; the broker may refuse it.
     pub fn try_write(&self, key: &str, payload: &[u8]) {
         self.put(BaseRecord::to(&self.topic).partition(0).key(key).payload(payload));

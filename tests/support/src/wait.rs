@@ -14,6 +14,13 @@ pub fn now() -> u64 {
     u64::try_from(at.tv_sec()).expect("after boot") * 1_000_000_000 + u64::try_from(at.tv_nsec()).expect("after boot")
 }
 
+/// Milliseconds since 1970 by this machine's wall clock.
+#[must_use]
+pub fn wall_ms() -> i64 {
+    let at = clock_gettime(ClockId::CLOCK_REALTIME).expect("every Unix has CLOCK_REALTIME");
+    at.tv_sec() * 1_000 + at.tv_nsec() / 1_000_000
+}
+
 /// The present time plus a duration, in nanoseconds of `CLOCK_BOOTTIME`.
 #[must_use]
 pub fn after(while_: Duration) -> u64 {

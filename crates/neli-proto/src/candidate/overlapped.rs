@@ -117,7 +117,11 @@ impl Overlapped {
             }
             // At the time of that claim no process can be left here. If one is, a clock was wrong, as in every case in which a leader is
             // superseded.
-            Some(term) if term.offset > self.by_term => self.lose(common, Why::Fenced, Loss::Superseded),
+            Some(term) if term.offset > self.by_term => {
+                let (by_term, by) = (Some(term.offset), term.name.clone());
+                common.actions.push_back(Action::Reached(Milestone::Superseded { term: self.term, by_term, by }));
+                self.lose(common, Why::Fenced, Loss::Superseded)
+            }
             Some(_) | None => State::Overlapped(self),
         }
     }

@@ -33,6 +33,16 @@ impl Observer {
         (is_ahead || is_silent).then(|| leader.two_beats())
     }
 
+    /// How far the newest record lies in the future by this machine's clock, if so: then the age of what was not read live is too short.
+    #[must_use]
+    pub fn is_ahead_by(&self, at: ReadAt) -> Option<Duration> {
+        let leader = self.leader.as_ref().and_then(|leader| leader.last_record.written_ms);
+        let release = self.release.as_ref().and_then(|release| release.received.written_ms);
+        let newest_ms = self.latest_timestamp.max(leader).max(release)?;
+        let ahead = Duration::from_millis(newest_ms.saturating_sub(at.wall_ms));
+        (ahead > CLOCKS_DIFFER).then_some(ahead)
+    }
+
     /// Whether a record after the leader's last one shows, by the broker's clock alone, that the leader has been silent for longer than its
     /// lease.
     fn is_silent_by_brokers_clock(&self) -> bool {
@@ -44,8 +54,22 @@ impl Observer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{claim, later, observer, read_late};
+    use super::super::tests::{claim, later, observer, read_late, release};
     use super::*;
+
+    /// The clock is a minute behind the broker's.
+    #[test]
+    fn an_age_is_at_least_that_up_to_the_newest_record() {
+        let slow = ReadAt { wall_ms: later(0).wall_ms - 60_000, ..later(0) };
+        let mut observer = observer();
+        read_late(&mut observer, 0, slow, 0, &claim("m", -1));
+        read_late(&mut observer, 1, slow, 1_000, &release("m", 0, "exited", "0"));
+        observer.stamped(later(9_000).wall_ms);
+        let Leadership::Released { age, .. } = observer.leadership(slow) else { panic!("released") };
+        assert_eq!((age.as_secs(), observer.is_ahead_by(slow)), (8, Some(Duration::from_secs(69))));
+        assert_eq!(observer.is_ahead_by(later(8_000)), None, "a second is within the tolerance");
+        assert_eq!(observer.broker_now(later(20_000)), later(20_000).wall_ms);
+    }
 
     /// The lease is 5 s.
     #[test]

@@ -177,6 +177,16 @@ impl History {
         self.observer.answered(now, asked, end);
     }
 
+    /// Notes a broker's timestamp of a record of the partition, of any election.
+    pub fn stamped(&mut self, written_ms: u64) {
+        self.observer.stamped(written_ms);
+    }
+
+    /// Notes that the reading has reached the end that the log had when the reading began.
+    pub const fn caught_up(&mut self) {
+        self.observer.caught_up();
+    }
+
     /// Handles the record at `offset`, which is not of this election.
     pub fn read_other(&mut self, now: Time, offset: Offset) {
         self.observer.read_other(now, offset);
@@ -206,6 +216,7 @@ impl History {
                     if let Some(late) = release.late {
                         self.late(Finding::LateFence { term: release.term, late, overlaps: false }, written_ms);
                     }
+                    self.reopen(release.term);
                     self.close(TermEnd::Released(release));
                 }
                 Change::FellSilent(_)
@@ -262,7 +273,7 @@ impl History {
             Leadership::Released { .. } => last.over_ms()?,
             Leadership::Forgotten | Leadership::Led { .. } | Leadership::NeverLed | Leadership::Unknown => return None,
         };
-        Some(Duration::from_millis(at.wall_ms.saturating_sub(over_ms)))
+        Some(Duration::from_millis(self.observer.broker_now(at).saturating_sub(over_ms)))
     }
 
     /// The findings so far.
@@ -309,9 +320,7 @@ impl History {
     fn led(&mut self) {
         let Some(leader) = self.observer.leader() else { return };
         let Leader { member, name, term, lease, claimed_ms, last_record, .. } = leader.clone();
-        // The term continues after the missing records.
-        if let Some(last) = self.terms.last_mut().filter(|last| last.term == term) {
-            last.end = TermEnd::Open;
+        if self.reopen(term) {
             return;
         }
         self.close(TermEnd::Silent);
@@ -324,6 +333,15 @@ impl History {
         if let Some(term) = self.terms.iter_mut().rev().find(|term| term.term == over) {
             term.end = TermEnd::Overlapped { claimed_ms };
         }
+    }
+
+    /// Continues the last term behind missing records, if it is this one. Returns whether it is.
+    fn reopen(&mut self, term: Offset) -> bool {
+        let Some(last) = self.terms.last_mut().filter(|last| last.term == term) else { return false };
+        if last.end == TermEnd::Unknown {
+            last.end = TermEnd::Open;
+        }
+        true
     }
 
     /// Ends the open term.

@@ -2,7 +2,7 @@
 
 use neli_proto::many_roles::{Action, ManyRoles, Settings};
 use neli_proto::node::{Event, Node};
-use neli_proto::precedence::HELLO_AFTER_LEAD;
+use neli_proto::precedence::{HELLO_AFTER_LEAD, Standing};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
 use neli_proto::record::Hello;
@@ -11,7 +11,7 @@ use neli_proto::spread::Holding;
 use neli_proto::time::Time;
 use neli_proto::timings::{Elector, PATIENCE};
 
-use super::many_roles::{LONG, hello, introduced, is_claimed, let_time_pass, standing, wanted};
+use super::many_roles::{GROUP, LONG, hello, introduced, is_claimed, let_time_pass, standing, wanted};
 use super::*;
 
 /// The hello that is due by then.
@@ -128,6 +128,26 @@ fn roles_are_handed_only_to_candidates_that_take_roles() {
             *to == Some("other".into())
         };
         assert_eq!(actions.iter().any(to_other), hands_over, "{actions:?}");
+    }
+}
+
+/// The member may be the one to which the group has assigned the role's partition, and does not stand for the role.
+#[test]
+fn a_role_is_not_handed_to_the_groups_choice_beside_a_candidate_of_other_roles() {
+    for (roles, hands_over) in [("4", true), ("a,b,c,d", false)] {
+        let (mut many, now) = standing(GROUP);
+        (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
+        let other = ProcessHello { joined: Some(20), ..hello("other", roles, Some(4)) };
+        drop(many.received(now, 20, &other.to_bytes()));
+        many.stand(now, 0, Standing::Elsewhere);
+        let mut actions = wanted(&mut many);
+        while let Some(due) = many.poll_timeout().filter(|due| *due < now + Duration::from_secs(60)) {
+            many.handle_timeout(due);
+            actions.extend(wanted(&mut many));
+        }
+        let is_handed_over =
+            |action: &Action| matches!(action, Action::Tell { role: 0, event: Event::HandOver { .. } });
+        assert_eq!(actions.iter().any(is_handed_over), hands_over, "{roles}: {actions:?}");
     }
 }
 

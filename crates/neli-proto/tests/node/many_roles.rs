@@ -14,7 +14,7 @@ use super::*;
 use crate::records::hello as hello_of_one;
 
 pub(super) const LONG: Duration = Duration::from_secs(120);
-const GROUP: Elector = Elector::Group(Patience::For(Duration::from_millis(500)));
+pub(super) const GROUP: Elector = Elector::Group(Patience::For(Duration::from_millis(500)));
 
 pub(super) fn hello(member: &str, typed: &str, partitions: Option<u32>) -> ProcessHello {
     ProcessHello {

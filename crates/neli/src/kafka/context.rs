@@ -10,6 +10,7 @@ use rdkafka::types::RDKafkaConfRes;
 
 use crate::election::is_secret;
 use crate::kafka::access::{Access, LogCallback};
+use crate::kafka::advertised_address;
 use crate::kafka::error_class::{self, ErrorClass, NoToken, plain};
 use crate::kafka::rebootstrap::Rebootstrap;
 
@@ -35,6 +36,8 @@ pub(super) fn explain(error: &KafkaError) -> String {
 #[derive(Clone)]
 pub(super) struct KafkaContext {
     log_callback: Option<LogCallback>,
+    /// The addresses that the user has given.
+    bootstrap: Arc<str>,
     /// Whether a token endpoint issues the login tokens.
     asks_for_tokens: bool,
     last_errors: Arc<Mutex<LastErrors>>,
@@ -57,6 +60,7 @@ impl KafkaContext {
     pub(super) fn new(access: &Access) -> Self {
         Self {
             log_callback: access.log_callback.clone(),
+            bootstrap: access.bootstrap.as_str().into(),
             asks_for_tokens: access.asks_for_tokens(),
             last_errors: Arc::default(),
             rebootstrap: Arc::new(Rebootstrap::new(&access.bootstrap)),
@@ -132,7 +136,9 @@ impl ClientContext for KafkaContext {
             (last_errors.trouble, last_errors.closed) = (Some(no_token.why), None);
         } else if matches!(code.into(), ErrorClass::Connection | ErrorClass::Login) {
             // The rest of the line is the duration, which differs each time.
-            last_errors.trouble = Some(reason.split(" (after ").next().unwrap_or(reason).to_owned());
+            let trouble = reason.split(" (after ").next().unwrap_or(reason);
+            let hint = advertised_address::hint(trouble, &self.bootstrap).unwrap_or_default();
+            last_errors.trouble = Some(format!("{trouble}{hint}"));
             // A connection that was closed while sending causes an error besides the log line.
             last_errors.closed = error_class::of_closed_connection(reason);
         }

@@ -62,7 +62,7 @@ pub enum KafkaEvent {
     /// The embedded broker has died, and another one runs at another address with an empty journal. Readers, producers and group members
     /// must start again with that one.
     Moved(FoundBroker),
-    /// A record that was sent was not acknowledged in time, or never will be. It may still be in the log.
+    /// A record that was sent was not acknowledged in time, or never will be.
     NotDelivered {
         /// The role of the record's election, as given to [`Producer::send`](crate::kafka::producer::Producer::send).
         role: u32,
@@ -70,6 +70,8 @@ pub enum KafkaEvent {
         seq: u64,
         /// The reason.
         error: String,
+        /// Whether it may be in the log all the same. Otherwise Kafka has refused it for good.
+        may_be_in_log: bool,
     },
     /// The result of a question about a key's facts, or of a fact that was sent.
     Facts {

@@ -111,3 +111,19 @@ fn one_heartbeat_may_report_two_changes() {
     let changes = read(4, &marked(beat("n", 2, "running"), "\"yields\":true,"));
     assert_eq!(changes, [Change::EarlierJobGone { term: 0 }, Change::Yields]);
 }
+
+/// The leader had read what is missing when it released its term, so no other term can have begun.
+#[test]
+fn a_release_behind_missing_records_ends_its_term() {
+    for (offset, seen) in [(9, 8), (9, 9)] {
+        let mut history = history();
+        if seen == offset {
+            read(&mut history, offset, 20, &beat("m", 0, "running"));
+        }
+        let line = release("m", 0, "exited", "0").replace("\"seen\":0", &format!("\"seen\":{seen}"));
+        read(&mut history, seen + 1, 30, &line);
+        let ends: Vec<_> = history.terms().iter().map(|term| term.end.clone()).collect();
+        assert!(matches!(ends.as_slice(), [TermEnd::Released(release)] if release.term == 0), "seen {seen}: {ends:?}");
+        assert_eq!(history.open_gap(later(1_030)), Some(Duration::from_secs(1)), "seen {seen}");
+    }
+}

@@ -143,7 +143,8 @@ impl ProducerContext for Deliveries {
             }
         }
         if let Some((role, seq)) = record {
-            self.send(KafkaEvent::NotDelivered { role, seq, error: reason(error) });
+            let may_be_in_log = error.rdkafka_error_code().is_none_or(ends_a_wait);
+            self.send(KafkaEvent::NotDelivered { role, seq, error: reason(error), may_be_in_log });
         }
     }
 }
@@ -155,6 +156,11 @@ fn refused_append(line: &str) -> Option<String> {
     let (_, message) = line.split_once(") encountered error: ")?;
     let (words, _) = message.split_once(" (actions ")?;
     of_refused_append(words)
+}
+
+/// Whether the code reports that no acknowledgement is awaited any more. A broker may have taken the record.
+const fn ends_a_wait(code: RDKafkaErrorCode) -> bool {
+    matches!(code, RDKafkaErrorCode::MessageTimedOut | RDKafkaErrorCode::PurgeInflight | RDKafkaErrorCode::PurgeQueue)
 }
 
 /// Why a record was not appended, or not queued.
