@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use neli::program::properties::{Fault, canonical, validate as validate_property};
 use neli::program::{HEARTBEAT_INTERVAL, MemberTimings, Properties, SESSION_TIMEOUT, is_secret};
 use neli_proto::candidate::Elector;
-use nix::unistd::{AccessFlags, access};
+use nix::unistd::{AccessFlags, eaccess};
 
 use crate::cli::parsed_args::{ParsedArgs, Value, ValueOrigin};
 use crate::exit::StartupError;
@@ -208,7 +208,7 @@ fn validate_files(properties: &Properties) -> Result<(), StartupError> {
         // `probe` is no file: it stands for the places where systems keep their authorities.
         let Some(path) = properties.find(key).filter(|path| *path != "probe" && !path.is_empty()) else { continue };
         // It is not opened: that would end a pipe.
-        if let Err(errno) = access(path, AccessFlags::R_OK) {
+        if let Err(errno) = eaccess(path, AccessFlags::R_OK) {
             return Err(StartupError::new(format!(
                 "property {key}: the file can't be read: {}",
                 reason(&errno.into())
