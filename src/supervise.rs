@@ -168,6 +168,7 @@ impl MainLoop {
             reserve: Reserve::of_guard(),
             reserve_of_client: Reserve::of_client(),
             brokers_started: broker.as_ref().map(|finder| finder.started.clone()).unwrap_or_default(),
+            has_warned_of_processor_time: false,
             ending: None,
         };
         if let Some(finder) = broker {

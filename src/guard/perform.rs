@@ -88,9 +88,10 @@ impl GuardLoop {
     }
 
     fn answer_exited(&mut self, code: Option<i32>, signal: Option<i32>, look: bool) {
+        let ended_at = clock::now();
         let foreground = self.terminal.take_back();
         let left = self.has_children && !(look && self.commands.are_all_of(&self.tree));
-        self.answers.put(Answer::Exited { code, signal, left, foreground }, None);
+        self.answers.put(Answer::Exited { code, signal, ended_at, left, foreground }, None);
     }
 
     fn answer_left_behind(&mut self, mut processes: Vec<Named>, killed: bool) {

@@ -8,6 +8,7 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::unistd::Pid;
 
+use crate::process::spin_watch::watched_wait;
 use crate::process::system;
 
 /// A change of a child's state.
@@ -83,7 +84,7 @@ pub fn reap(mut before: impl FnMut(Pid)) -> Reaped {
             before(pid);
         }
         // `None` if the child was stopped and has continued since.
-        if let Ok(Some(status)) = system::wait_for(pid, NOW | libc::WUNTRACED) {
+        if let Ok(Some(status)) = watched_wait(|| system::wait_for(pid, NOW | libc::WUNTRACED)) {
             reaped.changes.extend(WaitStatus::of(status).map(|status| Change { pid, status }));
         }
     }
@@ -106,5 +107,5 @@ pub fn reap_all(mut before: impl FnMut(Pid)) -> Reaped {
 /// Waits for one child of any thread; returns whether it has ended or is not a child of this process.
 #[must_use]
 pub fn reap_one(pid: Pid) -> bool {
-    system::wait_for(pid, libc::WNOHANG) != Ok(None)
+    watched_wait(|| system::wait_for(pid, libc::WNOHANG)) != Ok(None)
 }

@@ -1,17 +1,20 @@
-//! Watches a real-time thread that reads other processes' entries in `/proc`. If it spins in the kernel, other threads get the processor
-//! for a moment.
+//! Watches a real-time thread that reads other processes' entries in `/proc` and waits for children. If it spins in the kernel, other
+//! threads get the processor for a moment.
 //!
-//! When a process has been waited for, the kernel drops its cached entries of `/proc/PID`. A thread that looks up such an entry meanwhile
-//! waits by spinning (`shrink_dcache_parent` in `fs/dcache.c`, seen with Linux 6.18). If that thread is real-time and has displaced the
-//! thread that drops the entries, both wait for ever, and no signal ends it, not even SIGKILL. A guard did so for forty minutes, beside
-//! another real-time process that read the same job's entries, and left the machine 5 % of its processors. So a thread with a higher
-//! priority notices a read that does not end, and makes the reader an ordinary thread for a moment, again and again: the displaced thread then
-//! drops its entries, and the read ends.
+//! When a thread or a process has ended and is released, the kernel drops its cached entries of `/proc/PID`. Who looks up such an entry
+//! meanwhile, or releases the process above it by waiting for it, waits by spinning (`shrink_dcache_parent` in `fs/dcache.c`, seen with Linux
+//! 6.18). If that thread is real-time and has displaced the thread that drops the entries, both wait for ever, and no signal ends it, not even
+//! SIGKILL. A guard did so for forty minutes, beside another real-time process that read the same job's entries, and left the machine 5 % of
+//! its processors. So a thread with a higher priority notices a call that does not end, and makes the caller an ordinary thread for a moment,
+//! again and again: the displaced thread then drops its entries, and the call ends.
+//!
+//! About every second wait for a process of many threads spins: its last thread reports the process's end before it drops its own entries,
+//! and the report is what wakes the waiting thread.
 
 use std::cell::OnceCell;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread::{self, Thread};
 use std::time::Duration;
@@ -20,11 +23,15 @@ use nix::unistd::{self, Pid};
 
 use crate::process::scheduling::Scheduling;
 
-/// A read that takes longer than this spins or waits for other threads; a read usually takes microseconds.
-const SPINS_AFTER: Duration = Duration::from_millis(10);
+/// The time between two looks at a call. Usually a call takes microseconds.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// For how long the processor is given away each time.
-const YIELDS_FOR: Duration = Duration::from_millis(5);
+/// A read that takes more looks than this spins or waits for other threads. It may also wait for memory, and then it needs its priority.
+const READ_SPINS_AFTER: u32 = 10;
+
+/// The number of looks for which a read gives the processor away each time. A wait for a child does so until it has ended, because it needs
+/// no memory.
+const READ_YIELDS_FOR: u32 = 5;
 
 /// The thread needs a few hundred bytes of stack.
 const STACK: usize = 16 * 1024;
@@ -36,9 +43,23 @@ thread_local! {
 
 /// The watch over one thread.
 struct SpinWatch {
-    /// Incremented at the beginning and at the end of each read: odd during a read.
-    reads: Arc<AtomicU64>,
+    calls: Arc<Calls>,
     watcher: Thread,
+}
+
+/// The calls of the watched thread.
+#[derive(Default)]
+struct Calls {
+    /// Incremented at the beginning and at the end of each call: odd during a call.
+    count: AtomicU64,
+    /// Whether the present or next call waits for a child.
+    is_wait: AtomicBool,
+}
+
+impl Calls {
+    fn count(&self) -> u64 {
+        self.count.load(Ordering::Acquire)
+    }
 }
 
 /// Watches the calling thread from now on, if it has real-time scheduling.
@@ -51,8 +72,8 @@ pub(crate) fn watch_this_thread() -> io::Result<()> {
     if !scheduling.is_real_time() {
         return Ok(());
     }
-    let (thread, reads) = (unistd::gettid(), Arc::new(AtomicU64::new(0)));
-    let counted = Arc::clone(&reads);
+    let (thread, calls) = (unistd::gettid(), Arc::new(Calls::default()));
+    let counted = Arc::clone(&calls);
     let (begins, begun) = mpsc::channel();
     let watcher = thread::Builder::new().stack_size(STACK).spawn(move || {
         // If a higher priority is not allowed, the watch can still run on another processor, if there is one.
@@ -64,44 +85,63 @@ pub(crate) fn watch_this_thread() -> io::Result<()> {
     })?;
     // This thread waits for the watch to raise its priority, because with the same priority the watch might never run.
     let _ = begun.recv();
-    WATCH.with(|watch| drop(watch.set(SpinWatch { reads, watcher: watcher.thread().clone() })));
+    WATCH.with(|watch| drop(watch.set(SpinWatch { calls, watcher: watcher.thread().clone() })));
     Ok(())
 }
 
 /// Reads data about another process in `/proc`.
 pub(crate) fn watched<T>(read: impl FnOnce() -> T) -> T {
+    call(false, read)
+}
+
+/// Waits for a child that has ended or stopped, and does not block.
+pub(crate) fn watched_wait<T>(wait: impl FnOnce() -> T) -> T {
+    call(true, wait)
+}
+
+fn call<T>(is_wait: bool, call: impl FnOnce() -> T) -> T {
     WATCH.with(|watch| {
-        let Some(SpinWatch { reads, watcher }) = watch.get() else { return read() };
-        reads.fetch_add(1, Ordering::Relaxed);
+        let Some(SpinWatch { calls, watcher }) = watch.get() else { return call() };
+        calls.is_wait.store(is_wait, Ordering::Relaxed);
+        calls.count.fetch_add(1, Ordering::Release);
         watcher.unpark();
-        let result = read();
-        reads.fetch_add(1, Ordering::Relaxed);
+        let result = call();
+        calls.count.fetch_add(1, Ordering::Release);
         result
     })
 }
 
-/// Watches the reads of `thread`, which are counted, for the life of the process. It sleeps while there are no reads.
+/// Watches the `calls` of `thread` for the life of the process. It sleeps while there are none.
 #[expect(clippy::disallowed_methods, reason = "it sleeps between two looks, and nothing waits for it")]
-fn watch(thread: Pid, scheduling: Scheduling, reads: &AtomicU64) -> ! {
+fn watch(thread: Pid, scheduling: Scheduling, calls: &Calls) -> ! {
     loop {
         thread::park();
-        let mut last = reads.load(Ordering::Relaxed);
+        let (mut last, mut unchanged) = (calls.count(), 0);
         while last % 2 == 1 {
-            thread::sleep(SPINS_AFTER);
-            let now = reads.load(Ordering::Relaxed);
-            if now == last {
-                give_way(thread, scheduling);
-            }
+            thread::sleep(LOOK_EVERY);
+            let now = calls.count();
+            unchanged = if now == last { unchanged + 1 } else { 0 };
             last = now;
+            let is_wait = calls.is_wait.load(Ordering::Relaxed);
+            if unchanged >= if is_wait { 1 } else { READ_SPINS_AFTER } {
+                let is_over = || calls.count() != now;
+                give_way(thread, scheduling, if is_wait { u32::MAX } else { READ_YIELDS_FOR }, is_over);
+                unchanged = 0;
+            }
         }
     }
 }
 
-/// Makes `thread` an ordinary thread for a moment.
-#[expect(clippy::disallowed_methods, reason = "the moment is what the other thread gives away")]
-fn give_way(thread: Pid, scheduling: Scheduling) {
+/// Makes `thread` an ordinary thread until the call is over, for at most so many looks.
+#[expect(clippy::disallowed_methods, reason = "the time is what the other threads get")]
+fn give_way(thread: Pid, scheduling: Scheduling, looks: u32, is_over: impl Fn() -> bool) {
     if Scheduling::ordinary().set_for(thread).is_ok() {
-        thread::sleep(YIELDS_FOR);
+        for _ in 0..looks {
+            thread::sleep(LOOK_EVERY);
+            if is_over() {
+                break;
+            }
+        }
         // It was allowed before, and is from an ordinary thread's scheduling.
         let _ = scheduling.set_for(thread);
     }
@@ -112,7 +152,6 @@ mod tests {
     use std::env;
     use std::hint;
     use std::process::Command;
-    use std::sync::atomic::AtomicBool;
 
     use harness::wait;
     use neli::program::clock;
@@ -184,7 +223,7 @@ mod tests {
             return;
         }
         let own = Scheduling::current().unwrap();
-        give_way(unistd::gettid(), own);
+        give_way(unistd::gettid(), own, READ_YIELDS_FOR, || false);
         assert_eq!(Scheduling::current().unwrap(), own);
     }
 }

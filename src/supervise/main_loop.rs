@@ -41,6 +41,7 @@ pub(super) struct MainLoop {
     pub(super) reserve_of_client: Reserve,
     /// The embedded brokers that this process has started: children that are not part of a job.
     pub(super) brokers_started: embedded::StartedBrokers,
+    pub(super) has_warned_of_processor_time: bool,
     /// The exit status, once the process is ending.
     pub(super) ending: Option<ExitStatus>,
 }

@@ -4,7 +4,7 @@ use std::mem;
 
 use neli_proto::node;
 use neli_proto::supervisor::Event;
-use nix::libc::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
+use nix::libc::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU};
 use nix::unistd::{self, Pid};
 
 use crate::guard::Answer;
@@ -55,10 +55,22 @@ impl MainLoop {
             signal @ (SIGINT | SIGQUIT) if typed => Event::Typed { signal },
             // The kernel sends these to the whole group: another process in it uses the terminal from the background.
             SIGTTIN | SIGTTOU if typed => return,
+            // The kernel sends it for the processor time of this process, and again each second. The job has a limit of its own.
+            SIGXCPU if typed => return self.warn_of_processor_time(),
             SIGTSTP => Event::SuspendSignal { continuable: terminal::is_continuable() },
             signal => return self.nodes.tell_all(&node::Event::Signal { signal }),
         };
         self.nodes.tell_all(&node::Event::Job(event));
+    }
+
+    fn warn_of_processor_time(&mut self) {
+        if !mem::replace(&mut self.has_warned_of_processor_time, true) {
+            self.logger.warn(
+                "neli-run itself has used up its processor time (ulimit -t, LimitCPU=): at the hard limit the kernel kills it, the job is \
+                 killed too, and another candidate leads; raise the limit, and set one for the job alone (prlimit --cpu=)"
+                    .into(),
+            );
+        }
     }
 
     /// Handles the effect of a guard's answer on the terminal.

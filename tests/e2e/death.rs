@@ -95,8 +95,12 @@ with_both_electors! {
         let late = testimony.of(term).filter(|line| line.deadline > 0 && line.at > line.deadline + 20_000_000).count();
         assert_eq!(late, 0, "beats after the deadline");
 
+        let leading = second.events("leading")[0].at;
+        wait::pause(Duration::from_secs(1));
         first.signal(Signal::SIGCONT);
         let fenced = first.await_event("fenced").at;
+        let ran = first.events("job_exited")[0].number("ran_ms");
+        assert!(first.events("job_started")[0].at + ran * 1_000_000 < leading + 500_000_000, "ran for {ran} ms");
         wait::until_true("a fenced candidate that stands again", || {
             first.events("standby").iter().any(|standby| standby.at >= fenced)
         });

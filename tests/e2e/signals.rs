@@ -369,6 +369,23 @@ fn some_signals_are_for_the_whole_group() {
     election.close([leader]);
 }
 
+/// SIGXCPU of the kernel is about the processor time of `neli-run` itself. It ended jobs that had used none.
+#[test]
+fn a_limit_of_processor_time_that_neli_run_reaches_is_not_passed_to_the_job() {
+    let election = election(Elector::Log);
+    let mut run = election.candidate().start_behind(&["prlimit", "--cpu=1:60"]);
+    run.await_lead();
+    run.await_job();
+    wait::until_true("the warning", || {
+        // Each signal uses some of that time.
+        send_often(&run, 28, 50_000);
+        run.events("warning").iter().any(|warning| warning.text("message").contains("processor time"))
+    });
+    assert_eq!(run.events("job_exited").len(), 0);
+    assert!(!signals_received(&election).contains(&24));
+    election.close([run]);
+}
+
 /// Sends a signal by its number.
 fn send(candidate: &Running, number: i64) {
     let sent = Command::new("kill").arg(format!("-{number}")).arg(candidate.process().pid.to_string()).status();

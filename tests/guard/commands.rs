@@ -13,7 +13,9 @@ use nix::fcntl::OFlag;
 use nix::libc::{SIGKILL, SIGTERM};
 use nix::unistd::pipe2;
 
-use crate::fixture::{GuardFixture, await_readable, far_deadline, has_ended, left_behind, near_deadline, script};
+use crate::fixture::{
+    ENDED, GuardFixture, await_readable, far_deadline, has_ended, left_behind, near_deadline, script,
+};
 
 /// A job that runs until it is killed.
 const JOB: &str = "exec sleep 600";
@@ -133,7 +135,10 @@ fn a_command_does_not_delay_the_end_of_its_job() {
     fixture.send(&check(far_deadline()));
     let command = fixture.pipe.next_process();
     release(&fixture);
-    assert_eq!(fixture.receive(), Answer::Exited { code: Some(5), signal: None, left: false, foreground: false });
+    assert_eq!(
+        fixture.receive(),
+        Answer::Exited { code: Some(5), signal: None, ended_at: ENDED, left: false, foreground: false }
+    );
     assert_eq!(fixture.receive(), ended(CommandEnd::Abandoned));
     assert_eq!(fixture.receive(), Answer::Gone);
     assert!(has_ended(&command));
@@ -148,7 +153,10 @@ fn leftovers_of_the_job_are_distinguished_from_a_command() {
     fixture.send(&check(far_deadline()));
     let command = fixture.pipe.next_process();
     release(&fixture);
-    assert_eq!(fixture.receive(), Answer::Exited { code: Some(0), signal: None, left: true, foreground: false });
+    assert_eq!(
+        fixture.receive(),
+        Answer::Exited { code: Some(0), signal: None, ended_at: ENDED, left: true, foreground: false }
+    );
     assert_eq!(fixture.receive(), ended(CommandEnd::Abandoned));
     await_end(&command);
     assert!(!has_ended(&left), "it was not asked yet");
@@ -170,7 +178,10 @@ fn a_command_that_leaves_its_group_is_gone_before_the_job() {
     assert_eq!(fixture.receive(), ended(CommandEnd::Exited(0)));
     assert!(!has_ended(&daemon));
     fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
-    assert_eq!(fixture.receive(), Answer::Exited { code: None, signal: Some(SIGTERM), left: true, foreground: false });
+    assert_eq!(
+        fixture.receive(),
+        Answer::Exited { code: None, signal: Some(SIGTERM), ended_at: ENDED, left: true, foreground: false }
+    );
     fixture.send(&Order::Kill);
     assert_eq!(fixture.receive(), Answer::Killed);
     assert_eq!(fixture.receive(), Answer::Gone);

@@ -8,7 +8,7 @@ use neli_run::guard::{Answer, Order};
 use nix::libc::{SIGKILL, SIGTERM};
 
 use crate::fixture::{
-    GuardFixture, await_readable, far_deadline, grant, has_ended, left_behind, near_deadline, spawn, status,
+    ENDED, GuardFixture, await_readable, far_deadline, grant, has_ended, left_behind, near_deadline, spawn, status,
     tell_reader,
 };
 
@@ -28,7 +28,7 @@ fn runaways(fixture: &mut GuardFixture) -> Vec<OwnedFd> {
 }
 
 fn killed_by(signal: i32, left: bool) -> Answer {
-    Answer::Exited { code: None, signal: Some(signal), left, foreground: false }
+    Answer::Exited { code: None, signal: Some(signal), ended_at: ENDED, left, foreground: false }
 }
 
 fn all_ended(processes: &[OwnedFd]) -> bool {
@@ -155,7 +155,10 @@ fn a_daemon_left_behind_counts_as_running_and_is_asked_to_stop() {
     fixture.start(0, far_deadline());
     assert_eq!(fixture.pipe.next_line(), "ready");
     tell_reader(&go);
-    assert_eq!(fixture.receive(), Answer::Exited { code: Some(4), signal: None, left: true, foreground: false });
+    assert_eq!(
+        fixture.receive(),
+        Answer::Exited { code: Some(4), signal: None, ended_at: ENDED, left: true, foreground: false }
+    );
     assert!(fixture.has_no_answer());
     fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
     assert_eq!(fixture.pipe.next_line(), "asked");

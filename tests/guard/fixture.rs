@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
+use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,9 @@ pub(crate) fn exclusive() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// Stands for the time at which a main process has ended, so that answers can be compared.
+pub(crate) const ENDED: Time = Time::from_nanos(0);
 
 /// A deadline later than any test's end.
 pub(crate) fn far_deadline() -> Time {
@@ -162,7 +166,15 @@ impl GuardFixture {
                 }
                 // The number of these answers depends on how fast the processes die.
                 Ok(Some(ReceivedAnswer { answer: Answer::StillKilling, .. })) => {}
-                other => return other.unwrap(),
+                other => {
+                    let mut received = other.unwrap();
+                    if let Some(Answer::Exited { ended_at, .. }) =
+                        received.as_mut().map(|received| &mut received.answer)
+                    {
+                        assert!(mem::replace(ended_at, ENDED) <= clock::now());
+                    }
+                    return received;
+                }
             }
         }
     }

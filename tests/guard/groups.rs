@@ -17,7 +17,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Gid, Pid, Uid, chown};
 
 use crate::fixture::{
-    GuardFixture, LinePipe, PROGRAM, await_readable, far_deadline, guard_config, has_ended, process_of, script, status,
+    ENDED, GuardFixture, LinePipe, PROGRAM, await_readable, far_deadline, guard_config, has_ended, process_of, script,
+    status,
 };
 
 /// The user `nobody` on every Linux.
@@ -120,7 +121,10 @@ fn a_process_that_was_moved_into_it_is_killed_before_the_job_is_gone() {
     let mut stranger = stranger_in(&run);
     let its_process = process_of(stranger.id().cast_signed());
     fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
-    assert_eq!(fixture.receive(), Answer::Exited { code: None, signal: Some(SIGTERM), left: false, foreground: false });
+    assert_eq!(
+        fixture.receive(),
+        Answer::Exited { code: None, signal: Some(SIGTERM), ended_at: ENDED, left: false, foreground: false }
+    );
     assert_eq!(fixture.receive(), Answer::Gone);
     assert!(has_ended(&its_process), "it was killed before");
     stranger.wait().unwrap();

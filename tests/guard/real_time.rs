@@ -1,14 +1,21 @@
 //! A job with real-time scheduling: its guard has a higher priority. (`benches/lateness.rs` measures how late the last process of a job
 //! is gone.)
 
+use std::env;
+use std::ffi::OsString;
+use std::fs;
 use std::os::fd::AsFd;
+use std::thread;
 use std::time::Duration;
 
-use harness::program;
+use harness::{program, wait};
 use neli::program::clock;
 use neli_run::guard::Answer;
+use nix::sys::signal::{Signal, kill};
 
-use crate::fixture::{GuardFixture, LinePipe, PROGRAM, await_readable, exclusive, guard_config, script, spawn};
+use crate::fixture::{
+    GuardFixture, LinePipe, PROGRAM, await_readable, exclusive, far_deadline, guard_config, script, spawn,
+};
 
 /// A job that uses all processors. The kernel kills each process after three seconds of processor time, so that a failed test ends.
 const JOB: &str = "ulimit -t 3; for i in 1 2 3; do (while :; do :; done) & done; while :; do :; done";
@@ -37,4 +44,54 @@ fn a_real_time_job_is_killed_in_time() {
         let late = clock::now().since(until);
         assert!(late < Duration::from_secs(1), "late by {late:?}");
     }
+}
+
+/// In the environment of a job that is this test program.
+const ROLE: &str = "NELI_TEST_MANY_THREADS";
+const THREADS: usize = 20;
+
+#[test]
+fn role_of_a_job_of_many_threads() {
+    if env::var_os(ROLE).is_some() {
+        thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(thread::park);
+            }
+        });
+    }
+}
+
+/// The last thread of a process reports its end before the kernel drops that thread's entries of `/proc`. A guard in real time that
+/// displaces it then, and waits for the process, would spin until the kernel takes the processor from all real-time threads: 0.95 s.
+#[test]
+fn a_real_time_guard_sees_the_end_of_a_job_of_many_threads_at_once() {
+    const ROUNDS: i64 = 20;
+    if !nix::unistd::geteuid().is_root() {
+        return harness::not_tested("only root may schedule in real time");
+    }
+    let _exclusive = exclusive();
+    let role = [OsString::from(format!("{ROLE}=1")), env::current_exe().unwrap().into()];
+    let name = ["real_time::role_of_a_job_of_many_threads", "--exact"].map(OsString::from);
+    let command = [OsString::from("env")].into_iter().chain(role).chain(name).collect();
+    let pipe = LinePipe::new();
+    let guard = pipe.directory.path().join("guard");
+    // On one processor the guard displaces the thread that wakes it. On several it often does, and another processor may help that thread.
+    program::write(&guard, &format!("#!/bin/sh\nexec taskset --cpu-list 0 {PROGRAM} \"$@\"\n"));
+    let fixture = GuardFixture::guarded_by(&guard, &guard_config(command, &pipe.path()), pipe);
+    let mut slow = Vec::new();
+    for term in 0..ROUNDS {
+        let (pid, _main) = fixture.start(term, far_deadline());
+        let threads = || fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten().map(|thread| thread.path());
+        wait::until_true("its threads", || threads().count() > THREADS);
+        // Now the kernel has entries of each thread to drop. Guards read such entries too, and so do `top` and monitors.
+        threads().for_each(|thread| drop(fs::read(thread.join("stat")).unwrap()));
+        let begun = clock::now();
+        kill(pid, Signal::SIGKILL).unwrap();
+        fixture.receive_main_killed();
+        slow.push(clock::now().since(begun));
+        assert_eq!(fixture.receive(), Answer::Gone);
+    }
+    slow.retain(|taken| *taken > Duration::from_millis(500));
+    // A busy machine may delay one.
+    assert!(slow.len() < 2, "{slow:?}");
 }

@@ -13,18 +13,18 @@ use neli_run::process::signal_set::Set;
 use nix::libc::{EACCES, ENOENT, EPERM, SIGHUP, SIGPIPE, SIGSTOP, SIGTERM, SIGUSR1};
 use nix::unistd::{Pid, getpgid};
 
-use crate::fixture::{GuardFixture, descriptors, far_deadline, grant, inheritable, script, spawn, status};
+use crate::fixture::{ENDED, GuardFixture, descriptors, far_deadline, grant, inheritable, script, spawn, status};
 
 fn command(arguments: &[&str]) -> Vec<OsString> {
     arguments.iter().map(OsString::from).collect()
 }
 
 fn exited(code: i32) -> Answer {
-    Answer::Exited { code: Some(code), signal: None, left: false, foreground: false }
+    Answer::Exited { code: Some(code), signal: None, ended_at: ENDED, left: false, foreground: false }
 }
 
 fn killed_by(signal: i32) -> Answer {
-    Answer::Exited { code: None, signal: Some(signal), left: false, foreground: false }
+    Answer::Exited { code: None, signal: Some(signal), ended_at: ENDED, left: false, foreground: false }
 }
 
 /// Receives the answers until the end of the run; returns how it ended.

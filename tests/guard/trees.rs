@@ -8,7 +8,8 @@ use neli_run::process::cgroup::Cgroup;
 use nix::libc::SIGTERM;
 
 use crate::fixture::{
-    GuardFixture, await_readable, exclusive, far_deadline, has_ended, left_behind, process_of, script, tell_reader,
+    ENDED, GuardFixture, await_readable, exclusive, far_deadline, has_ended, left_behind, process_of, script,
+    tell_reader,
 };
 use crate::groups::made;
 use crate::memory::PrivateMemory;
@@ -200,7 +201,10 @@ fn remaining_processes_get_the_signal_one_by_one_and_are_killed_in_the_end() {
             fixture.processes_of_jobs().iter().any(sleeps)
         });
         tell_reader(&go);
-        assert_eq!(fixture.receive(), Answer::Exited { code: Some(4), signal: None, left: true, foreground: false });
+        assert_eq!(
+            fixture.receive(),
+            Answer::Exited { code: Some(4), signal: None, ended_at: ENDED, left: true, foreground: false }
+        );
         fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
         for _ in 0..3 {
             assert_eq!(fixture.pipe.next_line(), "asked");

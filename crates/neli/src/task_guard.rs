@@ -110,7 +110,7 @@ impl TaskGuard {
             let effect = match action {
                 Action::Answer(answer) => Effect::Answer(answer),
                 Action::AnswerExited { code, signal, .. } => {
-                    Effect::Answer(Answer::Exited { code, signal, left: false, foreground: false })
+                    Effect::Answer(Answer::Exited { code, signal, ended_at: now, left: false, foreground: false })
                 }
                 Action::AnswerStarted => Effect::Answer(Answer::Started { pid: self.process }),
                 Action::AnswerStuck => Effect::Answer(Answer::Stuck { pids: vec![self.process] }),

@@ -143,6 +143,8 @@ pub enum Answer {
         code: Option<i32>,
         /// The signal.
         signal: Option<i32>,
+        /// When it ended. The supervisor may read this much later, if it was stopped.
+        ended_at: Time,
         /// Whether descendants of the main process are left.
         left: bool,
         /// Whether it had the terminal's foreground, which the group of `neli-run` has again.

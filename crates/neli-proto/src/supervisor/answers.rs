@@ -39,10 +39,10 @@ impl Supervisor {
             Answer::CommandEnded { kind: CommandKind::Health, id, end } => {
                 self.health_ended(now, id, end, "".into());
             }
-            Answer::Exited { code, signal, left, foreground } => {
+            Answer::Exited { code, signal, ended_at, left, foreground } => {
                 let status = status_of(code, signal);
                 self.interrupted_by(now, status, foreground);
-                self.main_exited(now, status, left);
+                self.main_exited(now, ended_at, status, left);
             }
             Answer::Fenced { term, gone_at } => self.fenced(gone_at, TreeEnd { term }),
             Answer::Gone => self.tree_gone(now),

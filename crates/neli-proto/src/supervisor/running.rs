@@ -107,7 +107,7 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn main_exited(&mut self, now: Time, status: JobStatus, left: bool) {
+    pub(super) fn main_exited(&mut self, now: Time, ended_at: Time, status: JobStatus, left: bool) {
         let since = match self.job {
             Job::Running { since, .. } | Job::Stopping { main: Some((_, since)), .. } => since,
             Job::Held { .. }
@@ -115,11 +115,11 @@ impl Supervisor {
             | Job::Ordered
             | Job::Orphaned
             | Job::Restarting { .. }
-            | Job::Stopping { main: None, .. } => now,
+            | Job::Stopping { main: None, .. } => ended_at,
         };
         // A run that failed at its start keeps that status.
         self.run.status.get_or_insert(status);
-        self.run.ran = now.since(since);
+        self.run.ran = ended_at.since(since);
         // Ctrl-C in the job's terminal counts as a stop.
         let by_itself = !matches!(self.job, Job::Stopping { .. }) && !self.terminal.has_interrupted();
         self.note(Note::JobExited { status, ran: self.run.ran, by_itself });

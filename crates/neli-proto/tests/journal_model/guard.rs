@@ -272,7 +272,7 @@ impl Guard {
                 Action::Answer(answer) => output.add_answer(answer),
                 Action::AnswerExited { code, signal, .. } => {
                     let left = self.job.and_then(|job| job.main_ended).is_some_and(|end| end.left);
-                    output.add_answer(Answer::Exited { code, signal, left, foreground: false });
+                    output.add_answer(Answer::Exited { code, signal, ended_at: now, left, foreground: false });
                 }
                 Action::AnswerStarted => output.add_answer(Answer::Started { pid: 1 }),
                 Action::BeginAnew => self.job = self.job.filter(Job::is_alive),

@@ -160,7 +160,7 @@ impl Host {
             JobStatus::Exited(code) => (Some(code.into()), None),
             JobStatus::Signaled(signal) => (None, Some(signal)),
         };
-        self.answers(Answer::Exited { code, signal, left: false, foreground: false });
+        self.answers(Answer::Exited { code, signal, ended_at: self.now, left: false, foreground: false });
         self.answers(Answer::Gone);
     }
 

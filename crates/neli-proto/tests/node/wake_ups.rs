@@ -120,7 +120,13 @@ impl World {
                 self.answers(Answer::Started { pid: 7 });
             }
             Order::Stop { .. } | Order::Kill => {
-                self.answers(Answer::Exited { code: None, signal: Some(TERM), left: false, foreground: false });
+                self.answers(Answer::Exited {
+                    code: None,
+                    signal: Some(TERM),
+                    ended_at: self.now,
+                    left: false,
+                    foreground: false,
+                });
                 self.answers(Answer::Gone);
             }
             Order::Command { .. }
@@ -240,7 +246,7 @@ impl World {
             }
             _ => {
                 let (code, signal) = (Some(1), None);
-                self.answers(Answer::Exited { code, signal, left: false, foreground: false });
+                self.answers(Answer::Exited { code, signal, ended_at: self.now, left: false, foreground: false });
                 self.answers(Answer::Gone);
                 "a failed run"
             }

@@ -112,14 +112,15 @@ impl Scenario {
         })
     }
 
-    /// The guard's answer; `None` if the line is about something else.
-    fn answer(words: &Words<'_>) -> Option<Answer> {
+    /// The guard's answer; `None` if the line is about something else. `exited status=3 ended=300ms`: the guard noticed the end earlier.
+    fn answer(now: Time, words: &Words<'_>) -> Option<Answer> {
         Some(match words.verb() {
             "answered" => Answer::Extended { until: words.needed("until", words.time_of("until")) },
             "exited" => {
                 let signal = words.number_of("signal");
                 let code = signal.is_none().then(|| words.needed("status", words.number_of("status")));
-                Answer::Exited { code, signal, left: words.says("left"), foreground: words.says("foreground") }
+                let (left, foreground) = (words.says("left"), words.says("foreground"));
+                Answer::Exited { code, signal, ended_at: words.time_of("ended").unwrap_or(now), left, foreground }
             }
             "fenced" => {
                 let term = words.needed("term", words.number_of("term"));
@@ -170,7 +171,7 @@ impl Subject for Scenario {
     fn meet(&mut self, words: &Words<'_>) {
         match words.verb() {
             "signal" => self.supervisor.handle_signal(self.now, words.number(1)),
-            _ => match (Self::lead_event(words), Self::answer(words)) {
+            _ => match (Self::lead_event(words), Self::answer(self.now, words)) {
                 (Some(event), _) => self.supervisor.handle_lead(self.now, event),
                 (None, Some(answer)) => self.supervisor.handle_answer(self.now, answer),
                 (None, None) => self.supervisor.handle(self.now, Self::event(words)),

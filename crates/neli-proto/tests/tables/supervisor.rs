@@ -183,7 +183,7 @@ impl Fixture {
     }
 
     fn exited(&mut self, left: bool) {
-        self.answer(Answer::Exited { code: Some(STATUS), signal: None, left, foreground: false });
+        self.answer(Answer::Exited { code: Some(STATUS), signal: None, ended_at: self.now, left, foreground: false });
     }
 }
 
