@@ -35,8 +35,8 @@ mod kill_file;
 pub(crate) mod stalled;
 
 /// The consequence of having no group for the job, if neli-run does not run as root.
-pub const WITHOUT_ONE: &str = "without root, and without a control group for the job (systemd: Delegate=yes), a setuid program that the \
-                               job runs can't be killed, and would run on after the lease's end";
+pub const WITHOUT_ONE: &str = "without root, and without a control group for the job (systemd: Delegate=yes), a setuid program of the \
+                               job that takes another user's id as its real one (sudo) can't be killed, and would run on after the lease's end";
 
 /// The prefix of all our groups' names.
 const PREFIX: &str = "neli-run.";
