@@ -55,6 +55,7 @@ impl Node {
             From::HoldClaims(are_held) => self.candidate.hold_claims(now, are_held),
             From::Note(note) => self.actions.push_back(Action::Note(Note::Once(note))),
             From::Read { id } => self.actions.push_back(Action::ReadFacts { id }),
+            From::RenewProducer => self.actions.push_back(Action::RenewProducer),
             From::Run(window) => self.supervisor.handle_lead(now, LeadEvent::MayRun(window)),
             From::Skip => {
                 self.candidate.handle_local(now, LocalEvent::StandDown { why: Why::Skipped, leaving: true });
