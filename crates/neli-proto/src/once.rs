@@ -251,7 +251,9 @@ impl Once {
         let stop = *stop;
         let outcome = if end.status == 0 { Outcome::Done } else { Outcome::Failed };
         let ran_ms = Some(millis(end.ran));
-        let fact = Fact { outcome, exit: Some(end.status), ran_ms, ..fact.clone() };
+        let fact = fact.clone();
+        let id = self.next_id();
+        let fact = Fact { outcome, exit: Some(end.status), ran_ms, seq: id, ..fact };
         let fact_recorded = Some(fact.clone());
         self.learn(match outcome {
             Outcome::Done => Facts { done: fact_recorded, ..Facts::default() },
@@ -259,7 +261,6 @@ impl Once {
                 Facts { attempt: fact_recorded, ..Facts::default() }
             }
         });
-        let id = self.next_id();
         self.actions.push_back(Action::Append { id, fact: fact.clone() });
         self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None };
         if let Some(why) = stop {
@@ -313,6 +314,7 @@ impl Once {
             ran_ms: None,
             at_ms: None,
             forgets: 0,
+            seq: 0,
         })
     }
 

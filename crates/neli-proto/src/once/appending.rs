@@ -7,6 +7,7 @@ use crate::time::Time;
 
 impl Once {
     pub(super) fn announce(&mut self, now: Time, term: Offset, until: Time) {
+        let id = self.next_id();
         let fact = Fact {
             key: self.policy.key.clone(),
             window: self.policy.window,
@@ -19,8 +20,8 @@ impl Once {
             ran_ms: None,
             at_ms: None,
             forgets: self.forgets(),
+            seq: id,
         };
-        let id = self.next_id();
         self.actions.push_back(Action::Append { id, fact: fact.clone() });
         self.phase = Phase::Announcing { id, fact, until: until.max(now) };
     }

@@ -116,6 +116,7 @@ impl Once {
             ran_ms: None,
             at_ms: None,
             forgets: self.forgets(),
+            seq: self.next_id(),
         };
         self.append_skip(fact);
     }
