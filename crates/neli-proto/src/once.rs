@@ -321,7 +321,7 @@ impl Once {
     /// Handles that this release is effective. The facts of the run are read before anything is claimed (K1).
     pub(crate) fn run_released(&mut self, fact: Fact) {
         if let Some(scheduled) = &mut self.scheduled {
-            return scheduled.released_elsewhere(&fact.key);
+            return scheduled.released_elsewhere(fact);
         }
         if fact.outcome == Outcome::Done {
             self.learn(Facts { done: Some(fact), ..Facts::default() });

@@ -19,8 +19,8 @@ pub(super) struct Scheduled {
     waits_until: Option<u64>,
     /// The reason for a stop that waits until the outcome is recorded.
     stop: Option<Why>,
-    /// The key of the last run in a release.
-    released_key: Option<Box<str>>,
+    /// The key and the term of the last run in a release.
+    released: Option<(Box<str>, Offset)>,
 }
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -32,7 +32,7 @@ struct SkipToRecord {
 
 impl Scheduled {
     pub(super) const fn new(catch_up: CatchUp) -> Self {
-        Self { schedule: Schedule::new(catch_up), skip: None, waits_until: None, stop: None, released_key: None }
+        Self { schedule: Schedule::new(catch_up), skip: None, waits_until: None, stop: None, released: None }
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Time> {
@@ -43,8 +43,14 @@ impl Scheduled {
         self.stop.get_or_insert(why);
     }
 
-    pub(super) fn released_elsewhere(&mut self, key: &str) {
-        self.released_key = Some(key.into());
+    pub(super) fn released_elsewhere(&mut self, run: Fact) {
+        self.released = Some((run.key, run.term));
+    }
+
+    /// Whether the last release that names a run names this one. After its window was forgotten it may have run again, in another term.
+    fn is_released(&self, run: &Fact) -> bool {
+        let is_named = |(key, term): &(Box<str>, Offset)| *key == run.key && (run.forgets == 0 || *term == run.term);
+        self.released.as_ref().is_some_and(is_named)
     }
 }
 
@@ -158,24 +164,25 @@ impl Once {
         }
     }
 
+    fn is_released(&self, run: &Fact) -> bool {
+        self.scheduled.as_ref().is_some_and(|scheduled| scheduled.is_released(run))
+    }
+
     /// The newest run, if it began and did not finish, and its window is over, so that it can't run any more.
     fn unfinished(&self) -> Option<&Fact> {
-        let released_key = self.scheduled.as_ref().and_then(|scheduled| scheduled.released_key.as_ref());
         let (run, shown) = (self.known.attempt.as_ref()?, self.shown?);
         let window = run.window.filter(|window| window.until_ms <= shown.from_ms)?;
         let done = self.known.done.as_ref().and_then(|done| done.window);
         let is_newest = done.is_none_or(|done| done.from_ms < window.from_ms);
-        (run.outcome == Outcome::Running && Some(&run.key) != released_key && is_newest).then_some(run)
+        (run.outcome == Outcome::Running && !self.is_released(run) && is_newest).then_some(run)
     }
 
     /// The newest window that has its outcome, or can have none any more, if the wall clock does not contradict it.
     fn recorded(&self) -> Recorded {
         let (done, attempt) = (self.known.done.as_ref(), self.known.attempt.as_ref());
-        let released_key = self.scheduled.as_ref().and_then(|scheduled| scheduled.released_key.as_ref());
         let unfinished = self.unfinished();
-        let has_outcome = |fact: &&Fact| {
-            fact.outcome != Outcome::Running || Some(&fact.key) == released_key || Some(*fact) == unfinished
-        };
+        let has_outcome =
+            |fact: &&Fact| fact.outcome != Outcome::Running || self.is_released(fact) || Some(*fact) == unfinished;
         // If a window was forgotten, the windows before it are over.
         let span_of = |fact: &Fact| {
             let is_forgotten = self.is_forgotten(fact);
