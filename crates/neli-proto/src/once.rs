@@ -230,7 +230,7 @@ impl Once {
             }
             Phase::Recording { id: awaited, again_at, .. } if *awaited == id => {
                 *again_at = Some(now + RETRY);
-                self.renew_producer_if_stale(now);
+                self.look_after_topic(now);
                 self.note_if_not_recorded(now, Note::NotRecorded(error));
             }
             Phase::Waiting { .. } => self.skip_not_recorded(now, id, error),

@@ -39,13 +39,24 @@ impl Once {
         self.give_up();
     }
 
+    /// Handles that a fact was not acknowledged, and is sent again under the same lead. After two leases the topic is looked for, too, because
+    /// only a reading notices that it is missing, and creates it.
+    pub(super) fn look_after_topic(&mut self, now: Time) {
+        if self.renew_producer_if_stale(now) {
+            let id = self.next_id();
+            self.actions.push_back(Action::Read { id });
+        }
+    }
+
     /// A producer that has failed for two leases is renewed, as for claims: if the topic was created again on another broker, a producer that
-    /// wrote to the old one may never write to the new one.
-    pub(super) fn renew_producer_if_stale(&mut self, now: Time) {
+    /// wrote to the old one may never write to the new one. Returns whether it was renewed.
+    fn renew_producer_if_stale(&mut self, now: Time) -> bool {
         let since = *self.unacknowledged_since.get_or_insert(now);
-        if now >= since + self.lease * 2 {
+        let is_stale = now >= since + self.lease * 2;
+        if is_stale {
             self.unacknowledged_since = Some(now);
             self.actions.push_back(Action::RenewProducer);
         }
+        is_stale
     }
 }

@@ -159,7 +159,7 @@ impl Once {
         let skip = self.scheduled.as_mut().and_then(|scheduled| scheduled.skip.as_mut());
         if let Some(skip) = skip.filter(|skip| skip.id == id) {
             skip.again_at = Some(now + RETRY);
-            self.renew_producer_if_stale(now);
+            self.look_after_topic(now);
             self.note_if_not_recorded(now, Note::SkipNotRecorded(error));
         }
     }
