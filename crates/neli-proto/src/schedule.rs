@@ -54,7 +54,7 @@ pub enum Note {
 /// Why windows are not run.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum SkipReason {
-    /// The wall clock was set forward over them.
+    /// The wall clock was set forward over them, or it was not read then because the process was stopped.
     ClockSet,
     /// There was no leader in that time.
     NobodyLed,
