@@ -81,11 +81,6 @@ impl Role {
         self.job.as_ref().and_then(|job| job.guard.poll_timeout())
     }
 
-    /// When the next window of the wall clock begins, in milliseconds since 1970.
-    pub(super) fn next_window_ms(&self) -> Option<u64> {
-        self.facts.as_ref()?.wall_clock.as_ref()?.next_ms()
-    }
-
     /// With a schedule: when the leader reads the wall clock again.
     fn look_at(&self) -> Option<Time> {
         let wall_clock = self.facts.as_ref()?.wall_clock.as_ref()?;

@@ -103,6 +103,12 @@ impl Schedule {
         self.actions.pop_front()
     }
 
+    /// When the next window that may run begins, in milliseconds since 1970, while it waits.
+    #[must_use]
+    pub const fn waits_until_ms(&self) -> Option<u64> {
+        self.waits_until
+    }
+
     /// Handles the wall clock's present window. If no run is in progress (`is_idle`), the window's run may begin.
     pub fn window_shown(&mut self, window: &Window, is_idle: bool) {
         let before = self.shown.replace(window.clone());

@@ -68,6 +68,12 @@ impl Node {
         }
     }
 
+    /// With a schedule: when the next window that may run begins, in milliseconds since 1970, while it waits for one.
+    #[must_use]
+    pub fn next_window_ms(&self) -> Option<u64> {
+        self.once.as_ref().filter(|once| once.is_waiting()).and_then(Once::next_window_ms)
+    }
+
     /// With a schedule: the wait between two runs.
     pub(super) fn awaits_window(&self) -> Option<Awaits> {
         let is_waiting = self.once.as_ref().is_some_and(Once::is_waiting);

@@ -60,6 +60,11 @@ impl Once {
         matches!(self.phase, Phase::Waiting { .. })
     }
 
+    /// When the next window that may run begins, in milliseconds since 1970.
+    pub(crate) fn next_window_ms(&self) -> Option<u64> {
+        self.scheduled.as_ref().and_then(|scheduled| scheduled.schedule.waits_until_ms())
+    }
+
     /// Handles that the claim took effect, and the facts were read (S1).
     pub(super) fn begin_schedule(&mut self, now: Time) {
         let (unfinished, recorded) = (self.unfinished().cloned(), self.recorded());
