@@ -314,6 +314,7 @@ impl Once {
             ran_ms: None,
             at_ms: None,
             forgets: 0,
+            remakes: 0,
             seq: 0,
         })
     }

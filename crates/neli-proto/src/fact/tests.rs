@@ -13,6 +13,7 @@ fn fact(outcome: Outcome, term: Offset) -> Fact {
         ran_ms: None,
         at_ms: None,
         forgets: 0,
+        remakes: 0,
         seq: 0,
     }
 }
@@ -29,7 +30,7 @@ fn come_to(records: &[(Place, Option<&[u8]>)]) -> Facts {
 fn a_fact_is_read_back_as_it_was_written() {
     for outcome in [Outcome::Done, Outcome::Failed, Outcome::Running, Outcome::Skipped, Outcome::Forgotten] {
         let fact = Fact { exit: Some(3), ran_ms: Some(3_200), at_ms: Some(1_769_860_801_123), ..fact(outcome, 57) };
-        let fact = Fact { forgets: 2, seq: 5, ..fact };
+        let fact = Fact { forgets: 2, remakes: 1, seq: 5, ..fact };
         assert_eq!(Fact::parse(&fact.to_bytes()), Ok(fact.clone()));
         let of_window = Fact { window: Some(Span { from_ms: 5, until_ms: 10 }), ..fact };
         assert_eq!(Fact::parse(&of_window.to_bytes()), Ok(of_window));

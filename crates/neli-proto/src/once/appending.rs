@@ -20,6 +20,7 @@ impl Once {
             ran_ms: None,
             at_ms: None,
             forgets: self.forgets(),
+            remakes: self.remakes(term),
             seq: id,
         };
         self.actions.push_back(Action::Append { id, fact: fact.clone() });

@@ -127,6 +127,7 @@ impl Once {
             ran_ms: None,
             at_ms: None,
             forgets: self.forgets(),
+            remakes: self.remakes(term),
             seq: self.next_id(),
         };
         self.append_skip(fact);

@@ -93,6 +93,7 @@ pub(crate) fn fact(outcome: Outcome, term: Offset, exit: Option<u8>, attempt: u3
         ran_ms,
         at_ms,
         forgets: 0,
+        remakes: 0,
         seq: 0,
     }
 }

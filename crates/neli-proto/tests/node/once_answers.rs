@@ -280,3 +280,52 @@ fn a_producer_whose_facts_are_not_acknowledged_for_two_leases_is_replaced() {
     };
     assert!(replaced);
 }
+
+/// The topic has the facts of a run in an earlier journal, in which terms were higher.
+#[test]
+fn failures_are_counted_in_a_journal_that_was_created_again() {
+    for (earlier, retries, expected) in [
+        (fact(Outcome::Running, 1_000, None, 1), 0, 1),
+        (fact(Outcome::Running, 1_000, None, 1), 2, 3),
+        (fact(Outcome::Failed, 1_000, Some(3), 1), 2, 2),
+    ] {
+        let mut topic = attempted(earlier);
+        let mut host = listening(retries);
+        let mut runs = 0;
+        let ending = loop {
+            let mut asked = asked(&mut host);
+            if let Some(ending) = exits(&asked.actions).first() {
+                break *ending;
+            }
+            if let Some((id, fact)) = asked.appended.take() {
+                topic.take(fact.place(), Some(&fact.to_bytes()));
+                facts(&mut host, FactsEvent::Appended { id });
+            } else if let Some(id) = asked.read.take() {
+                read(&mut host, id, topic.clone());
+            } else if asked.spawns {
+                runs += 1;
+                assert!(runs <= expected, "{retries} retries");
+                host.started();
+                host.actions();
+                host.ends(JobStatus::Exited(3));
+            } else {
+                host.reads_what_it_sent();
+                host.answers(Answer::Extended { until: host.now + LEASE });
+                // A node that has ended has no timeout.
+                if host.node.poll_timeout().is_some() {
+                    host.pass_until_due();
+                }
+            }
+        };
+        assert_eq!((runs, ending), (expected, Ending::Job(JobStatus::Exited(3))));
+    }
+}
+
+/// The process was stopped until its lease was over, and the answer was waiting. Another leader may have recorded facts meanwhile.
+#[test]
+fn after_the_leases_end_no_run_is_announced() {
+    let (mut host, id) = leading(0);
+    host.now = host.now + LEASE;
+    read(&mut host, id, Facts::default());
+    assert!(asked(&mut host).appended.is_none());
+}
