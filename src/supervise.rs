@@ -292,6 +292,7 @@ impl MainLoop {
                 self.send_queued_orders(at);
             }
             self.tell_window(at, now, false);
+            self.read_unread_facts(at, now);
             if let Some((message, _)) = self.nodes.roles[at].undecodable.poll(now) {
                 self.nodes.roles[at].logger.event(&LogEvent::Error { message });
             }

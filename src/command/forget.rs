@@ -342,6 +342,8 @@ impl FactsTopic {
                 .max()
                 .unwrap_or(0)
                 .saturating_add(1),
+            remakes: 0,
+            seq: 0,
         }
     }
 }

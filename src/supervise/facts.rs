@@ -32,14 +32,23 @@ impl MainLoop {
             keys: facts.keys.clone(),
             judge: !facts.is_judged,
         };
-        // An unfinished reading has made progress meanwhile, so the new one continues it.
-        let earlier = facts.reading.take().map(|(_, reading)| reading);
+        let earlier = facts.begin_reading();
         match self.nodes.session.read_facts(wanted, id, earlier) {
             Ok(reading) => facts.reading = Some((id, reading)),
             Err(error) => {
+                let now = clock::now();
+                facts.reading_not_started(now, id);
                 let error = format!("no thread can be started to read them: {}", reason(&error)).into();
-                self.facts_event(at, clock::now(), FactsEvent::Unread { error });
+                self.facts_event(at, now, FactsEvent::Unread { error });
             }
+        }
+    }
+
+    /// Tries to read facts again for which there was no thread.
+    pub(super) fn read_unread_facts(&mut self, at: usize, now: Time) {
+        let due = self.nodes.roles[at].facts.as_ref().and_then(|facts| facts.due_reading(now));
+        if let Some(id) = due {
+            self.read_facts(at, id);
         }
     }
 

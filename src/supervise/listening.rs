@@ -153,7 +153,7 @@ fn broker(was_reached: bool, kafka: &KafkaState) -> Broker {
 
 fn snapshot(role: &Role, now: Time, tally: Tally) -> Arc<RoleSnapshot> {
     let status = role.node.status(now);
-    let next = notes::of_next_window(&status, role.next_window_ms());
+    let next = notes::of_next_window(role.node.next_window_ms());
     let doing = format!("{}{next}", notes::of_status(&status));
     let (label, partition) = (role.election.label(), role.election.partition);
     Arc::new(RoleSnapshot { label, partition, at: now, status, doing, tally })

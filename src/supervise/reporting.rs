@@ -20,7 +20,7 @@ impl MainLoop {
         let (doing, is_leaving) = match self.nodes.roles.as_slice() {
             [role] => {
                 let status = role.node.status(now);
-                let next = notes::of_next_window(&status, role.next_window_ms());
+                let next = notes::of_next_window(role.node.next_window_ms());
                 (format!("{}{next}", notes::of_status(&status)), status.is_leaving)
             }
             roles => {

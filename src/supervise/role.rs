@@ -72,17 +72,13 @@ impl Role {
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         let orphans = self.job.as_ref().and_then(|job| job.orphans.as_ref()).map(Orphans::again_at);
         let (undecodable, orders) = (self.undecodable.poll_timeout(), self.orders_due_at());
-        [self.node.poll_timeout(), undecodable, orphans, orders, self.look_at()].into_iter().flatten().min()
+        let facts = self.facts.as_ref().and_then(FactsTopic::reads_again_at);
+        [self.node.poll_timeout(), undecodable, orphans, orders, facts, self.look_at()].into_iter().flatten().min()
     }
 
     /// When to send the guard queued orders again, because the kernel lacked memory for one.
     pub(super) fn orders_due_at(&self) -> Option<Time> {
         self.job.as_ref().and_then(|job| job.guard.poll_timeout())
-    }
-
-    /// When the next window of the wall clock begins, in milliseconds since 1970.
-    pub(super) fn next_window_ms(&self) -> Option<u64> {
-        self.facts.as_ref()?.wall_clock.as_ref()?.next_ms()
     }
 
     /// With a schedule: when the leader reads the wall clock again.

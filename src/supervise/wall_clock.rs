@@ -42,11 +42,6 @@ impl WallClock {
         self.is_followed.then_some(self.look_at)
     }
 
-    /// When the next window begins, in milliseconds since 1970.
-    pub(super) fn next_ms(&self) -> Option<u64> {
-        self.window_shown.as_ref().map(|window| window.span.until_ms)
-    }
-
     /// The present window, if the node must get it: if it has changed, or if `anyway`.
     pub(super) fn look(&mut self, now: Time, wall_ms: u64, anyway: bool) -> Option<Window> {
         let is_same =

@@ -268,6 +268,19 @@ fn a_topic_of_facts_that_was_deleted_is_made_anew_with_a_warning() {
     assert_eq!(run.warnings_with(lost).len(), 1, "{run:?}");
 }
 
+/// The topic of facts is deleted while the job runs: the runner creates it again to record the outcome.
+#[test]
+fn a_topic_of_facts_that_is_deleted_during_the_run_is_made_anew_for_the_outcome() {
+    let election = election(Elector::Log);
+    let job = election.until_go_file();
+    let mut runner = once(&election, &job).option("--name", "a").lease("2s").start();
+    await_run(&election, 1);
+    harness::kafka::Kafka::shared().delete_topic(&topic_of_facts(&election));
+    election.create_go_file();
+    assert_eq!(runner.status(), 0, "{runner:?}");
+    assert_skipped(&mut once(&election, "true").start(), "a", (0, 0));
+}
+
 /// An account that may not create topics gets the missing topic's name, and an unsuitable topic of facts is refused with the reason.
 #[test]
 fn a_topic_of_facts_that_is_missing_or_wrong_is_refused() {

@@ -1,7 +1,7 @@
 //! `--schedule`: a daemon on each machine, one of which runs the job at each time.
 
 use harness::candidate::{Candidate, Elector, Running};
-use harness::cluster::Cluster;
+use harness::cluster::{Cluster, move_leader};
 use harness::election::TestElection;
 use harness::journal::Pen;
 use harness::kafka::Kafka;
@@ -166,4 +166,31 @@ fn facts_that_take_longer_than_half_a_lease_are_read_over_several_leads() {
     assert!(!first.warnings_with("of 400 offsets were read in half a lease").is_empty(), "{first:?}");
     await_runs(&election, 1);
     stop(first);
+}
+
+/// The topic of facts is made again on another broker, in an earlier leader epoch than the old one's. As with the journal's topic, the
+/// producer that wrote to the old one never uses the new one, and the candidate replaces it: otherwise no window would ever run again.
+#[test]
+fn a_topic_of_facts_that_is_made_again_on_another_broker_is_written_to() {
+    let cluster = Cluster::start(3, 0);
+    let kafka = cluster.kafka();
+    let election = TestElection::new(PROGRAM, &kafka, Elector::Log);
+    let name = format!("{}.once", election.topic());
+    kafka.create_topic_on(&name, &[1, 2, 3], &[("cleanup.policy", "compact")]);
+    // Each move of the leadership increments the leader epoch.
+    for leader in [1, 2, 0, 1] {
+        wait::until_true("a leader that has moved", || {
+            cluster.leader_of(&name, 0) == Some(leader)
+                || move_leader(&cluster.addresses(), &name, leader).is_err()
+                || cluster.leader_of(&name, 0) == Some(leader)
+        });
+    }
+    let daemon = daemon(&election, "a", "every 1s", "true").lease("2s").start();
+    await_runs(&election, 2);
+    kafka.delete_topic(&name);
+    wait::until_true("a topic that is gone", || !kafka.has_topic(&name));
+    kafka.create_topic_on(&name, &[1, 3, 2], &[("cleanup.policy", "compact")]);
+    let before = runs(&election).len();
+    await_runs(&election, before + 2);
+    stop(daemon);
 }

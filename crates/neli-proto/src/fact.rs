@@ -61,6 +61,12 @@ pub struct Fact {
     /// How often the key had been forgotten when the run began. In a `forgotten` record, this request is counted too.
     #[serde(skip_serializing_if = "is_default")]
     pub forgets: u32,
+    /// How many times the journal had been created again when the run began, as far as the facts show it. Then terms begin again.
+    #[serde(skip_serializing_if = "is_default")]
+    pub remakes: u32,
+    /// The order of the facts of one candidate: a later one has a higher number. 0 if it is not known.
+    #[serde(skip_serializing_if = "is_default")]
+    pub seq: u32,
 }
 
 /// The place of a fact in the topic.
@@ -115,13 +121,17 @@ impl Fact {
         }
     }
 
-    /// Whether this fact reached the log late: `known`, which is before it in the log, is about a later run. Terms begin again when the
-    /// journal is created again; windows and the number of `forgets` do not.
+    /// Whether this fact reached the log late: `known`, which is before it in the log, is about a later run, or is a later fact of the same
+    /// lead. Terms begin again when the journal is created again; windows and the numbers of `forgets` and `remakes` do not. In a lead, an earlier window
+    /// may follow a later one, because the clock was set back.
     #[must_use]
     pub(crate) fn is_older_than(&self, known: &Self) -> bool {
         let windows = self.window.zip(known.window);
-        (self.forgets, self.term) < (known.forgets, known.term)
-            && windows.is_none_or(|(own, known)| own.from_ms <= known.from_ms)
+        let order = |fact: &Self| (fact.forgets, fact.remakes, fact.term);
+        let is_of_earlier_lead =
+            order(self) < order(known) && windows.is_none_or(|(own, known)| own.from_ms <= known.from_ms);
+        let is_of_same_lead = (&self.member, self.term) == (&known.member, known.term);
+        is_of_earlier_lead || (is_of_same_lead && self.seq < known.seq)
     }
 
     /// Whether this fact does not count because the key was forgotten later. If the fact's candidate had read that the key was forgotten,
@@ -156,6 +166,8 @@ impl Fact {
             at_ms: fields.number("at_ms"),
             // A number that is too high for this version is no reason to count the fact as never forgotten.
             forgets: fields.number::<u64>("forgets").unwrap_or_default().try_into().ok()?,
+            remakes: fields.number("remakes").unwrap_or_default(),
+            seq: fields.number("seq").unwrap_or_default(),
         })
     }
 

@@ -145,7 +145,12 @@ impl Node {
                 self.is_exiting = true;
                 self.hooks.handle(now, hooks::Event::Exiting);
             }
-            Event::Facts(event) => self.facts(now, event),
+            Event::Facts(event) => {
+                // The end of a lease is handled before the answer: no run is announced after it.
+                self.candidate.handle_timeout(now);
+                self.connect(now);
+                self.facts(now, event);
+            }
             Event::Guard(Answer::CommandEnded { kind: CommandKind::Lead, id, end }) => {
                 self.hooks.handle(now, hooks::Event::Ended { hook: Hook::Lead, id, end });
             }

@@ -20,6 +20,7 @@ use scheduled::Scheduled;
 pub use action::{Action, Note, Policy, Skip};
 
 mod action;
+mod appending;
 mod history;
 mod judging;
 mod scheduled;
@@ -50,6 +51,8 @@ pub(crate) struct Once {
     reported_at: Option<Time>,
     /// The last error while reading or writing facts.
     trouble: Option<Box<str>>,
+    /// Since when no fact has been acknowledged, or when the producer was renewed for that reason.
+    unacknowledged_since: Option<Time>,
     actions: VecDeque<Action>,
 }
 
@@ -91,6 +94,7 @@ impl Once {
             last_id: 0,
             reported_at: None,
             trouble: None,
+            unacknowledged_since: None,
             actions: VecDeque::new(),
         };
         if once.scheduled.is_none() {
@@ -119,7 +123,8 @@ impl Once {
     /// Performs what is due at `now`. An early call does nothing.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         match &mut self.phase {
-            Phase::Announcing { until, .. } | Phase::Reading { until, .. } if now >= *until => self.give_up(),
+            Phase::Announcing { until, .. } if now >= *until => self.give_up_announcing(now),
+            Phase::Reading { until, .. } if now >= *until => self.give_up(),
             Phase::Recording { stop_by: Some(by), .. } if now >= *by => self.finish(now),
             Phase::Waiting { .. } => self.record_skip_again(now),
             Phase::Recording { again_at: Some(at), .. } if now >= *at => self.append_again(),
@@ -197,6 +202,7 @@ impl Once {
 
     /// Handles the broker's acknowledgement of a fact.
     pub(crate) fn fact_appended(&mut self, now: Time, id: u32) {
+        self.unacknowledged_since = None;
         match &self.phase {
             Phase::Announcing { id: awaited, fact, .. } if *awaited == id => {
                 self.phase = Phase::Running { fact: fact.clone(), stop: None };
@@ -220,10 +226,11 @@ impl Once {
         match &mut self.phase {
             Phase::Announcing { id: awaited, .. } if *awaited == id => {
                 self.trouble = Some(error);
-                self.give_up();
+                self.give_up_announcing(now);
             }
             Phase::Recording { id: awaited, again_at, .. } if *awaited == id => {
                 *again_at = Some(now + RETRY);
+                self.look_after_topic(now);
                 self.note_if_not_recorded(now, Note::NotRecorded(error));
             }
             Phase::Waiting { .. } => self.skip_not_recorded(now, id, error),
@@ -244,7 +251,9 @@ impl Once {
         let stop = *stop;
         let outcome = if end.status == 0 { Outcome::Done } else { Outcome::Failed };
         let ran_ms = Some(millis(end.ran));
-        let fact = Fact { outcome, exit: Some(end.status), ran_ms, ..fact.clone() };
+        let fact = fact.clone();
+        let id = self.next_id();
+        let fact = Fact { outcome, exit: Some(end.status), ran_ms, seq: id, ..fact };
         let fact_recorded = Some(fact.clone());
         self.learn(match outcome {
             Outcome::Done => Facts { done: fact_recorded, ..Facts::default() },
@@ -252,7 +261,6 @@ impl Once {
                 Facts { attempt: fact_recorded, ..Facts::default() }
             }
         });
-        let id = self.next_id();
         self.actions.push_back(Action::Append { id, fact: fact.clone() });
         self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None };
         if let Some(why) = stop {
@@ -306,13 +314,15 @@ impl Once {
             ran_ms: None,
             at_ms: None,
             forgets: 0,
+            remakes: 0,
+            seq: 0,
         })
     }
 
     /// Handles that this release is effective. The facts of the run are read before anything is claimed (K1).
     pub(crate) fn run_released(&mut self, fact: Fact) {
         if let Some(scheduled) = &mut self.scheduled {
-            return scheduled.released_elsewhere(&fact.key);
+            return scheduled.released_elsewhere(fact);
         }
         if fact.outcome == Outcome::Done {
             self.learn(Facts { done: Some(fact), ..Facts::default() });
@@ -321,25 +331,6 @@ impl Once {
         if self.phase == Phase::StandingBy {
             self.ask();
         }
-    }
-
-    fn announce(&mut self, now: Time, term: Offset, until: Time) {
-        let fact = Fact {
-            key: self.policy.key.clone(),
-            window: self.policy.window,
-            outcome: Outcome::Running,
-            term,
-            member: Some(self.member.clone()),
-            name: Some(self.name.clone()),
-            exit: None,
-            attempt: self.next_attempt(),
-            ran_ms: None,
-            at_ms: None,
-            forgets: self.forgets(),
-        };
-        let id = self.next_id();
-        self.actions.push_back(Action::Append { id, fact: fact.clone() });
-        self.phase = Phase::Announcing { id, fact, until: until.max(now) };
     }
 
     /// Handles that the outcome was recorded or given up.
@@ -381,14 +372,6 @@ impl Once {
         self.trouble = None;
         self.actions.push_back(Action::Read { id });
         id
-    }
-
-    /// Sends an outcome that was not acknowledged again, with another number.
-    fn append_again(&mut self) {
-        let next = self.next_id();
-        let Phase::Recording { again_at, fact, id, .. } = &mut self.phase else { return };
-        (*again_at, *id) = (None, next);
-        self.actions.push_back(Action::Append { id: next, fact: fact.clone() });
     }
 
     fn next_id(&mut self) -> u32 {

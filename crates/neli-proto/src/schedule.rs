@@ -54,7 +54,7 @@ pub enum Note {
 /// Why windows are not run.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum SkipReason {
-    /// The wall clock was set forward over them.
+    /// The wall clock was set forward over them, or it was not read then because the process was stopped.
     ClockSet,
     /// There was no leader in that time.
     NobodyLed,
@@ -101,6 +101,12 @@ impl Schedule {
     #[must_use]
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
+    }
+
+    /// When the next window that may run begins, in milliseconds since 1970, while it waits.
+    #[must_use]
+    pub const fn waits_until_ms(&self) -> Option<u64> {
+        self.waits_until
     }
 
     /// Handles the wall clock's present window. If no run is in progress (`is_idle`), the window's run may begin.

@@ -146,6 +146,8 @@ mod tests {
             ran_ms: Some(3_200),
             at_ms: Some(1_769_860_800_000),
             forgets: 0,
+            remakes: 0,
+            seq: 0,
         }
     }
 

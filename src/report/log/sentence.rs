@@ -203,7 +203,7 @@ pub fn because(why: &str) -> &str {
         "resigned" => "it was asked to stand down",
         "restart-limit" => "the job failed too often",
         "revoked" => "the consumer group has chosen another candidate",
-        "clock-set" => "this machine's clock was set forward over it",
+        "clock-set" => "this machine's clock was set forward over it, or neli-run was stopped then",
         "claim-expired" => "the claim took effect too late to be used",
         "skipped" => "the key needs no run",
         "stopped" => "a signal to neli-run",

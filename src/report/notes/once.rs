@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use neli_proto::fact::{Fact, Outcome};
-use neli_proto::node::{Awaited, Status};
 use neli_proto::{once, schedule};
 
 use super::{somebody, warning};
@@ -90,38 +89,17 @@ fn of_schedule(note: schedule::Note) -> Event {
 }
 
 /// With a schedule: when the next window begins, if the leader waits for it. Appended to the node's state.
-pub(crate) fn of_next_window(status: &Status, next_ms: Option<u64>) -> String {
-    let next_ms = next_ms.filter(|_| status.awaits.is_some_and(|awaits| awaits.what == Awaited::Window));
+pub(crate) fn of_next_window(next_ms: Option<u64>) -> String {
     next_ms.map_or_else(String::new, |next_ms| format!("; next window at {}", to_the_second(next_ms)))
 }
 
 #[cfg(test)]
 mod tests {
-    use neli_proto::candidate::{JobReport, Position};
-    use neli_proto::node::{Awaits, Counts};
-    use neli_proto::record::JobState;
-    use neli_proto::time::Time;
-
-    use super::super::of_status;
     use super::*;
 
     #[test]
-    fn the_next_window_is_logged_while_it_is_awaited() {
-        let job = JobReport { state: JobState::Restarting, pid: None, attempt: 3, since: Time::ZERO };
-        let status = |what| Status {
-            leader: None,
-            vacancy: None,
-            position: Position::Leading { term: 42, job, stopping: None },
-            lease_end: None,
-            awaits: Some(Awaits { what, until: None }),
-            departs_at: None,
-            standbys: Vec::new(),
-            counts: Counts::default(),
-            is_leaving: false,
-        };
-        let sentence =
-            |status: &Status| format!("{}{}", of_status(status), of_next_window(status, Some(1_769_825_400_000)));
-        assert_eq!(sentence(&status(Awaited::Window)), "leading, term 42; next window at 2026-01-31T02:10:00Z");
-        assert!(!sentence(&status(Awaited::JobEnd)).contains("window"));
+    fn the_next_window_is_shown_while_it_is_awaited() {
+        assert_eq!(of_next_window(Some(1_769_825_400_000)), "; next window at 2026-01-31T02:10:00Z");
+        assert_eq!(of_next_window(None), "");
     }
 }

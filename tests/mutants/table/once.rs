@@ -65,7 +65,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "ForgetsDoNotOrder",
         breaks: "once: of two facts at the same place in the topic the one with the higher term counts, although the key was forgotten \
                  in between and the journal was created again",
-        edits: &[edit(FACT, "(self.forgets, self.term) < (known.forgets, known.term)", "self.term < known.term")],
+        edits: &[edit(FACT, "order(self) < order(known)", "{ let _ = order; self.term < known.term }")],
         noticed_by: &[Model("a_key_that_is_forgotten_before_its_journal_is_remade")],
     },
     Mutant {

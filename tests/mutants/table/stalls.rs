@@ -60,6 +60,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Scenarios],
     },
     Mutant {
+        name: "ProducerKeptForFacts",
+        breaks: "K3: a producer whose facts are not acknowledged for two leases is never replaced",
+        edits: &[edit("crates/neli-proto/src/once/appending.rs", "self.actions.push_back(Action::RenewProducer);", "")],
+        noticed_by: &[Node(
+            "once_answers::a_producer_whose_facts_are_not_acknowledged_for_two_leases_is_replaced",
+            "it is never replaced",
+        )],
+    },
+    Mutant {
         name: "StopBehindSignals",
         breaks: "A stop or a kill waits behind all signals that must be passed on to the job",
         edits: &[edit(

@@ -13,6 +13,8 @@ fn fact(outcome: Outcome, term: Offset) -> Fact {
         ran_ms: None,
         at_ms: None,
         forgets: 0,
+        remakes: 0,
+        seq: 0,
     }
 }
 
@@ -28,7 +30,7 @@ fn come_to(records: &[(Place, Option<&[u8]>)]) -> Facts {
 fn a_fact_is_read_back_as_it_was_written() {
     for outcome in [Outcome::Done, Outcome::Failed, Outcome::Running, Outcome::Skipped, Outcome::Forgotten] {
         let fact = Fact { exit: Some(3), ran_ms: Some(3_200), at_ms: Some(1_769_860_801_123), ..fact(outcome, 57) };
-        let fact = Fact { forgets: 2, ..fact };
+        let fact = Fact { forgets: 2, remakes: 1, seq: 5, ..fact };
         assert_eq!(Fact::parse(&fact.to_bytes()), Ok(fact.clone()));
         let of_window = Fact { window: Some(Span { from_ms: 5, until_ms: 10 }), ..fact };
         assert_eq!(Fact::parse(&of_window.to_bytes()), Ok(of_window));
@@ -95,6 +97,26 @@ fn the_newer_window_counts_if_terms_began_again_and_the_later_term_if_a_clock_wa
         let bytes = records.each_ref().map(Fact::to_bytes);
         let facts = come_to(&bytes.each_ref().map(|bytes| (Place::Done, Some(&**bytes))));
         assert_eq!(facts.done, Some(expected));
+    }
+}
+
+/// Kafka may get a record twice, if the connection broke before its acknowledgement, and the second time only after later records of the same
+/// lead. In a lead, windows need not follow each other: the clock may be set back.
+#[test]
+fn a_record_that_arrives_again_after_a_later_one_of_the_same_lead_does_not_count() {
+    let of = |outcome, from_ms, seq| Fact {
+        window: Some(Span { from_ms, until_ms: from_ms + 10 }),
+        seq,
+        ..fact(outcome, 42)
+    };
+    for (first, later) in [
+        (of(Outcome::Skipped, 10, 1), of(Outcome::Done, 20, 3)),
+        (of(Outcome::Done, 9_000, 2), of(Outcome::Done, 20, 4)),
+        (of(Outcome::Running, 20, 2), of(Outcome::Failed, 20, 3)),
+    ] {
+        let bytes = [&first, &later, &first].map(Fact::to_bytes);
+        let facts = come_to(&bytes.each_ref().map(|bytes| (first.place(), Some(&**bytes))));
+        assert_eq!(facts.at(first.place()), Some(&later));
     }
 }
 

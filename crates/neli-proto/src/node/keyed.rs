@@ -55,6 +55,7 @@ impl Node {
             From::HoldClaims(are_held) => self.candidate.hold_claims(now, are_held),
             From::Note(note) => self.actions.push_back(Action::Note(Note::Once(note))),
             From::Read { id } => self.actions.push_back(Action::ReadFacts { id }),
+            From::RenewProducer => self.actions.push_back(Action::RenewProducer),
             From::Run(window) => self.supervisor.handle_lead(now, LeadEvent::MayRun(window)),
             From::Skip => {
                 self.candidate.handle_local(now, LocalEvent::StandDown { why: Why::Skipped, leaving: true });
@@ -65,6 +66,12 @@ impl Node {
             From::Stop(why) => self.supervisor.handle_lead(now, LeadEvent::StoppedFor(why)),
             From::Wait => self.supervisor.handle_lead(now, LeadEvent::Waits),
         }
+    }
+
+    /// With a schedule: when the next window that may run begins, in milliseconds since 1970, while it waits for one.
+    #[must_use]
+    pub fn next_window_ms(&self) -> Option<u64> {
+        self.once.as_ref().filter(|once| once.is_waiting()).and_then(Once::next_window_ms)
     }
 
     /// With a schedule: the wait between two runs.

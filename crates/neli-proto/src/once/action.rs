@@ -57,6 +57,8 @@ pub enum Action {
         /// The number.
         id: u32,
     },
+    /// Create a new producer, and drop the previous one: facts were not acknowledged for long.
+    RenewProducer,
     /// Let the job start under the current term, for this window if there is one.
     Run(Option<Span>),
     /// Exit, because the job must not be run.

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 
 use super::{Action, Note, Once, Phase, Skip};
 use crate::fact::{Fact, Facts, Outcome};
+use crate::record::Offset;
 use crate::reminder::INTERVAL;
 use crate::time::Time;
 
@@ -64,6 +65,14 @@ impl Once {
     /// How often an operator asked to forget the key.
     pub(super) fn forgets(&self) -> u32 {
         self.known.forgotten.as_ref().map_or(0, |forgotten| forgotten.forgets)
+    }
+
+    /// How many times the journal was created again, as far as the facts show it: in one journal no run is of a later term than that of the
+    /// present leader.
+    pub(super) fn remakes(&self, term: Offset) -> u32 {
+        let runs = [&self.known.done, &self.known.attempt].into_iter().flatten();
+        let counted = runs.map(|fact| fact.remakes.saturating_add((fact.term > term).into()));
+        counted.max().unwrap_or_default()
     }
 
     /// Whether the wall clock does not contradict the fact (S2).

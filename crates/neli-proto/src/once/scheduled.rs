@@ -19,8 +19,8 @@ pub(super) struct Scheduled {
     waits_until: Option<u64>,
     /// The reason for a stop that waits until the outcome is recorded.
     stop: Option<Why>,
-    /// The key of the last run in a release.
-    released_key: Option<Box<str>>,
+    /// The key and the term of the last run in a release.
+    released: Option<(Box<str>, Offset)>,
 }
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -32,7 +32,7 @@ struct SkipToRecord {
 
 impl Scheduled {
     pub(super) const fn new(catch_up: CatchUp) -> Self {
-        Self { schedule: Schedule::new(catch_up), skip: None, waits_until: None, stop: None, released_key: None }
+        Self { schedule: Schedule::new(catch_up), skip: None, waits_until: None, stop: None, released: None }
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Time> {
@@ -43,8 +43,14 @@ impl Scheduled {
         self.stop.get_or_insert(why);
     }
 
-    pub(super) fn released_elsewhere(&mut self, key: &str) {
-        self.released_key = Some(key.into());
+    pub(super) fn released_elsewhere(&mut self, run: Fact) {
+        self.released = Some((run.key, run.term));
+    }
+
+    /// Whether the last release that names a run names this one. After its window was forgotten it may have run again, in another term.
+    fn is_released(&self, run: &Fact) -> bool {
+        let is_named = |(key, term): &(Box<str>, Offset)| *key == run.key && (run.forgets == 0 || *term == run.term);
+        self.released.as_ref().is_some_and(is_named)
     }
 }
 
@@ -52,6 +58,11 @@ impl Once {
     /// Whether it leads and waits for the next window.
     pub(crate) const fn is_waiting(&self) -> bool {
         matches!(self.phase, Phase::Waiting { .. })
+    }
+
+    /// When the next window that may run begins, in milliseconds since 1970.
+    pub(crate) fn next_window_ms(&self) -> Option<u64> {
+        self.scheduled.as_ref().and_then(|scheduled| scheduled.schedule.waits_until_ms())
     }
 
     /// Handles that the claim took effect, and the facts were read (S1).
@@ -116,6 +127,8 @@ impl Once {
             ran_ms: None,
             at_ms: None,
             forgets: self.forgets(),
+            remakes: self.remakes(term),
+            seq: self.next_id(),
         };
         self.append_skip(fact);
     }
@@ -152,28 +165,30 @@ impl Once {
         let skip = self.scheduled.as_mut().and_then(|scheduled| scheduled.skip.as_mut());
         if let Some(skip) = skip.filter(|skip| skip.id == id) {
             skip.again_at = Some(now + RETRY);
+            self.look_after_topic(now);
             self.note_if_not_recorded(now, Note::SkipNotRecorded(error));
         }
     }
 
+    fn is_released(&self, run: &Fact) -> bool {
+        self.scheduled.as_ref().is_some_and(|scheduled| scheduled.is_released(run))
+    }
+
     /// The newest run, if it began and did not finish, and its window is over, so that it can't run any more.
     fn unfinished(&self) -> Option<&Fact> {
-        let released_key = self.scheduled.as_ref().and_then(|scheduled| scheduled.released_key.as_ref());
         let (run, shown) = (self.known.attempt.as_ref()?, self.shown?);
         let window = run.window.filter(|window| window.until_ms <= shown.from_ms)?;
         let done = self.known.done.as_ref().and_then(|done| done.window);
         let is_newest = done.is_none_or(|done| done.from_ms < window.from_ms);
-        (run.outcome == Outcome::Running && Some(&run.key) != released_key && is_newest).then_some(run)
+        (run.outcome == Outcome::Running && !self.is_released(run) && is_newest).then_some(run)
     }
 
     /// The newest window that has its outcome, or can have none any more, if the wall clock does not contradict it.
     fn recorded(&self) -> Recorded {
         let (done, attempt) = (self.known.done.as_ref(), self.known.attempt.as_ref());
-        let released_key = self.scheduled.as_ref().and_then(|scheduled| scheduled.released_key.as_ref());
         let unfinished = self.unfinished();
-        let has_outcome = |fact: &&Fact| {
-            fact.outcome != Outcome::Running || Some(&fact.key) == released_key || Some(*fact) == unfinished
-        };
+        let has_outcome =
+            |fact: &&Fact| fact.outcome != Outcome::Running || self.is_released(fact) || Some(*fact) == unfinished;
         // If a window was forgotten, the windows before it are over.
         let span_of = |fact: &Fact| {
             let is_forgotten = self.is_forgotten(fact);

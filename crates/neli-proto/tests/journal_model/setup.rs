@@ -118,6 +118,8 @@ impl Occasion {
             ran_ms: None,
             at_ms: None,
             forgets: 0,
+            remakes: 0,
+            seq: 0,
         })
     }
 

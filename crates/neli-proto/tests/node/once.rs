@@ -81,7 +81,21 @@ pub(crate) fn read(host: &mut Host, id: u32, facts_of_key: Facts) {
 pub(crate) fn fact(outcome: Outcome, term: Offset, exit: Option<u8>, attempt: u32) -> Fact {
     let (member, name) = (Some(MemberId::from("db2")), Some("db2-name".into()));
     let (ran_ms, at_ms) = (Some(3_200), Some(1_000));
-    Fact { key: KEY.into(), window: None, outcome, term, member, name, exit, attempt, ran_ms, at_ms, forgets: 0 }
+    Fact {
+        key: KEY.into(),
+        window: None,
+        outcome,
+        term,
+        member,
+        name,
+        exit,
+        attempt,
+        ran_ms,
+        at_ms,
+        forgets: 0,
+        remakes: 0,
+        seq: 0,
+    }
 }
 
 pub(crate) fn attempted(fact: Fact) -> Facts {
@@ -205,7 +219,8 @@ fn the_outcome_is_acknowledged_before_the_release_which_contains_it_too() {
     host.ends(JobStatus::Exited(0));
     let ended = asked(&mut host);
     let (id, fact) = ended.appended.unwrap();
-    assert_eq!(fact, Fact { outcome: Outcome::Done, exit: Some(0), ran_ms: Some(1_500), ..begun });
+    let (outcome, seq) = (Outcome::Done, begun.seq + 1);
+    assert_eq!(fact, Fact { outcome, exit: Some(0), ran_ms: Some(1_500), seq, ..begun });
     assert!(ended.releases.is_none());
     // A stop waits for it as well, and a fact that Kafka refused is sent again.
     host.happens(Event::Signal { signal: TERM });

@@ -224,3 +224,108 @@ fn before_the_facts_were_read_no_leader_of_lower_priority_is_asked_to_resign() {
     host.pass(preempt_after);
     assert!(host.actions().iter().any(|action| sends(action, "request")));
 }
+
+/// If the topic was created again on another broker, a producer that wrote to the old one may never write to the new one.
+#[test]
+fn a_producer_whose_facts_are_not_acknowledged_for_two_leases_is_replaced() {
+    let is_new_producer = |action: &Action| *action == Action::RenewProducer;
+    // While the outcome is tried to record, the lead is kept.
+    let (mut host, _) = running(0, Facts::default());
+    host.ends(JobStatus::Exited(0));
+    let mut refused_at = None;
+    for replaced in 1..=2 {
+        loop {
+            let asked = asked(&mut host);
+            assert!(asked.releases.is_none(), "{asked:?}");
+            if asked.actions.iter().any(is_new_producer) {
+                let reading = asked.read.expect("a reading, which creates a topic that is missing");
+                read(&mut host, reading, done(3));
+                assert_eq!(host.actions(), [], "no answer is awaited");
+                assert!(host.now.since(refused_at.unwrap()) >= LEASE * 2 * replaced);
+                break;
+            }
+            assert!(
+                refused_at.is_none_or(|at| host.now.since(at) < LEASE * 2 * (replaced + 1)),
+                "it is never replaced"
+            );
+            if let Some((id, _)) = asked.appended {
+                facts(&mut host, FactsEvent::NotAppended { id, error: "no".into() });
+                refused_at.get_or_insert(host.now);
+                continue;
+            }
+            host.reads_what_it_sent();
+            host.answers(Answer::Extended { until: host.now + LEASE });
+            host.pass_until_due();
+        }
+    }
+    // A run that can't be announced ends its lead. The release is written by the new producer.
+    let (mut host, id) = leading(0);
+    read(&mut host, id, Facts::default());
+    let mut leads = 0;
+    let replaced = loop {
+        let asked = asked(&mut host);
+        let new = asked.actions.iter().position(is_new_producer);
+        if let Some(new) = new {
+            break asked.actions.iter().position(|action| sends(action, "release")).is_some_and(|at| at > new);
+        }
+        assert!(leads < 5, "it is never replaced");
+        if let Some(id) = asked.read {
+            leads += 1;
+            read(&mut host, id, Facts::default());
+            continue;
+        }
+        host.reads_what_it_sent();
+        host.answers(Answer::Extended { until: host.now + LEASE });
+        host.pass_until_due();
+    };
+    assert!(replaced);
+}
+
+/// The topic has the facts of a run in an earlier journal, in which terms were higher.
+#[test]
+fn failures_are_counted_in_a_journal_that_was_created_again() {
+    for (earlier, retries, expected) in [
+        (fact(Outcome::Running, 1_000, None, 1), 0, 1),
+        (fact(Outcome::Running, 1_000, None, 1), 2, 3),
+        (fact(Outcome::Failed, 1_000, Some(3), 1), 2, 2),
+    ] {
+        let mut topic = attempted(earlier);
+        let mut host = listening(retries);
+        let mut runs = 0;
+        let ending = loop {
+            let mut asked = asked(&mut host);
+            if let Some(ending) = exits(&asked.actions).first() {
+                break *ending;
+            }
+            if let Some((id, fact)) = asked.appended.take() {
+                topic.take(fact.place(), Some(&fact.to_bytes()));
+                facts(&mut host, FactsEvent::Appended { id });
+            } else if let Some(id) = asked.read.take() {
+                read(&mut host, id, topic.clone());
+            } else if asked.spawns {
+                runs += 1;
+                assert!(runs <= expected, "{retries} retries");
+                host.started();
+                host.actions();
+                host.ends(JobStatus::Exited(3));
+            } else {
+                host.reads_what_it_sent();
+                host.answers(Answer::Extended { until: host.now + LEASE });
+                // A node that has ended has no timeout.
+                if host.node.poll_timeout().is_some() {
+                    host.pass_until_due();
+                }
+            }
+        };
+        assert_eq!((runs, ending), (expected, Ending::Job(JobStatus::Exited(3))));
+    }
+}
+
+/// The process was stopped until its lease was over, and the answer was waiting. Another leader may have recorded facts meanwhile.
+#[test]
+fn after_the_leases_end_no_run_is_announced() {
+    let (mut host, id) = leading(0);
+    host.now = host.now + LEASE;
+    read(&mut host, id, Facts::default());
+    assert!(asked(&mut host).appended.is_none());
+}

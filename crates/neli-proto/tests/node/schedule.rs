@@ -237,9 +237,8 @@ fn a_new_leader_runs_what_has_no_outcome() {
     }
 }
 
-/// Only its release contains the outcome.
-#[test]
-fn a_run_that_a_release_names_is_not_repeated() {
+/// What a leader does whose clock is in window 5, after a release that names the run of that window.
+fn leads_after_release(found: Facts) -> (Host, Asked) {
     let schedule = Some(CatchUp::Last);
     let policy = Policy { key: "".into(), window: None, schedule, retries: 0, done_status: 0 };
     let mut host = listening_for(policy);
@@ -257,11 +256,31 @@ fn a_run_that_a_release_names_is_not_repeated() {
     host.reads_what_it_sent();
     let id = asked(&mut host).read.unwrap();
     host.happens(Event::Window(window(5)));
+    read(&mut host, id, found);
+    let asked = asked(&mut host);
+    (host, asked)
+}
+
+/// Only its release contains the outcome.
+#[test]
+fn a_run_that_a_release_names_is_not_repeated() {
     let mut found = done(4);
     found.attempt = attempted(5, Outcome::Running, 1).attempt;
-    read(&mut host, id, found);
-    assert!(asked(&mut host).appended.is_none());
+    let (host, asked) = leads_after_release(found);
+    assert!(asked.appended.is_none());
     assert!(awaits_window(&host));
+}
+
+/// The window was forgotten after the run that the release names, and the leader that ran it again has died.
+#[test]
+fn a_release_does_not_name_a_later_run_of_a_window_that_was_forgotten() {
+    let mut found = done(5);
+    found.forgotten =
+        found.done.as_ref().map(|fact| Fact { outcome: Outcome::Forgotten, term: 1, forgets: 1, ..fact.clone() });
+    let again = attempted(5, Outcome::Running, 1).attempt;
+    found.attempt = again.map(|fact| Fact { term: 2, forgets: 1, ..fact });
+    let (mut host, asked) = leads_after_release(found);
+    starts(&mut host, asked, 5);
 }
 
 #[test]
@@ -342,4 +361,18 @@ fn the_record_of_a_runs_begin_is_awaited_for_half_a_lease() {
         host.pass_until_due();
     }
     assert_eq!(host.now.since(asked_at), LEASE / 2);
+}
+
+/// Another machine, whose clock is ahead, has run the next window already.
+#[test]
+fn the_next_window_is_one_that_may_run() {
+    let (mut host, _) = leads(5, done(6));
+    assert_eq!(host.node.next_window_ms(), Some(span(7).from_ms));
+    shows(&mut host, 6);
+    assert_eq!(host.node.next_window_ms(), Some(span(7).from_ms));
+    let due = shows(&mut host, 7);
+    assert_eq!(host.node.next_window_ms(), None);
+    starts(&mut host, due, 7);
+    ends(&mut host, 0);
+    assert_eq!(host.node.next_window_ms(), Some(span(8).from_ms));
 }

@@ -38,6 +38,8 @@ fn fact(number: u64, outcome: Outcome, term: Offset, attempt: u32) -> Fact {
         ran_ms: None,
         at_ms: Some(1_000),
         forgets: 0,
+        remakes: 0,
+        seq: 0,
     }
 }
 
