@@ -181,6 +181,7 @@ impl Driver {
 
     fn handle_command(&mut self, at: usize, command: Command) {
         match command {
+            Command::CallbackUnfinished(why) => self.nodes.roles[at].tell_unfinished(why),
             Command::Idle { term } => {
                 if self.nodes.roles[at].holds(term) {
                     self.end_if_idle(at);

@@ -10,6 +10,7 @@ use tokio::sync::{broadcast, watch};
 
 use super::last_call::LastCall;
 use crate::clock;
+use crate::command::Unfinished;
 use crate::election::{ElectionId, Elections};
 use crate::error::Error;
 use crate::event::{Event, Leader};
@@ -177,9 +178,21 @@ impl Role {
         }
     }
 
-    /// The warning after a user's callback has panicked.
-    pub(super) fn panic_alarm(&self) -> PanicAlarm {
-        PanicAlarm(self.events.clone())
+    /// Reports that the callback before a release is not finished.
+    pub(super) fn tell_unfinished(&mut self, why: Unfinished) {
+        self.tell(Event::warning(match why {
+            Unfinished::Dropped => {
+                "the callback of before_release was dropped before its end: its limit or the lease is over, or the runtime \
+                 that it ran in has ended"
+            }
+            Unfinished::NotBegun => {
+                "the callback of before_release was not called: the runtime in which join was called has ended, or was busy \
+                 until the limit or the lease was over"
+            }
+            Unfinished::Panicked => {
+                "the callback of before_release has panicked: the lead is released although the callback is not finished"
+            }
+        }));
     }
 
     /// Publishes the state. `may_claim`: whether the process may claim vacancies; before, other candidates may still refuse it.
@@ -253,20 +266,6 @@ impl Role {
                     Error::Left
                 }
             }
-        }
-    }
-}
-
-/// Reports a panic if it is dropped by one.
-pub(super) struct PanicAlarm(Option<broadcast::Sender<Event>>);
-
-impl Drop for PanicAlarm {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let message = "the callback of before_release has panicked: the lead is released although the callback is not \
-                 finished";
-            // Nobody may be listening.
-            let _ = self.0.as_ref().map(|events| events.send(Event::warning(message)));
         }
     }
 }
