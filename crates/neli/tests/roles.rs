@@ -180,8 +180,8 @@ async fn the_next_role_that_is_led_and_the_events_of_all() {
     leads.clear();
     let mut released = std::collections::BTreeSet::new();
     while released.len() < COUNT as usize {
-        let (role, event) = soon("the release of each role", events.next()).await.unwrap();
-        if matches!(event, Event::Released { .. }) {
+        let (role, event) = soon("the end of each lead", events.next()).await.unwrap();
+        if matches!(event, Event::Fenced { .. } | Event::Released { .. }) {
             released.insert(role);
         }
     }

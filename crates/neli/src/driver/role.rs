@@ -160,13 +160,17 @@ impl Role {
 
     // ---- what users see ------------------------------------------------------------------------------------------
 
-    /// Reports an event. If another candidate has taken the lead, the node does not report the end of the term, so it is reported here.
+    /// Reports an event. The end of each term whose beginning was reported is reported once. If another candidate has taken the lead, the node
+    /// does not report that end, so it is reported here.
     pub(super) fn tell(&mut self, event: Event) {
         let (began, ended) = match &event {
             Event::Acquired { term } => (Some(*term), self.current_term.take()),
             Event::Standby { .. } => (None, self.current_term.take()),
             Event::Fenced { term } | Event::Released { term, .. } => {
-                self.current_term.take_if(|current| *current == *term);
+                // The release of a term whose lease has run out, or of a claim under which it never led.
+                if self.current_term.take_if(|current| *current == *term).is_none() {
+                    return;
+                }
                 (None, None)
             }
             Event::Missed { .. } | Event::Revoked { .. } | Event::Warning { .. } => (None, None),

@@ -11,14 +11,18 @@ use crate::state::Shared;
 const CLAIM: &str = r#"{"v":1,"member":"m","name":"db1","seq":1,"kind":"claim","after":-1,"lease_ms":5000}"#;
 const BEAT: &str = r#"{"v":1,"member":"m","name":"db1","seq":2,"kind":"beat","term":0,"seen":0,"lease_ms":5000}"#;
 
-/// What a candidate's handle says about the leader when these records were just read, each with the time in milliseconds at which it was
-/// appended. `end`: the end of the log when the reading began.
-fn leadership(end: i64, records: &[(u64, &str)]) -> Leadership {
+fn new_role() -> (Role, watch::Receiver<State>, broadcast::Receiver<Event>) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let _entered = runtime.enter();
     let settings = Election::builder("billing").brokers("localhost:9").settings().unwrap();
     let elections = &settings.session.elections;
-    let (mut role, state, events) = Role::new(&settings.node, elections, elections.election(0, 1), false).unwrap();
+    Role::new(&settings.node, elections, elections.election(0, 1), false).unwrap()
+}
+
+/// What a candidate's handle says about the leader when these records were just read, each with the time in milliseconds at which it was
+/// appended. `end`: the end of the log when the reading began.
+fn leadership(end: i64, records: &[(u64, &str)]) -> Leadership {
+    let (mut role, state, events) = new_role();
     let began = clock::now();
     let mut tell = |event| role.node.handle(began, node::Event::Election(event));
     tell(candidate::Event::Answered { asked: began, start: 0, end, trusted: true });
@@ -44,4 +48,26 @@ fn a_heartbeat_after_the_end_of_its_lease_makes_no_leader() {
 fn nobody_leads_as_far_as_is_known_before_all_records_are_read() {
     assert!(matches!(leadership(1, &[(1_000, CLAIM)]), Leadership::Led(_)));
     assert_eq!(leadership(2, &[(1_000, CLAIM)]), Leadership::Unknown { trouble: None });
+}
+
+/// A program that counts its leads by its events counts each end once.
+#[test]
+fn each_term_that_began_ends_with_one_event() {
+    let (mut role, _, mut events) = new_role();
+    let acquired = |term| Event::Acquired { term };
+    let released = |term, reason| Event::Released { term, reason, delivered: true };
+    for event in [
+        acquired(1),
+        Event::Fenced { term: 1 },
+        // The term whose lease has run out is released, too.
+        released(1, Reason::Expired),
+        // A claim that was under way when the candidate left.
+        released(4, Reason::Left),
+        acquired(7),
+        released(7, Reason::Left),
+    ] {
+        role.tell(event);
+    }
+    let seen: Vec<_> = std::iter::from_fn(|| events.try_recv().ok()).collect();
+    assert_eq!(seen, [acquired(1), Event::Fenced { term: 1 }, acquired(7), released(7, Reason::Left)]);
 }
