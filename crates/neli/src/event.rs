@@ -108,7 +108,8 @@ pub enum Event {
         /// The leader's name; `None` if nobody leads, or if the leader is unknown.
         leader: Option<String>,
     },
-    /// A warning. The election goes on.
+    /// A warning. The candidate goes on, unless this is its last event: then it no longer stands for election, though it has not left, and this
+    /// says why.
     Warning {
         /// The warning, in one line.
         message: String,

@@ -258,6 +258,9 @@ impl Roles {
     /// Waits until this process leads one of the roles, whichever comes first; [`Lease::role`](crate::Lease::role) tells which. Called
     /// again it gives the next lead.
     ///
+    /// It does not return for a role for which the process no longer stands, while it stands for others: the last of that role's
+    /// [events](Self::events), and [`Election::lead`] of that role, tell why.
+    ///
     /// # Errors
     ///
     /// The process no longer stands for any role: the error of the last role that was left to it.

@@ -271,3 +271,26 @@ async fn a_lead_that_is_dropped_after_its_lease_was_not_given_up() {
     let next = soon("the next lead", zero.lead_within(LEASE * 3 / 2)).await.unwrap();
     assert!(next.is_some(), "it counts as given up");
 }
+
+/// A process that no longer stands for one of its roles, and has not left it, learns that from the role's last event. `Roles::lead` goes on with
+/// the other roles.
+#[tokio::test(flavor = "current_thread")]
+async fn the_last_event_of_a_role_says_why_it_is_over() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let builder = builder(&broker, Elector::Log).stop_timeout(Duration::ZERO);
+    let roles = builder.roles(2).join().await.unwrap();
+    let mut events = roles.get("0").unwrap().events();
+    let mut lead = roles.get("0").unwrap().lead().await.unwrap();
+    // A task that is begun, and then not polled any more, can't be dropped.
+    let mut blocked = pin!(lead.run(|lease| {
+        lease.resign();
+        future::pending::<()>()
+    }));
+    assert!(blocked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    let mut last = None;
+    while let Some(event) = soon("the end of the role's events", events.next()).await {
+        last = Some(event);
+    }
+    assert_eq!(last, Some(Event::Warning { message: Error::Blocked.to_string() }));
+    assert_eq!(soon("the lead of the other role", roles.lead()).await.unwrap().lease().role(), Some("1"));
+}

@@ -247,6 +247,10 @@ impl Role {
         {
             self.tell(Event::Fenced { term });
         }
+        // Callers of `Roles::lead` are not told: they wait for the leads of other roles.
+        if let Some(error) = self.ending.as_ref().filter(|error| **error != Error::Left) {
+            self.tell(Event::warning(&error.to_string()));
+        }
         self.state.send_modify(|state| (state.tenure, state.ended) = (None, self.ending.clone()));
         // The subscribers see that no event follows.
         self.events = None;
