@@ -249,7 +249,8 @@ impl Builder {
     }
 
     /// Joins the election, and waits until this candidate has read the journal and stands for election. While Kafka does not answer, it
-    /// waits.
+    /// waits. There are no events before it returns: if a program is to say why it waits, [`Follower::leadership`](crate::Follower::leadership)
+    /// of a follower with the same brokers tells that.
     ///
     /// # Errors
     ///

@@ -157,7 +157,7 @@ impl Lease {
 
     /// Runs a task as the leader, as [`Lead::run`](crate::Lead::run) does, beside other tasks: the lead is released only when all of them
     /// have ended or were dropped. It is for code that does not hold the [`Lead`](crate::Lead), such as a spawned task, or one of many
-    /// requests that a server answers.
+    /// requests that a server answers. The returned future must be polled until it ends, or dropped, as that of `Lead::run`.
     ///
     /// # Errors
     ///
