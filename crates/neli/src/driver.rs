@@ -232,6 +232,8 @@ impl Driver {
             self.nodes.roles[at].ending = Some(error);
             self.standing -= 1;
             self.ended.push(at);
+            // While the process stands for other roles, records still come. The node of a task that blocked must not claim again.
+            self.nodes.tell_ended(clock::now(), at, node::Event::Exiting);
         }
     }
 

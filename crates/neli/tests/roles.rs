@@ -294,3 +294,39 @@ async fn the_last_event_of_a_role_says_why_it_is_over() {
     assert_eq!(last, Some(Event::Warning { message: Error::Blocked.to_string() }));
     assert_eq!(soon("the lead of the other role", roles.lead()).await.unwrap().lease().role(), Some("1"));
 }
+
+/// A process whose task blocked does not stand for its role any more, also when the task has ended: nobody would take the lead there.
+#[tokio::test(flavor = "current_thread")]
+async fn a_role_of_which_a_task_blocked_is_not_led_there_again() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let builder = builder(&broker, Elector::Log).lease(LEASE / 2).stop_timeout(Duration::ZERO);
+    let first = builder.clone().name("first").roles(2).join().await.unwrap();
+    let mut follower =
+        neli::Follower::builder("billing").embedded(&broker).roles(2).start().unwrap().get("0").unwrap().clone();
+    let (zero, one) = (first.get("0").unwrap(), first.get("1").unwrap());
+    let _kept = one.lead().await.unwrap();
+    let mut lead = zero.lead().await.unwrap();
+    let term = lead.lease().token();
+    {
+        let mut blocked = pin!(lead.run(|lease| {
+            lease.resign();
+            future::pending::<()>()
+        }));
+        assert!(blocked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert_eq!(zero.lead().await.map(drop), Err(Error::Blocked));
+    }
+    // It would claim again after this time, at the next record.
+    tokio::time::sleep(3 * LEASE / 2).await;
+    let second = builder.name("second").roles(2).join().await.unwrap();
+    let next = async {
+        loop {
+            follower.changed().await.unwrap();
+            if let Some(leader) = follower.leader().filter(|leader| leader.term > term) {
+                return leader.name;
+            }
+        }
+    };
+    assert_eq!(soon("the next leader", next).await.as_deref(), Some("second"));
+    let lead = soon("the lead of the role", second.get("0").unwrap().lead()).await.unwrap();
+    assert!(lead.lease().is_valid());
+}
