@@ -193,6 +193,14 @@ impl Lease {
         self.run_until(task, Tenure::ending).await
     }
 
+    /// Runs the callback before the release, which counts as a task already. `None` if the lease has run out before its end: it is not polled
+    /// after that, as a task is not, even if the thread that drops it gets no processor.
+    pub(crate) async fn run_last(&self, callback: impl Future<Output = ()>) -> Option<()> {
+        let mut callback = pin!(callback);
+        poll_fn(|context| if self.is_valid() { callback.as_mut().poll(context).map(Some) } else { Poll::Ready(None) })
+            .await
+    }
+
     async fn run_until<'a, T, F, E>(
         &'a self,
         task: impl FnOnce(Self) -> F,

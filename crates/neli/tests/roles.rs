@@ -7,6 +7,7 @@ mod limit;
 use std::collections::BTreeMap;
 use std::future::{self, Future};
 use std::pin::pin;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
@@ -329,4 +330,40 @@ async fn a_role_of_which_a_task_blocked_is_not_led_there_again() {
     assert_eq!(soon("the next leader", next).await.as_deref(), Some("second"));
     let lead = soon("the lead of the role", second.get("0").unwrap().lead()).await.unwrap();
     assert!(lead.lease().is_valid());
+}
+
+/// After a stop of the process, the runtime may go on before the election's thread does, which would drop the callback.
+#[tokio::test(flavor = "current_thread")]
+async fn a_callback_is_not_polled_once_the_lease_has_run_out() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let (call, mut calls) = tokio::sync::mpsc::unbounded_channel();
+    let polled_late = Arc::new(AtomicU32::new(0));
+    let late = Arc::clone(&polled_late);
+    let builder = builder(&broker, Elector::Log).before_release(10 * LEASE, move |lease: Lease, _| {
+        let (call, late) = (call.clone(), Arc::clone(&late));
+        async move {
+            call.send(lease.clone()).unwrap();
+            loop {
+                late.fetch_add(u32::from(!lease.is_valid()), Ordering::Relaxed);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+    });
+    let roles = builder.roles(2).join().await.unwrap();
+    let (zero, one) = (roles.get("0").unwrap(), roles.get("1").unwrap());
+    let (lead, other) = (zero.lead().await.unwrap(), one.lead().await.unwrap());
+    drop(lead);
+    let lease = soon("the callback", calls.recv()).await.unwrap();
+    let mut events = one.events();
+    let (go_on, blocked) = mpsc::channel();
+    let waker = Waker::from(Arc::new(BlockingWaker(Mutex::new(blocked))));
+    assert!(pin!(events.next()).poll(&mut Context::from_waker(&waker)).is_pending());
+    drop(other);
+    while lease.is_valid() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    go_on.send(()).unwrap();
+    // A poll may begin just before the lease's end.
+    assert!(polled_late.load(Ordering::Relaxed) < 2, "the callback has gone on");
 }

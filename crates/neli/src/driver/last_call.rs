@@ -25,13 +25,13 @@ struct Waiting {
 }
 
 impl LastCall {
-    /// Makes the runtime run `call`, which counts as `task`. The election's thread is told if it is not finished, before it is told that the
-    /// task has ended.
+    /// Makes the runtime run `call`, which counts as `task`, and returns `None` if it ends unfinished. The election's thread is told if it is
+    /// not finished, before it is told that the task has ended.
     pub(super) fn spawn(
         runtime: &Handle,
         task: Task,
         commands: Commands,
-        call: impl Future<Output = ()> + Send + 'static,
+        call: impl Future<Output = Option<()>> + Send + 'static,
     ) -> Self {
         let waiting = Waiting { task: Arc::new(Mutex::new(Some(task))), commands: commands.clone() };
         let begun = DroppedUnbegun(waiting.clone());
@@ -39,8 +39,7 @@ impl LastCall {
             // Dropped after the call. There is none if the call has come too late.
             let Some(_task) = begun.0.end() else { return };
             let mut report = Report { commands, is_finished: false };
-            call.await;
-            report.is_finished = true;
+            report.is_finished = call.await.is_some();
         });
         Self { call, waiting }
     }

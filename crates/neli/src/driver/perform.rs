@@ -157,7 +157,7 @@ impl Driver {
             held.drop_at = Some(clock::now() + last.limit);
             // The callback is called in the runtime as well: it may spawn, block or panic, and this thread sends the heartbeats.
             let commands = Commands::new(at, self.command_sender.clone());
-            let call = async move { callback(lease, reason).await };
+            let call = async move { lease.run_last(async { callback(lease.clone(), reason).await }).await };
             held.last = Some(LastCall::spawn(&self.runtime, task, commands, call));
             return;
         }
