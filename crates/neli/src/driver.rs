@@ -167,6 +167,7 @@ impl Driver {
     fn let_time_pass(&mut self, at: usize, now: Time) {
         self.let_lease_end(at, now);
         self.nodes.roles[at].drop_tasks_if_due(now);
+        self.nodes.roles[at].warn_if_due(now);
         self.nodes.let_time_pass(now, at);
         if let Some(term) = self.nodes.roles[at].term_that_nobody_took(now) {
             self.resign(at, term);

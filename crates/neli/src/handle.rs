@@ -289,7 +289,9 @@ impl Election {
         match &state.leader {
             Some(leader) if is_fresh => Leadership::Led(leader.clone()),
             None if state.is_vacant && state.trouble.is_none() => Leadership::Vacant,
-            Some(_) | None => Leadership::Unknown { trouble: state.trouble.clone() },
+            Some(_) | None => {
+                Leadership::Unknown { trouble: state.trouble.clone().or_else(|| state.undecodable.clone()) }
+            }
         }
     }
 

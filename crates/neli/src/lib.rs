@@ -237,7 +237,7 @@ pub mod program {
     pub use crate::nodes::{HasNode, Nodes, Report, Unperformed, new_node};
     pub use crate::session::event::{RoleEvent, SessionEvent};
     pub use crate::session::{Session, SessionSettings};
-    pub use crate::text::{ClientError, reason, shown_duration};
+    pub use crate::text::{ClientError, reason, shown_duration, undecodable};
 
     pub mod alarm {
         //! A timer on `CLOCK_BOOTTIME`.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use neli_proto::node::{self, Node, Vacancy};
 use neli_proto::record::Offset;
+use neli_proto::reminder::Reminder;
 use neli_proto::supervisor::Ending;
 use neli_proto::time::Time;
 use tokio::sync::{broadcast, watch};
@@ -17,6 +18,7 @@ use crate::event::{Event, Leader};
 use crate::lease::Tenure;
 use crate::nodes::{self, HasNode};
 use crate::reason::Reason;
+use crate::session::event::RoleEvent;
 use crate::state::State;
 use crate::task_guard::TaskGuard;
 use crate::text;
@@ -41,6 +43,8 @@ pub(super) struct Role {
     current_term: Option<Offset>,
     /// The lead that is held, or the last one while a task still runs under it.
     pub(super) held: Option<Held>,
+    /// A batch of the journal that can't be decoded, if there is one.
+    undecodable: Reminder,
     /// Why Kafka refuses the candidate, if it does.
     pub(super) refusal: String,
     /// Whether an operator has ended the election.
@@ -102,6 +106,7 @@ impl Role {
             events: Some(events),
             current_term: None,
             held: None,
+            undecodable: Reminder::default(),
             refusal: String::new(),
             is_election_over: false,
             ending: None,
@@ -116,7 +121,8 @@ impl Role {
         }
         let untaken = self.held.as_ref().and_then(|held| held.untaken_until);
         let drop_at = self.held.as_ref().and_then(|held| held.drop_at);
-        [self.node.poll_timeout(), self.guard.poll_timeout(), untaken, drop_at].into_iter().flatten().min()
+        let undecodable = self.undecodable.poll_timeout();
+        [self.node.poll_timeout(), self.guard.poll_timeout(), untaken, drop_at, undecodable].into_iter().flatten().min()
     }
 
     // ---- the lead -----------------------------------------------------------------------------------------------------
@@ -199,6 +205,22 @@ impl Role {
         }));
     }
 
+    /// Notes an event of the journal of which users learn.
+    pub(super) fn note(&mut self, now: Time, event: &RoleEvent) {
+        if let RoleEvent::Undecodable { offset, error } = event {
+            self.undecodable.begin(now, text::undecodable(&self.election.topic, *offset, error));
+        } else if matches!(event, RoleEvent::Ends { .. }) {
+            self.undecodable.end(now);
+        }
+    }
+
+    /// Warns of a batch that can't be decoded, at once and every 30 s.
+    pub(super) fn warn_if_due(&mut self, now: Time) {
+        if let Some((message, _)) = self.undecodable.poll(now) {
+            self.tell(Event::warning(&message));
+        }
+    }
+
     /// Publishes the state. `may_claim`: whether the process may claim vacancies; before, other candidates may still refuse it.
     pub(super) fn publish(&self, may_claim: bool) {
         use neli_proto::candidate::Position;
@@ -220,6 +242,7 @@ impl Role {
             let term = |tenure: &Option<Arc<Tenure>>| tenure.as_ref().map(|tenure| tenure.term());
             // Nobody waits for a change of these: they are read on request.
             (state.fresh_until, state.is_vacant) = (fresh_until, is_vacant);
+            state.undecodable = self.undecodable.trouble().map(|(_, message)| message.to_owned());
             let leader = status.leader.map(|leader| Leader::of(leader, state.leader.as_ref()));
             let has_changed = state.leader != leader
                 || state.unreleased != unreleased

@@ -71,3 +71,23 @@ fn each_term_that_began_ends_with_one_event() {
     let seen: Vec<_> = std::iter::from_fn(|| events.try_recv().ok()).collect();
     assert_eq!(seen, [acquired(1), Event::Fenced { term: 1 }, acquired(7), released(7, Reason::Left)]);
 }
+
+/// A candidate that can't read on does not lead. Its program must learn why, as users of `neli-run` do.
+#[test]
+fn a_batch_that_can_not_be_decoded_is_a_warning_and_a_trouble() {
+    let (mut role, state, mut events) = new_role();
+    let (now, error) = (clock::now(), "a bad checksum".to_owned());
+    role.note(now, &RoleEvent::Undecodable { offset: 7, error });
+    assert!(role.poll_timeout().is_some_and(|due| due <= now));
+    role.warn_if_due(now);
+    role.publish(true);
+    let told = state.borrow().undecodable.clone();
+    assert!(told.as_ref().is_some_and(|told| told.contains("offset 7 can't be decoded (a bad checksum)")), "{told:?}");
+    assert_eq!(events.try_recv().ok(), told.map(|message| Event::Warning { message }));
+    let (commands, _) = mpsc::unbounded_channel();
+    let shared = Shared { commands: Commands::new(0, commands), state: state.clone(), events };
+    assert!(matches!(Election::joining(shared).leadership(), Leadership::Unknown { trouble: Some(_) }));
+    role.note(now, &RoleEvent::Ends { asked: now, start: 8, end: 8 });
+    role.publish(true);
+    assert_eq!(state.borrow().undecodable, None, "it was deleted");
+}
