@@ -67,11 +67,12 @@
 //! |---|---|
 //! | does its work for as long as it leads | [`Election::serve`], with a task that ends at [`Lease::ending`] |
 //! | may be interrupted at any await | [`Election::background`] |
-//! | answers requests, some of them as the leader alone | [`Election::serve`], and [`Lease::run`] for each such request;
-//! [`Election::leadership`] tells where else to send them |
+//! | answers requests, some of them as the leader alone | [`Election::serve`], and [`Lease::run`] for each such request |
+//! | must know where else to send such requests | [`Election::leadership`] |
 //! | sends requests to the leader and never leads | [`Follower`] |
-//! | has a loop of its own, and asks in each turn whether it leads (goNELI's `Pulse`) | [`Election::lead_within`] and [`Lead::run`], as
-//! below |
+//! | has a loop of its own, and asks in each turn whether it leads | [`Election::lead_within`] and [`Lead::run`], as below |
+//!
+//! The last one is for a loop such as that around goNELI's `Pulse`.
 //!
 //! ```
 //! # use std::time::Duration;
