@@ -59,6 +59,9 @@
 //!   where an effect was under way for longer than the margin;
 //! - or run the work under `neli-run`, whose guard kills it and all that it has started.
 //!
+//! A process that ends without [`Election::leave`] releases nothing, whether it is killed or its `main` returns: the other candidates wait
+//! until its lease has run out. (`neli-run` has a second process that releases for a dead one.) So leave at SIGTERM, and await that.
+//!
 //! One at a time is not *once*: a task that was dropped in the middle has done a part of its work.
 //!
 //! # Which call
