@@ -367,3 +367,23 @@ async fn a_callback_is_not_polled_once_the_lease_has_run_out() {
     // A poll may begin just before the lease's end.
     assert!(polled_late.load(Ordering::Relaxed) < 2, "the callback has gone on");
 }
+
+/// A process whose tasks can't do their work gives the roles up. The other process, which leads more roles then, does not hand them back at once.
+#[tokio::test(flavor = "current_thread")]
+async fn a_process_that_gives_a_role_up_is_not_handed_it_at_once() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let join = || builder(&broker, Elector::Log).roles(2).join();
+    let (failing, working) = (join().await.unwrap(), join().await.unwrap());
+    for (_, election) in failing.iter() {
+        let election = election.clone();
+        tokio::spawn(async move { election.serve(async |_| ()).await });
+    }
+    let leads = Leads::default();
+    leads.follow("working", &working);
+    let count = |leads: &Leads| leads.0.lock().unwrap().values().map(Vec::len).sum::<usize>();
+    leads.until(|leads| leads.of("working").len() == 2).await;
+    let before = count(&leads);
+    tokio::time::sleep(2 * LEASE).await;
+    assert!(count(&leads) <= before + 2, "led {} times", count(&leads));
+    assert_eq!(leads.of("working").len(), 2);
+}
