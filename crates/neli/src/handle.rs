@@ -136,7 +136,9 @@ impl Election {
     /// and the candidate would end with [`Error::Blocked`], without a release.
     ///
     /// A task that returns by itself, after an error for example, gives up the lead, so that another machine has its turn. If there is no
-    /// other candidate, this one leads again after two leases. Work that should continue must not return.
+    /// other candidate, this one leads again after two leases. Work that should continue must not return. Work that fails should wait for a
+    /// second or more before it returns: if it fails on each machine, because a database is down for example, the lead otherwise moves between
+    /// them many times a second.
     ///
     /// # Errors
     ///
