@@ -1,6 +1,6 @@
 //! Passes the events of one election to its node, and logs those that users should know.
 
-use neli::program::{RoleEvent, clock};
+use neli::program::{RoleEvent, clock, undecodable};
 use neli_proto::time::{Time, millis};
 
 use crate::report::log::{Event as LogEvent, timestamp};
@@ -36,12 +36,7 @@ impl MainLoop {
             RoleEvent::Ends { .. } => drop(role.undecodable.end(now)),
             RoleEvent::Revoked { lost } => role.logger.event(&LogEvent::Revoked { lost: *lost }),
             RoleEvent::Undecodable { offset, error } => {
-                let topic = &self.config.election.topic;
-                let message = format!(
-                    "topic {topic:?}: the batch at offset {offset} can't be decoded ({error}): no later record is \
-                     read, and this candidate does not lead until the batch is deleted"
-                );
-                role.undecodable.begin(now, message);
+                role.undecodable.begin(now, undecodable(&self.config.election.topic, *offset, error));
             }
             RoleEvent::CaughtUp { .. }
             | RoleEvent::Cut

@@ -200,7 +200,7 @@ with_both_electors! {
         });
     }
 }
-/// A candidate whose user does not call `lead` resigns, so that it does not keep others from leading.
+/// A candidate whose user does not call `lead` resigns, so that it does not keep others from leading, and says so.
 #[test]
 fn a_lead_that_the_user_does_not_take_is_released() {
     let test_election = test_election(Elector::Log);
@@ -208,6 +208,8 @@ fn a_lead_that_the_user_does_not_take_is_released() {
         let idle =
             candidate(&test_election).lease(Duration::from_millis(600)).join().await.expect("the candidate joins");
         let mut events = idle.events();
+        let is_warning = |event: &Event| matches!(event, Event::Warning { message } if message.contains("nobody took"));
+        await_event(&mut events, |event| is_warning(event).then_some(())).await;
         await_event(&mut events, |event| {
             matches!(event, Event::Released { reason: Reason::Resigned, .. }).then_some(())
         })

@@ -195,10 +195,10 @@ impl Node {
         self.candidate.released_term()
     }
 
-    /// The holder of the role.
+    /// The holder of the role. A node that has ended stands no more, also if it did not depart in order: its job can't be killed, for example.
     #[must_use]
     pub fn holding(&self) -> Holding {
-        self.candidate.holding()
+        if self.has_ended { Holding::Done } else { self.candidate.holding() }
     }
 
     /// The time until which the candidate may not claim because the records do not show who leads; `None` if they do.

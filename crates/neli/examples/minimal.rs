@@ -5,6 +5,9 @@
 //! ```
 //!
 //! Without an argument it uses its own embedded broker, and is the only candidate.
+//!
+//! It handles no signal: when it is ended, the others lead after its lease, 20 s. `examples/outbox` shows how to leave at SIGTERM, so that they
+//! lead at once.
 
 #![expect(clippy::print_stdout, reason = "it shows what it does")]
 

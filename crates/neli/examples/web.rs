@@ -8,6 +8,9 @@
 //!
 //! Each candidate's name is its address, so the leader's name tells where writes go. Every instance answers `GET`; a `POST` is answered
 //! by the leader, and by the others with `307` and the leader's address, or with `503` if there is no leader.
+//!
+//! It handles no signal: when the leader is ended, there is none for its lease, 20 s. `examples/outbox` shows how to leave at SIGTERM, so that
+//! the next one leads at once.
 
 #![expect(clippy::print_stdout, reason = "it shows what it does")]
 

@@ -217,8 +217,9 @@ impl Builder {
     /// still valid, and for `limit` at most, however much of the stop timeout the tasks took. When the limit or the lease is over, its
     /// future is dropped. If the lease was lost, nothing is released, and the callback is not called.
     ///
-    /// The callback is called in a task of its own, in the runtime that [`join`](Self::join) was called in. If it panics, the lead is
-    /// released nevertheless, and an [`Event::Warning`](crate::Event::Warning) reports it.
+    /// The callback is called in a task of its own, in the runtime that [`join`](Self::join) was called in; if that has ended, it is not
+    /// called. The lead is released nevertheless then, and also if the callback panics or is dropped. An
+    /// [`Event::Warning`](crate::Event::Warning) reports each of these.
     ///
     /// # Examples
     ///
@@ -248,7 +249,8 @@ impl Builder {
     }
 
     /// Joins the election, and waits until this candidate has read the journal and stands for election. While Kafka does not answer, it
-    /// waits.
+    /// waits. There are no events before it returns: if a program is to say why it waits, [`Follower::leadership`](crate::Follower::leadership)
+    /// of a follower with the same brokers tells that.
     ///
     /// # Errors
     ///

@@ -167,9 +167,16 @@ impl Driver {
     fn let_time_pass(&mut self, at: usize, now: Time) {
         self.let_lease_end(at, now);
         self.nodes.roles[at].drop_tasks_if_due(now);
+        self.nodes.roles[at].warn_if_due(now);
         self.nodes.let_time_pass(now, at);
         if let Some(term) = self.nodes.roles[at].term_that_nobody_took(now) {
-            self.resign(at, term);
+            if !self.nodes.roles[at].lead_ends() {
+                self.nodes.roles[at].tell(Event::warning(
+                    "nobody took the lead within a lease, so it is given up: one of lead, serve and background must be awaited for as \
+                     long as this candidate stands for election",
+                ));
+            }
+            self.give_up(at, term);
         }
     }
 
@@ -181,6 +188,7 @@ impl Driver {
 
     fn handle_command(&mut self, at: usize, command: Command) {
         match command {
+            Command::CallbackUnfinished(why) => self.nodes.roles[at].tell_unfinished(why),
             Command::Idle { term } => {
                 if self.nodes.roles[at].holds(term) {
                     self.end_if_idle(at);
@@ -192,7 +200,7 @@ impl Driver {
                 self.stand_down(at, why, true);
             }
             Command::LeaveWithAll => self.stand_down(at, Why::Stopped, true),
-            Command::Resign { term } => self.resign(at, term),
+            Command::Resign { term } => self.give_up(at, term),
         }
     }
 
@@ -205,12 +213,15 @@ impl Driver {
         }
     }
 
-    fn resign(&mut self, at: usize, term: Offset) {
+    /// Gives up a lead because the program does not want it, or has not taken it.
+    fn give_up(&mut self, at: usize, term: Offset) {
         // A task may see the end of the lease before this thread does, and drop the lead. That is no resignation, after which this
         // candidate would claim nothing for two leases.
         self.let_lease_end(at, clock::now());
         if self.nodes.roles[at].holds(term) && !self.nodes.roles[at].lead_ends() {
-            self.stand_down(at, Why::Resigned, false);
+            // After a resignation other processes that share the roles would hand this one over again at once, and it may not do its work here.
+            let why = if self.nodes.has_many_roles() { Why::Unhealthy } else { Why::Resigned };
+            self.stand_down(at, why, false);
         }
     }
 
@@ -231,6 +242,8 @@ impl Driver {
             self.nodes.roles[at].ending = Some(error);
             self.standing -= 1;
             self.ended.push(at);
+            // While the process stands for other roles, records still come. The node of a task that blocked must not claim again.
+            self.nodes.tell_ended(clock::now(), at, node::Event::Exiting);
         }
     }
 

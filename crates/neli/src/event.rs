@@ -74,8 +74,8 @@ pub enum Event {
         /// The term.
         term: i64,
     },
-    /// The lease has run out, or another candidate has claimed the lead, and no task runs under it any more. Each term ends with this event
-    /// or with [`Released`](Self::Released). If a task under the lead does not end, there is neither, and the candidate ends with
+    /// The lease has run out, or another candidate has claimed the lead, and no task runs under it any more. Each term that was
+    /// [`Acquired`](Self::Acquired) ends with one event: this one or [`Released`](Self::Released). If a task under the lead does not end, there is neither, and the candidate ends with
     /// [`Error::Blocked`](crate::Error::Blocked).
     Fenced {
         /// The term.
@@ -108,7 +108,8 @@ pub enum Event {
         /// The leader's name; `None` if nobody leads, or if the leader is unknown.
         leader: Option<String>,
     },
-    /// A warning. The election goes on.
+    /// A warning. The candidate goes on, unless this is its last event: then it no longer stands for election, though it has not left, and this
+    /// says why.
     Warning {
         /// The warning, in one line.
         message: String,

@@ -131,8 +131,14 @@ impl Election {
     /// again. When the lead must be given up, the task learns of it by [`Lease::ending`] and is awaited until the stop timeout; when the
     /// lease is over, the task is dropped. All of this runs within the caller's own task.
     ///
+    /// As with [`Lead::run`], the future must be polled until it ends, or dropped. So to leave in order at a signal, call
+    /// [`leave`](Self::leave) in another task, as below, and not in a branch of a `select!` beside this future: there the task could not end,
+    /// and the candidate would end with [`Error::Blocked`], without a release.
+    ///
     /// A task that returns by itself, after an error for example, gives up the lead, so that another machine has its turn. If there is no
-    /// other candidate, this one leads again after two leases. Work that should continue must not return.
+    /// other candidate, this one leads again after two leases. Work that should continue must not return. Work that fails should wait for a
+    /// second or more before it returns: if it fails on each machine, because a database is down for example, the lead otherwise moves between
+    /// them many times a second.
     ///
     /// # Errors
     ///
@@ -187,7 +193,8 @@ impl Election {
 
     /// Runs `task` whenever this candidate leads, until this candidate has left, and **drops the task as soon as the lead must be given
     /// up**, at the await where it is. A task that returns while the lead is held is run again. This is for work that may be interrupted at
-    /// any await; [`serve`](Self::serve) awaits its end. All of this runs within the caller's own task.
+    /// any await; [`serve`](Self::serve) awaits its end. All of this runs within the caller's own task, and the future must be polled until it
+    /// ends, or dropped: see [`serve`](Self::serve).
     ///
     /// # Errors
     ///
@@ -284,19 +291,24 @@ impl Election {
         match &state.leader {
             Some(leader) if is_fresh => Leadership::Led(leader.clone()),
             None if state.is_vacant && state.trouble.is_none() => Leadership::Vacant,
-            Some(_) | None => Leadership::Unknown { trouble: state.trouble.clone() },
+            Some(_) | None => {
+                Leadership::Unknown { trouble: state.trouble.clone().or_else(|| state.undecodable.clone()) }
+            }
         }
     }
 
-    /// The events of this candidate from now on.
+    /// The events of this candidate from now on. It may lead already: [`leader`](Self::leader), if it is called after this, tells what came
+    /// before.
     #[must_use]
     pub fn events(&self) -> Events {
         Events::new(self.shared.events.resubscribe())
     }
 
     /// Leaves the election, and waits until that is done. Tasks that run under a lead learn of it and are awaited until the stop timeout;
-    /// then the lead is released. The candidate has then left for every clone of this handle. A future that [`Lead::run`] has returned must
-    /// be polled meanwhile, or dropped: see there.
+    /// then the lead is released. The candidate has then left for every clone of this handle.
+    ///
+    /// Futures of [`serve`](Self::serve), [`background`](Self::background), [`Lead::run`] and [`Lease::run`] must be polled meanwhile, or
+    /// dropped: see [`Lead::run`]. A task under the lead that awaits this waits for its own end, until the stop timeout: let it spawn the leave.
     ///
     /// # Cancel safety
     ///

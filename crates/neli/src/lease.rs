@@ -157,7 +157,7 @@ impl Lease {
 
     /// Runs a task as the leader, as [`Lead::run`](crate::Lead::run) does, beside other tasks: the lead is released only when all of them
     /// have ended or were dropped. It is for code that does not hold the [`Lead`](crate::Lead), such as a spawned task, or one of many
-    /// requests that a server answers.
+    /// requests that a server answers. The returned future must be polled until it ends, or dropped, as that of `Lead::run`.
     ///
     /// # Errors
     ///
@@ -191,6 +191,14 @@ impl Lease {
         task: impl FnOnce(Self) -> F,
     ) -> Result<T, Lost> {
         self.run_until(task, Tenure::ending).await
+    }
+
+    /// Runs the callback before the release, which counts as a task already. `None` if the lease has run out before its end: it is not polled
+    /// after that, as a task is not, even if the thread that drops it gets no processor.
+    pub(crate) async fn run_last(&self, callback: impl Future<Output = ()>) -> Option<()> {
+        let mut callback = pin!(callback);
+        poll_fn(|context| if self.is_valid() { callback.as_mut().poll(context).map(Some) } else { Poll::Ready(None) })
+            .await
     }
 
     async fn run_until<'a, T, F, E>(

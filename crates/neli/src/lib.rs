@@ -59,6 +59,9 @@
 //!   where an effect was under way for longer than the margin;
 //! - or run the work under `neli-run`, whose guard kills it and all that it has started.
 //!
+//! A process that ends without [`Election::leave`] releases nothing, whether it is killed or its `main` returns: the other candidates wait
+//! until its lease has run out. (`neli-run` has a second process that releases for a dead one.) So leave at SIGTERM, and await that.
+//!
 //! One at a time is not *once*: a task that was dropped in the middle has done a part of its work.
 //!
 //! # Which call
@@ -67,11 +70,12 @@
 //! |---|---|
 //! | does its work for as long as it leads | [`Election::serve`], with a task that ends at [`Lease::ending`] |
 //! | may be interrupted at any await | [`Election::background`] |
-//! | answers requests, some of them as the leader alone | [`Election::serve`], and [`Lease::run`] for each such request;
-//! [`Election::leadership`] tells where else to send them |
+//! | answers requests, some of them as the leader alone | [`Election::serve`], and [`Lease::run`] for each such request |
+//! | must know where else to send such requests | [`Election::leadership`] |
 //! | sends requests to the leader and never leads | [`Follower`] |
-//! | has a loop of its own, and asks in each turn whether it leads (goNELI's `Pulse`) | [`Election::lead_within`] and [`Lead::run`], as
-//! below |
+//! | has a loop of its own, and asks in each turn whether it leads | [`Election::lead_within`] and [`Lead::run`], as below |
+//!
+//! The last one is for a loop such as that around goNELI's `Pulse`.
 //!
 //! ```
 //! # use std::time::Duration;
@@ -238,7 +242,7 @@ pub mod program {
     pub use crate::nodes::{HasNode, Nodes, Report, Unperformed, new_node};
     pub use crate::session::event::{RoleEvent, SessionEvent};
     pub use crate::session::{Session, SessionSettings};
-    pub use crate::text::{ClientError, reason, shown_duration};
+    pub use crate::text::{ClientError, reason, shown_duration, undecodable};
 
     pub mod alarm {
         //! A timer on `CLOCK_BOOTTIME`.

@@ -208,6 +208,9 @@ impl RoleNames {
 
 /// A process that stands for many roles: an [`Election`] for each, with a lead of its own. Several processes share the roles fairly.
 ///
+/// A process that gives up a role's lead, because its task has returned for example, is handed no role by the others for a minute: they take
+/// it for a process that can't do the work.
+///
 /// When the last clone of a role's [`Election`] and its last lead are dropped, the process no longer stands for that role; it still stands
 /// for the others.
 ///
@@ -257,6 +260,9 @@ impl Roles {
 
     /// Waits until this process leads one of the roles, whichever comes first; [`Lease::role`](crate::Lease::role) tells which. Called
     /// again it gives the next lead.
+    ///
+    /// It does not return for a role for which the process no longer stands, while it stands for others: the last of that role's
+    /// [events](Self::events), and [`Election::lead`] of that role, tell why.
     ///
     /// # Errors
     ///

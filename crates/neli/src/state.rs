@@ -41,6 +41,8 @@ pub(crate) struct State {
     pub(crate) is_vacant: bool,
     /// Why Kafka does not answer, if it does not.
     pub(crate) trouble: Option<String>,
+    /// That a batch of the journal can't be decoded, if so.
+    pub(crate) undecodable: Option<String>,
     /// Why the candidate no longer stands for election, if so.
     pub(crate) ended: Option<Error>,
 }

@@ -18,6 +18,15 @@ pub fn reason(error: &io::Error) -> String {
 #[error("{0}")]
 pub struct ClientError(pub(crate) String);
 
+/// That a batch of the journal can't be decoded (R0), and what follows from that.
+#[must_use]
+pub fn undecodable(topic: &str, offset: i64, error: &str) -> String {
+    format!(
+        "topic {topic:?}: the batch at offset {offset} can't be decoded ({error}): no later record is read, and this candidate does not lead \
+         until the batch is deleted"
+    )
+}
+
 /// A duration as a person would give it, rounded down to whole milliseconds.
 #[must_use]
 pub fn shown_duration(duration: Duration) -> String {

@@ -4,10 +4,11 @@
 
 mod limit;
 
-use std::future::pending;
+use std::future::{pending, ready};
+use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
-use neli::{Builder, Election, Elector, EmbeddedBroker, Event, Lease, Reason};
+use neli::{Builder, Election, Elector, EmbeddedBroker, Error, Event, Events, Lease, Reason};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
 
@@ -130,7 +131,7 @@ fn a_callback_in_a_runtime_that_does_not_run_delays_the_release_for_its_time_onl
     other.block_on(soon("the release", released));
 }
 
-/// A callback that takes too long is dropped, and the lead is released.
+/// A callback that takes too long is dropped, with a warning, and the lead is released.
 #[tokio::test(flavor = "current_thread")]
 async fn it_is_dropped_at_the_end_of_its_time() {
     let broker = EmbeddedBroker::start().unwrap();
@@ -139,9 +140,68 @@ async fn it_is_dropped_at_the_end_of_its_time() {
     let mut events = election.events();
     let lead = election.lead().await.unwrap();
     lead.resign().await;
+    let mut warnings = Vec::new();
     loop {
-        if let Event::Released { reason, .. } = soon("an event", events.next()).await.unwrap() {
+        let event = soon("an event", events.next()).await.unwrap();
+        if let Event::Warning { message } = event {
+            warnings.push(message);
+        } else if let Event::Released { reason, .. } = event {
             break assert_eq!(reason, Reason::Resigned);
         }
     }
+    assert!(warnings.len() == 1 && warnings[0].contains("dropped before its end"), "{warnings:?}");
+}
+
+/// The events until their end.
+async fn all(events: &mut Events) -> Vec<Event> {
+    let mut all = Vec::new();
+    while let Some(event) = soon("the end of the events", events.next()).await {
+        all.push(event);
+    }
+    all
+}
+
+/// A callback that a runtime does not begin, since nobody runs it or because it has ended, is reported. The events end with the election,
+/// although the runtime keeps the callback.
+#[test]
+fn a_callback_that_is_not_called_is_reported() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for has_ended in [false, true] {
+        let broker = EmbeddedBroker::start().unwrap();
+        let (joined, other) = (runtime(), runtime());
+        let builder = candidate(&broker).before_release(Duration::from_millis(50), |_, _| pending());
+        let (election, mut events, lead) = joined.block_on(async {
+            let election = builder.join().await.unwrap();
+            (election.clone(), election.events(), election.lead().await.unwrap())
+        });
+        let kept = (!has_ended).then_some(joined);
+        let all = other.block_on(async {
+            election.leave().await;
+            all(&mut events).await
+        });
+        let is_report =
+            |event: &Event| matches!(event, Event::Warning { message } if message.contains("was not called"));
+        let warned = all.iter().position(is_report).unwrap_or_else(|| panic!("{all:?}"));
+        let is_release = |event: &Event| matches!(event, Event::Released { delivered: true, .. });
+        assert!(all[warned..].iter().any(is_release), "{all:?}");
+        drop((lead, kept));
+    }
+}
+
+/// The events of a candidate whose callback blocks, and can't be dropped, end with its candidacy.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_events_end_while_a_callback_blocks() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let (go_on, blocked) = mpsc::channel::<()>();
+    let blocked = Mutex::new(blocked);
+    let builder = candidate(&broker).before_release(Duration::from_millis(50), move |_, _| {
+        let _ = blocked.lock().unwrap().recv();
+        ready(())
+    });
+    let election = builder.join().await.unwrap();
+    let mut events = election.events();
+    drop(election.lead().await.unwrap());
+    assert_eq!(election.lead().await.unwrap_err(), Error::Blocked);
+    all(&mut events).await;
+    go_on.send(()).unwrap();
 }

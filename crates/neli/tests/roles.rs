@@ -7,6 +7,7 @@ mod limit;
 use std::collections::BTreeMap;
 use std::future::{self, Future};
 use std::pin::pin;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
@@ -180,8 +181,8 @@ async fn the_next_role_that_is_led_and_the_events_of_all() {
     leads.clear();
     let mut released = std::collections::BTreeSet::new();
     while released.len() < COUNT as usize {
-        let (role, event) = soon("the release of each role", events.next()).await.unwrap();
-        if matches!(event, Event::Released { .. }) {
+        let (role, event) = soon("the end of each lead", events.next()).await.unwrap();
+        if matches!(event, Event::Fenced { .. } | Event::Released { .. }) {
             released.insert(role);
         }
     }
@@ -270,4 +271,119 @@ async fn a_lead_that_is_dropped_after_its_lease_was_not_given_up() {
     go_on.send(()).unwrap();
     let next = soon("the next lead", zero.lead_within(LEASE * 3 / 2)).await.unwrap();
     assert!(next.is_some(), "it counts as given up");
+}
+
+/// A process that no longer stands for one of its roles, and has not left it, learns that from the role's last event. `Roles::lead` goes on with
+/// the other roles.
+#[tokio::test(flavor = "current_thread")]
+async fn the_last_event_of_a_role_says_why_it_is_over() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let builder = builder(&broker, Elector::Log).stop_timeout(Duration::ZERO);
+    let roles = builder.roles(2).join().await.unwrap();
+    let mut events = roles.get("0").unwrap().events();
+    let mut lead = roles.get("0").unwrap().lead().await.unwrap();
+    // A task that is begun, and then not polled any more, can't be dropped.
+    let mut blocked = pin!(lead.run(|lease| {
+        lease.resign();
+        future::pending::<()>()
+    }));
+    assert!(blocked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    let mut last = None;
+    while let Some(event) = soon("the end of the role's events", events.next()).await {
+        last = Some(event);
+    }
+    assert_eq!(last, Some(Event::Warning { message: Error::Blocked.to_string() }));
+    assert_eq!(soon("the lead of the other role", roles.lead()).await.unwrap().lease().role(), Some("1"));
+}
+
+/// A process whose task blocked does not stand for its role any more, also when the task has ended: nobody would take the lead there.
+#[tokio::test(flavor = "current_thread")]
+async fn a_role_of_which_a_task_blocked_is_not_led_there_again() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let builder = builder(&broker, Elector::Log).lease(LEASE / 2).stop_timeout(Duration::ZERO);
+    let first = builder.clone().name("first").roles(2).join().await.unwrap();
+    let mut follower =
+        neli::Follower::builder("billing").embedded(&broker).roles(2).start().unwrap().get("0").unwrap().clone();
+    let (zero, one) = (first.get("0").unwrap(), first.get("1").unwrap());
+    let _kept = one.lead().await.unwrap();
+    let mut lead = zero.lead().await.unwrap();
+    let term = lead.lease().token();
+    {
+        let mut blocked = pin!(lead.run(|lease| {
+            lease.resign();
+            future::pending::<()>()
+        }));
+        assert!(blocked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert_eq!(zero.lead().await.map(drop), Err(Error::Blocked));
+    }
+    // It would claim again after this time, at the next record.
+    tokio::time::sleep(3 * LEASE / 2).await;
+    let second = builder.name("second").roles(2).join().await.unwrap();
+    let next = async {
+        loop {
+            follower.changed().await.unwrap();
+            if let Some(leader) = follower.leader().filter(|leader| leader.term > term) {
+                return leader.name;
+            }
+        }
+    };
+    assert_eq!(soon("the next leader", next).await.as_deref(), Some("second"));
+    let lead = soon("the lead of the role", second.get("0").unwrap().lead()).await.unwrap();
+    assert!(lead.lease().is_valid());
+}
+
+/// After a stop of the process, the runtime may go on before the election's thread does, which would drop the callback.
+#[tokio::test(flavor = "current_thread")]
+async fn a_callback_is_not_polled_once_the_lease_has_run_out() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let (call, mut calls) = tokio::sync::mpsc::unbounded_channel();
+    let polled_late = Arc::new(AtomicU32::new(0));
+    let late = Arc::clone(&polled_late);
+    let builder = builder(&broker, Elector::Log).before_release(10 * LEASE, move |lease: Lease, _| {
+        let (call, late) = (call.clone(), Arc::clone(&late));
+        async move {
+            call.send(lease.clone()).unwrap();
+            loop {
+                late.fetch_add(u32::from(!lease.is_valid()), Ordering::Relaxed);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+    });
+    let roles = builder.roles(2).join().await.unwrap();
+    let (zero, one) = (roles.get("0").unwrap(), roles.get("1").unwrap());
+    let (lead, other) = (zero.lead().await.unwrap(), one.lead().await.unwrap());
+    drop(lead);
+    let lease = soon("the callback", calls.recv()).await.unwrap();
+    let mut events = one.events();
+    let (go_on, blocked) = mpsc::channel();
+    let waker = Waker::from(Arc::new(BlockingWaker(Mutex::new(blocked))));
+    assert!(pin!(events.next()).poll(&mut Context::from_waker(&waker)).is_pending());
+    drop(other);
+    while lease.is_valid() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    go_on.send(()).unwrap();
+    // A poll may begin just before the lease's end.
+    assert!(polled_late.load(Ordering::Relaxed) < 2, "the callback has gone on");
+}
+
+/// A process whose tasks can't do their work gives the roles up. The other process, which leads more roles then, does not hand them back at once.
+#[tokio::test(flavor = "current_thread")]
+async fn a_process_that_gives_a_role_up_is_not_handed_it_at_once() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let join = || builder(&broker, Elector::Log).roles(2).join();
+    let (failing, working) = (join().await.unwrap(), join().await.unwrap());
+    for (_, election) in failing.iter() {
+        let election = election.clone();
+        tokio::spawn(async move { election.serve(async |_| ()).await });
+    }
+    let leads = Leads::default();
+    leads.follow("working", &working);
+    let count = |leads: &Leads| leads.0.lock().unwrap().values().map(Vec::len).sum::<usize>();
+    leads.until(|leads| leads.of("working").len() == 2).await;
+    let before = count(&leads);
+    tokio::time::sleep(2 * LEASE).await;
+    assert!(count(&leads) <= before + 2, "led {} times", count(&leads));
+    assert_eq!(leads.of("working").len(), 2);
 }

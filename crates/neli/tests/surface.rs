@@ -68,6 +68,16 @@ fn each_async_function_has_a_section_on_cancel_safety() {
     assert!(without.is_empty(), "no section on cancel safety: {without:?}");
 }
 
+/// A row that goes on in the next line is shown as two rows.
+#[test]
+fn each_row_of_a_table_is_one_line() {
+    let library = ("lib.rs".to_owned(), fs::read_to_string(root().join("src/lib.rs")).unwrap());
+    let sources: Vec<_> = sources().into_iter().chain([library]).collect();
+    let lines = sources.iter().flat_map(|(_, source)| source.lines()).map(str::trim);
+    let rows = lines.filter(|line| ["//! |", "/// |"].iter().any(|row| line.starts_with(row)));
+    assert_eq!(rows.filter(|row| !row.ends_with('|')).collect::<Vec<_>>(), [""; 0]);
+}
+
 #[test]
 fn declarations_are_read_without_what_is_private() {
     let source = "/// Words.\n#[derive(Clone)]\n#[non_exhaustive]\npub enum A {\n    /// B.\n    B { c: i64 },\n}\n\npub struct D {\n    \

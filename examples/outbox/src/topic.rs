@@ -27,6 +27,8 @@ impl Topic {
             .set("bootstrap.servers", brokers)
             // Records that are sent again stay in order and are not duplicated.
             .set("enable.idempotence", "true")
+            // If Kafka refuses a row, the producer stops: a later row of the same key must not be stored before it.
+            .set("enable.gapless.guarantee", "true")
             // Relayed rows are not sent again: their records must survive the failure of a broker.
             .set("acks", "all")
             .set("linger.ms", "1")

@@ -145,9 +145,9 @@ impl Spread {
             && let Some(member) = self.members.by_id(to)
         {
             if taken_by == Some(to) {
-                member.succeeded();
+                member.took();
             } else {
-                member.failed(now);
+                member.took_nothing(now);
             }
         }
     }

@@ -24,8 +24,11 @@ pub(super) struct Member {
     pub(super) priority: u16,
     /// The most roles that it takes.
     pub(super) max_roles: Option<u32>,
-    /// How often in a row it has failed to take or run a role.
-    failures: u32,
+    /// How often in a row it has not taken a role.
+    not_taken: u32,
+    /// How often in a row its job was unhealthy or failed too often, and when that row ends unless it happens again.
+    unfit: u32,
+    unfit_until: Time,
     /// Until when it gets no role.
     barred_until: Option<Time>,
 }
@@ -43,7 +46,17 @@ enum Absence {
 
 impl Member {
     pub(super) const fn new(id: MemberId, received: Option<Time>, max_roles: Option<u32>) -> Self {
-        Self { id, received, absence: Absence::None, priority: 0, max_roles, failures: 0, barred_until: None }
+        Self {
+            id,
+            received,
+            absence: Absence::None,
+            priority: 0,
+            max_roles,
+            not_taken: 0,
+            unfit: 0,
+            unfit_until: Time::ZERO,
+            barred_until: None,
+        }
     }
 
     /// Whether it takes part while it holds `held` roles. A leader is alive even if its hellos are missing.
@@ -89,21 +102,39 @@ impl Member {
         match why {
             Some(why) if why.goes_for_good() => self.absence = Absence::ForGood,
             Some(Why::Suspended) => self.went_silent(),
-            Some(Why::RestartLimit | Why::Unhealthy) => self.failed(now),
+            Some(Why::RestartLimit | Why::Unhealthy) => self.ran_badly(now),
             Some(_) | None => {}
         }
     }
 
-    /// Notes that it failed to take or run a role.
-    pub(super) fn failed(&mut self, now: Time) {
-        let bar = SHORTEST_BAR.saturating_mul(1 << self.failures.min(6));
-        self.failures += 1;
-        self.barred_until = Some(now + bar.min(LONGEST_BAR));
+    /// Notes that it did not take a role.
+    pub(super) fn took_nothing(&mut self, now: Time) {
+        self.bar(now);
+        self.not_taken += 1;
+    }
+
+    /// Notes that it could not run a role. The row ends when it has run its roles for as long as it was excluded for last: it takes a role that
+    /// it can't run as well.
+    fn ran_badly(&mut self, now: Time) {
+        let bar = self.bar(now);
+        self.unfit += 1;
+        self.unfit_until = now + bar * 2;
+    }
+
+    /// Excludes it, twice as long as for the last failure in this row, and returns for how long.
+    fn bar(&mut self, now: Time) -> Duration {
+        if now >= self.unfit_until {
+            self.unfit = 0;
+        }
+        let failures = self.not_taken.saturating_add(self.unfit);
+        let bar = SHORTEST_BAR.saturating_mul(1 << failures.min(6)).min(LONGEST_BAR);
+        self.barred_until = Some(now + bar);
+        bar
     }
 
     /// Notes that it took a role that was handed to it.
-    pub(super) const fn succeeded(&mut self) {
-        self.failures = 0;
+    pub(super) const fn took(&mut self) {
+        self.not_taken = 0;
     }
 
     /// The next time at which, without further input, it counts as gone or may get roles again.

@@ -250,6 +250,16 @@ fn a_node_knows_the_holder_of_its_role_from_the_records() {
     assert_eq!(host.node.holding(), Holding::Vacant { successor: Some("db3".into()) });
 }
 
+/// Others would hand it the role, and nobody would lead it until they knew better.
+#[test]
+fn a_process_whose_job_can_not_be_killed_stands_for_the_role_no_more() {
+    let mut host = Host::leading(&[]);
+    host.happens(Event::StandDown { why: Why::Unhealthy, leaving: false });
+    assert_eq!(host.node.holding(), Holding::Ending);
+    host.answers(Answer::Stuck { pids: vec![7] });
+    assert_eq!((exits(&host.actions()), host.node.holding()), (vec![Ending::Stuck], Holding::Done));
+}
+
 #[test]
 fn a_role_is_held_until_the_own_release_is_read() {
     let mut host = Host::leading(&[]);

@@ -61,6 +61,29 @@ fn each_failure_in_a_row_doubles_the_exclusion() {
     assert_eq!(next_handed_over(&mut spread, now, &["m2"]), (60, 4, to()), "the first time in a row");
 }
 
+/// A process whose job fails takes each role that it is given. That it took one shows nothing about the job.
+#[test]
+fn each_unhealthy_job_in_a_row_doubles_the_exclusion() {
+    let mut spread = Spread::new(START, settings(6));
+    leads(&mut spread, START, 6);
+    let mut now = START;
+    for seconds in [60, 120, 240] {
+        fails(&mut spread, now);
+        let (after, role, to) = next_handed_over(&mut spread, now, &["m2"]);
+        assert_eq!((after, to), (seconds, Some("m2".into())));
+        now = now + Duration::from_secs(seconds);
+        spread.observe(now, role, Holding::Ending);
+        spread.observe(now, role, held_by("m2"));
+        now = now + Duration::from_secs(30);
+        spread.observe(now, role, Holding::Leading);
+    }
+    // It works for as long as it was excluded for last.
+    now = now + Duration::from_secs(240);
+    spread.hello_received(now, &"m2".into(), None);
+    fails(&mut spread, now);
+    assert_eq!(next_handed_over(&mut spread, now, &["m2"]).0, 60, "the first time in a row");
+}
+
 #[test]
 fn a_role_that_is_not_taken_for_ten_seconds_is_not_waited_for() {
     let mut spread = Spread::new(START, settings(6));

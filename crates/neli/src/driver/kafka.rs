@@ -24,6 +24,7 @@ impl Driver {
                 if matches!(event, RoleEvent::Delivered { .. }) {
                     self.refused_appends.end();
                 }
+                self.nodes.roles[role as usize].note(now, &event);
                 // The log of this process's embedded broker is complete: an empty one is new.
                 let is_trusted = true;
                 self.nodes.handle_role_event(now, role as usize, event, is_trusted, |_| {});

@@ -148,7 +148,6 @@ impl Driver {
         let Some(nothing) = held.and_then(|held| held.tenure.no_task()) else { return };
         self.nodes.touch(at);
         let role = &mut self.nodes.roles[at];
-        let alarm = role.panic_alarm();
         let Some(held) = &mut role.held else { return };
         if !mem::replace(&mut held.is_last_begun, true)
             && let (Some(last), Ok(task)) = (&self.before_release, held.tenure.begin_last())
@@ -157,10 +156,9 @@ impl Driver {
             let (lease, callback) = (Lease::new(Arc::clone(&held.tenure)), Arc::clone(&last.callback));
             held.drop_at = Some(clock::now() + last.limit);
             // The callback is called in the runtime as well: it may spawn, block or panic, and this thread sends the heartbeats.
-            held.last = Some(LastCall::spawn(&self.runtime, task, async move {
-                let _alarm = alarm;
-                callback(lease, reason).await;
-            }));
+            let commands = Commands::new(at, self.command_sender.clone());
+            let call = async move { lease.run_last(async { callback(lease.clone(), reason).await }).await };
+            held.last = Some(LastCall::spawn(&self.runtime, task, commands, call));
             return;
         }
         held.tenure.end(Reason::Resigned);

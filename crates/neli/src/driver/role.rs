@@ -4,18 +4,21 @@ use std::sync::Arc;
 
 use neli_proto::node::{self, Node, Vacancy};
 use neli_proto::record::Offset;
+use neli_proto::reminder::Reminder;
 use neli_proto::supervisor::Ending;
 use neli_proto::time::Time;
 use tokio::sync::{broadcast, watch};
 
 use super::last_call::LastCall;
 use crate::clock;
+use crate::command::Unfinished;
 use crate::election::{ElectionId, Elections};
 use crate::error::Error;
 use crate::event::{Event, Leader};
 use crate::lease::Tenure;
 use crate::nodes::{self, HasNode};
 use crate::reason::Reason;
+use crate::session::event::RoleEvent;
 use crate::state::State;
 use crate::task_guard::TaskGuard;
 use crate::text;
@@ -40,6 +43,8 @@ pub(super) struct Role {
     current_term: Option<Offset>,
     /// The lead that is held, or the last one while a task still runs under it.
     pub(super) held: Option<Held>,
+    /// A batch of the journal that can't be decoded, if there is one.
+    undecodable: Reminder,
     /// Why Kafka refuses the candidate, if it does.
     pub(super) refusal: String,
     /// Whether an operator has ended the election.
@@ -101,6 +106,7 @@ impl Role {
             events: Some(events),
             current_term: None,
             held: None,
+            undecodable: Reminder::default(),
             refusal: String::new(),
             is_election_over: false,
             ending: None,
@@ -115,7 +121,8 @@ impl Role {
         }
         let untaken = self.held.as_ref().and_then(|held| held.untaken_until);
         let drop_at = self.held.as_ref().and_then(|held| held.drop_at);
-        [self.node.poll_timeout(), self.guard.poll_timeout(), untaken, drop_at].into_iter().flatten().min()
+        let undecodable = self.undecodable.poll_timeout();
+        [self.node.poll_timeout(), self.guard.poll_timeout(), untaken, drop_at, undecodable].into_iter().flatten().min()
     }
 
     // ---- the lead -----------------------------------------------------------------------------------------------------
@@ -159,13 +166,17 @@ impl Role {
 
     // ---- what users see ------------------------------------------------------------------------------------------
 
-    /// Reports an event. If another candidate has taken the lead, the node does not report the end of the term, so it is reported here.
+    /// Reports an event. The end of each term whose beginning was reported is reported once. If another candidate has taken the lead, the node
+    /// does not report that end, so it is reported here.
     pub(super) fn tell(&mut self, event: Event) {
         let (began, ended) = match &event {
             Event::Acquired { term } => (Some(*term), self.current_term.take()),
             Event::Standby { .. } => (None, self.current_term.take()),
             Event::Fenced { term } | Event::Released { term, .. } => {
-                self.current_term.take_if(|current| *current == *term);
+                // The release of a term whose lease has run out, or of a claim under which it never led.
+                if self.current_term.take_if(|current| *current == *term).is_none() {
+                    return;
+                }
                 (None, None)
             }
             Event::Missed { .. } | Event::Revoked { .. } | Event::Warning { .. } => (None, None),
@@ -177,9 +188,37 @@ impl Role {
         }
     }
 
-    /// The warning after a user's callback has panicked.
-    pub(super) fn panic_alarm(&self) -> PanicAlarm {
-        PanicAlarm(self.events.clone())
+    /// Reports that the callback before a release is not finished.
+    pub(super) fn tell_unfinished(&mut self, why: Unfinished) {
+        self.tell(Event::warning(match why {
+            Unfinished::Dropped => {
+                "the callback of before_release was dropped before its end: its limit or the lease is over, or the runtime \
+                 that it ran in has ended"
+            }
+            Unfinished::NotBegun => {
+                "the callback of before_release was not called: the runtime in which join was called has ended, or was busy \
+                 until the limit or the lease was over"
+            }
+            Unfinished::Panicked => {
+                "the callback of before_release has panicked: the lead is released although the callback is not finished"
+            }
+        }));
+    }
+
+    /// Notes an event of the journal of which users learn.
+    pub(super) fn note(&mut self, now: Time, event: &RoleEvent) {
+        if let RoleEvent::Undecodable { offset, error } = event {
+            self.undecodable.begin(now, text::undecodable(&self.election.topic, *offset, error));
+        } else if matches!(event, RoleEvent::Ends { .. }) {
+            self.undecodable.end(now);
+        }
+    }
+
+    /// Warns of a batch that can't be decoded, at once and every 30 s.
+    pub(super) fn warn_if_due(&mut self, now: Time) {
+        if let Some((message, _)) = self.undecodable.poll(now) {
+            self.tell(Event::warning(&message));
+        }
     }
 
     /// Publishes the state. `may_claim`: whether the process may claim vacancies; before, other candidates may still refuse it.
@@ -203,6 +242,7 @@ impl Role {
             let term = |tenure: &Option<Arc<Tenure>>| tenure.as_ref().map(|tenure| tenure.term());
             // Nobody waits for a change of these: they are read on request.
             (state.fresh_until, state.is_vacant) = (fresh_until, is_vacant);
+            state.undecodable = self.undecodable.trouble().map(|(_, message)| message.to_owned());
             let leader = status.leader.map(|leader| Leader::of(leader, state.leader.as_ref()));
             let has_changed = state.leader != leader
                 || state.unreleased != unreleased
@@ -230,6 +270,10 @@ impl Role {
         {
             self.tell(Event::Fenced { term });
         }
+        // Callers of `Roles::lead` are not told: they wait for the leads of other roles.
+        if let Some(error) = self.ending.as_ref().filter(|error| **error != Error::Left) {
+            self.tell(Event::warning(&error.to_string()));
+        }
         self.state.send_modify(|state| (state.tenure, state.ended) = (None, self.ending.clone()));
         // The subscribers see that no event follows.
         self.events = None;
@@ -253,20 +297,6 @@ impl Role {
                     Error::Left
                 }
             }
-        }
-    }
-}
-
-/// Reports a panic if it is dropped by one.
-pub(super) struct PanicAlarm(Option<broadcast::Sender<Event>>);
-
-impl Drop for PanicAlarm {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let message = "the callback of before_release has panicked: the lead is released although the callback is not \
-                 finished";
-            // Nobody may be listening.
-            let _ = self.0.as_ref().map(|events| events.send(Event::warning(message)));
         }
     }
 }

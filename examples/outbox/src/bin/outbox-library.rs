@@ -17,6 +17,9 @@ use neli::{Election, Lease};
 use outbox::{Options, relay, variable};
 use tokio::signal::unix::{SignalKind, signal};
 
+/// How long a relay that has failed keeps the lead, unless it must give it up before.
+const PAUSE: Duration = Duration::from_secs(1);
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     match run().await {
@@ -55,8 +58,12 @@ async fn run() -> Result<usize, Box<dyn Error>> {
         };
         match relay(&options, lease.token(), stop).await {
             Ok(rows) => relayed.set(relayed.get() + rows),
-            // The lead is given up, so that another machine tries; if there is none, this one leads again after two leases.
-            Err(error) => eprintln!("outbox: {error}"),
+            Err(error) => {
+                eprintln!("outbox: {error}");
+                // While the database is down, the lead would otherwise move between the machines many times a second.
+                let _ = tokio::time::timeout(PAUSE, lease.ending()).await;
+                // The lead is given up, so that another machine tries; if there is none, this one leads again after two leases.
+            }
         }
     };
     election.serve(work).await?;

@@ -5,15 +5,20 @@ mod postgres;
 mod records;
 mod setup;
 
+use std::future::Future;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
+use harness::cluster::Cluster;
 use harness::network::Flow;
 use harness::wait;
 use nix::sys::signal::Signal;
-use outbox::{Error, Table};
+use outbox::{Error, Row, Table, Topic};
 use postgres::{Postgres, runtime};
+use records::{PARTITIONS, read, seen_once};
 use setup::{Kind, Relay, Setup};
 
 #[test]
@@ -36,6 +41,31 @@ fn a_relay_of_an_earlier_term_marks_nothing() {
         Table::open(&database, "another", 0).await.expect("each relay has a fence of its own");
         assert_eq!(after.pending(10).await.expect("rows"), rows[1..]);
     });
+}
+
+/// If Kafka refuses a row, no later row of its key is stored, however late the relay learns of that. Otherwise a reader that skips lower ids would
+/// never see the row, when Kafka takes it at last.
+#[test]
+fn no_row_is_stored_before_an_earlier_one_that_kafka_refuses() {
+    let cluster = Cluster::start(1, 0);
+    let (kafka, name) = (cluster.kafka(), "changes");
+    kafka.create_partitioned_topic(name, PARTITIONS);
+    kafka.set_topic(name, &[("max.message.bytes", "700000")]);
+    // No two rows are sent together.
+    let rows = [(1, 600_000), (2, 990_000), (3, 600_000)];
+    let rows = rows.map(|(id, bytes)| Row { id, key: "a".to_owned(), payload: "x".repeat(bytes) });
+    runtime().block_on(async {
+        let topic = Topic::open(kafka.address(), name).expect("a producer");
+        let mut sent = pin!(topic.send(&rows));
+        let _ = sent.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        wait::pause(Duration::from_secs(2));
+        sent.await.expect_err("the second row is too large");
+    });
+    kafka.set_topic(name, &[("max.message.bytes", "1048588")]);
+    wait::until_true("rows that are stored", || {
+        runtime().block_on(async { Topic::open(kafka.address(), name).expect("a producer").send(&rows).await }).is_ok()
+    });
+    assert!(seen_once(&read(&kafka, name)).into_iter().eq(1..=3));
 }
 
 #[test]

@@ -11,14 +11,18 @@ use crate::state::Shared;
 const CLAIM: &str = r#"{"v":1,"member":"m","name":"db1","seq":1,"kind":"claim","after":-1,"lease_ms":5000}"#;
 const BEAT: &str = r#"{"v":1,"member":"m","name":"db1","seq":2,"kind":"beat","term":0,"seen":0,"lease_ms":5000}"#;
 
-/// What a candidate's handle says about the leader when these records were just read, each with the time in milliseconds at which it was
-/// appended. `end`: the end of the log when the reading began.
-fn leadership(end: i64, records: &[(u64, &str)]) -> Leadership {
+fn new_role() -> (Role, watch::Receiver<State>, broadcast::Receiver<Event>) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let _entered = runtime.enter();
     let settings = Election::builder("billing").brokers("localhost:9").settings().unwrap();
     let elections = &settings.session.elections;
-    let (mut role, state, events) = Role::new(&settings.node, elections, elections.election(0, 1), false).unwrap();
+    Role::new(&settings.node, elections, elections.election(0, 1), false).unwrap()
+}
+
+/// What a candidate's handle says about the leader when these records were just read, each with the time in milliseconds at which it was
+/// appended. `end`: the end of the log when the reading began.
+fn leadership(end: i64, records: &[(u64, &str)]) -> Leadership {
+    let (mut role, state, events) = new_role();
     let began = clock::now();
     let mut tell = |event| role.node.handle(began, node::Event::Election(event));
     tell(candidate::Event::Answered { asked: began, start: 0, end, trusted: true });
@@ -44,4 +48,46 @@ fn a_heartbeat_after_the_end_of_its_lease_makes_no_leader() {
 fn nobody_leads_as_far_as_is_known_before_all_records_are_read() {
     assert!(matches!(leadership(1, &[(1_000, CLAIM)]), Leadership::Led(_)));
     assert_eq!(leadership(2, &[(1_000, CLAIM)]), Leadership::Unknown { trouble: None });
+}
+
+/// A program that counts its leads by its events counts each end once.
+#[test]
+fn each_term_that_began_ends_with_one_event() {
+    let (mut role, _, mut events) = new_role();
+    let acquired = |term| Event::Acquired { term };
+    let released = |term, reason| Event::Released { term, reason, delivered: true };
+    for event in [
+        acquired(1),
+        Event::Fenced { term: 1 },
+        // The term whose lease has run out is released, too.
+        released(1, Reason::Expired),
+        // A claim that was under way when the candidate left.
+        released(4, Reason::Left),
+        acquired(7),
+        released(7, Reason::Left),
+    ] {
+        role.tell(event);
+    }
+    let seen: Vec<_> = std::iter::from_fn(|| events.try_recv().ok()).collect();
+    assert_eq!(seen, [acquired(1), Event::Fenced { term: 1 }, acquired(7), released(7, Reason::Left)]);
+}
+
+/// A candidate that can't read on does not lead. Its program must learn why, as users of `neli-run` do.
+#[test]
+fn a_batch_that_can_not_be_decoded_is_a_warning_and_a_trouble() {
+    let (mut role, state, mut events) = new_role();
+    let (now, error) = (clock::now(), "a bad checksum".to_owned());
+    role.note(now, &RoleEvent::Undecodable { offset: 7, error });
+    assert!(role.poll_timeout().is_some_and(|due| due <= now));
+    role.warn_if_due(now);
+    role.publish(true);
+    let told = state.borrow().undecodable.clone();
+    assert!(told.as_ref().is_some_and(|told| told.contains("offset 7 can't be decoded (a bad checksum)")), "{told:?}");
+    assert_eq!(events.try_recv().ok(), told.map(|message| Event::Warning { message }));
+    let (commands, _) = mpsc::unbounded_channel();
+    let shared = Shared { commands: Commands::new(0, commands), state: state.clone(), events };
+    assert!(matches!(Election::joining(shared).leadership(), Leadership::Unknown { trouble: Some(_) }));
+    role.note(now, &RoleEvent::Ends { asked: now, start: 8, end: 8 });
+    role.publish(true);
+    assert_eq!(state.borrow().undecodable, None, "it was deleted");
 }
