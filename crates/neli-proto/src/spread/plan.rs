@@ -102,7 +102,7 @@ impl Spread {
             let elsewhere = if is_own { 0 } else { count_left(&|role| role.may_be_held(&member.id)) };
             let held = held.saturating_add(elsewhere);
             candidates.loads.held.push(held);
-            candidates.loads.most.push(member.most(now, held));
+            candidates.loads.most.push(member.most(now, held, is_own));
             candidates.loads.priority.push(member.priority);
         }
         let others = || candidates.ids.iter().filter(|id| **id != self.member);
