@@ -328,8 +328,8 @@ impl Precedence {
     pub fn delay(&self, now: Time, predecessor: Predecessor) -> Option<Delay> {
         let added = self.claim_delay + self.back_off + self.wait_for_higher(now) + self.spread_delay()?;
         let foreseen = self.foreseen || (predecessor == Predecessor::Silent && self.is_next_to_leader(now));
-        if foreseen && self.elector != Elector::Group(Patience::Never) {
-            // Only one candidate predicts this, so it needs no random delay.
+        if self.is_named_successor() || foreseen && self.elector != Elector::Group(Patience::Never) {
+            // Only one candidate is named, or predicts this, so it needs no random delay.
             return Some(Delay { fixed: added, random: Duration::ZERO });
         }
         let among_others = if self.is_alone(now) { Duration::ZERO } else { RANDOM_DELAY };

@@ -264,7 +264,8 @@ impl Spread {
             role.is_handed_on = why == Some(Why::Revoked);
             role.given_up_by = why.is_some_and(Why::lets_another_lead).then(|| member.clone());
             if !is_own {
-                role.withheld.released(now, why);
+                let is_named = matches!(role.holding, Holding::Vacant { successor: Some(_) });
+                role.withheld.released(now, why, is_named);
             }
             if why.is_some_and(Why::leaves_role) {
                 role.note_left(member);

@@ -24,6 +24,17 @@ const ASSIGNMENT_IS_KNOWN: Duration = Duration::from_secs(1);
 /// shares fair.
 const SHARES_ARE_SETTLED: Duration = Duration::from_secs(10);
 
+/// Whether candidates have a limit.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Limits {
+    /// No candidate has one.
+    None,
+    /// At least one candidate has one.
+    Some,
+    /// A leader has said no hello yet.
+    Unknown,
+}
+
 impl Spread {
     /// Hands over nothing until all other candidates know which candidates are alive.
     pub(super) fn await_others(&mut self, now: Time) {
@@ -52,12 +63,17 @@ impl Spread {
         if !self.is_on || self.pending.is_some() || self.now < self.not_before {
             return;
         }
-        let next = match self.by {
-            By::Assignment => self.assigned_elsewhere(candidates).map(|role| HandedOver { role, to: None }),
-            By::Count => self.beyond_share(candidates),
+        let next = match (self.by, self.limits(candidates)) {
+            (By::Assignment, Limits::None) => {
+                self.assigned_elsewhere(candidates).map(|role| HandedOver { role, to: None })
+            }
+            (By::Assignment, Limits::Unknown) => None,
+            (By::Assignment, Limits::Some) | (By::Count, _) => self.beyond_share(candidates),
         };
         if let Some(HandedOver { role, to }) = next {
-            self.roles[role].withheld.offered();
+            if to.is_none() {
+                self.roles[role].withheld.offered();
+            }
             self.actions.push_back(Action::HandOver { role, to: to.clone() });
             self.pending = Some(HandedOver { role, to });
         }
@@ -75,7 +91,7 @@ impl Spread {
                 return None;
             }
             let to = &candidates.ids[receiver];
-            if let Some(role) = self.last_taken_for(to) {
+            if let Some(role) = self.last_taken_for(candidates, to) {
                 return Some(HandedOver { role, to: Some(to.clone()) });
             }
             // It stands for none of them. Its share is for others.
@@ -84,30 +100,51 @@ impl Spread {
     }
 
     /// The role to hand over to this candidate, of those for which it stands: the role taken last has done the least
-    /// work. A role that came from the candidate is not sent back while there is another.
-    fn last_taken_for(&self, to: &MemberId) -> Option<usize> {
-        let led = self.roles.iter().enumerate().filter(|(_, role)| role.holding == Holding::Leading);
+    /// work. A role that came from the candidate is not sent back while there is another. With the group, a role that is assigned to another
+    /// member comes before one that is assigned to this one.
+    fn last_taken_for(&self, candidates: &Candidates, to: &MemberId) -> Option<usize> {
+        let led = self.roles.iter().enumerate().filter(|(_, role)| self.may_be_handed_over(role, candidates));
         let led = led.filter(|(_, role)| !role.left_by.contains(to));
-        let last = led.max_by_key(|(_, role)| (role.last_other.as_ref() != Some(to), role.taken));
-        last.map(|(role, _)| role)
+        let key = |role: &Role| (role.standing != Standing::Assigned, role.last_other.as_ref() != Some(to), role.taken);
+        led.max_by_key(|(_, role)| key(role)).map(|(role, _)| role)
     }
 
-    /// A role that this process holds although the group has assigned its partition to another member. A member with
-    /// a limit (`max_roles`) may have left the role to others on purpose. A member that does not stand for the role any
-    /// more may be the one that has its partition.
-    fn assigned_elsewhere(&self, candidates: &Candidates) -> Option<usize> {
-        if self.members.all().iter().any(|member| member.max_roles.is_some()) {
-            return None;
+    /// The limits (`max_roles`) of the living candidates. A candidate with a limit leaves roles that the group has assigned to it to others. So
+    /// the number of roles of each candidate decides what is handed over, as without the group.
+    fn limits(&self, candidates: &Candidates) -> Limits {
+        let present = || self.members.all().iter().filter(|member| candidates.ids.contains(&member.id));
+        if present().any(|member| member.max_roles.is_some()) {
+            Limits::Some
+        } else if present().any(|member| member.id != self.member && member.has_unknown_limit()) {
+            Limits::Unknown
+        } else {
+            Limits::None
         }
-        let are_settled = self.now >= self.changed_otherwise_at + SHARES_ARE_SETTLED;
-        let are_fair = !are_settled || candidates.loads.is_fair_to_others(candidates.own);
+    }
+
+    /// A role that this process holds although the group has assigned its partition to another member. A member that does not stand for the
+    /// role any more may be the one that has its partition.
+    fn assigned_elsewhere(&self, candidates: &Candidates) -> Option<usize> {
         self.roles.iter().position(|role| {
-            role.holding == Holding::Leading
-                && role.standing == Standing::Elsewhere
-                && self.now >= role.standing_since + ASSIGNMENT_IS_KNOWN
-                && role.withheld.is_over(self.now, are_fair)
+            role.standing == Standing::Elsewhere
+                && self.may_be_handed_over(role, candidates)
                 && candidates.that_left(role).is_empty()
         })
+    }
+
+    /// Whether this process leads the role and, with the group, its assignment has been known for long enough.
+    fn may_be_handed_over(&self, role: &Role, candidates: &Candidates) -> bool {
+        let are_settled = self.now >= self.changed_otherwise_at + SHARES_ARE_SETTLED;
+        let are_fair = !are_settled || candidates.loads.is_fair_to_others(candidates.own);
+        let is_known = match (self.by, role.standing) {
+            (By::Count, _) => true,
+            (By::Assignment, Standing::Assigned) => are_settled,
+            (By::Assignment, Standing::Elsewhere) => {
+                self.now >= role.standing_since + ASSIGNMENT_IS_KNOWN && role.withheld.is_over(self.now, are_fair)
+            }
+            (By::Assignment, Standing::Unknown) => false,
+        };
+        role.holding == Holding::Leading && is_known
     }
 
     /// Handles a change of a role's holder: it may be the role that was being handed over.

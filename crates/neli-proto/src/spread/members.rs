@@ -73,6 +73,11 @@ impl Member {
         if gets_more { self.max_roles.unwrap_or(u32::MAX).max(held) } else { held }
     }
 
+    /// Whether this other candidate's limit is not known, because no hello of it was read.
+    pub(super) const fn has_unknown_limit(&self) -> bool {
+        self.received.is_none()
+    }
+
     /// Notes its hello.
     pub(super) fn hello_received(&mut self, now: Time, max_roles: Option<u32>) {
         self.received = Some(now);

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL};
-use neli_proto::spread::{By, Holding, Spread};
+use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL, Standing};
+use neli_proto::role_set::RoleSet;
+use neli_proto::spread::{By, Holding, Settings, Spread};
 
 use crate::rules::{START, handed_over, held_by, settings};
 use crate::world::{SHORT_DELAYS, World};
@@ -34,6 +35,55 @@ fn a_leader_that_says_no_hello_gets_no_other_role() {
         spread.observe(later, 2, Holding::Vacant { successor: None });
         spread.observe(later, 2, Holding::Leading);
         assert_eq!(handed_over(&mut spread, later, Duration::ZERO), handed, "{before_end}");
+    }
+}
+
+/// With the group: a process that leads all of four roles, of which the group has assigned two to it, beside a candidate with this limit.
+fn leads_all_of_four(settings: Settings, limit: Option<u32>) -> Spread {
+    let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings });
+    for role in 0..4 {
+        spread.stand(START, role, if role < 2 { Standing::Assigned } else { Standing::Elsewhere });
+        spread.observe(START, role, Holding::Leading);
+    }
+    spread.hello_received(START, &"m2".into(), limit);
+    spread
+}
+
+/// A candidate with a limit leaves roles to others that the group has assigned to it. So the assignment does not say which of the others is to
+/// have them.
+#[test]
+fn with_the_group_and_a_limit_the_number_of_roles_decides() {
+    for (limit, handed) in [(None, vec![(2, None)]), (Some(4), vec![(3, Some("m2".into()))]), (Some(0), vec![])] {
+        let mut spread = leads_all_of_four(settings(4), limit);
+        assert_eq!(handed_over(&mut spread, START, Duration::from_secs(5)), handed, "{limit:?}");
+    }
+}
+
+/// The group may be about to move it.
+#[test]
+fn a_role_that_is_assigned_to_this_process_is_handed_over_only_if_nothing_has_changed_for_ten_seconds() {
+    let mut spread = leads_all_of_four(settings(4), Some(4));
+    (2..4).for_each(|role| spread.stand(START, role, Standing::Assigned));
+    let (before, just) = (Duration::from_millis(9_999), Duration::from_millis(1));
+    assert_eq!(handed_over(&mut spread, START, before), []);
+    assert_eq!(handed_over(&mut spread, START + before, just), [(3, Some("m2".into()))]);
+}
+
+/// A role that its leader was asked to give up is not handed back to it at once, and one that it handed over to this process was not refused by
+/// the group's choice.
+#[test]
+fn with_a_limit_a_role_that_was_resigned_is_kept_for_half_a_minute() {
+    for (why, successor, seconds) in [("resigned", None, 30), ("spread", None, 30), ("spread", Some("m1".into()), 1)] {
+        let mut spread = leads_all_of_four(settings(4), Some(4));
+        // So that no other role is handed over.
+        spread.roles_left(START, &"m2".into(), &RoleSet::parse("0-2"));
+        spread.observe(START, 3, held_by("m2"));
+        spread.observe(START, 3, Holding::Vacant { successor });
+        spread.released(START, 3, &"m2".into(), why);
+        spread.observe(START, 3, Holding::Leading);
+        let (before, just) = (Duration::from_millis(seconds * 1_000 - 1), Duration::from_millis(1));
+        assert_eq!(handed_over(&mut spread, START, before), [], "{why}");
+        assert_eq!(handed_over(&mut spread, START + before, just), [(3, Some("m2".into()))], "{why}");
     }
 }
 
@@ -95,5 +145,6 @@ fn a_life_with_limits(seed: u64, by: By) {
 fn with_limits_shares_are_fair_within_a_minute_of_each_change() {
     for seed in 0..300 {
         a_life_with_limits(seed, By::Count);
+        a_life_with_limits(seed, By::Assignment);
     }
 }

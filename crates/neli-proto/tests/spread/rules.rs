@@ -268,6 +268,7 @@ fn a_hand_over_by_this_process_is_no_change_that_is_waited_for() {
         assert_eq!(handed_over(&mut spread, START, Duration::from_secs(24)), [(1, None)]);
         let later = START + Duration::from_secs(25);
         if is_another {
+            spread.hello_received(later, &"m3".into(), None);
             spread.observe(later, 4, held_by("m3"));
         }
         spread.observe(later, 1, Holding::Vacant { successor: None });
