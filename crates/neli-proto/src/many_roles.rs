@@ -262,7 +262,7 @@ impl ManyRoles {
         let whose = known.introduction.received(now, offset, &hello);
         let (takes_roles, shares_role) = (hello.takes_roles(), known.introduction.shares_role(&hello));
         let without = known.introduction.roles_without(&hello);
-        let ProcessHello { member, name, roles, priority, max_roles, leaves, .. } = hello;
+        let ProcessHello { member, name, elector, roles, priority, max_roles, leaves, .. } = hello;
         // A candidate without `--roles` stands in one election at most, which may be none of these. A candidate with other roles stands in
         // none of these. So neither gets a role.
         let may_get_roles = roles.is_some() && shares_role;
@@ -276,6 +276,7 @@ impl ManyRoles {
         }
         if may_get_roles && !leaves {
             known.spread.note_priority(now, &member, priority);
+            known.spread.note_elector(now, &member, elector.as_deref() != Some(Elector::Log.name()));
             known.spread.roles_left(now, &member, &without);
         }
         let hello = Hello { member, group_member: None, name, priority, overlaps: false, leaves };

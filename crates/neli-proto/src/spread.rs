@@ -238,6 +238,14 @@ impl Spread {
         self.changed(now);
     }
 
+    /// Notes whether another candidate has `--elect group`.
+    pub fn note_elector(&mut self, now: Time, member: &MemberId, is_group: bool) {
+        if *member != self.member {
+            self.members.known(member).is_outside_group = !is_group;
+            self.changed(now);
+        }
+    }
+
     /// Handles that another candidate does not stand for these roles, or no longer, according to its hello. This is final.
     pub fn roles_left(&mut self, now: Time, member: &MemberId, left: &RoleSet) {
         if *member != self.member && !left.is_empty() {

@@ -24,17 +24,6 @@ const ASSIGNMENT_IS_KNOWN: Duration = Duration::from_secs(1);
 /// shares fair.
 const SHARES_ARE_SETTLED: Duration = Duration::from_secs(10);
 
-/// Whether candidates have a limit.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Limits {
-    /// No candidate has one.
-    None,
-    /// At least one candidate has one.
-    Some,
-    /// A leader has said no hello yet.
-    Unknown,
-}
-
 impl Spread {
     /// Hands over nothing until all other candidates know which candidates are alive.
     pub(super) fn await_others(&mut self, now: Time) {
@@ -63,12 +52,10 @@ impl Spread {
         if !self.is_on || self.pending.is_some() || self.now < self.not_before {
             return;
         }
-        let next = match (self.by, self.limits(candidates)) {
-            (By::Assignment, Limits::None) => {
-                self.assigned_elsewhere(candidates).map(|role| HandedOver { role, to: None })
-            }
-            (By::Assignment, Limits::Unknown) => None,
-            (By::Assignment, Limits::Some) | (By::Count, _) => self.beyond_share(candidates),
+        let next = match self.decided_by(candidates) {
+            Some(By::Assignment) => self.assigned_elsewhere(candidates).map(|role| HandedOver { role, to: None }),
+            Some(By::Count) => self.beyond_share(candidates),
+            None => None,
         };
         if let Some(HandedOver { role, to }) = next {
             if to.is_none() {
@@ -109,16 +96,17 @@ impl Spread {
         led.max_by_key(|(_, role)| key(role)).map(|(role, _)| role)
     }
 
-    /// The limits (`max_roles`) of the living candidates. A candidate with a limit leaves roles that the group has assigned to it to others. So
-    /// the number of roles of each candidate decides what is handed over, as without the group.
-    fn limits(&self, candidates: &Candidates) -> Limits {
+    /// What decides which role is handed over; `None` while that is not known. A candidate with a limit (`max_roles`) leaves roles that the
+    /// group has assigned to it to others, and the group assigns nothing to a candidate with `--elect log`. Beside such candidates only the
+    /// number of roles of each can decide.
+    fn decided_by(&self, candidates: &Candidates) -> Option<By> {
         let present = || self.members.all().iter().filter(|member| candidates.ids.contains(&member.id));
-        if present().any(|member| member.max_roles.is_some()) {
-            Limits::Some
-        } else if present().any(|member| member.id != self.member && member.has_unknown_limit()) {
-            Limits::Unknown
+        if self.by == By::Count || present().any(|member| member.max_roles.is_some() || member.is_outside_group) {
+            Some(By::Count)
+        } else if present().any(|member| member.id != self.member && member.has_said_nothing()) {
+            None
         } else {
-            Limits::None
+            Some(By::Assignment)
         }
     }
 

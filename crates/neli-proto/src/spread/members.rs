@@ -28,6 +28,8 @@ pub(super) struct Member {
     pub(super) priority: u16,
     /// The most roles that it takes.
     pub(super) max_roles: Option<u32>,
+    /// Whether it is no member of the group, because it has `--elect log`.
+    pub(super) is_outside_group: bool,
     /// How often in a row it has failed to take or run a role.
     failures: u32,
     /// Until when it gets no role.
@@ -47,7 +49,8 @@ enum Absence {
 
 impl Member {
     pub(super) const fn new(id: MemberId, received: Option<Time>, max_roles: Option<u32>) -> Self {
-        Self { id, received, absence: Absence::None, priority: 0, max_roles, failures: 0, barred_until: None }
+        let (absence, priority, failures) = (Absence::None, 0, 0);
+        Self { id, received, absence, priority, max_roles, is_outside_group: false, failures, barred_until: None }
     }
 
     /// Whether it takes part while it holds `held` roles. A leader is alive even if its hellos are missing.
@@ -73,8 +76,8 @@ impl Member {
         if gets_more { self.max_roles.unwrap_or(u32::MAX).max(held) } else { held }
     }
 
-    /// Whether this other candidate's limit is not known, because no hello of it was read.
-    pub(super) const fn has_unknown_limit(&self) -> bool {
+    /// Whether no hello of this other candidate was read, so that it is only known by its leads.
+    pub(super) const fn has_said_nothing(&self) -> bool {
         self.received.is_none()
     }
 

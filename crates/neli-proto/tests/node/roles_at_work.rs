@@ -16,7 +16,7 @@ use neli_proto::time::Time;
 use neli_proto::timings::{Elector, Patience, Timings};
 
 use super::host::{DURATIONS, HEARTBEAT_INTERVAL};
-use super::many_roles::{LONG, hello, introduced, let_time_pass, wanted};
+use super::many_roles::{LONG, hello, introduced, let_time_pass, standing, wanted};
 use super::*;
 
 /// A candidate without many roles takes part in one election, which may be none of these. A role that was handed to it would have no
@@ -35,6 +35,27 @@ fn nothing_is_handed_to_a_candidate_without_many_roles() {
         actions.extend(let_time_pass(&mut many, now));
         let is_handed_over = |action: &Action| matches!(action, Action::Tell { event: Event::HandOver { .. }, .. });
         assert_eq!(actions.iter().any(is_handed_over), is_given, "{other:?}");
+    }
+}
+
+/// The group assigns nothing to a candidate with `--elect log`, so a process with the group elector gives it its share by number.
+#[test]
+fn a_candidate_with_another_elector_gets_its_share_too() {
+    for (elector, expected) in [("group", None), ("log", Some((3, Some("other"))))] {
+        let (mut many, now) = standing(Elector::Group(Patience::For(Duration::from_millis(500))));
+        for role in 0..4 {
+            many.stand(now, role, Standing::Assigned);
+            many.observe(now, role, Holding::Leading);
+        }
+        let hello = ProcessHello { joined: Some(13), elector: Some(elector.into()), ..hello("other", "4", Some(4)) };
+        drop(many.received(now, 13, &hello.to_bytes()));
+        let mut actions = wanted(&mut many);
+        actions.extend(let_time_pass(&mut many, now));
+        let handed_over = actions.iter().find_map(|action| {
+            let Action::Tell { role, event: Event::HandOver { to } } = action else { return None };
+            Some((*role, to.as_ref().map(MemberId::as_str)))
+        });
+        assert_eq!(handed_over, expected, "{elector}");
     }
 }
 

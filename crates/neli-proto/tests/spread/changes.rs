@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use neli_proto::record::MemberId;
+use neli_proto::spread::By;
 
 use super::group::SESSION;
 use super::process::{Own, Process};
@@ -11,11 +12,16 @@ use super::world::{Entry, Event, LEASE, World};
 impl World {
     /// Starts a process that has read all journals.
     pub(crate) fn join(&mut self, max_roles: Option<u32>) -> usize {
+        self.join_by(self.by, max_roles)
+    }
+
+    /// The same, with another elector than the others have.
+    pub(crate) fn join_by(&mut self, by: By, max_roles: Option<u32>) -> usize {
         let process = self.processes.len();
         // The order of the ids must not depend on the order of the starts.
         let bits = self.up_to(Duration::from_secs(1)).as_nanos() << 64;
         let member = MemberId::from_random(bits + process as u128 + 1);
-        let mut new = Process::new(self.now, member, self.journals.len(), self.by, max_roles);
+        let mut new = Process::new(self.now, member, self.journals.len(), by, max_roles);
         for (role, journal) in self.journals.iter().enumerate() {
             let releases = journal.iter().filter_map(|entry| match entry {
                 Entry::Release { by, why, .. } => Some((by, *why)),
@@ -30,7 +36,9 @@ impl World {
         }
         self.processes.push(Some(new));
         self.at(self.now, Event::HelloDue { process });
-        self.join_group(process);
+        if by == By::Assignment {
+            self.join_group(process);
+        }
         for role in 0..self.journals.len() {
             self.after_input(process, role);
             let is_there = |leader: &MemberId| self.processes.iter().flatten().any(|it| it.member == *leader);

@@ -1,4 +1,4 @@
-//! `--max-roles`: processes with a limit beside processes without one.
+//! `--max-roles` and `--elect`: processes with a limit, or with another elector, beside processes without.
 
 use std::time::Duration;
 
@@ -98,21 +98,21 @@ fn is_fair_with_limits(world: &World) -> bool {
     held.iter().sum::<usize>() == most.iter().sum::<usize>().min(roles) && fewest.is_none_or(is_even)
 }
 
-/// Ten random changes among up to five processes, most of which have a limit. A minute after each change the shares are fair, and then nothing
-/// moves.
-fn a_life_with_limits(seed: u64, by: By) {
+/// A limit for two of three processes.
+fn a_limit(world: &mut World) -> Option<u32> {
+    let most = pick(world, world.leaders().len()) + 1;
+    u32::try_from(most).ok().filter(|_| pick(world, 3) > 0)
+}
+
+/// Ten random changes among up to five processes. A minute after each change the shares are fair, and then nothing moves.
+fn a_life(seed: u64, by: By, join: fn(&mut World)) {
     let mut sizes = World::new(seed, by, 1, SHORT_DELAYS);
     let roles = 1 + pick(&mut sizes, 12);
     let mut world = World::new(seed, by, roles, SHORT_DELAYS);
-    let limit = |world: &mut World| {
-        let most = pick(world, roles) + 1;
-        u32::try_from(most).ok().filter(|_| pick(world, 3) > 0)
-    };
-    let most = limit(&mut world);
-    world.join(most);
+    join(&mut world);
     for _ in 0..10 {
         let there = there(&world);
-        let (victim, most) = (there[pick(&mut world, there.len())], limit(&mut world));
+        let victim = there[pick(&mut world, there.len())];
         match pick(&mut world, 6) {
             0 if there.len() > 1 => {
                 world.die(victim, true);
@@ -123,13 +123,13 @@ fn a_life_with_limits(seed: u64, by: By) {
             3 if there.len() > 1 => {
                 world.leave(victim);
                 world.run_for(Duration::from_secs(5));
-                world.join(most);
+                join(&mut world);
             }
             4 => {
                 let role = pick(&mut world, roles);
                 world.resign(role);
             }
-            _ if there.len() < 5 => drop(world.join(most)),
+            _ if there.len() < 5 => join(&mut world),
             _ => {}
         }
         world.run_for(MINUTE);
@@ -143,8 +143,24 @@ fn a_life_with_limits(seed: u64, by: By) {
 
 #[test]
 fn with_limits_shares_are_fair_within_a_minute_of_each_change() {
+    let join = |world: &mut World| {
+        let most = a_limit(world);
+        world.join(most);
+    };
     for seed in 0..300 {
-        a_life_with_limits(seed, By::Count);
-        a_life_with_limits(seed, By::Assignment);
+        a_life(seed, By::Count, join);
+        a_life(seed, By::Assignment, join);
+    }
+}
+
+/// As in a rolling restart with another `--elect`.
+#[test]
+fn with_both_electors_shares_are_fair_within_a_minute_of_each_change() {
+    let join = |world: &mut World| {
+        let by = if pick(world, 2) == 0 { By::Count } else { By::Assignment };
+        world.join_by(by, None);
+    };
+    for seed in 0..300 {
+        a_life(seed, By::Assignment, join);
     }
 }

@@ -49,7 +49,7 @@ pub(crate) struct Process {
     pub(crate) role_states: Vec<RoleState>,
     pub(crate) max_roles: Option<u32>,
     /// What decides which process should hold a role.
-    by: By,
+    pub(crate) by: By,
     /// Whether it says hello but never claims.
     pub(crate) is_broken: bool,
     /// Its timeout.

@@ -194,9 +194,11 @@ impl World {
             Event::GroupChanged => self.rebalance(),
             Event::GuardReleases { member, role } => self.release(role, member, "supervisor-died", None),
             Event::HelloArrives { from, max_roles, to } => {
-                let now = self.now;
+                let (now, mut all) = (self.now, self.processes.iter().flatten());
+                let by = all.find(|other| other.member == from).map_or(self.by, |other| other.by);
                 if let Some(it) = &mut self.processes[to] {
                     it.spread.hello_received(now, &from, max_roles);
+                    it.spread.note_elector(now, &from, by == By::Assignment);
                     self.perform(to);
                 }
             }
