@@ -138,6 +138,9 @@ pub struct Spread {
     member: MemberId,
     by: By,
     is_on: bool,
+    /// Whether only the number of roles of each candidate decides which role is handed over, also with the group. This stays so when the reason
+    /// for it has gone: roles are not where the group has assigned them by then, and all of them would be moved.
+    is_by_number: bool,
     max_roles: Option<u32>,
     roles: Vec<Role>,
     members: Members,
@@ -177,6 +180,7 @@ impl Spread {
             member,
             by,
             is_on,
+            is_by_number: false,
             max_roles,
             roles: alloc::vec![role; roles],
             candidates: Vec::new(),

@@ -49,6 +49,7 @@ impl Spread {
 
     /// Hands over one role if one is due and none is being handed over.
     pub(super) fn hand_over_if_due(&mut self, candidates: &Candidates) {
+        self.note_numbers(candidates);
         if !self.is_on || self.pending.is_some() || self.now < self.not_before {
             return;
         }
@@ -96,14 +97,19 @@ impl Spread {
         led.max_by_key(|(_, role)| key(role)).map(|(role, _)| role)
     }
 
-    /// What decides which role is handed over; `None` while that is not known. A candidate with a limit (`max_roles`) leaves roles that the
-    /// group has assigned to it to others, and the group assigns nothing to a candidate with `--elect log`. Beside such candidates only the
-    /// number of roles of each can decide.
+    /// Notes a candidate beside which the group's assignment can't decide which role is handed over: one with a limit (`max_roles`) leaves roles
+    /// that the group has assigned to it to others, and the group assigns nothing to one with `--elect log`.
+    fn note_numbers(&mut self, candidates: &Candidates) {
+        let mut present = self.members.all().iter().filter(|member| candidates.ids.contains(&member.id));
+        self.is_by_number |= present.any(|member| member.max_roles.is_some() || member.is_outside_group);
+    }
+
+    /// What decides which role is handed over; `None` while that is not known.
     fn decided_by(&self, candidates: &Candidates) -> Option<By> {
-        let present = || self.members.all().iter().filter(|member| candidates.ids.contains(&member.id));
-        if self.by == By::Count || present().any(|member| member.max_roles.is_some() || member.is_outside_group) {
+        let mut others = self.members.all().iter().filter(|member| member.id != self.member);
+        if self.by == By::Count || self.is_by_number {
             Some(By::Count)
-        } else if present().any(|member| member.id != self.member && member.has_said_nothing()) {
+        } else if others.any(|member| member.has_said_nothing() && candidates.ids.contains(&member.id)) {
             None
         } else {
             Some(By::Assignment)

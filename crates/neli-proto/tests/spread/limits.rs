@@ -164,3 +164,24 @@ fn with_both_electors_shares_are_fair_within_a_minute_of_each_change() {
         a_life(seed, By::Assignment, join);
     }
 }
+
+/// By then roles are not where the group has assigned them, which is no reason to move them.
+#[test]
+fn when_the_process_with_a_limit_goes_only_its_roles_move() {
+    for seed in 0..60 {
+        let mut world = World::new(seed, By::Assignment, 9, SHORT_DELAYS);
+        for most in [None, None, Some(1)] {
+            world.join(most);
+        }
+        world.run_for(MINUTE);
+        let hand_overs = world.hand_overs;
+        if seed % 2 == 0 {
+            world.leave(2);
+        } else {
+            world.die(2, false);
+        }
+        world.run_for(MINUTE * 15);
+        assert!(is_fair_with_limits(&world), "seed {seed}: {:?}", world.held());
+        assert_eq!(world.hand_overs, hand_overs, "seed {seed}");
+    }
+}
