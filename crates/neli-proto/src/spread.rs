@@ -15,6 +15,7 @@ use crate::precedence::{HELLO_HOLDS, HELLO_INTERVAL, Standing};
 use crate::record::{MemberId, Why};
 use crate::role_set::RoleSet;
 use crate::time::Time;
+use crate::timings::TAKEN_WITHIN;
 use members::{Member, Members};
 use role::{LastDelay, Role};
 
@@ -41,9 +42,8 @@ const ROLES_COUNTED: u32 = 20;
 /// A periodic hello may arrive this late.
 const LATE_HELLO: Duration = Duration::from_secs(5);
 
-/// A role that has had no leader for this long may have no candidate that can lead it. It no longer counts in the shares, and no candidate
-/// waits for another one to claim it.
-const VACANCY_COUNTS: Duration = Duration::from_secs(10);
+/// A role that has had no leader for this long no longer counts in the shares, and no candidate waits for another one to claim it.
+const VACANCY_COUNTS: Duration = TAKEN_WITHIN;
 
 /// The settings of a `Spread`.
 #[derive(Clone, Debug)]

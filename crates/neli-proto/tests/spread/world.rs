@@ -14,6 +14,8 @@ use super::process::{Own, Process};
 
 pub(crate) const LEASE: Duration = Duration::from_secs(20);
 const HELLO_INTERVAL: Duration = Duration::from_secs(30);
+/// A candidate that has handed a role over claims it again after this time.
+const HANDED_OVER_WITHIN: Duration = Duration::from_secs(10);
 
 /// The delays and losses of a world.
 #[derive(Clone, Copy, Debug)]
@@ -333,12 +335,13 @@ impl World {
                 };
                 (state.leader, state.open_since) = (None, Some(now));
                 let cools_off = is_own && ["resigned", "spread"].contains(&why);
-                state.cools_off = cools_off.then(|| now + LEASE * 2);
+                let span = if why == "spread" { HANDED_OVER_WITHIN } else { LEASE * 2 };
+                state.cools_off = cools_off.then(|| now + span);
                 (state.successor, state.leader_died) = (successor.clone(), why == "supervisor-died");
                 it.spread.observe(now, role, Holding::Vacant { successor });
                 it.spread.released(now, role, &by, why);
                 if cools_off {
-                    self.at(now + LEASE * 2, Event::CoolOffOver { process, role });
+                    self.at(now + span, Event::CoolOffOver { process, role });
                 }
             }
         }
