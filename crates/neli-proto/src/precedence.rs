@@ -314,11 +314,22 @@ impl Precedence {
     /// claim first.
     fn wait_for_higher(&self, now: Time) -> Duration {
         let priorities: BTreeSet<u16> = self.higher_priorities(now).collect();
-        let patience = match self.elector {
-            Elector::Group(Patience::For(patience)) => patience,
-            Elector::Group(Patience::Never) | Elector::Log => Duration::ZERO,
-        };
-        (PRIORITY_STEP + patience) * u32::try_from(priorities.len()).unwrap_or(u32::MAX).min(MOST_PRIORITY_STEPS)
+        self.priority_step() * u32::try_from(priorities.len()).unwrap_or(u32::MAX).min(MOST_PRIORITY_STEPS)
+    }
+
+    fn priority_step(&self) -> Duration {
+        PRIORITY_STEP
+            + match self.elector {
+                Elector::Group(Patience::For(patience)) => patience,
+                Elector::Group(Patience::Never) | Elector::Log => Duration::ZERO,
+            }
+    }
+
+    /// Whether a standby of a lower priority would claim before this candidate, because it waits for it no longer than one step.
+    pub(crate) fn is_forestalled(&self, now: Time) -> bool {
+        let mut others = self.received.iter().filter(|(member, _)| Some(*member) != self.leader.as_ref());
+        self.claim_delay >= self.priority_step()
+            && others.any(|(_, received)| received.priority < self.priority && received.holds(now))
     }
 
     /// The fixed delay before a claim and the range of the random part; `None` if this member never claims.
