@@ -262,6 +262,7 @@ impl ManyRoles {
         let whose = known.introduction.received(now, offset, &hello);
         let (takes_roles, shares_role) = (hello.takes_roles(), known.introduction.shares_role(&hello));
         let without = known.introduction.roles_without(&hello);
+        let beyond = known.introduction.roles_beyond(&hello);
         let ProcessHello { member, name, elector, roles, priority, max_roles, leaves, .. } = hello;
         // A candidate without `--roles` stands in one election at most, which may be none of these. A candidate with other roles stands in
         // none of these. So neither gets a role.
@@ -278,6 +279,7 @@ impl ManyRoles {
             known.spread.note_priority(now, &member, priority);
             known.spread.note_elector(now, &member, elector.as_deref() != Some(Elector::Log.name()));
             known.spread.roles_left(now, &member, &without);
+            known.spread.note_other_roles(now, &member, beyond);
         }
         let hello = Hello { member, group_member: None, name, priority, overlaps: false, leaves };
         Some(OthersHello { hello, without })

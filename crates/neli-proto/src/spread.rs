@@ -242,6 +242,14 @@ impl Spread {
         self.changed(now);
     }
 
+    /// Notes for how many roles another candidate stands that this process does not have, as in a rolling restart that adds roles.
+    pub fn note_other_roles(&mut self, now: Time, member: &MemberId, count: u32) {
+        if *member != self.member {
+            self.members.known(member).other_roles = count;
+            self.changed(now);
+        }
+    }
+
     /// Notes whether another candidate has `--elect group`.
     pub fn note_elector(&mut self, now: Time, member: &MemberId, is_group: bool) {
         if *member != self.member {

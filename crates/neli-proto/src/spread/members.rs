@@ -28,6 +28,8 @@ pub(super) struct Member {
     pub(super) priority: u16,
     /// The most roles that it takes.
     pub(super) max_roles: Option<u32>,
+    /// The number of roles for which it stands, and this process does not.
+    pub(super) other_roles: u32,
     /// Whether it is no member of the group, because it has `--elect log`.
     pub(super) is_outside_group: bool,
     /// How often in a row it has failed to take or run a role.
@@ -49,8 +51,17 @@ enum Absence {
 
 impl Member {
     pub(super) const fn new(id: MemberId, received: Option<Time>, max_roles: Option<u32>) -> Self {
-        let (absence, priority, failures) = (Absence::None, 0, 0);
-        Self { id, received, absence, priority, max_roles, is_outside_group: false, failures, barred_until: None }
+        Self {
+            id,
+            received,
+            absence: Absence::None,
+            priority: 0,
+            max_roles,
+            other_roles: 0,
+            is_outside_group: false,
+            failures: 0,
+            barred_until: None,
+        }
     }
 
     /// Whether it takes part while it holds `held` roles. A leader is alive even if its hellos are missing.

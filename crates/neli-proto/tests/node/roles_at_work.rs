@@ -78,6 +78,28 @@ fn a_process_of_a_shorter_list_is_handed_no_role_that_it_does_not_have() {
     assert_eq!(handed_over, Some((1, Some("other"))), "of those that it has, the one that was taken last");
 }
 
+/// Beside a process with a longer list, this process does not know who leads the roles that only the other has: they count for the other. Otherwise
+/// it would hand a role to the other, which leads more than its share by its own list, and hands one back.
+#[test]
+fn a_process_of_a_longer_list_is_handed_no_role_for_those_that_only_it_has() {
+    for (typed, left, to) in [("4", "", "other"), ("6", "", "third"), ("6", "4-5", "other")] {
+        let (mut many, now) = standing(Elector::Log);
+        (0..3).for_each(|role| many.observe(now, role, Holding::Leading));
+        many.observe(now, 3, Holding::Held { by: "third".into() });
+        let third = ProcessHello { joined: Some(9), ..hello("third", "4", Some(4)) };
+        drop(many.received(now, 13, &third.to_bytes()));
+        let left = RoleSet::parse(left);
+        let other = ProcessHello { joined: Some(13), left, ..hello("other", typed, Some(4)) };
+        drop(many.received(now, 14, &other.to_bytes()));
+        let mut actions = wanted(&mut many);
+        actions.extend(let_time_pass(&mut many, now));
+        let handed_over = actions.iter().find_map(|action| {
+            if let Action::Tell { event: Event::HandOver { to }, .. } = action { to.clone() } else { None }
+        });
+        assert_eq!(handed_over, Some(to.into()), "{typed} {other:?}");
+    }
+}
+
 /// On one partition, lists of the same names in another order agree on each role's partition. So a number in such a hello is another role's.
 #[test]
 fn the_roles_that_another_process_has_left_or_does_not_have_are_found_by_their_names() {

@@ -271,6 +271,28 @@ fn a_rolling_restart_ends_fair() {
     }
 }
 
+/// A rolling restart with a longer list of roles. A process does not know who leads the roles that only the others have.
+#[test]
+fn while_roles_are_added_nothing_moves_without_end() {
+    for seed in 0..60 {
+        let roles = if seed % 2 == 0 { 6 } else { 11 };
+        let mut world = World::new(seed, By::Count, roles, SHORT_DELAYS);
+        let mut running: Vec<usize> = (0..3).map(|_| world.join_with_list(4)).collect();
+        world.run_for(MINUTE);
+        for process in &mut running {
+            world.leave(*process);
+            world.run_for(Duration::from_secs(2));
+            *process = world.join(None);
+            world.run_for(MINUTE);
+            assert!(world.leaders().iter().all(Option::is_some), "seed {seed}");
+            let hand_overs = world.hand_overs;
+            world.run_for(MINUTE * 15);
+            assert_eq!(world.hand_overs, hand_overs, "seed {seed}: {:?}", world.held());
+        }
+        assert!(is_fair(&world.held(), roles), "seed {seed}: {:?}", world.held());
+    }
+}
+
 #[test]
 fn no_candidate_exceeds_its_limit() {
     for seed in 0..20 {

@@ -1,7 +1,7 @@
 //! A world in simulated time: the roles' journals, processes that read them with individual delays, and changes.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
 use neli_proto::random::Random;
@@ -112,6 +112,8 @@ pub(crate) struct World {
     pub(crate) leaders: Vec<Option<MemberId>>,
     pub(crate) group: Group,
     pub(crate) processes: Vec<Option<Process>>,
+    /// The number of roles in the lists of processes that do not have all.
+    pub(crate) lists: BTreeMap<usize, usize>,
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
     count: u64,
     /// The number of roles that were handed over.
@@ -133,6 +135,7 @@ impl World {
             journals: vec![Vec::new(); roles],
             leaders: vec![None; roles],
             processes: Vec::new(),
+            lists: BTreeMap::new(),
             events: BinaryHeap::new(),
             count: 0,
             hand_overs: 0,
@@ -195,15 +198,7 @@ impl World {
             }
             Event::GroupChanged => self.rebalance(),
             Event::GuardReleases { member, role } => self.release(role, member, "supervisor-died", None),
-            Event::HelloArrives { from, max_roles, to } => {
-                let (now, mut all) = (self.now, self.processes.iter().flatten());
-                let by = all.find(|other| other.member == from).map_or(self.by, |other| other.by);
-                if let Some(it) = &mut self.processes[to] {
-                    it.spread.hello_received(now, &from, max_roles);
-                    it.spread.note_elector(now, &from, by == By::Assignment);
-                    self.perform(to);
-                }
-            }
+            Event::HelloArrives { from, max_roles, to } => self.hello_arrives(&from, max_roles, to),
             Event::LastHelloArrives { from, to } => {
                 let now = self.now;
                 if let Some(it) = &mut self.processes[to] {
