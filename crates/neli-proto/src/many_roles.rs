@@ -255,6 +255,7 @@ impl ManyRoles {
 
     /// Handles a hello that was read in partition 0. Returns the information for each node.
     pub fn received(&mut self, now: Time, offset: Offset, value: &[u8]) -> Option<OthersHello> {
+        let own_mapping = self.settings.hello.mapping();
         let (known, hello) = self.known.as_mut().zip(ProcessHello::parse(value))?;
         if known.is_read_again(offset) {
             return None;
@@ -263,7 +264,10 @@ impl ManyRoles {
         let (takes_roles, shares_role) = (hello.takes_roles(), known.introduction.shares_role(&hello));
         let without = known.introduction.roles_without(&hello);
         let beyond = known.introduction.roles_beyond(&hello);
-        let ProcessHello { member, name, elector, roles, priority, max_roles, leaves, .. } = hello;
+        // While roles are added, a process with the longer list may have more roles than partitions, and this one not.
+        let has_other_use = own_mapping.has_partition_for_each() && !hello.mapping().has_partition_for_each();
+        let is_in_group = hello.elector.as_deref() != Some(Elector::Log.name()) && !has_other_use;
+        let ProcessHello { member, name, roles, priority, max_roles, leaves, .. } = hello;
         // A candidate without `--roles` stands in one election at most, which may be none of these. A candidate with other roles stands in
         // none of these. So neither gets a role.
         let may_get_roles = roles.is_some() && shares_role;
@@ -277,7 +281,7 @@ impl ManyRoles {
         }
         if may_get_roles && !leaves {
             known.spread.note_priority(now, &member, priority);
-            known.spread.note_elector(now, &member, elector.as_deref() != Some(Elector::Log.name()));
+            known.spread.note_elector(now, &member, is_in_group);
             known.spread.roles_left(now, &member, &without);
             known.spread.note_other_roles(now, &member, beyond);
         }

@@ -250,10 +250,10 @@ impl Spread {
         }
     }
 
-    /// Notes whether another candidate has `--elect group`.
-    pub fn note_elector(&mut self, now: Time, member: &MemberId, is_group: bool) {
+    /// Notes whether another candidate is a member of the group, by its hello.
+    pub fn note_elector(&mut self, now: Time, member: &MemberId, is_in_group: bool) {
         if *member != self.member {
-            self.members.known(member).is_outside_group = !is_group;
+            self.members.known(member).is_outside_group = !is_in_group;
             self.changed(now);
         }
     }

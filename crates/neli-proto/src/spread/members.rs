@@ -30,7 +30,7 @@ pub(super) struct Member {
     pub(super) max_roles: Option<u32>,
     /// The number of roles for which it stands, and this process does not.
     pub(super) other_roles: u32,
-    /// Whether it is no member of the group, because it has `--elect log`.
+    /// Whether it is no member of the group, because it has `--elect log`, or more roles than partitions.
     pub(super) is_outside_group: bool,
     /// How often in a row it has failed to take or run a role.
     failures: u32,

@@ -38,16 +38,18 @@ fn nothing_is_handed_to_a_candidate_without_many_roles() {
     }
 }
 
-/// The group assigns nothing to a candidate with `--elect log`, so a process with the group elector gives it its share by number.
+/// The group assigns nothing to a candidate with `--elect log`, or with more roles than partitions, so a process with the group elector gives it its
+/// share by number.
 #[test]
-fn a_candidate_with_another_elector_gets_its_share_too() {
-    for (elector, expected) in [("group", None), ("log", Some((3, Some("other"))))] {
+fn a_candidate_outside_the_group_gets_its_share_too() {
+    let given = Some((3, Some("other")));
+    for (elector, typed, expected) in [("group", "4", None), ("log", "4", given), ("group", "5", given)] {
         let (mut many, now) = standing(Elector::Group(Patience::For(Duration::from_millis(500))));
         for role in 0..4 {
             many.stand(now, role, Standing::Assigned);
             many.observe(now, role, Holding::Leading);
         }
-        let hello = ProcessHello { joined: Some(13), elector: Some(elector.into()), ..hello("other", "4", Some(4)) };
+        let hello = ProcessHello { joined: Some(13), elector: Some(elector.into()), ..hello("other", typed, Some(4)) };
         drop(many.received(now, 13, &hello.to_bytes()));
         let mut actions = wanted(&mut many);
         actions.extend(let_time_pass(&mut many, now));
@@ -55,7 +57,7 @@ fn a_candidate_with_another_elector_gets_its_share_too() {
             let Action::Tell { role, event: Event::HandOver { to } } = action else { return None };
             Some((*role, to.as_ref().map(MemberId::as_str)))
         });
-        assert_eq!(handed_over, expected, "{elector}");
+        assert_eq!(handed_over, expected, "{elector} {typed}");
     }
 }
 
