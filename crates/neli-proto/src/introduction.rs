@@ -226,6 +226,12 @@ impl Introduction {
         self.mapping.roles_without(&hello.mapping(), &hello.left)
     }
 
+    /// The number of roles for which the writer stands, and this process does not.
+    #[must_use]
+    pub(crate) fn roles_beyond(&self, hello: &ProcessHello) -> u32 {
+        self.mapping.roles_beyond(&hello.mapping(), &hello.left)
+    }
+
     /// Sends a hello again: this process has released a role, or has lost it to another candidate's claim after a silence, and stays.
     /// Without a hello, the others assume that it has left.
     pub(crate) fn lead_ended(&mut self, now: Time) {

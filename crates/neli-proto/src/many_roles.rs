@@ -255,6 +255,7 @@ impl ManyRoles {
 
     /// Handles a hello that was read in partition 0. Returns the information for each node.
     pub fn received(&mut self, now: Time, offset: Offset, value: &[u8]) -> Option<OthersHello> {
+        let own_mapping = self.settings.hello.mapping();
         let (known, hello) = self.known.as_mut().zip(ProcessHello::parse(value))?;
         if known.is_read_again(offset) {
             return None;
@@ -264,6 +265,10 @@ impl ManyRoles {
         let without = known.introduction.roles_without(&hello);
         // A candidate that is there for other roles may be a member of the consumer group.
         let has_left = hello.stands_for_no_role() || (shares_role && without.has_first(self.settings.roles));
+        let beyond = known.introduction.roles_beyond(&hello);
+        // While roles are added, a process with the longer list may have more roles than partitions, and this one not.
+        let has_other_use = own_mapping.has_partition_for_each() && !hello.mapping().has_partition_for_each();
+        let is_in_group = hello.elector.as_deref() != Some(Elector::Log.name()) && !has_other_use;
         let ProcessHello { member, name, roles, priority, max_roles, leaves, .. } = hello;
         // A candidate without `--roles` stands in one election at most, which may be none of these. A candidate with other roles stands in
         // none of these. So neither gets a role.
@@ -278,7 +283,9 @@ impl ManyRoles {
         }
         if may_get_roles && !leaves {
             known.spread.note_priority(now, &member, priority);
+            known.spread.note_elector(now, &member, is_in_group);
             known.spread.roles_left(now, &member, &without);
+            known.spread.note_other_roles(now, &member, beyond);
         }
         let hello = Hello { member, group_member: None, name, priority, overlaps: false, leaves };
         Some(OthersHello { hello, without })

@@ -128,6 +128,15 @@ impl Mapping {
         without
     }
 
+    /// The number of roles for which a candidate with the other mapping stands, and which this mapping lacks. The candidate has left some of its
+    /// roles, by the other mapping's numbers.
+    #[must_use]
+    pub(crate) fn roles_beyond(&self, other: &Self, left: &RoleSet) -> u32 {
+        let mut lacking = other.roles_without(self, &RoleSet::new());
+        lacking.remove(left);
+        lacking.count()
+    }
+
     /// A warning about the candidate `name`, which shares no role with this mapping; `None` if it shares one.
     #[must_use]
     pub fn warning_if_no_role_is_shared(&self, other: &Self, name: &str) -> Option<String> {
@@ -155,6 +164,12 @@ impl Mapping {
     #[must_use]
     pub const fn partitions(&self) -> u32 {
         self.partitions
+    }
+
+    /// Whether there are as many partitions as roles, so that the group's assignment can give each member the same number of roles.
+    #[must_use]
+    pub(crate) fn has_partition_for_each(&self) -> bool {
+        self.count() == self.partitions
     }
 
     /// The number of roles.
@@ -280,6 +295,22 @@ mod tests {
         ] {
             let (mapping, left) = (Mapping::new(own, 1), RoleSet::parse(left));
             assert_eq!(mapping.roles_without(&Mapping::new(other, 1), &left).text(), without, "{own} beside {other}");
+        }
+    }
+
+    #[test]
+    fn the_roles_of_another_candidate_that_this_process_does_not_have() {
+        for (own, other, left, beyond) in [
+            ("4", "6", "", 2),
+            ("4", "9", "0-1,5-6,8", 2),
+            ("6", "4", "", 0),
+            ("a,b", "a,b,c,d", "3", 1),
+            ("a,b", "d,b,c,a", "0-1", 1),
+            ("a", "4", "", 4),
+            ("4", "4", "1", 0),
+        ] {
+            let (mapping, left) = (Mapping::new(own, 1), RoleSet::parse(left));
+            assert_eq!(mapping.roles_beyond(&Mapping::new(other, 1), &left), beyond, "{own} beside {other}");
         }
     }
 

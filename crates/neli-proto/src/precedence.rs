@@ -314,11 +314,22 @@ impl Precedence {
     /// claim first.
     fn wait_for_higher(&self, now: Time) -> Duration {
         let priorities: BTreeSet<u16> = self.higher_priorities(now).collect();
-        let patience = match self.elector {
-            Elector::Group(Patience::For(patience)) => patience,
-            Elector::Group(Patience::Never) | Elector::Log => Duration::ZERO,
-        };
-        (PRIORITY_STEP + patience) * u32::try_from(priorities.len()).unwrap_or(u32::MAX).min(MOST_PRIORITY_STEPS)
+        self.priority_step() * u32::try_from(priorities.len()).unwrap_or(u32::MAX).min(MOST_PRIORITY_STEPS)
+    }
+
+    fn priority_step(&self) -> Duration {
+        PRIORITY_STEP
+            + match self.elector {
+                Elector::Group(Patience::For(patience)) => patience,
+                Elector::Group(Patience::Never) | Elector::Log => Duration::ZERO,
+            }
+    }
+
+    /// Whether a standby of a lower priority would claim before this candidate, because it waits for it no longer than one step.
+    pub(crate) fn is_forestalled(&self, now: Time) -> bool {
+        let mut others = self.received.iter().filter(|(member, _)| Some(*member) != self.leader.as_ref());
+        self.claim_delay >= self.priority_step()
+            && others.any(|(_, received)| received.priority < self.priority && received.holds(now))
     }
 
     /// The fixed delay before a claim and the range of the random part; `None` if this member never claims.
@@ -328,8 +339,8 @@ impl Precedence {
     pub fn delay(&self, now: Time, predecessor: Predecessor) -> Option<Delay> {
         let added = self.claim_delay + self.back_off + self.wait_for_higher(now) + self.spread_delay()?;
         let foreseen = self.foreseen || (predecessor == Predecessor::Silent && self.is_next_to_leader(now));
-        if foreseen && self.elector != Elector::Group(Patience::Never) {
-            // Only one candidate predicts this, so it needs no random delay.
+        if self.is_named_successor() || foreseen && self.elector != Elector::Group(Patience::Never) {
+            // Only one candidate is named, or predicts this, so it needs no random delay.
             return Some(Delay { fixed: added, random: Duration::ZERO });
         }
         let among_others = if self.is_alone(now) { Duration::ZERO } else { RANDOM_DELAY };

@@ -58,6 +58,12 @@ impl RoleSet {
         self.runs.iter().any(|(first, last)| (*first..=*last).contains(&role))
     }
 
+    /// The number of roles in it.
+    #[must_use]
+    pub(crate) fn count(&self) -> u32 {
+        self.runs.iter().map(|(first, last)| last - first + 1).fold(0, u32::saturating_add)
+    }
+
     /// Adds a role.
     pub fn insert(&mut self, role: usize) {
         if let Ok(role) = u32::try_from(role) {
@@ -69,6 +75,24 @@ impl RoleSet {
     pub(crate) fn insert_range(&mut self, roles: Range<u32>) {
         if let Some(last) = roles.end.checked_sub(1).filter(|last| roles.start <= *last) {
             self.insert_run(roles.start, last);
+        }
+    }
+
+    /// Takes out the roles of another set.
+    pub(crate) fn remove(&mut self, others: &Self) {
+        for &(low, high) in &others.runs {
+            for (first, last) in core::mem::take(&mut self.runs) {
+                if high < first || last < low {
+                    self.runs.push((first, last));
+                    continue;
+                }
+                if first < low {
+                    self.runs.push((first, low - 1));
+                }
+                if high < last {
+                    self.runs.push((high + 1, last));
+                }
+            }
         }
     }
 
@@ -156,6 +180,23 @@ mod tests {
         for (text, most) in [("", 0), ("1-9", 0), ("0,2-9", 1), ("0-3", 4)] {
             let roles = RoleSet::parse(text);
             assert_eq!((0..9).rfind(|count| roles.has_first(*count)), Some(most), "{text}");
+        }
+    }
+
+    #[test]
+    fn roles_are_taken_out() {
+        for (text, out, rest, count) in [
+            ("", "0-9", "", 0),
+            ("0-9", "", "0-9", 10),
+            ("0-9", "3", "0-2,4-9", 9),
+            ("0-9", "0,9", "1-8", 8),
+            ("2-4,6-8", "0-3,7-20", "4,6", 2),
+            ("2-4,6-8", "0,5,9", "2-4,6-8", 6),
+            ("2-4,6-8", "2-8", "", 0),
+        ] {
+            let mut roles = RoleSet::parse(text);
+            roles.remove(&RoleSet::parse(out));
+            assert_eq!((&*roles.text(), roles.count()), (rest, count), "{text} without {out}");
         }
     }
 

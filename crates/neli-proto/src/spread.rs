@@ -15,6 +15,7 @@ use crate::precedence::{HELLO_HOLDS, HELLO_INTERVAL, Standing};
 use crate::record::{MemberId, Why};
 use crate::role_set::RoleSet;
 use crate::time::Time;
+use crate::timings::TAKEN_WITHIN;
 use members::{Member, Members};
 use role::{LastDelay, Role};
 
@@ -41,9 +42,8 @@ const ROLES_COUNTED: u32 = 20;
 /// A periodic hello may arrive this late.
 const LATE_HELLO: Duration = Duration::from_secs(5);
 
-/// A role that has had no leader for this long may have no candidate that can lead it. It no longer counts in the shares, and no candidate
-/// waits for another one to claim it.
-const VACANCY_COUNTS: Duration = Duration::from_secs(10);
+/// A role that has had no leader for this long no longer counts in the shares, and no candidate waits for another one to claim it.
+const VACANCY_COUNTS: Duration = TAKEN_WITHIN;
 
 /// The settings of a `Spread`.
 #[derive(Clone, Debug)]
@@ -138,6 +138,9 @@ pub struct Spread {
     member: MemberId,
     by: By,
     is_on: bool,
+    /// Whether only the number of roles of each candidate decides which role is handed over, also with the group. This stays so when the reason
+    /// for it has gone: roles are not where the group has assigned them by then, and all of them would be moved.
+    is_by_number: bool,
     max_roles: Option<u32>,
     roles: Vec<Role>,
     members: Members,
@@ -177,6 +180,7 @@ impl Spread {
             member,
             by,
             is_on,
+            is_by_number: false,
             max_roles,
             roles: alloc::vec![role; roles],
             candidates: Vec::new(),
@@ -238,6 +242,22 @@ impl Spread {
         self.changed(now);
     }
 
+    /// Notes for how many roles another candidate stands that this process does not have, as in a rolling restart that adds roles.
+    pub fn note_other_roles(&mut self, now: Time, member: &MemberId, count: u32) {
+        if *member != self.member {
+            self.members.known(member).other_roles = count;
+            self.changed(now);
+        }
+    }
+
+    /// Notes whether another candidate is a member of the group, by its hello.
+    pub fn note_elector(&mut self, now: Time, member: &MemberId, is_in_group: bool) {
+        if *member != self.member {
+            self.members.known(member).is_outside_group = !is_in_group;
+            self.changed(now);
+        }
+    }
+
     /// Handles that another candidate does not stand for these roles, or no longer, according to its hello. This is final.
     pub fn roles_left(&mut self, now: Time, member: &MemberId, left: &RoleSet) {
         if *member != self.member && !left.is_empty() {
@@ -264,7 +284,8 @@ impl Spread {
             role.is_handed_on = why == Some(Why::Revoked);
             role.given_up_by = why.is_some_and(Why::lets_another_lead).then(|| member.clone());
             if !is_own {
-                role.withheld.released(now, why);
+                let is_named = matches!(role.holding, Holding::Vacant { successor: Some(_) });
+                role.withheld.released(now, why, is_named);
             }
             if why.is_some_and(Why::leaves_role) {
                 role.note_left(member);

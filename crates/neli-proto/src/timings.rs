@@ -4,7 +4,7 @@ use core::fmt;
 use core::ops::RangeInclusive;
 use core::time::Duration;
 
-use crate::record::LEASE_MS;
+use crate::record::{LEASE_MS, Why};
 
 /// The shortest lease.
 pub const SHORTEST_LEASE: Duration = Duration::from_millis(*LEASE_MS.start());
@@ -12,6 +12,15 @@ pub const SHORTEST_LEASE: Duration = Duration::from_millis(*LEASE_MS.start());
 pub const LONGEST_LEASE: Duration = Duration::from_millis(*LEASE_MS.end());
 /// How much longer a process waits before it claims a role that is intended for another one. If that one is alive, it claims first.
 pub const PATIENCE: Duration = Duration::from_millis(500);
+/// A role that no candidate has claimed for this long may have no candidate that can lead it, except for the one that has handed it over.
+pub(crate) const TAKEN_WITHIN: Duration = Duration::from_secs(10);
+
+/// R7: how long a candidate that stood down for this reason claims nothing, unless another one has led before; `None` if it need not wait.
+pub(crate) fn cool_off(why: Why, lease: Duration) -> Option<Duration> {
+    let longest = if why == Why::Spread { TAKEN_WITHIN } else { Duration::MAX };
+    why.lets_another_lead().then(|| (lease * 2).min(longest))
+}
+
 /// The shortest heartbeat interval: reading back a record takes a few milliseconds, and a shorter interval would fill a log that is kept
 /// for a day.
 const SHORTEST_HEARTBEAT_INTERVAL: Duration = Duration::from_millis(10);
@@ -254,6 +263,14 @@ mod tests {
 
     const fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn after_a_handover_another_candidate_is_waited_for_for_ten_seconds_at_most() {
+        let after = |why, lease| cool_off(why, ms(lease)).map(|span| span.as_secs());
+        assert_eq!([4_000, 20_000].map(|lease| after(Why::Spread, lease)), [Some(8), Some(10)]);
+        assert_eq!(after(Why::Resigned, 20_000), Some(40));
+        assert_eq!(after(Why::Stopped, 20_000), None);
     }
 
     const FITTING: Durations = Durations {

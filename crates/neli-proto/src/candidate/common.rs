@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use core::time::Duration;
 
 use super::action::{Action, Note, StandbyReason};
 use super::identifying::KnownTopic;
@@ -365,7 +366,12 @@ impl Common {
 
     /// R7: the candidate claims nothing until another one leads, or for two leases. Then it joins the group again.
     pub(super) fn cool_off(&mut self, now: Time) {
-        self.cooling_off = Some(now + self.timings.lease() * 2);
+        self.cool_off_for(now, self.timings.lease() * 2);
+    }
+
+    /// The same for another time.
+    pub(super) fn cool_off_for(&mut self, now: Time, span: Duration) {
+        self.cooling_off = Some(now + span);
     }
 
     /// Why it exits when it holds nothing, if it does.

@@ -53,8 +53,8 @@ impl Common {
         Some(if self.has_lost_lead { after * AFTER_LOSS } else { after })
     }
 
-    /// The leader, if its priority is known and lower, and if this candidate could claim before that leader has cooled off (R7). Otherwise the
-    /// leader's job would be stopped in vain, and nobody might lead for that long.
+    /// The leader, if its priority is known and lower, and if this candidate could claim before that leader has cooled off (R7), and before
+    /// another of a lower priority. Otherwise the leader's job would be stopped in vain, and nobody might lead for that long.
     fn lower_leader(&self, now: Time) -> Option<LowerLeader> {
         let claim_delay = self.precedence.delay(now, Predecessor::Gone)?.fixed;
         let is_ready = self.listener.claim_window().is_some()
@@ -62,7 +62,8 @@ impl Common {
             && self.judgement == Judgement::Fit
             && self.leaving.is_none()
             && self.cooling_off.is_none()
-            && !self.precedence.is_backing_off();
+            && !self.precedence.is_backing_off()
+            && !self.precedence.is_forestalled(now);
         match self.listener.journal().view() {
             View::Led(term) if is_ready && claim_delay < term.lease * 2 => {
                 let member = term.member.as_ref().filter(|member| **member != self.identity.member)?;

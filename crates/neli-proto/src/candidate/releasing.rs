@@ -13,6 +13,7 @@ use crate::precedence::RANDOM_DELAY;
 use crate::record::{Body, Offset, Why};
 use crate::supervisor::{JobEnd, NothingLeft};
 use crate::time::{Time, millis_rounded_up};
+use crate::timings::cool_off;
 
 /// A release in flight.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -113,8 +114,9 @@ impl Releasing {
         common.back_off(back_off);
         common.has_lost_lead = is_lost(why) || stood_down.is_some_and(is_lost);
         // A leader that was overlapped has let another candidate lead.
-        if overlapped_by.is_none() && (why.lets_another_lead() || stood_down.is_some_and(Why::lets_another_lead)) {
-            common.cool_off(now);
+        let reasons = [Some(why), stood_down].into_iter().flatten().filter(|_| overlapped_by.is_none());
+        if let Some(span) = reasons.filter_map(|why| cool_off(why, common.timings.lease())).max() {
+            common.cool_off_for(now, span);
         }
         // R6: a release is written only while the term is current in this candidate's view. After a cut the view is of another history, in
         // which the term's number may belong to another candidate.

@@ -4,10 +4,11 @@ use core::time::Duration;
 
 use super::{Leadership, Observer, ReadAt, Standby};
 use crate::record::Why;
+use crate::timings::cool_off;
 
 impl Observer {
-    /// How much longer that candidate will not claim, as far as the records show it: it stood down and waits two leases for another
-    /// candidate; its last runs failed; or its history was cut (a topic that was created again), so that the records don't show it who
+    /// How much longer that candidate will not claim, as far as the records show it: it stood down and waits for another candidate, for
+    /// two leases at most; its last runs failed; or its history was cut (a topic that was created again), so that the records don't show it who
     /// leads. Zero if there is a leader.
     #[must_use]
     pub fn waits(&self, standby: &Standby<'_>, at: ReadAt) -> Duration {
@@ -19,9 +20,9 @@ impl Observer {
             Leadership::Led { .. } | Leadership::Silent { .. } => return Duration::ZERO,
         };
         let is_own = release.member.as_ref() == Some(&standby.candidate.member);
-        let stood_down = is_own && release.why.as_deref().and_then(Why::parse).is_some_and(Why::lets_another_lead);
-        let lease = self.leader.as_ref().filter(|leader| stood_down && leader.term == release.term);
-        let cool_off = lease.map_or(Duration::ZERO, |leader| leader.lease * 2);
+        let why = release.why.as_deref().and_then(Why::parse).filter(|_| is_own);
+        let leader = self.leader.as_ref().filter(|leader| leader.term == release.term);
+        let cool_off = why.zip(leader).and_then(|(why, leader)| cool_off(why, leader.lease)).unwrap_or_default();
         cool_off.max(standby.back_off()).saturating_sub(age)
     }
 }

@@ -32,6 +32,19 @@ fn the_groups_choice_claims_first() {
     assert_eq!(delay(group, Standing::Elsewhere, Predecessor::Died), Some((7, 50)));
 }
 
+/// With many roles the group may have assigned this one to a member with a limit.
+#[test]
+fn the_successor_that_a_release_names_waits_for_no_assignment() {
+    for patience in [Patience::For(Duration::from_millis(500)), Patience::Never] {
+        let mut precedence = Precedence::new(Elector::Group(patience), Duration::ZERO);
+        precedence.received(NOW, hello(1));
+        precedence.set_standing(Standing::Elsewhere);
+        precedence.set_successor(Some(NamedSuccessor::Own));
+        let at_once = Delay { fixed: Duration::ZERO, random: Duration::ZERO };
+        assert_eq!(precedence.delay(NOW, Predecessor::Gone), Some(at_once));
+    }
+}
+
 #[test]
 fn a_candidate_alone_has_no_delay() {
     let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);

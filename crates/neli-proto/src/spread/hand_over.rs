@@ -49,15 +49,19 @@ impl Spread {
 
     /// Hands over one role if one is due and none is being handed over.
     pub(super) fn hand_over_if_due(&mut self, candidates: &Candidates) {
+        self.note_numbers(candidates);
         if !self.is_on || self.pending.is_some() || self.now < self.not_before {
             return;
         }
-        let next = match self.by {
-            By::Assignment => self.assigned_elsewhere(candidates).map(|role| HandedOver { role, to: None }),
-            By::Count => self.beyond_share(candidates),
+        let next = match self.decided_by(candidates) {
+            Some(By::Assignment) => self.assigned_elsewhere(candidates).map(|role| HandedOver { role, to: None }),
+            Some(By::Count) => self.beyond_share(candidates),
+            None => None,
         };
         if let Some(HandedOver { role, to }) = next {
-            self.roles[role].withheld.offered();
+            if to.is_none() {
+                self.roles[role].withheld.offered();
+            }
             self.actions.push_back(Action::HandOver { role, to: to.clone() });
             self.pending = Some(HandedOver { role, to });
         }
@@ -75,7 +79,7 @@ impl Spread {
                 return None;
             }
             let to = &candidates.ids[receiver];
-            if let Some(role) = self.last_taken_for(to) {
+            if let Some(role) = self.last_taken_for(candidates, to) {
                 return Some(HandedOver { role, to: Some(to.clone()) });
             }
             // It stands for none of them. Its share is for others.
@@ -84,30 +88,57 @@ impl Spread {
     }
 
     /// The role to hand over to this candidate, of those for which it stands: the role taken last has done the least
-    /// work. A role that came from the candidate is not sent back while there is another.
-    fn last_taken_for(&self, to: &MemberId) -> Option<usize> {
-        let led = self.roles.iter().enumerate().filter(|(_, role)| role.holding == Holding::Leading);
+    /// work. A role that came from the candidate is not sent back while there is another. With the group, a role that is assigned to another
+    /// member comes before one that is assigned to this one.
+    fn last_taken_for(&self, candidates: &Candidates, to: &MemberId) -> Option<usize> {
+        let led = self.roles.iter().enumerate().filter(|(_, role)| self.may_be_handed_over(role, candidates));
         let led = led.filter(|(_, role)| !role.left_by.contains(to));
-        let last = led.max_by_key(|(_, role)| (role.last_other.as_ref() != Some(to), role.taken));
-        last.map(|(role, _)| role)
+        let key = |role: &Role| (role.standing != Standing::Assigned, role.last_other.as_ref() != Some(to), role.taken);
+        led.max_by_key(|(_, role)| key(role)).map(|(role, _)| role)
     }
 
-    /// A role that this process holds although the group has assigned its partition to another member. A member with
-    /// a limit (`max_roles`) may have left the role to others on purpose. A member that does not stand for the role any
-    /// more may be the one that has its partition.
-    fn assigned_elsewhere(&self, candidates: &Candidates) -> Option<usize> {
-        if self.members.all().iter().any(|member| member.max_roles.is_some()) {
-            return None;
+    /// Notes a candidate beside which the group's assignment can't decide which role is handed over: one with a limit (`max_roles`) leaves roles
+    /// that the group has assigned to it to others, and the group assigns nothing to one with `--elect log`.
+    fn note_numbers(&mut self, candidates: &Candidates) {
+        let mut present = self.members.all().iter().filter(|member| candidates.ids.contains(&member.id));
+        self.is_by_number |= present.any(|member| member.max_roles.is_some() || member.is_outside_group);
+    }
+
+    /// What decides which role is handed over; `None` while that is not known.
+    fn decided_by(&self, candidates: &Candidates) -> Option<By> {
+        let mut others = self.members.all().iter().filter(|member| member.id != self.member);
+        if self.by == By::Count || self.is_by_number {
+            Some(By::Count)
+        } else if others.any(|member| member.has_said_nothing() && candidates.ids.contains(&member.id)) {
+            None
+        } else {
+            Some(By::Assignment)
         }
-        let are_settled = self.now >= self.changed_otherwise_at + SHARES_ARE_SETTLED;
-        let are_fair = !are_settled || candidates.loads.is_fair_to_others(candidates.own);
+    }
+
+    /// A role that this process holds although the group has assigned its partition to another member. A member that does not stand for the
+    /// role any more may be the one that has its partition.
+    fn assigned_elsewhere(&self, candidates: &Candidates) -> Option<usize> {
         self.roles.iter().position(|role| {
-            role.holding == Holding::Leading
-                && role.standing == Standing::Elsewhere
-                && self.now >= role.standing_since + ASSIGNMENT_IS_KNOWN
-                && role.withheld.is_over(self.now, are_fair)
+            role.standing == Standing::Elsewhere
+                && self.may_be_handed_over(role, candidates)
                 && candidates.that_left(role).is_empty()
         })
+    }
+
+    /// Whether this process leads the role and, with the group, its assignment has been known for long enough.
+    fn may_be_handed_over(&self, role: &Role, candidates: &Candidates) -> bool {
+        let are_settled = self.now >= self.changed_otherwise_at + SHARES_ARE_SETTLED;
+        let are_fair = !are_settled || candidates.loads.is_fair_to_others(candidates.own);
+        let is_known = match (self.by, role.standing) {
+            (By::Count, _) => true,
+            (By::Assignment, Standing::Assigned) => are_settled,
+            (By::Assignment, Standing::Elsewhere) => {
+                self.now >= role.standing_since + ASSIGNMENT_IS_KNOWN && role.withheld.is_over(self.now, are_fair)
+            }
+            (By::Assignment, Standing::Unknown) => false,
+        };
+        role.holding == Holding::Leading && is_known
     }
 
     /// Handles a change of a role's holder: it may be the role that was being handed over.

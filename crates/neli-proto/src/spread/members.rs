@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::precedence::HELLO_HOLDS;
+use crate::precedence::{HELLO_HOLDS, HELLO_INTERVAL};
 use crate::record::{MemberId, Why};
 use crate::time::Time;
 
@@ -12,6 +12,10 @@ const SHORTEST_BAR: Duration = Duration::from_secs(60);
 
 /// The longest such exclusion.
 const LONGEST_BAR: Duration = Duration::from_secs(60 * 60);
+
+/// A leader whose last hello is older than this gets no other role. This is longer than for other candidates, because a hello from before
+/// the reading counts as old, and the next one may be lost.
+const LEADER_GETS_ROLES: Duration = HELLO_HOLDS.saturating_add(HELLO_INTERVAL);
 
 /// A candidate: this process or another.
 #[derive(Clone, Debug)]
@@ -29,6 +33,10 @@ pub(super) struct Member {
     /// How often in a row its job was unhealthy or failed too often, and when that row ends unless it happens again.
     unfit: u32,
     unfit_until: Time,
+    /// The number of roles for which it stands, and this process does not.
+    pub(super) other_roles: u32,
+    /// Whether it is no member of the group, because it has `--elect log`, or more roles than partitions.
+    pub(super) is_outside_group: bool,
     /// Until when it gets no role.
     barred_until: Option<Time>,
 }
@@ -55,13 +63,19 @@ impl Member {
             not_taken: 0,
             unfit: 0,
             unfit_until: Time::ZERO,
+            other_roles: 0,
+            is_outside_group: false,
             barred_until: None,
         }
     }
 
     /// Whether it takes part while it holds `held` roles. A leader is alive even if its hellos are missing.
     pub(super) fn is_there(&self, now: Time, held: u32) -> bool {
-        self.absence == Absence::None && (held > 0 || self.received.is_some_and(|at| now.since(at) < HELLO_HOLDS))
+        self.absence == Absence::None && (held > 0 || self.is_heard_within(now, HELLO_HOLDS))
+    }
+
+    fn is_heard_within(&self, now: Time, span: Duration) -> bool {
+        self.received.is_some_and(|at| now.since(at) < span)
     }
 
     /// Whether it can be forgotten without a loss of data.
@@ -70,10 +84,17 @@ impl Member {
         is_old && self.barred_until.is_none_or(|until| now >= until)
     }
 
-    /// The most roles that it may have while it holds `held`. It keeps them even if it takes no more.
-    pub(super) fn most(&self, now: Time, held: u32) -> u32 {
+    /// The most roles that it may have while it holds `held`. It keeps them even if it gets no more. A leader that says no hello gets no
+    /// more: its limit is not known, or it has died, and nobody has room for its roles.
+    pub(super) fn most(&self, now: Time, held: u32, is_own: bool) -> u32 {
         let is_barred = self.barred_until.is_some_and(|until| now < until);
-        if is_barred { held } else { self.max_roles.unwrap_or(u32::MAX).max(held) }
+        let gets_more = !is_barred && (is_own || self.is_heard_within(now, LEADER_GETS_ROLES));
+        if gets_more { self.max_roles.unwrap_or(u32::MAX).max(held) } else { held }
+    }
+
+    /// Whether no hello of this other candidate was read, so that it is only known by its leads.
+    pub(super) const fn has_said_nothing(&self) -> bool {
+        self.received.is_none()
     }
 
     /// Notes its hello.
@@ -139,8 +160,9 @@ impl Member {
 
     /// The next time at which, without further input, it counts as gone or may get roles again.
     pub(super) fn changes_at(&self, now: Time) -> Option<Time> {
-        let goes = self.received.filter(|_| self.absence == Absence::None).map(|at| at + HELLO_HOLDS);
-        [goes, self.barred_until].into_iter().flatten().filter(|at| *at > now).min()
+        let received = self.received.filter(|_| self.absence == Absence::None);
+        let goes = [HELLO_HOLDS, LEADER_GETS_ROLES].map(|span| received.map(|at| at + span));
+        goes.into_iter().chain([self.barred_until]).flatten().filter(|at| *at > now).min()
     }
 }
 

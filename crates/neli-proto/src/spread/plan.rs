@@ -89,6 +89,8 @@ impl Spread {
             |by: &dyn Fn(&Role) -> bool| u32::try_from(left.iter().filter(|role| by(role)).count()).unwrap_or(u32::MAX);
         let mut candidates =
             Candidates { ids: Vec::new(), own: 0, loads: Loads::default(), total: 0, leaders: Vec::new() };
+        // Roles are added at the end of a list, so the longest of the others has all of them.
+        let mut beyond = 0;
         for (member, &held) in self.members.all().iter().zip(&held) {
             let is_own = member.id == self.member;
             if !is_own && !member.is_there(now, held) {
@@ -98,17 +100,18 @@ impl Spread {
                 candidates.own = candidates.ids.len();
             }
             candidates.ids.push(member.id.clone());
-            // Which of the others lead the roles that this process has left is not known here: each of them may.
+            // Which of the others lead the roles that this process has left, or does not have, is not known here: each of them may.
             let elsewhere = if is_own { 0 } else { count_left(&|role| role.may_be_held(&member.id)) };
-            let held = held.saturating_add(elsewhere);
+            let held = held.saturating_add(elsewhere).saturating_add(member.other_roles);
+            beyond = beyond.max(member.other_roles);
             candidates.loads.held.push(held);
-            candidates.loads.most.push(member.most(now, held));
+            candidates.loads.most.push(member.most(now, held, is_own));
             candidates.loads.priority.push(member.priority);
         }
         let others = || candidates.ids.iter().filter(|id| **id != self.member);
         let elsewhere = count_left(&|role| others().any(|id| role.may_be_held(id)));
         let counted = self.roles.iter().filter(|role| role.counts(now)).count();
-        candidates.total = u32::try_from(counted).unwrap_or(u32::MAX).saturating_add(elsewhere);
+        candidates.total = u32::try_from(counted).unwrap_or(u32::MAX).saturating_add(elsewhere).saturating_add(beyond);
         candidates.leaders =
             self.roles.iter().map(|role| role.leader().and_then(|leader| candidates.index(leader))).collect();
         candidates

@@ -37,9 +37,10 @@ impl Withheld {
         Self { until: now, while_fair_until: now, is_offered: false, refusals: 0, refused_at: now }
     }
 
-    /// Handles that another candidate released the role for this reason.
-    pub(super) fn released(&mut self, now: Time, why: Option<Why>) {
-        self.is_offered = why == Some(Why::Spread);
+    /// Handles that another candidate released the role for this reason. `is_named`: it named a successor, so the role was not offered to the
+    /// group's choice.
+    pub(super) fn released(&mut self, now: Time, why: Option<Why>, is_named: bool) {
+        self.is_offered = why == Some(Why::Spread) && !is_named;
         let (least, while_fair) = match why {
             Some(Why::Resigned) => (GIVEN_UP, LONGEST),
             Some(Why::FactsUnavailable | Why::RestartLimit | Why::Unhealthy) => (LONGEST, LONGEST),

@@ -16,7 +16,7 @@ use neli_proto::time::Time;
 use neli_proto::timings::{Elector, Patience, Timings};
 
 use super::host::{DURATIONS, HEARTBEAT_INTERVAL};
-use super::many_roles::{LONG, hello, introduced, let_time_pass, wanted};
+use super::many_roles::{LONG, hello, introduced, let_time_pass, standing, wanted};
 use super::*;
 
 /// A candidate without many roles takes part in one election, which may be none of these. A role that was handed to it would have no
@@ -38,6 +38,29 @@ fn nothing_is_handed_to_a_candidate_without_many_roles() {
     }
 }
 
+/// The group assigns nothing to a candidate with `--elect log`, or with more roles than partitions, so a process with the group elector gives it its
+/// share by number.
+#[test]
+fn a_candidate_outside_the_group_gets_its_share_too() {
+    let given = Some((3, Some("other")));
+    for (elector, typed, expected) in [("group", "4", None), ("log", "4", given), ("group", "5", given)] {
+        let (mut many, now) = standing(Elector::Group(Patience::For(Duration::from_millis(500))));
+        for role in 0..4 {
+            many.stand(now, role, Standing::Assigned);
+            many.observe(now, role, Holding::Leading);
+        }
+        let hello = ProcessHello { joined: Some(13), elector: Some(elector.into()), ..hello("other", typed, Some(4)) };
+        drop(many.received(now, 13, &hello.to_bytes()));
+        let mut actions = wanted(&mut many);
+        actions.extend(let_time_pass(&mut many, now));
+        let handed_over = actions.iter().find_map(|action| {
+            let Action::Tell { role, event: Event::HandOver { to } } = action else { return None };
+            Some((*role, to.as_ref().map(MemberId::as_str)))
+        });
+        assert_eq!(handed_over, expected, "{elector} {typed}");
+    }
+}
+
 /// A higher number of roles, or new names at the list's end, agree with the ones before. So in a rolling restart that adds roles, the processes of
 /// the old list stand beside those of the new one, and for fewer roles.
 #[test]
@@ -55,6 +78,28 @@ fn a_process_of_a_shorter_list_is_handed_no_role_that_it_does_not_have() {
         Some((*role, to.as_ref().map(MemberId::as_str)))
     });
     assert_eq!(handed_over, Some((1, Some("other"))), "of those that it has, the one that was taken last");
+}
+
+/// Beside a process with a longer list, this process does not know who leads the roles that only the other has: they count for the other. Otherwise
+/// it would hand a role to the other, which leads more than its share by its own list, and hands one back.
+#[test]
+fn a_process_of_a_longer_list_is_handed_no_role_for_those_that_only_it_has() {
+    for (typed, left, to) in [("4", "", "other"), ("6", "", "third"), ("6", "4-5", "other")] {
+        let (mut many, now) = standing(Elector::Log);
+        (0..3).for_each(|role| many.observe(now, role, Holding::Leading));
+        many.observe(now, 3, Holding::Held { by: "third".into() });
+        let third = ProcessHello { joined: Some(9), ..hello("third", "4", Some(4)) };
+        drop(many.received(now, 13, &third.to_bytes()));
+        let left = RoleSet::parse(left);
+        let other = ProcessHello { joined: Some(13), left, ..hello("other", typed, Some(4)) };
+        drop(many.received(now, 14, &other.to_bytes()));
+        let mut actions = wanted(&mut many);
+        actions.extend(let_time_pass(&mut many, now));
+        let handed_over = actions.iter().find_map(|action| {
+            if let Action::Tell { event: Event::HandOver { to }, .. } = action { to.clone() } else { None }
+        });
+        assert_eq!(handed_over, Some(to.into()), "{typed} {other:?}");
+    }
 }
 
 /// On one partition, lists of the same names in another order agree on each role's partition. So a number in such a hello is another role's.

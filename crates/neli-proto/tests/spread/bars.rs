@@ -132,7 +132,9 @@ fn a_returning_candidate_keeps_its_exclusion() {
 #[test]
 fn a_candidate_without_recent_hellos_is_not_waited_for() {
     let mut spread = Spread::new(START, settings(6));
-    spread.hello_received(START, &"m2".into(), None);
+    for other in ["m2", "m3", "m4"] {
+        spread.hello_received(START, &other.into(), None);
+    }
     (0..2).for_each(|_| fails(&mut spread, START));
     leads(&mut spread, START, 2);
     for (role, other) in [(2, "m3"), (3, "m3"), (4, "m4"), (5, "m4")] {

@@ -3,19 +3,29 @@
 use std::time::Duration;
 
 use neli_proto::record::MemberId;
+use neli_proto::role_set::RoleSet;
+use neli_proto::spread::By;
 
 use super::group::SESSION;
-use super::process::{Own, Process};
+use super::process::{Own, Process, RoleState};
 use super::world::{Entry, Event, LEASE, World};
 
 impl World {
     /// Starts a process that has read all journals.
     pub(crate) fn join(&mut self, max_roles: Option<u32>) -> usize {
+        self.join_by(self.by, max_roles)
+    }
+
+    /// The same, with another elector than the others have.
+    pub(crate) fn join_by(&mut self, by: By, max_roles: Option<u32>) -> usize {
         let process = self.processes.len();
         // The order of the ids must not depend on the order of the starts.
         let bits = self.up_to(Duration::from_secs(1)).as_nanos() << 64;
         let member = MemberId::from_random(bits + process as u128 + 1);
-        let mut new = Process::new(self.now, member, self.journals.len(), self.by, max_roles);
+        let list = self.lists.get(&process).copied().unwrap_or(self.journals.len());
+        let mut new = Process::new(self.now, member, list, by, max_roles);
+        let lacking = RoleState { own: Own::Done, ..new.role_states[0].clone() };
+        new.role_states.resize(self.journals.len(), lacking);
         for (role, journal) in self.journals.iter().enumerate() {
             let releases = journal.iter().filter_map(|entry| match entry {
                 Entry::Release { by, why, .. } => Some((by, *why)),
@@ -30,7 +40,9 @@ impl World {
         }
         self.processes.push(Some(new));
         self.at(self.now, Event::HelloDue { process });
-        self.join_group(process);
+        if by == By::Assignment {
+            self.join_group(process);
+        }
         for role in 0..self.journals.len() {
             self.after_input(process, role);
             let is_there = |leader: &MemberId| self.processes.iter().flatten().any(|it| it.member == *leader);
@@ -39,6 +51,31 @@ impl World {
             }
         }
         process
+    }
+
+    /// Starts a process whose list lacks the roles from `count` on.
+    pub(crate) fn join_with_list(&mut self, count: usize) -> usize {
+        let process = self.processes.len();
+        self.lists.insert(process, count);
+        self.join(None)
+    }
+
+    /// Lets a process read another one's hello.
+    pub(crate) fn hello_arrives(&mut self, from: &MemberId, max_roles: Option<u32>, to: usize) {
+        let (now, all) = (self.now, self.journals.len());
+        let is_writer = |process: &Option<Process>| process.as_ref().is_some_and(|it| it.member == *from);
+        let writer = self.processes.iter().position(is_writer);
+        let by = writer.and_then(|writer| self.processes[writer].as_ref()).map_or(self.by, |writer| writer.by);
+        let list = |process: usize| self.lists.get(&process).copied().unwrap_or(all);
+        let (theirs, own) = (writer.map_or(all, list), list(to));
+        let Some(it) = &mut self.processes[to] else { return };
+        it.spread.hello_received(now, from, max_roles);
+        it.spread.note_elector(now, from, by == By::Assignment);
+        let mut lacking = RoleSet::new();
+        (theirs..own).for_each(|role| lacking.insert(role));
+        it.spread.roles_left(now, from, &lacking);
+        it.spread.note_other_roles(now, from, u32::try_from(theirs.saturating_sub(own)).unwrap());
+        self.perform(to);
     }
 
     /// Stops a process.

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use neli_proto::precedence::Standing;
 use neli_proto::record::MemberId;
-use neli_proto::spread::By;
 
 use super::world::{Event, World};
 
@@ -50,10 +49,8 @@ impl Group {
 
 impl World {
     pub(crate) fn join_group(&mut self, process: usize) {
-        if self.by == By::Assignment {
-            self.group.members.insert(process);
-            self.await_rebalance();
-        }
+        self.group.members.insert(process);
+        self.await_rebalance();
     }
 
     pub(crate) fn leave_group(&mut self, process: usize) {

@@ -49,7 +49,7 @@ pub(crate) struct Process {
     pub(crate) role_states: Vec<RoleState>,
     pub(crate) max_roles: Option<u32>,
     /// What decides which process should hold a role.
-    by: By,
+    pub(crate) by: By,
     /// Whether it says hello but never claims.
     pub(crate) is_broken: bool,
     /// Its timeout.
@@ -115,7 +115,9 @@ impl Process {
             Some(successor) if *successor == self.member => state.extra.map(|_| Duration::ZERO)?,
             Some(_) => state.extra?.max(PATIENCE),
         };
+        let is_named = state.successor.as_ref() == Some(&self.member);
         let (fixed, random) = match (self.by, state.standing) {
+            _ if is_named => (Duration::ZERO, Duration::ZERO),
             (By::Count, _) | (By::Assignment, Standing::Assigned) => (Duration::ZERO, Duration::ZERO),
             (By::Assignment, Standing::Elsewhere) if !state.leader_died => (PATIENCE, Duration::ZERO),
             (By::Assignment, Standing::Elsewhere | Standing::Unknown) => (Duration::ZERO, RANDOM_DELAY),

@@ -243,6 +243,7 @@ fn a_named_successor_is_alive_without_a_hello() {
 #[test]
 fn a_role_without_a_leader_for_ten_seconds_counts_in_no_share() {
     let mut spread = Spread::new(START, settings(6));
+    spread.hello_received(START, &"m2".into(), None);
     spread.observe(START, 0, held_by("m2"));
     (1..3).for_each(|role| spread.observe(START, role, Holding::Vacant { successor: None }));
     let later = START + Duration::from_secs(5);
@@ -267,6 +268,7 @@ fn a_hand_over_by_this_process_is_no_change_that_is_waited_for() {
         assert_eq!(handed_over(&mut spread, START, Duration::from_secs(24)), [(1, None)]);
         let later = START + Duration::from_secs(25);
         if is_another {
+            spread.hello_received(later, &"m3".into(), None);
             spread.observe(later, 4, held_by("m3"));
         }
         spread.observe(later, 1, Holding::Vacant { successor: None });

@@ -1,7 +1,7 @@
 //! A world in simulated time: the roles' journals, processes that read them with individual delays, and changes.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
 use neli_proto::random::Random;
@@ -14,6 +14,8 @@ use super::process::{Own, Process};
 
 pub(crate) const LEASE: Duration = Duration::from_secs(20);
 const HELLO_INTERVAL: Duration = Duration::from_secs(30);
+/// A candidate that has handed a role over claims it again after this time.
+const HANDED_OVER_WITHIN: Duration = Duration::from_secs(10);
 
 /// The delays and losses of a world.
 #[derive(Clone, Copy, Debug)]
@@ -110,6 +112,8 @@ pub(crate) struct World {
     pub(crate) leaders: Vec<Option<MemberId>>,
     pub(crate) group: Group,
     pub(crate) processes: Vec<Option<Process>>,
+    /// The number of roles in the lists of processes that do not have all.
+    pub(crate) lists: BTreeMap<usize, usize>,
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
     count: u64,
     /// The number of roles that were handed over.
@@ -131,6 +135,7 @@ impl World {
             journals: vec![Vec::new(); roles],
             leaders: vec![None; roles],
             processes: Vec::new(),
+            lists: BTreeMap::new(),
             events: BinaryHeap::new(),
             count: 0,
             hand_overs: 0,
@@ -193,13 +198,7 @@ impl World {
             }
             Event::GroupChanged => self.rebalance(),
             Event::GuardReleases { member, role } => self.release(role, member, "supervisor-died", None),
-            Event::HelloArrives { from, max_roles, to } => {
-                let now = self.now;
-                if let Some(it) = &mut self.processes[to] {
-                    it.spread.hello_received(now, &from, max_roles);
-                    self.perform(to);
-                }
-            }
+            Event::HelloArrives { from, max_roles, to } => self.hello_arrives(&from, max_roles, to),
             Event::LastHelloArrives { from, to } => {
                 let now = self.now;
                 if let Some(it) = &mut self.processes[to] {
@@ -331,12 +330,13 @@ impl World {
                 };
                 (state.leader, state.open_since) = (None, Some(now));
                 let cools_off = is_own && ["resigned", "spread"].contains(&why);
-                state.cools_off = cools_off.then(|| now + LEASE * 2);
+                let span = if why == "spread" { HANDED_OVER_WITHIN } else { LEASE * 2 };
+                state.cools_off = cools_off.then(|| now + span);
                 (state.successor, state.leader_died) = (successor.clone(), why == "supervisor-died");
                 it.spread.observe(now, role, Holding::Vacant { successor });
                 it.spread.released(now, role, &by, why);
                 if cools_off {
-                    self.at(now + LEASE * 2, Event::CoolOffOver { process, role });
+                    self.at(now + span, Event::CoolOffOver { process, role });
                 }
             }
         }

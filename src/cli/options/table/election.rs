@@ -109,7 +109,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         section: Section::Election,
         help: "Time to stand by before --preempt asks",
         more: "At least 1s. Ten times as long if this candidate's last lead was fenced or unhealthy, or its guard \
-               died. A candidate whose last run failed does not ask. Only with --preempt.",
+               died. A candidate does not ask if its last run failed, or if another of a lower priority would claim \
+               before it because of its --claim-delay. Only with --preempt.",
     },
     Opt {
         long: "wait",
