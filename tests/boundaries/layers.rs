@@ -150,7 +150,7 @@ const PROTOCOL: [(&str, &[&str]); 37] = [
 ];
 
 /// The modules of `neli`.
-const LIBRARY: [(&str, &[&str]); 30] = [
+const LIBRARY: [(&str, &[&str]); 31] = [
     ("alarm", &[]),
     ("clock", &[]),
     ("command", &[]),
@@ -162,6 +162,7 @@ const LIBRARY: [(&str, &[&str]); 30] = [
     ("sealed_memfd", &[]),
     ("text", &[]),
     ("timeouts", &[]),
+    ("warnings", &[]),
     ("wording", &[]),
     ("bootstrap", &["election"]),
     ("error", &["reason", "text", "wording"]),
@@ -193,6 +194,7 @@ const LIBRARY: [(&str, &[&str]); 30] = [
             "task_guard",
             "text",
             "waiter",
+            "warnings",
             "wording",
         ],
     ),
@@ -215,6 +217,7 @@ const LIBRARY: [(&str, &[&str]); 30] = [
             "session",
             "task_guard",
             "text",
+            "warnings",
             "wording",
         ],
     ),

@@ -28,6 +28,7 @@ use crate::reason::Reason;
 use crate::session::SessionSettings;
 use crate::task_guard::STOP;
 use crate::text;
+use crate::warnings::OnWarning;
 
 pub(crate) mod place;
 mod times;
@@ -88,6 +89,7 @@ pub struct Builder {
     name: Option<String>,
     stop_timeout: Duration,
     before_release: Option<BeforeRelease>,
+    on_warning: Option<OnWarning>,
 }
 
 impl Election {
@@ -121,6 +123,7 @@ impl Builder {
             name: None,
             stop_timeout: Duration::from_secs(8),
             before_release: None,
+            on_warning: None,
         }
     }
 
@@ -248,9 +251,29 @@ impl Builder {
         self
     }
 
+    /// A callback for each [`Event::Warning`](crate::Event::Warning), from the call of [`join`](Self::join) on: also while `join` waits because
+    /// no broker answers, for example, when there is no candidate yet whose [`events`](crate::Election::events) could be read. A warning about
+    /// all [roles](Self::roles) of the process is passed once.
+    ///
+    /// The callback is called in a task of its own, in the runtime that `join` was called in.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// let builder = neli::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli::Election::builder("billing").embedded(&broker);
+    /// let election = builder.on_warning(|message| eprintln!("billing: {message}")).join().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn on_warning(mut self, callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.on_warning = Some(Arc::new(callback));
+        self
+    }
+
     /// Joins the election, and waits until this candidate has read the journal and stands for election. While Kafka does not answer, it
-    /// waits. There are no events before it returns: if a program is to say why it waits, [`Follower::leadership`](crate::Follower::leadership)
-    /// of a follower with the same brokers tells that.
+    /// waits, and passes the reason to [`on_warning`](Self::on_warning).
     ///
     /// # Errors
     ///
@@ -292,9 +315,19 @@ impl Builder {
         };
         let identity = Identity { member, name: self.candidates_name()?.into(), hello: hello(self.elector) };
         let node = node_settings(identity, timings, self.stop_timeout + release_takes, self.create_topic);
-        let (access, stop_timeout, before_release) = (place.access, self.stop_timeout, self.before_release);
-        let (many, has_roles) = (None, false);
-        Ok(driver::Settings { access, session, node, many, has_roles, stop_timeout, before_release, runtime })
+        let (access, stop_timeout) = (place.access, self.stop_timeout);
+        let (many, has_roles, before_release, on_warning) = (None, false, self.before_release, self.on_warning);
+        Ok(driver::Settings {
+            access,
+            session,
+            node,
+            many,
+            has_roles,
+            stop_timeout,
+            before_release,
+            on_warning,
+            runtime,
+        })
     }
 
     fn precedence(&self) -> Result<timings::Elector, Error> {

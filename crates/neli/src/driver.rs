@@ -30,6 +30,7 @@ use crate::session::{Session, SessionSettings};
 use crate::state::Shared;
 use crate::text::reason;
 use crate::waiter::Waiter;
+use crate::warnings::{OnWarning, Warnings};
 use role::Role;
 
 mod kafka;
@@ -66,19 +67,23 @@ pub(crate) struct Settings {
     /// node's stop timeout is the sum.
     pub(crate) stop_timeout: Duration,
     pub(crate) before_release: Option<BeforeRelease>,
-    /// The runtime in which that callback runs.
+    pub(crate) on_warning: Option<OnWarning>,
+    /// The runtime in which these callbacks run.
     pub(crate) runtime: Handle,
 }
 
 /// Starts the thread. Returns the state that is shared with the handles, for each role.
 pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
     let cannot = |error: io::Error| Error::System(format!("the election can't be started: {}", reason(&error)));
-    let Settings { access, session, node, many, has_roles, stop_timeout, before_release, runtime } = settings;
+    let Settings { access, session, node, many, has_roles, stop_timeout, before_release, on_warning, runtime } =
+        settings;
+    let warnings = on_warning.map(|callback| Warnings::start(&runtime, callback)).unwrap_or_default();
     let (command_sender, commands) = mpsc::unbounded_channel();
     let (mut roles, mut shared) = (Vec::new(), Vec::new());
     for (at, number) in session.elections.roles.clone().enumerate() {
         let election = session.elections.election(number, 1);
-        let (role, states, events) = Role::new(&node, &session.elections, election, has_roles)?;
+        let (mut role, states, events) = Role::new(&node, &session.elections, election, has_roles)?;
+        role.warnings = warnings.clone();
         roles.push(role);
         shared.push(Shared { commands: Commands::new(at, command_sender.clone()), state: states, events });
     }
@@ -229,9 +234,10 @@ impl Driver {
         self.nodes.tell(clock::now(), at, node::Event::StandDown { why, leaving });
     }
 
-    /// Reports a warning to the subscribers of each election's events.
+    /// Reports a warning to the subscribers of each election's events, and once to the callback.
     fn warn(&mut self, message: &str) {
-        self.nodes.roles.iter_mut().for_each(|role| role.tell(Event::warning(message)));
+        self.nodes.roles.iter().take(1).for_each(|role| role.warnings.send(message));
+        self.nodes.roles.iter().for_each(|role| role.pass_on(Event::warning(message)));
     }
 
     // ---- the end ------------------------------------------------------------------------------------------------------

@@ -171,6 +171,7 @@ mod task_guard;
 mod text;
 mod timeouts;
 mod waiter;
+mod warnings;
 mod wording;
 
 /// Kafka's clients, by librdkafka.

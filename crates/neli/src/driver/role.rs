@@ -22,6 +22,7 @@ use crate::session::event::RoleEvent;
 use crate::state::State;
 use crate::task_guard::TaskGuard;
 use crate::text;
+use crate::warnings::Warnings;
 use crate::wording;
 
 /// How many events are kept for each subscriber.
@@ -41,6 +42,8 @@ pub(super) struct Role {
     events: Option<broadcast::Sender<Event>>,
     /// The term whose beginning was reported to users and whose end was not.
     current_term: Option<Offset>,
+    /// To the callback for warnings.
+    pub(super) warnings: Warnings,
     /// The lead that is held, or the last one while a task still runs under it.
     pub(super) held: Option<Held>,
     /// A batch of the journal that can't be decoded, if there is one.
@@ -105,6 +108,7 @@ impl Role {
             state,
             events: Some(events),
             current_term: None,
+            warnings: Warnings::default(),
             held: None,
             undecodable: Reminder::default(),
             refusal: String::new(),
@@ -179,13 +183,20 @@ impl Role {
                 }
                 (None, None)
             }
-            Event::Missed { .. } | Event::Revoked { .. } | Event::Warning { .. } => (None, None),
+            Event::Warning { message } => {
+                self.warnings.send(message);
+                (None, None)
+            }
+            Event::Missed { .. } | Event::Revoked { .. } => (None, None),
         };
         self.current_term = began.or(self.current_term);
-        for event in ended.map(|term| Event::Fenced { term }).into_iter().chain([event]) {
-            // Nobody may be listening.
-            let _ = self.events.as_ref().map(|events| events.send(event));
-        }
+        ended.map(|term| Event::Fenced { term }).into_iter().chain([event]).for_each(|event| self.pass_on(event));
+    }
+
+    /// Passes an event on to the subscribers.
+    pub(super) fn pass_on(&self, event: Event) {
+        // Nobody may be listening.
+        let _ = self.events.as_ref().map(|events| events.send(event));
     }
 
     /// Reports that the callback before a release is not finished.
