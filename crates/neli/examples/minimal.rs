@@ -18,7 +18,7 @@ use neli::{Election, EmbeddedBroker, Error, Lease};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let builder = Election::builder("minimal");
+    let builder = Election::builder("minimal").on_warning(|message| println!("{message}"));
     let builder = match env::args().nth(1) {
         Some(brokers) => builder.brokers(brokers),
         None => builder.embedded(&EmbeddedBroker::start()?),

@@ -40,7 +40,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         return Err("two arguments are needed: Kafka's brokers, and the address to listen at".into());
     };
     let listener = TcpListener::bind(&address).await?;
-    run(Election::builder("web").brokers(brokers).name(&address), &listener).await
+    let builder = Election::builder("web").brokers(brokers).name(&address);
+    run(builder.on_warning(|message| println!("{message}")), &listener).await
 }
 
 /// Runs one instance until it fails.

@@ -35,7 +35,7 @@ async fn a_warning_about_all_roles_is_passed_once() {
     joining.abort();
     soon("the end of the warnings", async {
         while let Some(warning) = warnings.recv().await {
-            all.push(warning)
+            all.push(warning);
         }
     })
     .await;

@@ -39,6 +39,7 @@ async fn run() -> Result<usize, Box<dyn Error>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let options = Options::from_environment(variable("OUTBOX_GROUP")?)?;
     let mut builder = Election::builder(&options.group).brokers(&options.brokers);
+    builder = builder.on_warning(|message| eprintln!("outbox: {message}"));
     if let Ok(lease) = variable("OUTBOX_LEASE_MS") {
         builder = builder.lease(Duration::from_millis(lease.parse()?));
     }
