@@ -253,7 +253,7 @@ impl Builder {
 
     /// A callback for each [`Event::Warning`](crate::Event::Warning), from the call of [`join`](Self::join) on: also while `join` waits because
     /// no broker answers, for example, when there is no candidate yet whose [`events`](crate::Election::events) could be read. A warning about
-    /// all [roles](Self::roles) of the process is passed once.
+    /// all [roles](Self::roles) of the process is passed once, and one about a single role of many begins with its name.
     ///
     /// The callback is called in a task of its own, in the runtime that `join` was called in.
     ///

@@ -176,10 +176,10 @@ impl Driver {
         self.nodes.let_time_pass(now, at);
         if let Some(term) = self.nodes.roles[at].term_that_nobody_took(now) {
             if !self.nodes.roles[at].lead_ends() {
-                self.nodes.roles[at].tell(Event::warning(
+                self.nodes.roles[at].report_warning(
                     "nobody took the lead within a lease, so it is given up: one of lead, serve and background must be awaited for as \
                      long as this candidate stands for election",
-                ));
+                );
             }
             self.give_up(at, term);
         }

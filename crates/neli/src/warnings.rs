@@ -1,5 +1,6 @@
 //! Passes a process's warnings to the program's callback, also while it joins.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
@@ -10,16 +11,32 @@ pub(crate) type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The sender of warnings to the callback, if there is one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Warnings(Option<UnboundedSender<String>>);
+pub(crate) struct Warnings(Option<UnboundedSender<Warning>>);
+
+#[derive(Debug)]
+struct Warning {
+    message: String,
+    /// The role that reports it, if it is about all roles and each of them reports it.
+    reported_by: Option<u32>,
+}
 
 impl Warnings {
     /// Calls `callback` for each warning, in their order, in a task of the runtime: the callback may block, and the election's thread sends the
     /// heartbeats. The task ends when the last sender is dropped.
     pub(crate) fn start(runtime: &Handle, callback: OnWarning) -> Self {
-        let (sender, mut warnings) = mpsc::unbounded_channel::<String>();
+        let (sender, mut warnings) = mpsc::unbounded_channel::<Warning>();
         drop(runtime.spawn(async move {
-            while let Some(warning) = warnings.recv().await {
-                callback(&warning);
+            // The last warning that roles report, and which of them have reported it.
+            let (mut last, mut reported_by) = (String::new(), BTreeSet::new());
+            while let Some(Warning { message, reported_by: role }) = warnings.recv().await {
+                if let Some(role) = role {
+                    if message == last && reported_by.insert(role) {
+                        continue;
+                    }
+                    reported_by = BTreeSet::from([role]);
+                    last.clone_from(&message);
+                }
+                callback(&message);
             }
         }));
         Self(Some(sender))
@@ -27,6 +44,15 @@ impl Warnings {
 
     /// Sends a warning. If the runtime has ended, it is lost.
     pub(crate) fn send(&self, message: &str) {
-        let _ = self.0.as_ref().map(|sender| sender.send(message.to_owned()));
+        self.pass(message, None);
+    }
+
+    /// Sends a warning about all roles that each of them reports: the callback gets it once.
+    pub(crate) fn send_of_each(&self, message: &str, role: u32) {
+        self.pass(message, Some(role));
+    }
+
+    fn pass(&self, message: &str, reported_by: Option<u32>) {
+        let _ = self.0.as_ref().map(|sender| sender.send(Warning { message: message.to_owned(), reported_by }));
     }
 }

@@ -4,7 +4,9 @@
 
 mod limit;
 
-use neli::{Builder, Election};
+use std::time::Duration;
+
+use neli::{Builder, Election, EmbeddedBroker};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::limit::soon;
@@ -40,4 +42,36 @@ async fn a_warning_about_all_roles_is_passed_once() {
     })
     .await;
     assert!(all.windows(2).all(|two| two[0] != two[1]), "{all:?}");
+}
+
+/// Each role learns by itself that Kafka refuses it.
+#[tokio::test(flavor = "current_thread")]
+async fn an_end_of_all_roles_is_passed_once() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let (warn, mut warnings) = unbounded_channel();
+    let builder = Election::builder("billing").embedded(&broker).create_topic(false);
+    let builder = builder.on_warning(move |message| warn.send(message.to_owned()).unwrap());
+    let refused = soon("the refusal", builder.roles(3).join()).await.unwrap_err();
+    assert_eq!(soon("a warning", warnings.recv()).await, Some(refused.to_string()));
+    assert_eq!(soon("the end of the warnings", warnings.recv()).await, None);
+}
+
+/// A program with many roles must learn which of them a warning is about. With one role there is nothing to name.
+#[tokio::test(flavor = "current_thread")]
+async fn a_warning_about_one_role_of_many_names_it() {
+    let broker = EmbeddedBroker::start().unwrap();
+    for (names, begin) in [(&["ingest", "bill"][..], "role "), (&[], "nobody took the lead")] {
+        let (warn, mut warnings) = unbounded_channel();
+        let builder = Election::builder("billing").embedded(&broker).lease(Duration::from_millis(500));
+        let builder = builder.on_warning(move |message| warn.send(message.to_owned()).unwrap());
+        // Nobody takes their leads.
+        let (_roles, _election);
+        if names.is_empty() {
+            _election = soon("the join", builder.topic("one.neli").join()).await.unwrap();
+        } else {
+            _roles = soon("the join", builder.named_roles(names.iter().copied()).join()).await.unwrap();
+        }
+        let warning = soon("a warning", warnings.recv()).await.unwrap();
+        assert!(warning.starts_with(begin) && warning.contains("nobody took the lead within a lease"), "{warning}");
+    }
 }

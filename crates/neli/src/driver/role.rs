@@ -170,7 +170,7 @@ impl Role {
 
     // ---- what users see ------------------------------------------------------------------------------------------
 
-    /// Reports an event. The end of each term whose beginning was reported is reported once. If another candidate has taken the lead, the node
+    /// Reports an event; a warning is about all roles. The end of each term whose beginning was reported is reported once. If another candidate has taken the lead, the node
     /// does not report that end, so it is reported here.
     pub(super) fn tell(&mut self, event: Event) {
         let (began, ended) = match &event {
@@ -184,13 +184,25 @@ impl Role {
                 (None, None)
             }
             Event::Warning { message } => {
-                self.warnings.send(message);
+                self.warnings.send_of_each(message, self.election.role);
                 (None, None)
             }
             Event::Missed { .. } | Event::Revoked { .. } => (None, None),
         };
         self.current_term = began.or(self.current_term);
         ended.map(|term| Event::Fenced { term }).into_iter().chain([event]).for_each(|event| self.pass_on(event));
+    }
+
+    /// Reports a warning about this role. The callback for warnings is that of all roles, so it gets the role's name, too.
+    pub(super) fn report_warning(&self, message: &str) {
+        let event = Event::warning(message);
+        if let Event::Warning { message } = &event {
+            match &self.label {
+                Some(label) => self.warnings.send(&format!("role {label}: {message}")),
+                None => self.warnings.send(message),
+            }
+        }
+        self.pass_on(event);
     }
 
     /// Passes an event on to the subscribers.
@@ -200,8 +212,8 @@ impl Role {
     }
 
     /// Reports that the callback before a release is not finished.
-    pub(super) fn tell_unfinished(&mut self, why: Unfinished) {
-        self.tell(Event::warning(match why {
+    pub(super) fn tell_unfinished(&self, why: Unfinished) {
+        self.report_warning(match why {
             Unfinished::Dropped => {
                 "the callback of before_release was dropped before its end: its limit or the lease is over, or the runtime \
                  that it ran in has ended"
@@ -213,7 +225,7 @@ impl Role {
             Unfinished::Panicked => {
                 "the callback of before_release has panicked: the lead is released although the callback is not finished"
             }
-        }));
+        });
     }
 
     /// Notes an event of the journal of which users learn.
@@ -228,7 +240,7 @@ impl Role {
     /// Warns of a batch that can't be decoded, at once and every 30 s.
     pub(super) fn warn_if_due(&mut self, now: Time) {
         if let Some((message, _)) = self.undecodable.poll(now) {
-            self.tell(Event::warning(&message));
+            self.report_warning(&message);
         }
     }
 
@@ -282,8 +294,10 @@ impl Role {
             self.tell(Event::Fenced { term });
         }
         // Callers of `Roles::lead` are not told: they wait for the leads of other roles.
-        if let Some(error) = self.ending.as_ref().filter(|error| **error != Error::Left) {
-            self.tell(Event::warning(&error.to_string()));
+        match self.ending.as_ref().map(|error| (error, error.to_string())) {
+            None | Some((Error::Left, _)) => {}
+            Some((Error::Blocked | Error::Ended, why)) => self.report_warning(&why),
+            Some((_, why)) => self.tell(Event::warning(&why)),
         }
         self.state.send_modify(|state| (state.tenure, state.ended) = (None, self.ending.clone()));
         // The subscribers see that no event follows.
