@@ -113,7 +113,7 @@ fn a_limit_of_the_user_that_is_too_low_is_named() {
 }
 
 /// Runs a command line behind a shell's `ulimit`.
-fn run_behind(limit: &str, words: &[&str]) -> Output {
+pub(crate) fn run_behind(limit: &str, words: &[&str]) -> Output {
     let script = format!(r#"{limit}; exec "$@""#);
     let mut limited = Command::new("sh");
     limited.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_neli-run")]).args(words);

@@ -1,5 +1,9 @@
 //! librdkafka's properties: invalid ones are refused, and no message shows a secret.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::process::run_behind;
 use crate::{WHOLE, command, one_line, output_of, refused, refused_value, run, whole};
 
 #[test]
@@ -122,6 +126,25 @@ fn a_file_of_a_certificate_that_can_not_be_read_is_named_by_its_property() {
         ])));
         assert_eq!(line, format!("neli-run: property {key}: the file can't be read: no such file or directory"));
     }
+}
+
+/// OpenSSL opens the certificates of a directory by their names, and does not list it.
+#[test]
+fn a_directory_of_authorities_need_not_be_listed() {
+    if !neli_run::features::SSL.is_built {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(directory.path(), Permissions::from_mode(0o311)).unwrap();
+    let authorities = format!("ssl.ca.location={}", directory.path().display());
+    let property = ["-X", "security.protocol=ssl", "-X", &authorities, "-X", "ssl.key.location=/no/such/file"];
+    let is_root = nix::unistd::geteuid().is_root();
+    // Root may list every directory.
+    let limit = if is_root { r#"exec setpriv --bounding-set=-dac_override,-dac_read_search -- "$@""# } else { ":" };
+    let line = one_line(&run_behind(limit, &whole(&property)));
+    // So that it can be removed.
+    std::fs::set_permissions(directory.path(), Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(line, "neli-run: property ssl.key.location: the file can't be read: no such file or directory");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use neli::program::properties::{Fault, canonical, validate as validate_property};
 use neli::program::{HEARTBEAT_INTERVAL, MemberTimings, Properties, SESSION_TIMEOUT, is_secret};
@@ -207,8 +208,10 @@ fn validate_files(properties: &Properties) -> Result<(), StartupError> {
     for key in FILES.iter().filter(|_| is_tls) {
         // `probe` is no file: it stands for the places where systems keep their authorities.
         let Some(path) = properties.find(key).filter(|path| *path != "probe" && !path.is_empty()) else { continue };
+        // OpenSSL opens the files of a directory by their names, and does not list them.
+        let access = if Path::new(path).is_dir() { AccessFlags::X_OK } else { AccessFlags::R_OK };
         // It is not opened: that would end a pipe.
-        if let Err(errno) = eaccess(path, AccessFlags::R_OK) {
+        if let Err(errno) = eaccess(path, access) {
             return Err(StartupError::new(format!(
                 "property {key}: the file can't be read: {}",
                 reason(&errno.into())
