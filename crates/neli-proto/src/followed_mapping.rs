@@ -26,7 +26,7 @@ const MOST_REPORTED: usize = 16;
 pub struct FollowedMapping {
     /// The followed roles, as they are typed in hellos.
     typed: Box<str>,
-    /// The number of partitions in the last hello.
+    /// The number of partitions in the last hello of a candidate that stands for roles; before there was one, that in any hello.
     counted: Option<u32>,
     /// The offset of the last hello that was read. After a change of the number the log is read again.
     last: Option<Offset>,
@@ -68,7 +68,10 @@ impl FollowedMapping {
         let own = Mapping::new(&self.typed, other.partitions());
         let name = hello.name.as_deref().unwrap_or(hello.member.as_str());
         let warning = Self::warning(&own, &other, name);
-        if own.shares_role(&other) && (!hello.leaves || self.counted.is_none()) {
+        // The writer of a first hello may be refused, since it counts partitions that were added under running candidates; and one that has gone
+        // may have been replaced by one that counts another number.
+        let stands = hello.takes_roles() && !hello.stands_for_no_role();
+        if own.shares_role(&other) && (stands || self.counted.is_none()) {
             self.counted = Some(other.partitions());
             self.known_from = Some(now);
         }
@@ -132,16 +135,20 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_partitions_is_that_of_the_last_hello() {
+    fn the_number_of_partitions_is_that_of_the_candidates_that_stand() {
         let mut mapping = Fixture::new("4");
         assert_eq!((mapping.0.counted(), mapping.0.known_from()), (None, None));
         assert_eq!(mapping.read(&hello("4", r#","partitions":2"#)), None);
         assert_eq!((mapping.0.counted(), mapping.0.known_from()), (Some(2), Some(Time::ZERO)));
-        assert_eq!(mapping.read(&hello("4", r#","partitions":3"#)), None);
+        mapping.read(&hello("4", r#","partitions":3"#));
+        assert_eq!(mapping.0.counted(), Some(2), "it may be refused");
+        assert_eq!(mapping.read(&hello("4", r#","partitions":3,"joined":1"#)), None);
         assert_eq!(mapping.0.counted(), Some(3));
-        mapping.read(&hello("4", r#","partitions":2,"leaves":true"#));
-        assert_eq!(mapping.0.counted(), Some(3), "it leads no role");
-        mapping.0.received(Time::ZERO, 0, &hello("4", r#","partitions":2"#));
+        for gone in [r#","leaves":true"#, r#","left":"0-3""#] {
+            mapping.read(&hello("4", &format!(r#","partitions":2,"joined":0{gone}"#)));
+            assert_eq!(mapping.0.counted(), Some(3), "it leads no role: {gone}");
+        }
+        mapping.0.received(Time::ZERO, 0, &hello("4", r#","partitions":2,"joined":0"#));
         assert_eq!(mapping.0.counted(), Some(3), "the log is read again");
         mapping.0.history_cut();
         mapping.1 = 0;
@@ -161,9 +168,9 @@ mod tests {
     #[test]
     fn other_roles_are_reported_once() {
         let mut mapping = Fixture::new("a,b,c");
-        let fits = hello("c,a,b", r#","partitions":1"#);
+        let fits = hello("c,a,b", r#","partitions":1,"joined":0"#);
         assert_eq!(mapping.read(&fits), None, "one partition holds them all");
-        let other_order = hello("b,a,c", r#","partitions":2"#);
+        let other_order = hello("b,a,c", r#","partitions":2,"joined":0"#);
         assert_eq!(
             mapping.read(&other_order).as_deref(),
             Some(
@@ -172,7 +179,7 @@ mod tests {
             )
         );
         assert_eq!(mapping.read(&other_order), None);
-        let others = hello("x,y", r#","partitions":3"#);
+        let others = hello("x,y", r#","partitions":3,"joined":0"#);
         assert_eq!(
             mapping.read(&others).as_deref(),
             Some(
