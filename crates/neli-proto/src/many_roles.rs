@@ -263,8 +263,8 @@ impl ManyRoles {
         let whose = known.introduction.received(now, offset, &hello);
         let (takes_roles, shares_role) = (hello.takes_roles(), known.introduction.shares_role(&hello));
         let without = known.introduction.roles_without(&hello);
-        // A candidate that is there for other roles may be a member of the consumer group.
-        let has_left = hello.stands_for_no_role() || (shares_role && without.has_first(self.settings.roles));
+        // A candidate that is there for other roles alone may be a member of the consumer group.
+        let (has_left, is_for_others) = (hello.stands_for_no_role(), without.has_first(self.settings.roles));
         let beyond = known.introduction.roles_beyond(&hello);
         // While roles are added, a process with the longer list may have more roles than partitions, and this one not.
         let has_other_use = own_mapping.has_partition_for_each() && !hello.mapping().has_partition_for_each();
@@ -273,7 +273,7 @@ impl ManyRoles {
         // A candidate without `--roles` stands in one election at most, which may be none of these. A candidate with other roles stands in
         // none of these. So neither gets a role.
         let may_get_roles = roles.is_some() && shares_role;
-        let max_roles = if may_get_roles { max_roles } else { Some(0) };
+        let max_roles = if may_get_roles && !is_for_others { max_roles } else { Some(0) };
         match whose {
             Whose::Own => return None,
             _ if leaves || has_left => known.spread.member_left(now, &member),

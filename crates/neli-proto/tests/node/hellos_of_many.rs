@@ -9,7 +9,7 @@ use neli_proto::record::Hello;
 use neli_proto::role_set::RoleSet;
 use neli_proto::spread::Holding;
 use neli_proto::time::Time;
-use neli_proto::timings::{Elector, PATIENCE};
+use neli_proto::timings::{Elector, PATIENCE, Patience};
 
 use super::many_roles::{GROUP, LONG, hello, introduced, is_claimed, let_time_pass, standing, wanted};
 use super::*;
@@ -232,4 +232,14 @@ fn vacant_roles_are_claimed_at_once_by_the_process_of_the_highest_priority_alone
         }
         assert_eq!(delays, [extra; 4]);
     }
+}
+
+/// A process with a longer list that stands only for roles that this one does not have is still a member of the group.
+#[test]
+fn the_holder_may_be_a_process_that_stands_only_for_added_roles() {
+    let (mut many, now) = standing(Elector::Group(Patience::Never));
+    let other = ProcessHello { joined: Some(20), left: RoleSet::parse("0-3"), ..hello("other", "6", Some(4)) };
+    drop(many.received(now, 20, &other.to_bytes()));
+    let is_told = |action: &Action| matches!(action, Action::Tell { event: Event::HolderMayNotLead(true), .. });
+    assert!(wanted(&mut many).iter().any(is_told));
 }

@@ -24,6 +24,7 @@ impl World {
         let member = MemberId::from_random(bits + process as u128 + 1);
         let list = self.lists.get(&process).copied().unwrap_or(self.journals.len());
         let mut new = Process::new(self.now, member, list, by, max_roles);
+        new.patience = self.patience;
         let lacking = RoleState { own: Own::Done, ..new.role_states[0].clone() };
         new.role_states.resize(self.journals.len(), lacking);
         for (role, journal) in self.journals.iter().enumerate() {

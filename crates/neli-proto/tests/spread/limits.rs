@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL, Standing};
 use neli_proto::role_set::RoleSet;
-use neli_proto::spread::{By, Holding, Settings, Spread};
+use neli_proto::spread::{By, Holding, PATIENCE, Settings, Spread};
+use neli_proto::timings::Patience;
 
 use crate::rules::{START, handed_over, held_by, settings};
 use crate::world::{SHORT_DELAYS, World};
@@ -105,10 +106,11 @@ fn a_limit(world: &mut World) -> Option<u32> {
 }
 
 /// Ten random changes among up to five processes. A minute after each change the shares are fair, and then nothing moves.
-fn a_life(seed: u64, by: By, join: fn(&mut World)) {
+fn a_life(seed: u64, by: By, patience: Patience, join: fn(&mut World)) {
     let mut sizes = World::new(seed, by, 1, SHORT_DELAYS);
     let roles = 1 + pick(&mut sizes, 12);
     let mut world = World::new(seed, by, roles, SHORT_DELAYS);
+    world.patience = patience;
     join(&mut world);
     for _ in 0..10 {
         let there = there(&world);
@@ -148,8 +150,9 @@ fn with_limits_shares_are_fair_within_a_minute_of_each_change() {
         world.join(most);
     };
     for seed in 0..300 {
-        a_life(seed, By::Count, join);
-        a_life(seed, By::Assignment, join);
+        a_life(seed, By::Count, Patience::For(PATIENCE), join);
+        a_life(seed, By::Assignment, Patience::For(PATIENCE), join);
+        a_life(seed, By::Assignment, Patience::Never, join);
     }
 }
 
@@ -161,7 +164,8 @@ fn with_both_electors_shares_are_fair_within_a_minute_of_each_change() {
         world.join_by(by, None);
     };
     for seed in 0..300 {
-        a_life(seed, By::Assignment, join);
+        a_life(seed, By::Assignment, Patience::For(PATIENCE), join);
+        a_life(seed, By::Assignment, Patience::Never, join);
     }
 }
 

@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use neli_proto::precedence::HELLO_HOLDS;
-use neli_proto::spread::By;
+use neli_proto::spread::{By, PATIENCE};
+use neli_proto::timings::Patience;
 use process::Own;
 use world::{Delays, SHORT_DELAYS, World};
 
@@ -214,10 +215,11 @@ fn after_a_storm_shares_are_fair_within_a_minute() {
 }
 
 /// Jobs end one after the other with `--restart no`: their processes leave these roles, and stand for the others.
-fn a_life_of_jobs_that_end(seed: u64, by: By) {
+fn a_life_of_jobs_that_end(seed: u64, by: By, patience: Patience) {
     let mut sizes = World::new(seed, by, 1, SHORT_DELAYS);
     let roles = 1 + pick(&mut sizes, 10);
     let mut world = World::new(seed, by, roles, SHORT_DELAYS);
+    world.patience = patience;
     for _ in 0..3 {
         world.join(None);
     }
@@ -246,8 +248,12 @@ fn a_life_of_jobs_that_end(seed: u64, by: By) {
 #[test]
 fn roles_are_handed_only_to_those_that_stand_for_them_and_come_to_rest() {
     for seed in 0..60 {
-        for by in [By::Assignment, By::Count] {
-            a_life_of_jobs_that_end(seed, by);
+        for (by, patience) in [
+            (By::Assignment, Patience::For(PATIENCE)),
+            (By::Assignment, Patience::Never),
+            (By::Count, Patience::For(PATIENCE)),
+        ] {
+            a_life_of_jobs_that_end(seed, by, patience);
         }
     }
 }

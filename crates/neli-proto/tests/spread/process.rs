@@ -6,6 +6,7 @@ use neli_proto::precedence::{RANDOM_DELAY, Standing};
 use neli_proto::record::MemberId;
 use neli_proto::spread::{By, Holding, PATIENCE, Settings, Spread};
 use neli_proto::time::Time;
+use neli_proto::timings::Patience;
 
 /// The state of a process in one role.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct RoleState {
     pub(crate) why: &'static str,
     /// The group's information about its partition.
     pub(crate) standing: Standing,
+    /// Whether the member that has the partition may be one that does not lead the role.
+    pub(crate) holder_may_not_lead: bool,
     /// The time since which it may claim, apart from its claim delay.
     pub(crate) open_since: Option<Time>,
     pub(crate) own: Own,
@@ -50,6 +53,7 @@ pub(crate) struct Process {
     pub(crate) max_roles: Option<u32>,
     /// What decides which process should hold a role.
     pub(crate) by: By,
+    pub(crate) patience: Patience,
     /// Whether it says hello but never claims.
     pub(crate) is_broken: bool,
     /// Its timeout.
@@ -70,6 +74,7 @@ impl Process {
             leader_died: false,
             why: "stopped",
             standing: Standing::Unknown,
+            holder_may_not_lead: false,
             open_since: None,
             own: Own::Nothing,
             extra: None,
@@ -81,6 +86,7 @@ impl Process {
             member,
             max_roles,
             by,
+            patience: Patience::For(PATIENCE),
             is_broken: false,
             alarm: None,
             is_leaving: false,
@@ -116,9 +122,14 @@ impl Process {
             Some(_) => state.extra?.max(PATIENCE),
         };
         let is_named = state.successor.as_ref() == Some(&self.member);
+        let is_never = self.patience == Patience::Never;
         let (fixed, random) = match (self.by, state.standing) {
             _ if is_named => (Duration::ZERO, Duration::ZERO),
             (By::Count, _) | (By::Assignment, Standing::Assigned) => (Duration::ZERO, Duration::ZERO),
+            (By::Assignment, Standing::Elsewhere) if is_never && state.holder_may_not_lead => {
+                (PATIENCE, Duration::ZERO)
+            }
+            (By::Assignment, Standing::Elsewhere | Standing::Unknown) if is_never => return None,
             (By::Assignment, Standing::Elsewhere) if !state.leader_died => (PATIENCE, Duration::ZERO),
             (By::Assignment, Standing::Elsewhere | Standing::Unknown) => (Duration::ZERO, RANDOM_DELAY),
         };

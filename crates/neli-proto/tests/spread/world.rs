@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use neli_proto::random::Random;
 use neli_proto::record::MemberId;
-use neli_proto::spread::{Action, By, Holding};
+use neli_proto::spread::{Action, By, Holding, PATIENCE};
 use neli_proto::time::Time;
+use neli_proto::timings::Patience;
 
 use super::group::Group;
 use super::process::{Own, Process};
@@ -105,6 +106,7 @@ pub(crate) enum Event {
 pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) by: By,
+    pub(crate) patience: Patience,
     pub(crate) delays: Delays,
     random: Random,
     pub(crate) journals: Vec<Vec<Entry>>,
@@ -116,7 +118,6 @@ pub(crate) struct World {
     pub(crate) lists: BTreeMap<usize, usize>,
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
     count: u64,
-    /// The number of roles that were handed over.
     pub(crate) hand_overs: usize,
     /// The number of leaders that were stopped because the group revoked their partition.
     pub(crate) revokes: usize,
@@ -129,6 +130,7 @@ impl World {
         Self {
             now: Time::from_nanos(1_000_000_000_000),
             by,
+            patience: Patience::For(PATIENCE),
             delays,
             group: Group::of(roles),
             random: Random::from_seed(seed),
@@ -171,7 +173,6 @@ impl World {
             .collect()
     }
 
-    /// The leader of each role.
     pub(crate) fn leaders(&self) -> &[Option<MemberId>] {
         &self.leaders
     }
@@ -371,8 +372,10 @@ impl World {
                     it.role_states[role].extra = extra;
                     self.await_claim(process, role);
                 }
-                // Here all candidates have patience.
-                Action::HolderMayNotLead { .. } => {}
+                Action::HolderMayNotLead { role, may_not } => {
+                    it.role_states[role].holder_may_not_lead = may_not;
+                    self.await_claim(process, role);
+                }
                 Action::HandOver { role, to } => {
                     assert_eq!(it.role_states[role].own, Own::Leading, "what is handed over is held");
                     it.role_states[role].successor.clone_from(&to);
