@@ -308,6 +308,26 @@ fn a_role_that_the_group_s_choice_has_left_is_led_by_another() {
     election.close(candidates);
 }
 
+/// With `--patience never` a leader that was asked to resign keeps the role's partition as well: another leads before the leader may again, after two
+/// leases.
+#[test]
+fn a_role_that_the_group_s_choice_was_asked_to_give_up_is_led_by_another() {
+    let election = election(Elector::Group);
+    let start = |name: &str| {
+        let candidate =
+            election.candidate().option("--roles", "2").option("--name", name).option("--patience", "never");
+        candidate.job(["sleep", "1000"]).start()
+    };
+    let candidates = ["first", "second"].map(start);
+    wait::until_true("a fair share", || candidates.each_ref().map(|candidate| led(candidate).len()) == [1, 1]);
+    let role = led(&candidates[0]).into_keys().next().expect("it leads a role");
+    let answer = election.ask("resign", &["--role", &role]);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    wait::until_true("a lead of both", || led(&candidates[1]).len() == 2);
+    assert_eq!(led(&candidates[0]).len(), 0);
+    election.close(candidates);
+}
+
 /// With `--restart no` a candidate does not stand for a role any more when its job for it has ended. Only roles for which it still stands are
 /// handed to it: any other would have no leader for two leases.
 #[test]

@@ -283,6 +283,7 @@ impl Spread {
         if let Some(role) = self.roles.get_mut(role) {
             role.is_handed_on = why == Some(Why::Revoked);
             role.given_up_by = why.is_some_and(Why::lets_another_lead).then(|| member.clone());
+            role.is_given_up_alone = role.given_up_by.is_some() && why != Some(Why::Spread);
             if !is_own {
                 let is_named = matches!(role.holding, Holding::Vacant { successor: Some(_) });
                 role.withheld.released(now, why, is_named);

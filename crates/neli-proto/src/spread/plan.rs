@@ -196,13 +196,15 @@ impl Spread {
     }
 
     /// Returns for each role whether the member that has its partition may be one that does not lead it, where that has changed: which member
-    /// has it is not known, and a member that has left the role, or leads as many as it takes, keeps the partition.
+    /// has it is not known, and a member that has left the role, has given it up, or leads as many as it takes, keeps the partition.
     fn tell_holders(&mut self, candidates: &Candidates) {
         let others = self.members.all().iter().filter(|member| member.id != self.member);
         let have_limits =
             others.filter(|member| candidates.index(&member.id).is_some()).any(|member| member.max_roles.is_some());
         for (number, role) in self.roles.iter_mut().enumerate() {
-            let may_not = have_limits || !candidates.that_left(role).is_empty();
+            let given_up_by = role.given_up_by.as_ref().filter(|_| role.is_given_up_alone);
+            let is_given_up = given_up_by.is_some_and(|by| candidates.index(by).is_some());
+            let may_not = have_limits || is_given_up || !candidates.that_left(role).is_empty();
             if role.holder_may_not_lead != may_not {
                 role.holder_may_not_lead = may_not;
                 self.actions.push_back(Action::HolderMayNotLead { role: number, may_not });

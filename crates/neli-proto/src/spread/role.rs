@@ -26,6 +26,8 @@ pub(super) struct Role {
     pub(super) successor: Option<MemberId>,
     /// A candidate that gave the role up. It claims the role only if no other candidate does so for a long time.
     pub(super) given_up_by: Option<MemberId>,
+    /// Whether that candidate did not hand the role over to the group's choice, but was asked to give it up, or could not do its work.
+    pub(super) is_given_up_alone: bool,
     /// The candidates that do not stand for the role: their lists of roles lack it, their jobs for it have ended, or failed too often, or its
     /// election was ended. The last ones; the others have gone long ago.
     pub(super) left_by: Vec<MemberId>,
@@ -60,6 +62,7 @@ impl Role {
             last_other: None,
             successor: None,
             given_up_by: None,
+            is_given_up_alone: false,
             left_by: Vec::new(),
             taken: 0,
             standing: Standing::Unknown,
@@ -84,7 +87,7 @@ impl Role {
     pub(super) fn becomes(&mut self, now: Time, holding: Holding) -> Option<MemberId> {
         let mut silent = None;
         if !matches!(holding, Holding::Vacant { .. }) {
-            (self.is_handed_on, self.given_up_by) = (false, None);
+            (self.is_handed_on, self.given_up_by, self.is_given_up_alone) = (false, None, false);
         }
         match &holding {
             Holding::Held { by } => {

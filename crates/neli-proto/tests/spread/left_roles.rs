@@ -63,6 +63,18 @@ fn a_member_that_has_left_a_role_may_have_its_partition() {
         let gone: Vec<_> = expected.iter().map(|(role, _)| (*role, false)).collect();
         assert_eq!(told(&mut spread), gone, "the group gives its partitions to others");
     }
+    for (why, expected) in [("resigned", &[(1, true)][..]), ("unhealthy", &[(1, true)]), ("spread", &[])] {
+        let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(2) });
+        spread.hello_received(START, &"m2".into(), None);
+        spread.observe(START, 1, held_by("m2"));
+        assert_eq!(told(&mut spread), []);
+        spread.observe(START, 1, Holding::Vacant { successor: None });
+        spread.released(START, 1, &"m2".into(), why);
+        assert_eq!(told(&mut spread), expected, "{why}");
+        spread.observe(START, 1, held_by("m3"));
+        let led: Vec<_> = expected.iter().map(|(role, _)| (*role, false)).collect();
+        assert_eq!(told(&mut spread), led, "{why}: it is led again");
+    }
     let mut limited = Spread::new(START, Settings { by: By::Assignment, max_roles: Some(1), ..settings(2) });
     limited.hello_received(START, &"m2".into(), None);
     assert_eq!(told(&mut limited), [], "the other has no limit");
