@@ -295,7 +295,13 @@ impl Precedence {
 
     /// Whether no other candidate is known to stand by, so that a claim needs no random delay.
     fn is_alone(&self, now: Time) -> bool {
-        self.received.iter().all(|(member, received)| Some(member) == self.leader.as_ref() || !received.holds(now))
+        self.other_standbys(now).next().is_none()
+    }
+
+    /// The last hellos of the other candidates that stand by, as far as they hold.
+    fn other_standbys(&self, now: Time) -> impl Iterator<Item = &ReceivedHello> {
+        let others = self.received.iter().filter(|(member, _)| Some(*member) != self.leader.as_ref());
+        others.map(|(_, received)| received).filter(move |received| received.holds(now))
     }
 
     /// Whether a candidate of a higher priority stands by.
@@ -305,9 +311,7 @@ impl Precedence {
 
     /// The priorities of standbys that are higher than this candidate's.
     fn higher_priorities(&self, now: Time) -> impl Iterator<Item = u16> {
-        let others = self.received.iter().filter(|(member, _)| Some(*member) != self.leader.as_ref());
-        let higher = others.filter(move |(_, received)| received.priority > self.priority && received.holds(now));
-        higher.map(|(_, received)| received.priority)
+        self.other_standbys(now).map(|received| received.priority).filter(|priority| *priority > self.priority)
     }
 
     /// The part of the claim delay for standbys of a higher priority: one step for each such priority, long enough for its candidates to
@@ -327,9 +331,8 @@ impl Precedence {
 
     /// Whether a standby of a lower priority would claim before this candidate, because it waits for it no longer than one step.
     pub(crate) fn is_forestalled(&self, now: Time) -> bool {
-        let mut others = self.received.iter().filter(|(member, _)| Some(*member) != self.leader.as_ref());
         self.claim_delay >= self.priority_step()
-            && others.any(|(_, received)| received.priority < self.priority && received.holds(now))
+            && self.other_standbys(now).any(|received| received.priority < self.priority)
     }
 
     /// The fixed delay before a claim and the range of the random part; `None` if this member never claims.
