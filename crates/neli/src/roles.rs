@@ -94,12 +94,12 @@ impl RolesBuilder {
         settings.session.elections = self.roles.elections(&settings.session.elections);
         settings.has_roles = true;
         if settings.session.elections.are_many() {
-            settings.many = Some(self.many(&settings.node));
+            settings.many = Some(self.many(&settings.node, &settings.session.elections));
         }
         Ok(settings)
     }
 
-    fn many(&self, node: &neli_proto::node::Settings) -> many_roles::Settings {
+    fn many(&self, node: &neli_proto::node::Settings, elections: &Elections) -> many_roles::Settings {
         let identity = &node.identity;
         let (host, pid, version, elector) = match identity.hello.clone() {
             Body::Hello { host, pid, version, elector, .. } => (host, pid, version, elector),
@@ -114,7 +114,7 @@ impl RolesBuilder {
             pid,
             version,
             elector,
-            roles: Some(self.roles.typed().into()),
+            roles: Some(elections.typed().into()),
             partitions: None,
             priority: 0,
             max_roles: self.max_roles,
@@ -198,11 +198,6 @@ impl RoleNames {
     /// Their elections, in the place of that of one role.
     pub(crate) fn elections(&self, of_one: &Elections) -> Elections {
         Elections { roles: 0..self.count, names: self.names.clone().into(), ..of_one.clone() }
-    }
-
-    /// As they are said in hellos.
-    fn typed(&self) -> String {
-        if self.names.is_empty() { self.count.to_string() } else { self.names.join(",") }
     }
 }
 
