@@ -203,7 +203,7 @@ impl Candidate {
             LocalEvent::HandOver { to } => self.hand_over(now, to),
             LocalEvent::JobChanged(job) => self.step(now, Input::JobChanged(job)),
             LocalEvent::NothingLeft(end) => self.step(now, Input::NothingLeft(end)),
-            LocalEvent::HolderMayNotLead(may_not) => self.common.precedence.set_holder_may_not_lead(may_not),
+            LocalEvent::HolderMayBeIdle(may_be) => self.common.precedence.set_holder_may_be_idle(may_be),
             LocalEvent::SpreadBy(delay) => self.common.precedence.set_spread_delay(delay),
             LocalEvent::StandDown { why, leaving } => self.stand_down(now, why, leaving),
         }

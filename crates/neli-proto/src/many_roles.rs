@@ -165,7 +165,7 @@ impl ManyRoles {
             }
         }
         let (role, event) = match self.known.as_mut()?.poll_spread()? {
-            spread::Action::HolderMayNotLead { role, may_not } => (role, Event::HolderMayNotLead(may_not)),
+            spread::Action::HolderMayBeIdle { role, may_be } => (role, Event::HolderMayBeIdle(may_be)),
             spread::Action::Delay { role, extra } => (role, Event::SpreadBy(extra)),
             spread::Action::HandOver { role, to } => (role, Event::HandOver { to }),
         };

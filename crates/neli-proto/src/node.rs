@@ -166,8 +166,8 @@ impl Node {
             }
             Event::KafkaRefused { error } => self.kafka_refuses(now, Refusal::Said(error)),
             Event::Signal { signal } => self.supervisor.handle_signal(now, signal),
-            Event::HolderMayNotLead(may_not) => {
-                self.candidate.handle_local(now, LocalEvent::HolderMayNotLead(may_not));
+            Event::HolderMayBeIdle(may_be) => {
+                self.candidate.handle_local(now, LocalEvent::HolderMayBeIdle(may_be));
             }
             Event::SpreadBy(delay) => self.candidate.handle_local(now, LocalEvent::SpreadBy(delay)),
             Event::StandDown { why, leaving } => {

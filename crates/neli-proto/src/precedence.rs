@@ -72,8 +72,8 @@ pub struct Precedence {
     /// `--priority`.
     priority: u16,
     standing: Standing,
-    /// Whether the member that has the partition may be one that does not lead the role.
-    holder_may_not_lead: bool,
+    /// Whether the member that has the partition is possibly one that does not lead the role.
+    holder_may_be_idle: bool,
     /// The id of this member for the group's coordinator, if it is a member.
     group_member: Option<Box<str>>,
     /// Whether the partition is free, and the group will assign it to this member.
@@ -115,7 +115,7 @@ impl Precedence {
             successor: None,
             priority: 0,
             standing: Standing::Unknown,
-            holder_may_not_lead: false,
+            holder_may_be_idle: false,
             group_member: None,
             foreseen: false,
             leader: None,
@@ -135,10 +135,10 @@ impl Precedence {
         self.spread_delay = delay;
     }
 
-    /// Sets whether the member that has the partition may be one that does not lead the role. Then a candidate with `--patience never` waits
+    /// Sets whether the member that has the partition is possibly one that does not lead the role. Then a candidate with `--patience never` waits
     /// for the default patience instead.
-    pub(crate) const fn set_holder_may_not_lead(&mut self, may_not: bool) {
-        self.holder_may_not_lead = may_not;
+    pub(crate) const fn set_holder_may_be_idle(&mut self, may_be: bool) {
+        self.holder_may_be_idle = may_be;
     }
 
     /// Notes the successor that the last leader named, if any.
@@ -349,7 +349,7 @@ impl Precedence {
         let among_others = if self.is_alone(now) { Duration::ZERO } else { RANDOM_DELAY };
         let (fixed, random) = match (self.elector, self.standing) {
             (Elector::Log, _) | (Elector::Group(_), Standing::Assigned) => (Duration::ZERO, Duration::ZERO),
-            (Elector::Group(Patience::Never), Standing::Elsewhere) if self.holder_may_not_lead => {
+            (Elector::Group(Patience::Never), Standing::Elsewhere) if self.holder_may_be_idle => {
                 (PATIENCE, Duration::ZERO)
             }
             (Elector::Group(Patience::Never), Standing::Elsewhere | Standing::Unknown) => return None,

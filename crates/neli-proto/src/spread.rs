@@ -116,12 +116,12 @@ pub enum Action {
         /// The additional delay; `None` if the role must not be claimed.
         extra: Option<Duration>,
     },
-    /// Note whether the member that has the role's partition may be one that does not lead the role.
-    HolderMayNotLead {
+    /// Note whether the member that has the role's partition is possibly one that does not lead the role.
+    HolderMayBeIdle {
         /// The role.
         role: usize,
-        /// Whether it may.
-        may_not: bool,
+        /// Whether it possibly is.
+        may_be: bool,
     },
     /// Stand down in this role.
     HandOver {
@@ -283,7 +283,7 @@ impl Spread {
         if let Some(role) = self.roles.get_mut(role) {
             role.is_handed_on = why == Some(Why::Revoked);
             role.given_up_by = why.is_some_and(Why::lets_another_lead).then(|| member.clone());
-            role.is_given_up_alone = role.given_up_by.is_some() && why != Some(Why::Spread);
+            role.has_stood_down = role.given_up_by.is_some() && why != Some(Why::Spread);
             if !is_own {
                 let is_named = matches!(role.holding, Holding::Vacant { successor: Some(_) });
                 role.withheld.released(now, why, is_named);

@@ -59,8 +59,8 @@ pub enum Event {
         /// Its number.
         signal: i32,
     },
-    /// Whether the member that has the role's partition may be one that does not lead the role.
-    HolderMayNotLead(bool),
+    /// Whether the member that has the role's partition is possibly one that does not lead the role.
+    HolderMayBeIdle(bool),
     /// Add this to the claim delay from now on; `None` if nothing may be claimed.
     SpreadBy(Option<Duration>),
     /// Stand down, because the process wants it.

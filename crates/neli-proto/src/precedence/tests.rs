@@ -87,7 +87,7 @@ fn without_patience_only_the_groups_choice_claims() {
     assert_eq!(delay(never, Standing::Unknown, Predecessor::Died), None);
     assert_eq!(delay(never, Standing::Elsewhere, Predecessor::Died), None);
     let mut precedence = Precedence::new(never, Duration::ZERO);
-    precedence.set_holder_may_not_lead(true);
+    precedence.set_holder_may_be_idle(true);
     assert_eq!(precedence.delay(NOW, Predecessor::Gone), None, "it is not known whether the partition is its own");
     precedence.set_standing(Standing::Elsewhere);
     let default = Delay { fixed: PATIENCE, random: Duration::ZERO };

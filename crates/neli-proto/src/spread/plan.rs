@@ -77,7 +77,7 @@ impl Spread {
                 roles[*role].last_delay = LastDelay::Nothing;
                 false
             }
-            Action::HandOver { .. } | Action::HolderMayNotLead { .. } => true,
+            Action::HandOver { .. } | Action::HolderMayBeIdle { .. } => true,
         });
     }
 
@@ -202,12 +202,12 @@ impl Spread {
         let have_limits =
             others.filter(|member| candidates.index(&member.id).is_some()).any(|member| member.max_roles.is_some());
         for (number, role) in self.roles.iter_mut().enumerate() {
-            let given_up_by = role.given_up_by.as_ref().filter(|_| role.is_given_up_alone);
+            let given_up_by = role.given_up_by.as_ref().filter(|_| role.has_stood_down);
             let is_given_up = given_up_by.is_some_and(|by| candidates.index(by).is_some());
-            let may_not = have_limits || is_given_up || !candidates.that_left(role).is_empty();
-            if role.holder_may_not_lead != may_not {
-                role.holder_may_not_lead = may_not;
-                self.actions.push_back(Action::HolderMayNotLead { role: number, may_not });
+            let may_be = have_limits || is_given_up || !candidates.that_left(role).is_empty();
+            if role.holder_may_be_idle != may_be {
+                role.holder_may_be_idle = may_be;
+                self.actions.push_back(Action::HolderMayBeIdle { role: number, may_be });
             }
         }
     }

@@ -27,7 +27,7 @@ pub(super) struct Role {
     /// A candidate that gave the role up. It claims the role only if no other candidate does so for a long time.
     pub(super) given_up_by: Option<MemberId>,
     /// Whether that candidate did not hand the role over to the group's choice, but was asked to give it up, or could not do its work.
-    pub(super) is_given_up_alone: bool,
+    pub(super) has_stood_down: bool,
     /// The candidates that do not stand for the role: their lists of roles lack it, their jobs for it have ended, or failed too often, or its
     /// election was ended. The last ones; the others have gone long ago.
     pub(super) left_by: Vec<MemberId>,
@@ -41,8 +41,8 @@ pub(super) struct Role {
     pub(super) withheld: Withheld,
     /// The claim delay of the last action.
     pub(super) last_delay: LastDelay,
-    /// Whether the member that has the role's partition may be one that does not lead the role, by the last action.
-    pub(super) holder_may_not_lead: bool,
+    /// Whether the member that has the role's partition is possibly one that does not lead the role, by the last action.
+    pub(super) holder_may_be_idle: bool,
 }
 
 /// The claim delay of the last action for a role.
@@ -62,7 +62,7 @@ impl Role {
             last_other: None,
             successor: None,
             given_up_by: None,
-            is_given_up_alone: false,
+            has_stood_down: false,
             left_by: Vec::new(),
             taken: 0,
             standing: Standing::Unknown,
@@ -70,7 +70,7 @@ impl Role {
             is_handed_on: false,
             withheld: Withheld::not(now),
             last_delay: LastDelay::Nothing,
-            holder_may_not_lead: false,
+            holder_may_be_idle: false,
         }
     }
 
@@ -87,7 +87,7 @@ impl Role {
     pub(super) fn becomes(&mut self, now: Time, holding: Holding) -> Option<MemberId> {
         let mut silent = None;
         if !matches!(holding, Holding::Vacant { .. }) {
-            (self.is_handed_on, self.given_up_by, self.is_given_up_alone) = (false, None, false);
+            (self.is_handed_on, self.given_up_by, self.has_stood_down) = (false, None, false);
         }
         match &holding {
             Holding::Held { by } => {

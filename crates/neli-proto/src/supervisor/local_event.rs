@@ -24,8 +24,8 @@ pub enum LocalEvent {
     },
     /// The job's state has changed.
     JobChanged(JobReport),
-    /// Whether the member that has the role's partition may be one that does not lead the role.
-    HolderMayNotLead(bool),
+    /// Whether the member that has the role's partition is possibly one that does not lead the role.
+    HolderMayBeIdle(bool),
     /// No process of the job is left, and none will be started under this term (R6).
     NothingLeft(JobEnd),
     /// The time to add to the claim delay from now on; with `None`, the candidate claims nothing.

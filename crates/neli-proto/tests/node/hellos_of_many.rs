@@ -240,6 +240,6 @@ fn the_holder_may_be_a_process_that_stands_only_for_added_roles() {
     let (mut many, now) = standing(Elector::Group(Patience::Never));
     let other = ProcessHello { joined: Some(20), left: RoleSet::parse("0-3"), ..hello("other", "6", Some(4)) };
     drop(many.received(now, 20, &other.to_bytes()));
-    let is_told = |action: &Action| matches!(action, Action::Tell { event: Event::HolderMayNotLead(true), .. });
+    let is_told = |action: &Action| matches!(action, Action::Tell { event: Event::HolderMayBeIdle(true), .. });
     assert!(wanted(&mut many).iter().any(is_told));
 }

@@ -270,7 +270,7 @@ fn shown_event(event: &LocalEvent) -> String {
     match event {
         LocalEvent::Continued => "it was continued".to_owned(),
         LocalEvent::Fenced { why } => format!("fenced, {why}"),
-        LocalEvent::HandOver { .. } | LocalEvent::HolderMayNotLead(_) | LocalEvent::SpreadBy(_) => {
+        LocalEvent::HandOver { .. } | LocalEvent::HolderMayBeIdle(_) | LocalEvent::SpreadBy(_) => {
             panic!("the spread's: {event:?}")
         }
         LocalEvent::JobChanged(JobReport { state, pid, .. }) => {

@@ -48,7 +48,7 @@ fn a_role_that_a_member_has_left_is_not_handed_to_the_groups_choice() {
 fn a_member_that_has_left_a_role_may_have_its_partition() {
     let told = |spread: &mut Spread| -> Vec<(usize, bool)> {
         let told = |action| match action {
-            Action::HolderMayNotLead { role, may_not } => Some((role, may_not)),
+            Action::HolderMayBeIdle { role, may_be } => Some((role, may_be)),
             Action::Delay { .. } | Action::HandOver { .. } => None,
         };
         actions(spread).into_iter().filter_map(told).collect()

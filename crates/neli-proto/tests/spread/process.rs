@@ -23,8 +23,8 @@ pub(crate) struct RoleState {
     pub(crate) why: &'static str,
     /// The group's information about its partition.
     pub(crate) standing: Standing,
-    /// Whether the member that has the partition may be one that does not lead the role.
-    pub(crate) holder_may_not_lead: bool,
+    /// Whether the member that has the partition is possibly one that does not lead the role.
+    pub(crate) holder_may_be_idle: bool,
     /// The time since which it may claim, apart from its claim delay.
     pub(crate) open_since: Option<Time>,
     pub(crate) own: Own,
@@ -74,7 +74,7 @@ impl Process {
             leader_died: false,
             why: "stopped",
             standing: Standing::Unknown,
-            holder_may_not_lead: false,
+            holder_may_be_idle: false,
             open_since: None,
             own: Own::Nothing,
             extra: None,
@@ -126,9 +126,7 @@ impl Process {
         let (fixed, random) = match (self.by, state.standing) {
             _ if is_named => (Duration::ZERO, Duration::ZERO),
             (By::Count, _) | (By::Assignment, Standing::Assigned) => (Duration::ZERO, Duration::ZERO),
-            (By::Assignment, Standing::Elsewhere) if is_never && state.holder_may_not_lead => {
-                (PATIENCE, Duration::ZERO)
-            }
+            (By::Assignment, Standing::Elsewhere) if is_never && state.holder_may_be_idle => (PATIENCE, Duration::ZERO),
             (By::Assignment, Standing::Elsewhere | Standing::Unknown) if is_never => return None,
             (By::Assignment, Standing::Elsewhere) if !state.leader_died => (PATIENCE, Duration::ZERO),
             (By::Assignment, Standing::Elsewhere | Standing::Unknown) => (Duration::ZERO, RANDOM_DELAY),

@@ -28,7 +28,7 @@ pub(crate) fn handed_over(spread: &mut Spread, from: Time, span: Duration) -> Ve
     loop {
         for action in actions(spread) {
             match action {
-                Action::Delay { .. } | Action::HolderMayNotLead { .. } => {}
+                Action::Delay { .. } | Action::HolderMayBeIdle { .. } => {}
                 Action::HandOver { role, to } => handed.push((role, to)),
             }
         }
@@ -91,7 +91,7 @@ fn a_holder_of_more_roles_waits_longer() {
     spread.observe(START, 7, held_by("m2"));
     let mut extras = actions(&mut spread).into_iter().filter_map(|action| match action {
         Action::Delay { role: 7, extra } => Some(extra),
-        Action::Delay { .. } | Action::HandOver { .. } | Action::HolderMayNotLead { .. } => None,
+        Action::Delay { .. } | Action::HandOver { .. } | Action::HolderMayBeIdle { .. } => None,
     });
     assert_eq!(extras.next_back(), Some(Some(Duration::from_millis(700))), "four more than the one that is to have it");
 }

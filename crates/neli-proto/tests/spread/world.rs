@@ -372,8 +372,8 @@ impl World {
                     it.role_states[role].extra = extra;
                     self.await_claim(process, role);
                 }
-                Action::HolderMayNotLead { role, may_not } => {
-                    it.role_states[role].holder_may_not_lead = may_not;
+                Action::HolderMayBeIdle { role, may_be } => {
+                    it.role_states[role].holder_may_be_idle = may_be;
                     self.await_claim(process, role);
                 }
                 Action::HandOver { role, to } => {

@@ -214,7 +214,7 @@ fn shown(action: Action) -> Option<String> {
         Action::Tell(event) => match event {
             LocalEvent::Continued => "tell: continued".to_owned(),
             LocalEvent::Fenced { .. } => "tell: fenced".to_owned(),
-            LocalEvent::HandOver { .. } | LocalEvent::HolderMayNotLead(_) | LocalEvent::SpreadBy(_) => {
+            LocalEvent::HandOver { .. } | LocalEvent::HolderMayBeIdle(_) | LocalEvent::SpreadBy(_) => {
                 panic!("the spread's: {event:?}")
             }
             LocalEvent::JobChanged(job) => match job.state {
