@@ -283,11 +283,11 @@ async fn the_last_event_of_a_role_says_why_it_is_over() {
     let mut events = roles.get("0").unwrap().events();
     let mut lead = roles.get("0").unwrap().lead().await.unwrap();
     // A task that is begun, and then not polled any more, can't be dropped.
-    let mut blocked = pin!(lead.run(|lease| {
-        lease.resign();
-        future::pending::<()>()
-    }));
+    let lease = lead.lease();
+    let mut blocked = pin!(lead.run(|_| future::pending::<()>()));
     assert!(blocked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    // After the poll: without a stop timeout, a poll that comes after the resign may return already.
+    lease.resign();
     let mut last = None;
     while let Some(event) = soon("the end of the role's events", events.next()).await {
         last = Some(event);
@@ -309,11 +309,11 @@ async fn a_role_of_which_a_task_blocked_is_not_led_there_again() {
     let mut lead = zero.lead().await.unwrap();
     let term = lead.lease().token();
     {
-        let mut blocked = pin!(lead.run(|lease| {
-            lease.resign();
-            future::pending::<()>()
-        }));
+        let lease = lead.lease();
+        let mut blocked = pin!(lead.run(|_| future::pending::<()>()));
         assert!(blocked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        // After the poll: without a stop timeout, a poll that comes after the resign may return already.
+        lease.resign();
         assert_eq!(zero.lead().await.map(drop), Err(Error::Blocked));
     }
     // It would claim again after this time, at the next record.
