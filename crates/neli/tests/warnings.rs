@@ -62,7 +62,7 @@ async fn a_warning_about_one_role_of_many_names_it() {
     let broker = EmbeddedBroker::start().unwrap();
     for (names, begin) in [(&["ingest", "bill"][..], "role "), (&[], "nobody took the lead")] {
         let (warn, mut warnings) = unbounded_channel();
-        let builder = Election::builder("billing").embedded(&broker).lease(Duration::from_millis(500));
+        let builder = Election::builder("billing").embedded(&broker).lease(Duration::from_secs(2));
         let builder = builder.on_warning(move |message| warn.send(message.to_owned()).unwrap());
         // Nobody takes their leads.
         let (_roles, _election);

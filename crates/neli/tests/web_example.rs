@@ -23,7 +23,7 @@ async fn instance(broker: &EmbeddedBroker) -> (String, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let builder = Election::builder("web").embedded(broker).elector(Elector::Log).name(&address);
-    let builder = builder.lease(Duration::from_millis(600));
+    let builder = builder.lease(Duration::from_secs(2));
     let task = tokio::spawn(async move { web::run(builder, &listener).await.unwrap() });
     (address, task)
 }

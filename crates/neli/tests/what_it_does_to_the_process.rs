@@ -77,7 +77,7 @@ async fn an_election_leaves_the_process_as_it_was() {
     let before = of_process();
     let broker = EmbeddedBroker::start().unwrap();
     let builder = Election::builder("billing").embedded(&broker).elector(Elector::Group);
-    let election = builder.lease(Duration::from_millis(600)).join().await.unwrap();
+    let election = builder.lease(Duration::from_secs(2)).join().await.unwrap();
     let follower = Follower::builder("billing").embedded(&broker).start().unwrap();
     let mut lead = election.lead().await.unwrap();
     lead.run(async |_| ()).await.unwrap();
