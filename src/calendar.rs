@@ -140,6 +140,12 @@ fn first_of(cron: &Cron, now: &Zoned) -> Option<Timestamp> {
     cron.find_next_occurrence(now, false).ok().or_else(after_change).map(|found| found.timestamp())
 }
 
+/// The second of a wall clock, given in milliseconds since 1970.
+fn second_of(wall_ms: u64) -> Timestamp {
+    let ms = i64::try_from(wall_ms).unwrap_or(LAST).min(LAST);
+    Timestamp::from_second(ms / 1_000).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
 impl Calendar {
     /// Windows by the clocks of this time zone.
     #[must_use]
@@ -147,12 +153,16 @@ impl Calendar {
         Self { edges, zone }
     }
 
+    /// Whether no window begins after this moment, in milliseconds since 1970: each year of a cron expression that names years is over.
+    #[must_use]
+    pub fn is_over(&self, wall_ms: u64) -> bool {
+        self.edges.around(&self.zone, second_of(wall_ms)).1.is_none()
+    }
+
     /// The window of a wall clock, given in milliseconds since 1970.
     #[must_use]
     pub fn window(&self, wall_ms: u64) -> Window {
-        let now = i64::try_from(wall_ms).unwrap_or(LAST).min(LAST);
-        let now = Timestamp::from_second(now / 1_000).unwrap_or(Timestamp::UNIX_EPOCH);
-        let (from, until) = self.edges.around(&self.zone, now);
+        let (from, until) = self.edges.around(&self.zone, second_of(wall_ms));
         // The defaults apply to a time before the first edge or after the last one.
         let from = from.unwrap_or(Timestamp::UNIX_EPOCH).max(Timestamp::UNIX_EPOCH);
         let ms = |edge: Timestamp| u64::try_from(edge.as_millisecond()).unwrap_or(0);
@@ -303,6 +313,15 @@ mod tests {
             assert!(Edges::of_cron(wrong).is_err(), "{wrong}");
         }
         assert_eq!(Edges::of_cron("0 0 30 2 *").unwrap_err().to_string(), "it never comes");
+    }
+
+    #[test]
+    fn a_cron_expression_that_names_years_is_over_after_its_last_time() {
+        let calendar = |expression| Calendar::new(Edges::of_cron(expression).unwrap(), TimeZone::UTC);
+        let once = calendar("0 30 2 22 11 * 2026");
+        assert!(!once.is_over(ms("2026-11-22T02:29:59Z")));
+        assert!(once.is_over(ms("2026-11-22T02:30:00Z")));
+        assert!(!calendar("30 2 * * *").is_over(ms("2026-11-22T02:30:00Z")));
     }
 
     /// The windows follow each other without gaps around each change of a time zone's clocks, at each moment that is asked for.

@@ -167,6 +167,10 @@ fn a_schedule_is_a_cron_expression_or_a_length_and_excludes_other_modes() {
         "--schedule '0 0 30 2 *': must be a cron expression such as '30 2 * * *', or every DURATION: it never comes",
     );
     refused(
+        &["--schedule", "0 30 2 1 1 * 2020"],
+        "--schedule '0 30 2 1 1 * 2020': has no time that is still to come, by this machine's clock",
+    );
+    refused(
         &["--schedule", "every 25h"],
         "--schedule 'every 25h': after every: must be LENGTH or LENGTH/OFFSET, such as 15m, 1d, or 1d/2h for windows from 02:00 on; LENGTH \
          is whole seconds from 1s to 365d, and whole days if it is longer than a day; OFFSET is less than LENGTH",

@@ -58,6 +58,9 @@ pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Windows>, StartupErro
         (None, Some(schedule)) => {
             let (edges, every) = edges(&schedule)?;
             let calendar = Calendar::new(edges, time_zone(&zone, every, &schedule)?);
+            if calendar.is_over(clock::wall_ms()) {
+                return Err(schedule.refuse("has no time that is still to come, by this machine's clock"));
+            }
             let occasion = Occasion::Schedule(calendar, validate_catch_up(&catch_up)?);
             Windows { value: schedule, occasion }
         }
