@@ -7,8 +7,10 @@ use harness::cluster::Cluster;
 use harness::election::TestElection;
 use harness::network::{Flow, LinkConditions};
 use harness::wait;
+use nix::sys::signal::Signal;
 
 use crate::PROGRAM;
+use crate::window::{noting_job, runs};
 
 /// A leader whose link becomes slow keeps leading: the topic's id is confirmed by answers that take longer than the first request's time
 /// limit.
@@ -32,4 +34,19 @@ fn a_leader_whose_answers_take_longer_than_two_seconds_keeps_its_lead() {
     assert!(run.events("fence_warning").is_empty(), "{run:?}");
     cluster.wire(0, 0).set(LinkConditions::default());
     election.close([run]);
+}
+
+/// Half the lease is less than the time in which connections are opened and the facts are read. Heartbeats have a lease's third.
+#[test]
+fn a_schedule_runs_with_a_short_lease_on_a_slow_link() {
+    let cluster = Cluster::start(1, 1);
+    let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
+    let half = Flow::Late(Duration::from_millis(60));
+    cluster.wire(0, 0).set(LinkConditions { there: half, back: half, ..LinkConditions::default() });
+    let candidate = election.candidate().lease("1s").option("--schedule", "every 1s");
+    let mut run = candidate.job(noting_job(&election, "true")).start();
+    wait::until_true("runs", || runs(&election).len() >= 3);
+    run.signal(Signal::SIGTERM);
+    let _ = run.status();
+    assert!(run.events("released").iter().all(|event| event.text("why") != "facts-unavailable"), "{run:?}");
 }

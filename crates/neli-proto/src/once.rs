@@ -28,11 +28,15 @@ mod scheduled;
 /// The pause between two attempts to record an outcome.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// A leader waits at least this long for the facts, and for the acknowledgement of a fact: the connections for them may still have to be
+/// opened, which takes several round trips, and half of a short lease is less.
+const SHORTEST_WAIT: Duration = Duration::from_secs(2);
+
 /// One candidate's key.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Once {
     policy: Policy,
-    /// The candidate's lease. Reading or writing a fact is given up after half of it.
+    /// The candidate's lease.
     lease: Duration,
     member: MemberId,
     name: Box<str>,
@@ -142,7 +146,12 @@ impl Once {
     /// Handles that the claim took effect: only facts that are read from now on count (K2, S1).
     pub(crate) fn led(&mut self, now: Time, term: Offset) {
         let read = self.read();
-        self.phase = Phase::Reading { read, term, until: now + self.lease / 2 };
+        self.phase = Phase::Reading { read, term, until: self.end_of_wait(now) };
+    }
+
+    /// When a leader gives up what it asks for at `now`, and lets another candidate lead. Its lease is extended meanwhile.
+    fn end_of_wait(&self, now: Time) -> Time {
+        now + (self.lease / 2).max(SHORTEST_WAIT)
     }
 
     /// Handles the present window of the wall clock.

@@ -103,7 +103,7 @@ impl Once {
                     self.scheduled
                         .iter_mut()
                         .for_each(|scheduled| (scheduled.skip, scheduled.waits_until) = (None, None));
-                    self.announce(now, term, now + self.lease / 2);
+                    self.announce(now, term, self.end_of_wait(now));
                 }
                 schedule::Action::Wait { until_ms } => {
                     self.actions.push_back(Action::Wait);
