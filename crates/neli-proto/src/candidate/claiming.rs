@@ -51,6 +51,11 @@ impl Claiming {
         State::Claiming(Self { seq, sent: now, stood_down: None, is_named: false })
     }
 
+    /// When the claim was sent.
+    pub(super) const fn sent(&self) -> Time {
+        self.sent
+    }
+
     /// Until when the candidate waits for the claim.
     pub(super) fn expires_at(&self, common: &Common) -> Time {
         self.sent + common.timings.lease()

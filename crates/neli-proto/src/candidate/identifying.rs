@@ -2,7 +2,7 @@
 //!
 //! The id is asked for as soon as listening has begun, in parallel to the reading: a candidate that claimed before the answer would not
 //! notice that the topic was created again in between. A leader asks again at least twice a lease, since a beat extends the lease only
-//! while the id is confirmed. A standby asks before a silence is over, so that its claim need not wait for the answer.
+//! while the id is confirmed; if its claim is slow, it asks before the claim is read back, so that its first beat counts. A standby asks before a silence is over, so that its claim need not wait for the answer.
 
 use core::time::Duration;
 
@@ -16,6 +16,9 @@ const ASK_FOR_MISSING: Duration = Duration::from_secs(1);
 /// A topic that has been missing for this long is gone. Before that, a broker that has just started may not know it
 /// yet.
 const GONE_AFTER: Duration = Duration::from_secs(5);
+/// This part of a lease after it was sent, a claim that was not read back is slow: its answer, and that of the first beat, may take so long
+/// that there is no time for a second beat. A faster one is not delayed by a question.
+const CLAIM_IS_SLOW: u32 = 30;
 
 /// The topic's identity, as far as it is known.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -86,6 +89,11 @@ impl KnownTopic {
 pub(super) enum Confirmation {
     /// A claim after a silence.
     Claim,
+    /// The extension of the lease by the first beat after a claim that was sent at this time.
+    FirstBeat {
+        /// That time.
+        claimed: Time,
+    },
     /// The extension of its lease.
     Lease,
     /// None, once the id is known.
@@ -189,6 +197,7 @@ impl Common {
         }
         let again = not_before(lease / 3)?;
         match wanted {
+            Confirmation::FirstBeat { claimed } => Some(again.max(claimed + lease / CLAIM_IS_SLOW)),
             Confirmation::Lease => Some(again),
             Confirmation::Claim => {
                 let claim_window = self.listener.claim_window()?;

@@ -146,10 +146,10 @@ impl State {
     /// The purpose for which the topic's identity must be confirmed.
     pub(super) const fn confirmation(&self) -> Confirmation {
         match self {
+            Self::Claiming(claiming) => Confirmation::FirstBeat { claimed: claiming.sent() },
             Self::Leading(_) => Confirmation::Lease,
             Self::StandingBy(_) => Confirmation::Claim,
             Self::AwaitingJudgement(_)
-            | Self::Claiming(_)
             | Self::Departed
             | Self::Fenced(_)
             | Self::Overlapped(_)
