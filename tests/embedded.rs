@@ -129,9 +129,12 @@ fn the_broker_after_a_killed_one_distrusts_its_empty_journal() {
 
 /// Starts a broker, kills it, and finds its successor.
 fn start_after_a_kill(finder: &BrokerFinder) -> FoundBroker {
-    let mut broker = only(find(finder).started);
+    // While it has a client it does not end by itself.
+    let FoundBroker { started, connection, .. } = find(finder);
+    let mut broker = only(started);
     broker.kill().unwrap();
     broker.wait().unwrap();
+    drop(connection);
     find(finder)
 }
 
