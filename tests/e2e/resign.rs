@@ -279,7 +279,7 @@ fn at_a_terminal_an_end_is_confirmed() {
 #[test]
 fn without_a_broker_nothing_is_ended() {
     let mut command = Command::new(PROGRAM);
-    command.args(["end", "--yes", "--json", "--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "300ms"]);
+    command.args(["end", "--yes", "--json", "--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "2s"]);
     let answer = Answer::of(command);
     let object = answer.json();
     Schema::read(include_str!("../../docs/json.md"), "end").assert_holds(&object);
@@ -293,7 +293,7 @@ fn a_broker_that_is_away() {
         (&["end", "--yes"], 1, "neli-run: g was not ended: 127.0.0.1:1"),
     ] {
         let mut command = Command::new(PROGRAM);
-        command.args(words).args(["--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "300ms"]);
+        command.args(words).args(["--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "2s"]);
         let answer = Answer::of(command);
         assert!(answer.errors.starts_with(line) && answer.errors.lines().count() == 1, "{answer:?}");
         assert_eq!(answer.status, status);
