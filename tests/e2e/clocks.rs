@@ -156,12 +156,12 @@ fn in_a_time_namespace_the_deadlines_are_right() {
     }
     let election = election(Elector::Log);
     let job = election.witness().set("--end-ms", 2500).set("--status", 3);
-    let mut run = election.candidate().lease("1s").job(job.command()).start_behind(&unshare);
+    let mut run = election.candidate().lease("5s").job(job.command()).start_behind(&unshare);
     assert_eq!(run.status(), 3);
     let testimony = election.testimony();
     for line in &testimony.lines {
         assert!(line.at > 1_000_000_000_000_000, "the namespace's clock: {line:?}");
-        assert!(line.deadline > line.at && line.deadline < line.at + 1_000_000_000, "{line:?}");
+        assert!(line.deadline > line.at && line.deadline < line.at + 5_000_000_000, "{line:?}");
     }
     assert!(run.events("fence_warning").is_empty());
 }

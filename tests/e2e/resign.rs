@@ -89,7 +89,7 @@ with_both_electors! {
 #[test]
 fn nobody_stands_by() {
     let election = election(Elector::Log);
-    let mut first = election.candidate().option("--name", "first").lease("1s").start();
+    let mut first = election.candidate().option("--name", "first").lease("3s").start();
     let term = first.await_lead();
     election.await_witness(term);
     let answer = election.ask("resign", &[]);

@@ -252,7 +252,7 @@ fn two_stops_at_once_are_one() {
 fn an_ignored_signal_stays_ignored() {
     let election = election(Elector::Log);
     // `sleep` handles no signal. It continues because it inherits the ignored ones.
-    let candidate = election.candidate().lease("1s").job(["sleep", "1000"]);
+    let candidate = election.candidate().job(["sleep", "1000"]);
     let ignoring = ["env", "--ignore-signal=HUP,INT,QUIT,TSTP,PIPE"];
     let mut run = candidate.start_behind(&ignoring);
     run.await_lead();

@@ -93,7 +93,7 @@ fn a_released_term_is_shown_with_its_reason() {
 #[test]
 fn a_leader_that_is_silent_beyond_its_lease_is_no_leader() {
     let election = election(Elector::Log);
-    let mut leader = election.candidate().option("--name", "first").lease("1s").start();
+    let mut leader = election.candidate().option("--name", "first").lease("3s").start();
     let term = leader.await_lead();
     election.await_witness(term);
     let guard = leader.guard();
@@ -108,7 +108,7 @@ fn a_leader_that_is_silent_beyond_its_lease_is_no_leader() {
     });
     let head = answer.text.lines().next().unwrap_or_default();
     let expected = format!("{}: no leader: first has been silent for ", election.group);
-    assert!(head.starts_with(&expected) && head.ends_with(" (lease 1s)"), "{}", answer.text);
+    assert!(head.starts_with(&expected) && head.ends_with(" (lease 3s)"), "{}", answer.text);
     assert!(answer.text.contains("\nclaimable  since "), "{}", answer.text);
     let (object, status) = json(&election);
     assert_eq!((object["state"].as_str(), status), (Some("silent"), 3), "{object}");
