@@ -231,9 +231,11 @@ fn a_stop_reaches_a_guard_that_was_stopped() {
 fn two_stops_at_once_are_one() {
     let election = election(Elector::Log);
     let job = election.witness().set("--linger-ms", 300).set("--status", 3);
-    let mut run = election.candidate().job(job.command()).start_behind(&["timeout", "--preserve-status", "4s"]);
+    let mut run = election.candidate().job(job.command()).start_behind(&["timeout", "--preserve-status", "1h"]);
     let term = run.await_lead();
     election.await_witness(term);
+    // To `timeout`, which does the same as when the time is over.
+    run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 3);
     assert!(run.events("job_killed").is_empty());
     assert_eq!(run.await_release().text("why"), "stopped");
