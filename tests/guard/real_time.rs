@@ -7,6 +7,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
+use harness::process::may_schedule_in_real_time;
 use harness::{program, wait};
 use neli::program::clock;
 use neli_run::guard::Answer;
@@ -19,8 +20,8 @@ const JOB: &str = "ulimit -t 3; for i in 1 2 3; do (while :; do :; done) & done;
 
 #[test]
 fn a_real_time_job_is_killed_in_time() {
-    if !nix::unistd::geteuid().is_root() {
-        return harness::not_tested("only root may schedule in real time");
+    if !may_schedule_in_real_time() {
+        return harness::not_tested("this process may not schedule in real time");
     }
     let _exclusive = exclusive();
     let pipe = LinePipe::new();
@@ -71,8 +72,8 @@ fn role_of_a_job_of_many_threads() {
 #[test]
 fn a_real_time_guard_sees_the_end_of_a_job_of_many_threads_at_once() {
     const ROUNDS: i64 = 20;
-    if !nix::unistd::geteuid().is_root() {
-        return harness::not_tested("only root may schedule in real time");
+    if !may_schedule_in_real_time() {
+        return harness::not_tested("this process may not schedule in real time");
     }
     let _exclusive = exclusive();
     let role = [OsString::from(format!("{ROLE}=1")), env::current_exe().unwrap().into()];
