@@ -143,7 +143,7 @@ fn outside_a_job_the_journal_gives_the_answer_for_each_term() {
 #[test]
 fn without_a_broker_the_answer_is_unknown() {
     let mut command = Command::new(PROGRAM);
-    command.args(["assert", "--group", "g", "--brokers", "127.0.0.1:1", "--epoch", "7", "--timeout", "300ms"]);
+    command.args(["assert", "--group", "g", "--brokers", "127.0.0.1:1", "--epoch", "7", "--timeout", "2s"]);
     let answer = Answer::of(command);
     assert_eq!((answer.text.as_str(), answer.status), ("", 4), "{answer:?}");
     assert!(answer.errors.starts_with("neli-run: can't tell whether term 7 is led: 127.0.0.1:1"), "{answer:?}");

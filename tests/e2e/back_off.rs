@@ -36,7 +36,7 @@ with_both_electors! {
     /// A lone candidate leads again after its back-off (500 ms, doubled by each failed run), and not much later.
     fn a_lone_candidate_leads_again_after_its_back_off(elector) {
         let election = election(elector);
-        let mut failing = failing(&election).lease("1s").start();
+        let mut failing = failing(&election).lease("3s").start();
         let term = failing.await_lead();
         wait::until_true("three failed runs", || failing.count("restarting") >= 3);
         failing.guard().signal(Signal::SIGKILL);

@@ -41,13 +41,13 @@ fn while_the_broker_is_frozen_the_job_is_killed_at_the_end_of_the_lease() {
     let broker = Broker::own();
     let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
     let job = election.witness().with("--ignore-stop");
-    let mut candidate = election.candidate().lease("1s").job(job.command()).start();
+    let mut candidate = election.candidate().lease("3s").job(job.command()).start();
     let term = candidate.await_lead();
     election.await_witness(term);
 
     broker.freeze();
     let warning = candidate.await_event("fence_warning");
-    assert!((1..=270).contains(&warning.number("left_ms")));
+    assert!((1..=810).contains(&warning.number("left_ms")));
     candidate.await_event("fenced");
     election.await_gone(term);
     let testimony = election.testimony();

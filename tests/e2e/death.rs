@@ -138,11 +138,11 @@ with_both_electors! {
     /// Supervisor, guard and job die together. The standbys can notice it only by the silence.
     fn after_the_death_of_a_whole_machine_another_leads_after_the_silence(elector) {
         let election = election(elector);
-        let mut first = election.candidate().lease("1s").start();
+        let mut first = election.candidate().lease("3s").start();
         let term = first.await_lead();
         election.await_witness(term);
         let job = first.await_job();
-        let mut second = election.candidate().lease("1s").start();
+        let mut second = election.candidate().lease("3s").start();
         second.await_event("standby");
         machine(&mut first, &[job]);
         let next = second.await_lead();
@@ -155,10 +155,10 @@ with_both_electors! {
 #[test]
 fn the_job_dies_with_its_supervisor_and_guard_at_once() {
     let election = election(Elector::Log);
-    let mut first = election.candidate().lease("1s").job(election.witness().with("--ignore-stop").command()).start();
+    let mut first = election.candidate().lease("3s").job(election.witness().with("--ignore-stop").command()).start();
     let term = first.await_lead();
     election.await_witness(term);
-    let mut second = election.candidate().lease("1s").start();
+    let mut second = election.candidate().lease("3s").start();
     second.await_event("standby");
     machine(&mut first, &[]);
     let next = second.await_lead();
@@ -241,10 +241,10 @@ fn a_guard_that_is_stopped_is_continued_at_once() {
 #[test]
 fn a_guard_that_hangs_is_detected_within_the_lease() {
     let election = election(Elector::Log);
-    let mut first = wild_candidate(&election, "1s").start();
+    let mut first = wild_candidate(&election, "3s").start();
     let term = first.await_lead();
     election.await_witness(term);
-    let mut second = election.candidate().lease("1s").start();
+    let mut second = election.candidate().lease("3s").start();
     second.await_event("standby");
     let guard = first.guard();
     let hold = guard.hold();
@@ -322,10 +322,10 @@ fn no_term_is_released_before_its_frozen_guard_is_dead() {
 #[test]
 fn no_job_runs_under_a_guard_that_hangs_before_its_first_answer() {
     let election = election(Elector::Log);
-    let mut first = election.candidate().lease("1s").start();
+    let mut first = election.candidate().lease("3s").start();
     let term = first.await_lead();
     election.await_witness(term);
-    let mut second = election.candidate().lease("1s").start();
+    let mut second = election.candidate().lease("3s").start();
     second.await_event("standby");
     let guard = second.guard();
     let hold = guard.hold();

@@ -183,7 +183,7 @@ fn a_stop_while_claiming_starts_nothing() {
     first.status();
 
     // During the delay the broker is frozen, so the claim is sent but not answered.
-    let mut second = election.candidate().lease("30s").option("--claim-delay", "1s").start();
+    let mut second = election.candidate().lease("30s").option("--claim-delay", "3s").start();
     second.await_event("standby");
     broker.freeze();
     second.await_event("claiming");

@@ -10,7 +10,7 @@ use crate::election;
 
 /// Stops supervisor and guard of a leader until half a second after the lease's end; returns the leader, its guard, and its term.
 fn stopped_beyond_its_lease(election: &TestElection) -> (Running, Process, u64) {
-    let mut leader = election.candidate().lease("1s").start();
+    let mut leader = election.candidate().lease("3s").start();
     let term = leader.await_lead();
     election.await_witness(term);
     let guard = leader.guard();

@@ -72,7 +72,7 @@ fn a_topic_that_does_not_exist_and_a_broker_that_is_down() {
     let answer = list(&["--topic", "no-such-topic"]);
     assert_eq!((answer.errors.as_str(), answer.status), ("neli-run: topic \"no-such-topic\" does not exist\n", 125));
     let mut command = Command::new(PROGRAM);
-    command.args(["list", "--brokers", "127.0.0.1:1", "--timeout", "300ms"]);
+    command.args(["list", "--brokers", "127.0.0.1:1", "--timeout", "2s"]);
     let answer = Answer::of(command);
     assert_eq!((answer.text.as_str(), answer.status), ("", 4), "{answer:?}");
     assert!(answer.errors.starts_with("neli-run: 127.0.0.1:1") && answer.errors.lines().count() == 1, "{answer:?}");
@@ -96,8 +96,8 @@ fn a_role_with_only_hellos_is_listed() {
 /// No process listens on port 9.
 #[test]
 fn why_no_broker_answers() {
-    let answer = list(&["--brokers", "127.0.0.1:9", "--timeout", "300ms"]);
-    let why = "127.0.0.1:9/bootstrap: Connect to ipv4#127.0.0.1:9 failed: Connection refused (no answer within 300ms)";
+    let answer = list(&["--brokers", "127.0.0.1:9", "--timeout", "2s"]);
+    let why = "127.0.0.1:9/bootstrap: Connect to ipv4#127.0.0.1:9 failed: Connection refused (no answer within 2s)";
     assert_eq!((answer.status, answer.errors), (4, format!("neli-run: {why}\n")));
 }
 

@@ -81,10 +81,10 @@ fn each_loss_has_its_status() {
 #[test]
 fn a_loss_does_not_end_the_candidate() {
     let election = election(Elector::Log);
-    let mut first = election.candidate().lease("1s").start();
+    let mut first = election.candidate().lease("3s").start();
     let term = first.await_lead();
     election.await_witness(term);
-    let mut second = election.candidate().lease("1s").start();
+    let mut second = election.candidate().lease("3s").start();
     second.await_event("standby");
     resign(&election, term);
     let next = second.await_lead();

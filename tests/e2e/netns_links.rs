@@ -26,10 +26,10 @@ with_both_electors! {
         let Some([link]) = lay() else { return };
         for way in [Way::Both, Way::There, Way::Back] {
             let election = election(elector);
-            let mut cut_off = start(&election.candidate().lease("1s"), &link);
+            let mut cut_off = start(&election.candidate().lease("2s"), &link);
             let term = cut_off.await_lead();
             election.await_witness(term);
-            let mut other = election.candidate().lease("1s").start();
+            let mut other = election.candidate().lease("2s").start();
             other.await_event("standby");
 
             link.cut(way);
@@ -51,7 +51,7 @@ with_both_electors! {
     fn a_candidate_leads_again_after_all_links_were_cut(elector) {
         let Some(links) = lay::<2>() else { return };
         let election = election(elector);
-        let mut candidates = links.each_ref().map(|link| start(&election.candidate().lease("1s"), link));
+        let mut candidates = links.each_ref().map(|link| start(&election.candidate().lease("2s"), link));
         let (_, term) = crate::await_leader(&mut candidates);
         election.await_witness(term);
         for link in &links {

@@ -169,11 +169,11 @@ fn its_death_ends_all_processes_and_another_leads_after_the_lease() {
     }
     let election = election(Elector::Log);
     let mut container =
-        Container::start(&election.candidate().lease("1s").job(election.witness().with("--daemon").command()));
+        Container::start(&election.candidate().lease("3s").job(election.witness().with("--daemon").command()));
     let term = container.running.await_lead();
     election.await_witness(term);
     let family = container.first.descendants();
-    let mut other = election.candidate().lease("1s").start();
+    let mut other = election.candidate().lease("3s").start();
     other.await_event("standby");
     container.first.signal(Signal::SIGKILL);
     wait::until_true("nobody in the container", || family.iter().all(|process| !process.lives()));

@@ -3,10 +3,9 @@
 use std::fs;
 
 use harness::candidate::Elector;
-use harness::process::Process;
+use harness::process::{Process, may_schedule_in_real_time};
 use harness::{not_tested, wait};
 use nix::sys::signal::Signal;
-use nix::unistd::Uid;
 
 use crate::election;
 
@@ -21,8 +20,8 @@ fn scheduling(process: Process) -> (u32, u32) {
 /// Started with real-time scheduling: the job has the given priority, supervisor and guard have higher ones, and so has a second guard.
 #[test]
 fn a_job_in_real_time_has_its_guard_and_supervisor_above_it() {
-    if !Uid::effective().is_root() {
-        return not_tested("only root may schedule in real time");
+    if !may_schedule_in_real_time() {
+        return not_tested("this process may not schedule in real time");
     }
     let election = election(Elector::Log);
     let mut run = election.candidate().option("--on-standby", "exec sleep 9").start_behind(&["chrt", "--fifo", "10"]);
@@ -51,8 +50,8 @@ fn a_job_in_real_time_has_its_guard_and_supervisor_above_it() {
 /// There is no priority above the highest, and not every user may use the next higher one.
 #[test]
 fn a_priority_that_the_guard_can_not_be_above_is_refused() {
-    if !Uid::effective().is_root() {
-        return not_tested("only root may schedule in real time");
+    if !may_schedule_in_real_time() {
+        return not_tested("this process may not schedule in real time");
     }
     let election = election(Elector::Log);
     let bounded = ["chrt", "--fifo", "10", "setpriv", "--bounding-set=-sys_nice", "--"];

@@ -1,7 +1,6 @@
 //! `resign` and `end`: an operator's requests and their effect.
 
 use std::process::Command;
-use std::thread;
 use std::time::Duration;
 
 use harness::candidate::{Elector, Running};
@@ -89,7 +88,7 @@ with_both_electors! {
 #[test]
 fn nobody_stands_by() {
     let election = election(Elector::Log);
-    let mut first = election.candidate().option("--name", "first").lease("1s").start();
+    let mut first = election.candidate().option("--name", "first").lease("3s").start();
     let term = first.await_lead();
     election.await_witness(term);
     let answer = election.ask("resign", &[]);
@@ -157,18 +156,19 @@ fn a_topic_that_is_made_again_while_a_clock_is_doubted_is_noticed() {
     kafka.create_topic(&election.topic(), &settings);
     Pen::new(kafka, &election.topic(), &[]).write_ahead(&election.key(), CLAIM.as_bytes(), 60);
     let late = wait::after(Duration::from_secs(15));
-    let answer = thread::scope(|scope| {
-        let asked = scope.spawn(|| election.ask("resign", &["--force", "--timeout", "20s"]));
-        wait::pause(Duration::from_millis(400));
-        kafka.delete_topic(&election.topic());
-        kafka.create_topic(&election.topic(), &settings);
-        asked.join().expect("an answer")
-    });
+    // On a terminal it says when it listens.
+    let mut terminal = Terminal::new(Shell::Dash, election.directory());
+    let options = format!("--timeout 20s --group {} --brokers {}", election.group, kafka.address());
+    terminal.type_line(&format!("{PROGRAM} resign --force {options}; echo status $?"));
+    terminal.await_text("; listening for ");
+    kafka.delete_topic(&election.topic());
+    kafka.create_topic(&election.topic(), &settings);
+    let shown = terminal.await_text("status 125");
     let line = format!(
-        "neli-run: topic {}: its history was cut or made anew meanwhile; run the command again\n",
+        "neli-run: topic {}: its history was cut or made anew meanwhile; run the command again",
         election.topic()
     );
-    assert_eq!((answer.errors, answer.status), (line, 125));
+    assert!(shown.contains(&line), "{shown}");
     assert!(wait::now() < late, "it does not wait until the time limit");
 }
 
@@ -279,7 +279,7 @@ fn at_a_terminal_an_end_is_confirmed() {
 #[test]
 fn without_a_broker_nothing_is_ended() {
     let mut command = Command::new(PROGRAM);
-    command.args(["end", "--yes", "--json", "--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "300ms"]);
+    command.args(["end", "--yes", "--json", "--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "2s"]);
     let answer = Answer::of(command);
     let object = answer.json();
     Schema::read(include_str!("../../docs/json.md"), "end").assert_holds(&object);
@@ -293,7 +293,7 @@ fn a_broker_that_is_away() {
         (&["end", "--yes"], 1, "neli-run: g was not ended: 127.0.0.1:1"),
     ] {
         let mut command = Command::new(PROGRAM);
-        command.args(words).args(["--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "300ms"]);
+        command.args(words).args(["--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "2s"]);
         let answer = Answer::of(command);
         assert!(answer.errors.starts_with(line) && answer.errors.lines().count() == 1, "{answer:?}");
         assert_eq!(answer.status, status);

@@ -15,7 +15,8 @@ with_both_electors! {
         let election = election(elector);
         let hooks = election.directory().join("hooks");
         let on_lead = format!("echo $NELI_EPOCH >> {}", hooks.display());
-        let candidate = election.candidate().lease("1s").option("--settle", "1500ms").option("--on-lead", on_lead);
+        let candidate = election.candidate().lease("3s").option("--heartbeat-interval", "200ms");
+        let candidate = candidate.option("--settle", "1500ms").option("--on-lead", on_lead);
         let mut first = candidate.start();
         let term = first.await_lead();
         assert_eq!(first.await_event("settling").number("delay_ms"), 1500);
@@ -40,11 +41,12 @@ with_both_electors! {
     /// SIGTERM during the wait: no job starts, and the term is released at once.
     fn a_stop_during_the_wait_starts_no_job(elector) {
         let election = election(elector);
-        let mut first = election.candidate().lease("1s").option("--settle", "10m").start();
+        let candidate = election.candidate().lease("3s").option("--heartbeat-interval", "100ms");
+        let mut first = candidate.option("--settle", "10m").start();
         let term = first.await_lead();
         let mut second = election.candidate().start();
         second.await_event("standby");
-        wait::until_true("beats for longer than a lease", || beats(&election, term) > 10);
+        wait::until_true("beats for longer than a lease", || beats(&election, term) > 30);
         first.signal(Signal::SIGTERM);
         assert_eq!(first.status(), 143);
         assert_eq!(first.await_release().text("why"), "stopped");

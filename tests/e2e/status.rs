@@ -93,7 +93,7 @@ fn a_released_term_is_shown_with_its_reason() {
 #[test]
 fn a_leader_that_is_silent_beyond_its_lease_is_no_leader() {
     let election = election(Elector::Log);
-    let mut leader = election.candidate().option("--name", "first").lease("1s").start();
+    let mut leader = election.candidate().option("--name", "first").lease("3s").start();
     let term = leader.await_lead();
     election.await_witness(term);
     let guard = leader.guard();
@@ -108,7 +108,7 @@ fn a_leader_that_is_silent_beyond_its_lease_is_no_leader() {
     });
     let head = answer.text.lines().next().unwrap_or_default();
     let expected = format!("{}: no leader: first has been silent for ", election.group);
-    assert!(head.starts_with(&expected) && head.ends_with(" (lease 1s)"), "{}", answer.text);
+    assert!(head.starts_with(&expected) && head.ends_with(" (lease 3s)"), "{}", answer.text);
     assert!(answer.text.contains("\nclaimable  since "), "{}", answer.text);
     let (object, status) = json(&election);
     assert_eq!((object["state"].as_str(), status), (Some("silent"), 3), "{object}");
@@ -187,13 +187,13 @@ fn a_topic_that_does_not_exist_is_reported() {
 #[test]
 fn a_broker_that_is_away_is_reported() {
     let mut command = Command::new(PROGRAM);
-    command.args(["status", "--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "300ms"]);
+    command.args(["status", "--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "2s"]);
     let answer = Answer::of(command);
     assert_eq!((answer.text.as_str(), answer.status), ("", 4), "{answer:?}");
     assert!(answer.errors.starts_with("neli-run: can't tell who leads: 127.0.0.1:1"), "{answer:?}");
-    assert!(answer.errors.ends_with(" (no answer within 300ms)\n"), "{answer:?}");
+    assert!(answer.errors.ends_with(" (no answer within 2s)\n"), "{answer:?}");
     let mut command = Command::new(PROGRAM);
-    command.args(["status", "--json", "--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "300ms"]);
+    command.args(["status", "--json", "--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "2s"]);
     let answer = Answer::of(command);
     let object = answer.json();
     Schema::read(include_str!("../../docs/json.md"), "status").assert_holds(&object);

@@ -118,7 +118,7 @@ fn a_refused_append_is_shown_until_a_record_is_appended() {
     let (kafka, topic) = (Kafka::shared(), election.topic());
     kafka.create_topic(&topic, &[("max.message.bytes", "100"), FIT]);
     let mut manager = Manager::new();
-    let mut run = manager.unit(election.candidate().lease("1s")).start();
+    let mut run = manager.unit(election.candidate().lease("3s")).start();
     let status = manager.await_line("STATUS=claiming the lead; Kafka refuses its records since 20");
     assert!(status.contains("Message size too large; max.message.bytes must be"), "{status}");
     kafka.set_topic(&topic, &[FIT]);
@@ -263,8 +263,8 @@ fn a_manager_that_reads_nothing_delays_nothing() {
     let stranger = UnixDatagram::unbound().expect("a socket");
     stranger.set_nonblocking(true).expect("the socket can be set");
     while stranger.send_to(b"STATUS=x", &manager.name).is_ok() {}
-    let candidate = manager.unit(election.candidate()).variable("WATCHDOG_USEC", "20000").lease("1s");
-    let mut leader = candidate.start();
+    let candidate = manager.unit(election.candidate()).variable("WATCHDOG_USEC", "20000").lease("5s");
+    let mut leader = candidate.option("--heartbeat-interval", "200ms").start();
     let term = leader.await_lead();
     election.await_witness(term);
     let beats =

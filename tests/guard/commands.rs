@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
 
 use neli::program::clock;
 use neli_proto::command::CommandEnd;
@@ -191,7 +190,7 @@ fn a_command_that_leaves_its_group_is_gone_before_the_job() {
 #[test]
 fn the_deadline_ends_it_with_the_job() {
     let mut fixture = with_health(JOB, &format!("trap '' TERM; setsid sh -c '{REPORT_PID}' & {REPORT_PID}"));
-    fixture.start(3, clock::now() + Duration::from_secs(1));
+    fixture.start(3, near_deadline());
     fixture.send(&check(far_deadline()));
     let processes = [fixture.pipe.next_process(), fixture.pipe.next_process()];
     let mut answers = vec![fixture.receive(), fixture.receive()];

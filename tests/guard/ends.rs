@@ -1,6 +1,7 @@
 //! The end of a job: a stop signal, a kill, or a fence; no process of it escapes.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 
 use neli::program::clock;
 use neli_proto::time::Time;
@@ -25,6 +26,13 @@ const RUNAWAYS: &str = r#"
 
 fn runaways(fixture: &mut GuardFixture) -> Vec<OwnedFd> {
     (0..5).map(|_| fixture.pipe.next_process()).collect()
+}
+
+/// A named pipe, `$PIPE.go`, from which the job reads what [`tell_reader`] writes.
+fn pipe_to_read(fixture: &GuardFixture) -> PathBuf {
+    let path = fixture.pipe.path().with_extension("go");
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    path
 }
 
 fn killed_by(signal: i32, left: bool) -> Answer {
@@ -86,7 +94,7 @@ fn without_a_stop_signal_nothing_is_sent_before_sigkill() {
 #[test]
 fn at_the_deadline_all_of_the_tree_is_gone() {
     let mut fixture = GuardFixture::running(RUNAWAYS);
-    let until = clock::now() + std::time::Duration::from_secs(1);
+    let until = near_deadline();
     fixture.start(3, until);
     let processes = runaways(&mut fixture);
     assert!(clock::now() < until, "too slow a machine for this test");
@@ -128,7 +136,8 @@ fn a_spawn_that_comes_too_late_starts_no_job() {
 
 #[test]
 fn an_extended_lease_outlives_its_first_deadline() {
-    let mut fixture = GuardFixture::running("sleep 0.5; echo alive > $PIPE; exec sleep 600");
+    let mut fixture = GuardFixture::running("read word < $PIPE.go; echo alive > $PIPE; exec sleep 600");
+    let go = pipe_to_read(&fixture);
     let first = near_deadline();
     fixture.start(3, first);
     let until = far_deadline();
@@ -137,8 +146,9 @@ fn an_extended_lease_outlives_its_first_deadline() {
     // An earlier deadline has no effect.
     fixture.send(&Order::Lease(grant(3, first)));
     assert_eq!(fixture.receive(), Answer::Extended { until });
+    harness::wait::until_true("the first deadline", || clock::now() > first);
+    tell_reader(&go);
     assert_eq!(fixture.pipe.next_line(), "alive");
-    assert!(clock::now() > first);
     assert!(fixture.has_no_answer());
 }
 
@@ -150,8 +160,7 @@ fn a_daemon_left_behind_counts_as_running_and_is_asked_to_stop() {
                            say("ready"); sleep 600' &
            read word < "$PIPE.go"; exit 4"#,
     );
-    let go = fixture.pipe.path().with_extension("go");
-    nix::unistd::mkfifo(&go, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let go = pipe_to_read(&fixture);
     fixture.start(0, far_deadline());
     assert_eq!(fixture.pipe.next_line(), "ready");
     tell_reader(&go);
@@ -288,9 +297,13 @@ fn when_the_guard_is_killed_the_main_process_dies_with_it() {
 
 #[test]
 fn a_guard_that_was_stopped_until_after_the_deadline_fences_when_it_continues() {
-    let mut fixture = GuardFixture::running("sleep 0.5; echo late > $PIPE; exec sleep 600");
-    fixture.start(3, near_deadline());
+    let mut fixture = GuardFixture::running("read word < $PIPE.go; echo late > $PIPE; exec sleep 600");
+    let go = pipe_to_read(&fixture);
+    let until = near_deadline();
+    fixture.start(3, until);
     nix::sys::signal::kill(fixture.handle().pid(), nix::sys::signal::SIGSTOP).unwrap();
+    harness::wait::until_true("the deadline", || clock::now() > until);
+    tell_reader(&go);
     // The job outlives the deadline, because it is the supervisor's task to kill a guard that does not answer.
     assert_eq!(fixture.pipe.next_line(), "late");
     fixture.send(&Order::Lease(grant(3, far_deadline())));

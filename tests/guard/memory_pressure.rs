@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use harness::not_tested;
-use harness::process::Process;
+use harness::process::{Process, may_schedule_in_real_time};
 use neli::program::clock;
 use neli_run::guard::{Answer, Order};
 use nix::sys::signal::Signal;
-use nix::unistd::{self, Pid};
+use nix::unistd::Pid;
 
 use crate::fixture::{GuardFixture, exclusive, grant, script};
 use crate::groups::made;
@@ -163,7 +163,7 @@ fn assert_in_time(file: &str) {
     let _exclusive = exclusive();
     let group = made();
     let number = group.as_ref().map(|group| group.as_fd().as_raw_fd());
-    let limit = if unistd::geteuid().is_root() { LATE } else { LATE_OF_ORDINARY };
+    let limit = if may_schedule_in_real_time() { LATE } else { LATE_OF_ORDINARY };
     for cgroup in [None, number].into_iter().take(1 + usize::from(number.is_some())) {
         let late: Vec<Duration> = iter::repeat_with(|| lateness(&memory, cgroup)).flatten().take(ROUNDS).collect();
         let how = if cgroup.is_some() { "with a group" } else { "without a group" };

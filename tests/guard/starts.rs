@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 
+use harness::process::may_schedule_in_real_time;
 use harness::program;
 use neli_run::guard::{Answer, Grant, Order, Step, Target};
 use neli_run::process::signal_set::Set;
@@ -169,7 +170,7 @@ fn the_guard_is_watched_by_a_thread_with_a_higher_priority() {
     let threads = fs::read_dir(tasks).unwrap().map(|task| task.unwrap().path().join("stat"));
     let mut priorities: Vec<u32> = threads.map(|stat| field(&fs::read_to_string(stat).unwrap(), 40)).collect();
     priorities.sort_unstable();
-    assert_eq!(priorities, if nix::unistd::geteuid().is_root() { vec![2, 3] } else { vec![0] });
+    assert_eq!(priorities, if may_schedule_in_real_time() { vec![2, 3] } else { vec![0] });
 }
 
 /// The scheduling policy of a process.
@@ -188,7 +189,7 @@ fn the_job_has_the_scheduling_of_its_supervisor_and_not_that_of_the_guard() {
     let fixture = GuardFixture::with(command(&["sleep", "600"]));
     let (pid, _) = fixture.start(0, far_deadline());
     assert_eq!(policy(pid), policy(nix::unistd::getpid()));
-    if nix::unistd::geteuid().is_root() {
+    if may_schedule_in_real_time() {
         assert_eq!(policy(fixture.handle().pid()), 1, "SCHED_FIFO");
     }
 }

@@ -30,9 +30,15 @@ with_both_electors! {
         // The first term may be 0.
         let mut last = None;
         for round in 0..12 {
-            let (term, pid) = wait::until("a leader", || leaders(&test_election).into_iter().rfind(|(term, _)| Some(*term) > last));
+            // One that was killed may have led twice since the last look.
+            let (term, leads) = wait::until("a leader", || {
+                let later = leaders(&test_election).into_iter().rev().take_while(|(term, _)| Some(*term) > last);
+                let mut ours = later.filter_map(|(term, pid)| {
+                    Some((term, workers.iter().position(|worker| worker.process().pid == pid)?))
+                });
+                ours.next()
+            });
             last = Some(term);
-            let leads = workers.iter().position(|worker| worker.process().pid == pid).expect("one of ours");
             wait::pause(random.up_to(LEASE));
             if round % 3 == 0 {
                 workers[leads].process().signal(Signal::SIGKILL);

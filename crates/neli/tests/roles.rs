@@ -74,7 +74,8 @@ impl Leads {
 
 async fn share_and_take_over(elector: Elector) {
     let broker = EmbeddedBroker::start().unwrap();
-    let join = || builder(&broker, elector).named_roles(ROLES).join();
+    // No lead ends here but by a handover, also on a machine that stalls.
+    let join = || builder(&broker, elector).lease(5 * LEASE).named_roles(ROLES).join();
     let leads = Leads::default();
     let first = join().await.unwrap();
     leads.follow("first", &first);

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Output};
+use std::process::{Child, Command, Output};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, waitpid};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, Uid};
 
 use crate::wait;
 
@@ -46,6 +46,13 @@ pub fn waits_of(pid: i32) -> String {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let threads = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
     threads.map(of_thread).collect::<Vec<_>>().join("; ")
+}
+
+/// Whether this process may schedule in real time as root may: in a container root often lacks `CAP_SYS_NICE`.
+#[must_use]
+pub fn may_schedule_in_real_time() -> bool {
+    let tried = || Command::new("chrt").args(["--fifo", "99", "true"]).output();
+    Uid::effective().is_root() && tried().is_ok_and(|tried| tried.status.success())
 }
 
 /// Waits for the end of a child, and returns what it wrote to its pipes. If it has not ended within [`wait::PATIENCE`], it is killed and the

@@ -43,7 +43,7 @@ fn an_unanswered_question_ends_in_time() {
     let begun = clock::now();
     let answer = topic_identity(client.client(), "here", Some(1), Duration::from_millis(100));
     assert!(answer.is_err(), "{answer:?}");
-    assert!(clock::now().since(begun) < Duration::from_secs(1));
+    assert!(clock::now().since(begun) < LONG);
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn a_refused_record_is_reported_with_kafkas_reason() {
 fn a_refusal_is_reported_although_the_record_is_sent_again() {
     const REFUSED: RDKafkaRespErr = RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS;
     let cluster = cluster();
-    for (times, timeout, is_given_up) in [(1, LONG, false), (10_000, Duration::from_millis(500), true)] {
+    for (times, timeout, is_given_up) in [(1, LONG, false), (10_000, LONG / 2, true)] {
         let (producer, mut events) = start(&cluster.bootstrap_servers(), timeout);
         cluster.request_errors(RDKafkaApiKey::Produce, &vec![REFUSED; times]);
         send(&producer, 1);
