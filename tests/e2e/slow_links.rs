@@ -50,3 +50,32 @@ fn a_schedule_runs_with_a_short_lease_on_a_slow_link() {
     let _ = run.status();
     assert!(run.events("released").iter().all(|event| event.text("why") != "facts-unavailable"), "{run:?}");
 }
+
+/// The answers about facts take longer than a leader first waits for them. A later lead waits longer, since otherwise no lead would ever have them.
+#[test]
+fn a_schedule_runs_in_a_later_lead_that_waits_longer() {
+    let cluster = Cluster::start(1, 1);
+    let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
+    let half = Flow::Late(Duration::from_millis(260));
+    cluster.wire(0, 0).set(LinkConditions { there: half, back: half, ..LinkConditions::default() });
+    let candidate = election.candidate().lease("3s").option("--schedule", "every 1s");
+    let mut run = candidate.job(noting_job(&election, "true")).start();
+    wait::until_true("runs", || runs(&election).len() >= 3);
+    run.signal(Signal::SIGTERM);
+    let _ = run.status();
+}
+
+/// A link that needs longer for its first answer than the first question's time limit is not reported as a broker that does not answer.
+#[test]
+fn a_slow_link_is_not_reported_as_silence() {
+    let cluster = Cluster::start(1, 1);
+    let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
+    let half = Flow::Late(Duration::from_millis(350));
+    cluster.wire(0, 0).set(LinkConditions { there: half, back: half, ..LinkConditions::default() });
+    let mut run = election.candidate().lease("20s").start();
+    run.await_lead();
+    assert_eq!(run.count("broker_down"), 0, "{run:?}");
+    let watched = election.ask("watch", &["--json", "--from", "start", "--until-end"]);
+    assert_eq!((watched.status, watched.errors.as_str()), (0, ""), "{watched:?}");
+    election.close([run]);
+}

@@ -28,10 +28,6 @@ mod scheduled;
 /// The pause between two attempts to record an outcome.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// A leader waits at least this long for the facts, and for the acknowledgement of a fact: the connections for them may still have to be
-/// opened, which takes several round trips, and half of a short lease is less.
-const SHORTEST_WAIT: Duration = Duration::from_secs(2);
-
 /// One candidate's key.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Once {
@@ -57,6 +53,8 @@ pub(crate) struct Once {
     trouble: Option<Box<str>>,
     /// Since when no fact has been acknowledged, or when the producer was renewed for that reason.
     unacknowledged_since: Option<Time>,
+    /// How many leads in a row were given up because an answer about facts did not come in time.
+    late_answers: u32,
     actions: VecDeque<Action>,
 }
 
@@ -99,6 +97,7 @@ impl Once {
             reported_at: None,
             trouble: None,
             unacknowledged_since: None,
+            late_answers: 0,
             actions: VecDeque::new(),
         };
         if once.scheduled.is_none() {
@@ -127,8 +126,14 @@ impl Once {
     /// Performs what is due at `now`. An early call does nothing.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         match &mut self.phase {
-            Phase::Announcing { until, .. } if now >= *until => self.give_up_announcing(now),
-            Phase::Reading { until, .. } if now >= *until => self.give_up(),
+            Phase::Announcing { until, .. } if now >= *until => {
+                self.late_answers += 1;
+                self.give_up_announcing(now);
+            }
+            Phase::Reading { until, .. } if now >= *until => {
+                self.late_answers += 1;
+                self.give_up();
+            }
             Phase::Recording { stop_by: Some(by), .. } if now >= *by => self.finish(now),
             Phase::Waiting { .. } => self.record_skip_again(now),
             Phase::Recording { again_at: Some(at), .. } if now >= *at => self.append_again(),
@@ -147,11 +152,6 @@ impl Once {
     pub(crate) fn led(&mut self, now: Time, term: Offset) {
         let read = self.read();
         self.phase = Phase::Reading { read, term, until: self.end_of_wait(now) };
-    }
-
-    /// When a leader gives up what it asks for at `now`, and lets another candidate lead. Its lease is extended meanwhile.
-    fn end_of_wait(&self, now: Time) -> Time {
-        now + (self.lease / 2).max(SHORTEST_WAIT)
     }
 
     /// Handles the present window of the wall clock.
@@ -214,6 +214,7 @@ impl Once {
         self.unacknowledged_since = None;
         match &self.phase {
             Phase::Announcing { id: awaited, fact, .. } if *awaited == id => {
+                self.late_answers = 0;
                 self.phase = Phase::Running { fact: fact.clone(), stop: None };
                 self.actions.push_back(Action::Run(self.policy.window));
             }

@@ -14,9 +14,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
         breaks: "once: facts that were recorded before the claim took effect are not read again",
         edits: &[edit(
             ONCE,
-            "self.phase = Phase::Reading { read, term, until: now + self.lease / 2 };",
+            "self.phase = Phase::Reading { read, term, until: self.end_of_wait(now) };",
             "let _ = read;
-            self.announce(now, term, now + self.lease / 2);",
+            self.announce(now, term, self.end_of_wait(now));",
         )],
         noticed_by: &[Model("a_runner_that_dies"), Model("a_runner_that_is_stopped")],
     },

@@ -1,11 +1,27 @@
 //! The facts of a run: which are appended, and what follows if they are not acknowledged.
 
 use super::{Action, Once, Phase};
+use core::time::Duration;
+
 use crate::fact::{Fact, Outcome};
 use crate::record::Offset;
 use crate::time::Time;
 
+/// A leader waits at least this long for the facts, and for the acknowledgement of a fact: the connections for them may still have to be
+/// opened, which takes several round trips, and half of a short lease is less.
+const SHORTEST_WAIT: Duration = Duration::from_secs(2);
+/// It waits at most this long.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
 impl Once {
+    /// When a leader gives up what it asks for at `now`, and lets another candidate lead. Its lease is extended meanwhile. After a lead that was
+    /// given up for this reason it waits twice as long: a next lead opens the connections anew, so on a slow link the same time would end
+    /// before the answer in each lead.
+    pub(super) fn end_of_wait(&self, now: Time) -> Time {
+        let first = (self.lease / 2).max(SHORTEST_WAIT);
+        now + first.saturating_mul(2_u32.saturating_pow(self.late_answers)).min(LONGEST_WAIT)
+    }
+
     pub(super) fn announce(&mut self, now: Time, term: Offset, until: Time) {
         let id = self.next_id();
         let fact = Fact {

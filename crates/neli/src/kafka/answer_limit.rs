@@ -52,6 +52,11 @@ impl AnswerLimit {
         self.limit.unwrap_or(self.first)
     }
 
+    /// Whether the next question is the first one.
+    pub(super) const fn is_first(&self) -> bool {
+        self.limit.is_none()
+    }
+
     /// There was no answer in time: the next question has four times the limit.
     pub(super) fn was_too_short(&mut self) {
         self.limit = Some((self.limit() * GROWTH).min(self.longest));
@@ -75,9 +80,11 @@ mod tests {
     fn each_question_after_a_missing_answer_has_more_time_up_to_a_limit() {
         let mut answer_limit = AnswerLimit::new(Duration::from_secs(1), Duration::from_secs(2));
         let mut limits = Vec::new();
+        assert!(answer_limit.is_first());
         for _ in 0..4 {
             limits.push(answer_limit.ask().as_secs());
             answer_limit.was_too_short();
+            assert!(!answer_limit.is_first());
         }
         assert_eq!(limits, [1, 4, 16, 16]);
     }

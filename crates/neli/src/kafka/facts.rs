@@ -354,7 +354,7 @@ impl Thread {
     /// The line about the reading's progress, and how to shorten the reading.
     fn progress(&self, read: i64, all: i64) -> String {
         format!(
-            "topic \"{}\": {read} of {all} offsets were read in half a lease; the next lead continues there; a longer --lease gives more \
+            "topic \"{}\": {read} of {all} offsets were read in time; the next lead continues there; a longer --lease gives more \
              time, and segment.ms=3600000 has Kafka compact the topic sooner",
             self.source.wanted.topic
         )

@@ -39,7 +39,8 @@ mod unanswered;
 
 /// The time between two questions for the log's end (L4).
 const ASK_INTERVAL: Duration = Duration::from_secs(20);
-/// The time limit of the first question, after which the missing answer is reported.
+/// The time limit of the first question. The missing answer is reported if a connection has failed by then; otherwise the link may be slow, and
+/// the next question shows it.
 const FIRST_ANSWER: Duration = Duration::from_secs(1);
 /// The least time limit of any other question. librdkafka's `socket.timeout.ms` has the same value.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -311,8 +312,9 @@ impl Asker {
             | ErrorClass::NoBroker
             | ErrorClass::Other
             | ErrorClass::Undecodable => {
+                let is_perhaps_slow = self.is_perhaps_slow(code);
                 let why = self.no_answer(code);
-                if are_all {
+                if are_all && !is_perhaps_slow {
                     self.reading.down(why);
                 }
             }
@@ -355,6 +357,14 @@ impl Asker {
             // Without this thread the first answer only takes a little longer.
             let _ = thread::Builder::new().name("neli-reach".to_owned()).spawn(move || ask(None));
         }
+    }
+
+    /// Whether only the first question's time limit is over. A slow link needs several round trips for the first answer.
+    fn is_perhaps_slow(&self, code: RDKafkaErrorCode) -> bool {
+        self.answer_limit.is_first()
+            && ErrorClass::from(code) == ErrorClass::Connection
+            && !self.reading.source.access.asks_for_tokens()
+            && self.reading.trouble().is_none()
     }
 
     /// Notes the missing answer, and returns the reason; the next question has a longer time limit.

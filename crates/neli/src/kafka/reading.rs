@@ -159,12 +159,17 @@ impl Reading {
         (*contact != to).then(|| std::mem::replace(&mut *contact, to))
     }
 
+    /// The last failure of a connection, if there was one since the last answer.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let has_answered = self.source.access.answered.load(Ordering::Relaxed);
+        if has_answered { self.context.trouble() } else { self.context.first_trouble() }
+    }
+
     /// The reason for the missing answer, in one line.
     pub(super) fn no_answer(&self, code: RDKafkaErrorCode) -> String {
         let bootstrap = &self.source.access.bootstrap;
         let has_answered = self.source.access.answered.load(Ordering::Relaxed);
-        let trouble = if has_answered { self.context.trouble() } else { self.context.first_trouble() };
-        trouble.unwrap_or_else(|| {
+        self.trouble().unwrap_or_else(|| {
             if self.source.access.asks_for_tokens() && !has_answered {
                 // librdkafka connects to no broker before it has a token, and retries a failing endpoint for 50 s without a report.
                 format!("{bootstrap}: no answer; no broker is asked before the token endpoint has given a token")

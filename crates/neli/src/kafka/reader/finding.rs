@@ -81,8 +81,11 @@ impl Asker {
             match trouble {
                 TopicError::Refused(error) => self.reading.refuse(error),
                 TopicError::Transient(code) => {
+                    let is_perhaps_slow = self.is_perhaps_slow(code);
                     let why = self.no_answer(code);
-                    self.reading.down(why);
+                    if !is_perhaps_slow {
+                        self.reading.down(why);
+                    }
                 }
             }
             pause(RETRY);
