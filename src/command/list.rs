@@ -14,12 +14,14 @@ use neli_proto::time::millis;
 use serde::Serialize;
 
 use crate::command::page::{Style, columns};
-use crate::command::reading::{self, Begin, ElectionKey, Reading, key_of_election, read_at, read_last, warn_of_clock};
+use crate::command::reading::{
+    self, Begin, ElectionKey, Reading, key_of_election, no_answer, read_at, read_last, warn_of_clock,
+};
 use crate::command::stdout;
 use crate::command::wording::{self, leadership, span, state};
 use crate::config::List;
 use crate::exit::{ExitStatus, StartupError};
-use crate::report::log::{spoken, timestamp};
+use crate::report::log::timestamp;
 use crate::text::one_line;
 
 /// Kafka does not answer in time.
@@ -164,7 +166,7 @@ async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
 
 /// The topics with their numbers of partitions. A login or a certificate that is refused is known long before the time limit.
 fn all_topics(access: &Access, timeout: Duration) -> Result<Vec<(String, i32)>, StartupError> {
-    let no_answer = |why| StartupError::with(UNKNOWN, format!("{why} (no answer within {})", spoken(timeout)));
+    let no_answer = |why| StartupError::with(UNKNOWN, no_answer(timeout, Some(why)));
     let until = clock::now() + timeout;
     let is_reached = Examination::start(access, None, timeout).map(drop);
     match (is_reached, until.since(clock::now())) {

@@ -1,6 +1,7 @@
 //! `status`: the leader, or why there is none, according to the topic alone.
 
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use harness::candidate::Elector;
@@ -198,6 +199,17 @@ fn a_broker_that_is_away_is_reported() {
     let object = answer.json();
     Schema::read(include_str!("../../docs/json.md"), "status").assert_holds(&object);
     assert_eq!((object["state"].as_str(), answer.status), (Some("unknown"), 4));
+}
+
+/// A broker that accepts connections, and answers nothing.
+#[test]
+fn a_broker_that_is_silent_is_reported() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = silent.local_addr().expect("an address").to_string();
+    let mut command = Command::new(PROGRAM);
+    command.args(["status", "--group", "g", "--brokers", &address, "--timeout", "4s"]);
+    let why = format!("{address}: no answer within 4s; on a slow link a longer --timeout helps");
+    assert_eq!(Answer::of(command).errors, format!("neli-run: can't tell who leads: {why}\n"));
 }
 
 /// The claim of a long-lived leader is older than the part of the log that is read. So the claim is read separately.

@@ -136,8 +136,12 @@ async fn read_to_end(reading: &mut Reading, span: Offset, deadline: Time, timeou
 
 /// The message that Kafka has not answered in time, with the last known reason.
 pub(in crate::command) fn no_answer(timeout: Duration, why: Option<String>) -> String {
-    let within = spoken(timeout);
-    why.map_or_else(|| format!("no answer within {within}"), |why| format!("{why} (no answer within {within})"))
+    let within = format!("no answer within {}", spoken(timeout));
+    let silent = |broker: &str| format!("{broker}: {within}; on a slow link a longer --timeout helps");
+    match why {
+        None => silent("Kafka"),
+        Some(why) => why.strip_suffix(": no answer").map_or_else(|| format!("{why} ({within})"), silent),
+    }
 }
 
 /// A run of the job according to the journal.

@@ -1,8 +1,8 @@
 //! The facts of a run: which are appended, and what follows if they are not acknowledged.
 
-use super::{Action, Once, Phase};
 use core::time::Duration;
 
+use super::{Action, Once, Phase};
 use crate::fact::{Fact, Outcome};
 use crate::record::Offset;
 use crate::time::Time;
