@@ -22,7 +22,7 @@ enum Part {
     Leader,
 }
 
-/// An election with a leader and a standby, with the default timings.
+/// An election with a leader and a standby.
 struct Setup {
     election: TestElection,
     candidates: [Running; 2],
@@ -33,10 +33,15 @@ struct Setup {
 }
 
 impl Setup {
+    /// With the default timings.
     fn new(cluster: &Cluster, elector: Elector, topic: &str) -> Self {
+        Self::with(cluster, elector, topic, |candidate| candidate)
+    }
+
+    fn with(cluster: &Cluster, elector: Elector, topic: &str, options: impl Fn(Candidate) -> Candidate) -> Self {
         let election = TestElection::new(PROGRAM, &cluster.kafka(), elector);
         let witness = election.witness().set("--every-us", 20_000).set("--limit-ms", 600_000);
-        let candidate: Candidate = election.candidate().option("--topic", topic).job(witness.command());
+        let candidate = options(election.candidate().option("--topic", topic).job(witness.command()));
         let mut candidates = [candidate.start(), candidate.start()];
         let (leader, term) = crate::await_leader(&mut candidates);
         election.await_witness(term);
@@ -154,7 +159,8 @@ fn a_partition_without_a_leader_for_seconds_disturbs_no_job() {
     let mut cluster = Cluster::start(3, 0);
     let topic = "one-replica";
     cluster.kafka().create_topic(topic, &[("message.timestamp.type", "LogAppendTime")]);
-    let setups = Elector::ALL.map(|elector| Setup::new(&cluster, elector, topic));
+    // A broker needs long to stop and to start on a busy machine.
+    let setups = Elector::ALL.map(|elector| Setup::with(&cluster, elector, topic, |candidate| candidate.lease("60s")));
     let leader = wait::until("a leader of the partition", || cluster.leader_of(topic, 0));
     let broker = cluster.broker(leader);
     broker.ask_to_shut_down();
