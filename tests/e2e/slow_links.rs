@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use harness::candidate::Elector;
+use harness::candidate::{Elector, Running};
 use harness::cluster::Cluster;
 use harness::election::TestElection;
 use harness::network::{Flow, LinkConditions};
@@ -11,6 +11,30 @@ use nix::sys::signal::Signal;
 
 use crate::PROGRAM;
 use crate::window::{noting_job, runs};
+
+/// The conditions of a link on which an answer takes this long, in milliseconds.
+fn round_trip(ms: u64) -> LinkConditions {
+    let half = Flow::Late(Duration::from_millis(ms) / 2);
+    LinkConditions { there: half, back: half, ..LinkConditions::default() }
+}
+
+/// An election on a broker behind such a link.
+fn on_a_link_with(round_trip_ms: u64) -> (Cluster, TestElection) {
+    let cluster = Cluster::start(1, 1);
+    cluster.wire(0, 0).set(round_trip(round_trip_ms));
+    let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
+    (cluster, election)
+}
+
+/// A candidate with a schedule, which was stopped after three runs of its job.
+fn run_of_a_schedule(election: &TestElection, lease: &str) -> Running {
+    let candidate = election.candidate().lease(lease).option("--schedule", "every 1s");
+    let mut run = candidate.job(noting_job(election, "true")).start();
+    wait::until_true("runs", || runs(election).len() >= 3);
+    run.signal(Signal::SIGTERM);
+    let _ = run.status();
+    run
+}
 
 /// A leader whose link becomes slow keeps leading: the topic's id is confirmed by answers that take longer than the first request's time
 /// limit.
@@ -24,8 +48,7 @@ fn a_leader_whose_answers_take_longer_than_two_seconds_keeps_its_lead() {
     let mut run = candidate.start();
     let term = run.await_lead();
     election.await_witness(term);
-    let half = Flow::Late(Duration::from_millis(1_250));
-    cluster.wire(0, 0).set(LinkConditions { there: half, back: half, ..LinkConditions::default() });
+    cluster.wire(0, 0).set(round_trip(2_500));
     let begun = wait::now();
     let wanted = begun + u64::try_from((LEASE * 2).as_nanos()).expect("a few seconds");
     wait::until_true("a lease that was extended on the slow link alone", || {
@@ -39,39 +62,22 @@ fn a_leader_whose_answers_take_longer_than_two_seconds_keeps_its_lead() {
 /// Half the lease is less than the time in which connections are opened and the facts are read. Heartbeats have a lease's third.
 #[test]
 fn a_schedule_runs_with_a_short_lease_on_a_slow_link() {
-    let cluster = Cluster::start(1, 1);
-    let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
-    let half = Flow::Late(Duration::from_millis(60));
-    cluster.wire(0, 0).set(LinkConditions { there: half, back: half, ..LinkConditions::default() });
-    let candidate = election.candidate().lease("1s").option("--schedule", "every 1s");
-    let mut run = candidate.job(noting_job(&election, "true")).start();
-    wait::until_true("runs", || runs(&election).len() >= 3);
-    run.signal(Signal::SIGTERM);
-    let _ = run.status();
+    let (_cluster, election) = on_a_link_with(120);
+    let run = run_of_a_schedule(&election, "1s");
     assert!(run.events("released").iter().all(|event| event.text("why") != "facts-unavailable"), "{run:?}");
 }
 
 /// The answers about facts take longer than a leader first waits for them. A later lead waits longer, since otherwise no lead would ever have them.
 #[test]
 fn a_schedule_runs_in_a_later_lead_that_waits_longer() {
-    let cluster = Cluster::start(1, 1);
-    let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
-    let half = Flow::Late(Duration::from_millis(260));
-    cluster.wire(0, 0).set(LinkConditions { there: half, back: half, ..LinkConditions::default() });
-    let candidate = election.candidate().lease("3s").option("--schedule", "every 1s");
-    let mut run = candidate.job(noting_job(&election, "true")).start();
-    wait::until_true("runs", || runs(&election).len() >= 3);
-    run.signal(Signal::SIGTERM);
-    let _ = run.status();
+    let (_cluster, election) = on_a_link_with(520);
+    let _ = run_of_a_schedule(&election, "3s");
 }
 
 /// A link that needs longer for its first answer than the first question's time limit is not reported as a broker that does not answer.
 #[test]
 fn a_slow_link_is_not_reported_as_silence() {
-    let cluster = Cluster::start(1, 1);
-    let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
-    let half = Flow::Late(Duration::from_millis(350));
-    cluster.wire(0, 0).set(LinkConditions { there: half, back: half, ..LinkConditions::default() });
+    let (_cluster, election) = on_a_link_with(700);
     let mut run = election.candidate().lease("20s").start();
     run.await_lead();
     assert_eq!(run.count("broker_down"), 0, "{run:?}");
