@@ -72,6 +72,13 @@ impl Leads {
     }
 }
 
+/// Waits for the end of a lease that is not extended any more.
+async fn until_over(lease: &Lease) {
+    while let Some(deadline) = lease.deadline() {
+        tokio::time::sleep_until(deadline.into()).await;
+    }
+}
+
 async fn share_and_take_over(elector: Elector) {
     let broker = EmbeddedBroker::start().unwrap();
     // No lead ends here but by a handover, also on a machine that stalls.
@@ -265,9 +272,7 @@ async fn a_lead_that_is_dropped_after_its_lease_was_not_given_up() {
     assert!(pin!(events.next()).poll(&mut Context::from_waker(&waker)).is_pending());
     drop(other);
     let lease = lead.lease();
-    while lease.is_valid() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    until_over(&lease).await;
     drop(lead);
     go_on.send(()).unwrap();
     let next = soon("the next lead", zero.lead_within(LEASE * 3 / 2)).await.unwrap();
@@ -360,9 +365,7 @@ async fn a_callback_is_not_polled_once_the_lease_has_run_out() {
     let waker = Waker::from(Arc::new(BlockingWaker(Mutex::new(blocked))));
     assert!(pin!(events.next()).poll(&mut Context::from_waker(&waker)).is_pending());
     drop(other);
-    while lease.is_valid() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    until_over(&lease).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     go_on.send(()).unwrap();
     // A poll may begin just before the lease's end.
