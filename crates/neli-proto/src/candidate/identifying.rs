@@ -2,7 +2,8 @@
 //!
 //! The id is asked for as soon as listening has begun, in parallel to the reading: a candidate that claimed before the answer would not
 //! notice that the topic was created again in between. A leader asks again at least twice a lease, since a beat extends the lease only
-//! while the id is confirmed; if its claim is slow, it asks before the claim is read back, so that its first beat counts. A standby asks before a silence is over, so that its claim need not wait for the answer.
+//! while the id is confirmed; if its claim is slow, it asks before the claim is read back, so that its first beat counts. A standby asks
+//! before a silence is over, so that its claim need not wait for the answer.
 
 use core::time::Duration;
 

@@ -170,8 +170,8 @@ impl Role {
 
     // ---- what users see ------------------------------------------------------------------------------------------
 
-    /// Reports an event; a warning is about all roles. The end of each term whose beginning was reported is reported once. If another candidate has taken the lead, the node
-    /// does not report that end, so it is reported here.
+    /// Reports an event; a warning is about all roles. The end of each term whose beginning was reported is reported once. If another candidate
+    /// has taken the lead, the node does not report that end, so it is reported here.
     pub(super) fn tell(&mut self, event: Event) {
         let (began, ended) = match &event {
             Event::Acquired { term } => (Some(*term), self.current_term.take()),
