@@ -17,7 +17,7 @@ use crate::role_set::RoleSet;
 use crate::time::Time;
 use crate::timings::TAKEN_WITHIN;
 use members::{Member, Members};
-use role::{LastDelay, Role};
+use role::{GivenUp, LastDelay, Role};
 
 pub use crate::timings::PATIENCE;
 
@@ -282,8 +282,8 @@ impl Spread {
         let (is_own, why) = (*member == self.member, Why::parse(why));
         if let Some(role) = self.roles.get_mut(role) {
             role.is_handed_on = why == Some(Why::Revoked);
-            role.given_up_by = why.is_some_and(Why::lets_another_lead).then(|| member.clone());
-            role.has_stood_down = role.given_up_by.is_some() && why != Some(Why::Spread);
+            let given_up = why.filter(|why| why.lets_another_lead());
+            role.given_up = given_up.map(|why| GivenUp { by: member.clone(), has_stood_down: why != Why::Spread });
             if !is_own {
                 let is_named = matches!(role.holding, Holding::Vacant { successor: Some(_) });
                 role.withheld.released(now, why, is_named);

@@ -5,7 +5,9 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::share::Loads;
-use super::{ASSIGNMENT_TAKES, Action, By, DELAY_PER_ROLE, Holding, LastDelay, PATIENCE, ROLES_COUNTED, Role, Spread};
+use super::{
+    ASSIGNMENT_TAKES, Action, By, DELAY_PER_ROLE, GivenUp, Holding, LastDelay, PATIENCE, ROLES_COUNTED, Role, Spread,
+};
 use crate::precedence::Standing;
 use crate::record::MemberId;
 use crate::time::Time;
@@ -150,7 +152,7 @@ impl Spread {
                 role.successor = None;
                 continue;
             }
-            let named = role.successor.as_ref().filter(|successor| role.given_up_by.as_ref() != Some(successor));
+            let named = role.successor.as_ref().filter(|successor| role.given_up_by() != Some(successor));
             let successor = named
                 .and_then(|successor| candidates.index(successor))
                 .filter(|&successor| candidates.loads.has_room(successor))
@@ -164,7 +166,7 @@ impl Spread {
         }
         let shares = candidates.shares();
         for number in without_successor {
-            let given_up_by = self.roles[number].given_up_by.as_ref().and_then(|member| candidates.index(member));
+            let given_up_by = self.roles[number].given_up_by().and_then(|member| candidates.index(member));
             let left_by = candidates.that_left(&self.roles[number]);
             let successor = candidates.loads.successor(number, &shares, &left_by, given_up_by);
             if let Some(successor) = successor {
@@ -202,8 +204,9 @@ impl Spread {
         let have_limits =
             others.filter(|member| candidates.index(&member.id).is_some()).any(|member| member.max_roles.is_some());
         for (number, role) in self.roles.iter_mut().enumerate() {
-            let given_up_by = role.given_up_by.as_ref().filter(|_| role.has_stood_down);
-            let is_given_up = given_up_by.is_some_and(|by| candidates.index(by).is_some());
+            let has_stood_down =
+                |given_up: &GivenUp| given_up.has_stood_down && candidates.index(&given_up.by).is_some();
+            let is_given_up = role.given_up.as_ref().is_some_and(has_stood_down);
             let may_be = have_limits || is_given_up || !candidates.that_left(role).is_empty();
             if role.holder_may_be_idle != may_be {
                 role.holder_may_be_idle = may_be;

@@ -25,9 +25,7 @@ pub(super) struct Role {
     /// The candidate that should claim the role when it becomes vacant.
     pub(super) successor: Option<MemberId>,
     /// A candidate that gave the role up. It claims the role only if no other candidate does so for a long time.
-    pub(super) given_up_by: Option<MemberId>,
-    /// Whether that candidate did not hand the role over to the group's choice, but was asked to give it up, or could not do its work.
-    pub(super) has_stood_down: bool,
+    pub(super) given_up: Option<GivenUp>,
     /// The candidates that do not stand for the role: their lists of roles lack it, their jobs for it have ended, or failed too often, or its
     /// election was ended. The last ones; the others have gone long ago.
     pub(super) left_by: Vec<MemberId>,
@@ -52,6 +50,15 @@ pub(super) enum LastDelay {
     Extra(Option<Duration>),
 }
 
+/// A role's last release, if another candidate shall lead the role first.
+#[derive(Clone, Debug)]
+pub(super) struct GivenUp {
+    /// The candidate that gave the role up.
+    pub(super) by: MemberId,
+    /// Whether it did not hand the role over to the group's choice, but was asked to give it up, or could not do its work.
+    pub(super) has_stood_down: bool,
+}
+
 impl Role {
     /// A role of which nothing is known yet.
     pub(super) const fn new(now: Time) -> Self {
@@ -61,8 +68,7 @@ impl Role {
             unreleased: None,
             last_other: None,
             successor: None,
-            given_up_by: None,
-            has_stood_down: false,
+            given_up: None,
             left_by: Vec::new(),
             taken: 0,
             standing: Standing::Unknown,
@@ -83,11 +89,16 @@ impl Role {
         self.left_by.push(by.clone());
     }
 
+    /// The candidate that gave the role up, if another one shall lead it first.
+    pub(super) fn given_up_by(&self) -> Option<&MemberId> {
+        self.given_up.as_ref().map(|given_up| &given_up.by)
+    }
+
     /// Notes the present holder of the role. Returns the previous leader if it was replaced without a release.
     pub(super) fn becomes(&mut self, now: Time, holding: Holding) -> Option<MemberId> {
         let mut silent = None;
         if !matches!(holding, Holding::Vacant { .. }) {
-            (self.is_handed_on, self.given_up_by, self.has_stood_down) = (false, None, false);
+            (self.is_handed_on, self.given_up) = (false, None);
         }
         match &holding {
             Holding::Held { by } => {
