@@ -74,6 +74,10 @@ fn the_debian_package_is_complete() {
     );
     let sums = succeeds(Command::new("dpkg-deb").arg("--info").args([&package, "md5sums"]));
     assert!(sums.lines().any(|line| line.ends_with("  usr/bin/neli-run")), "{sums}");
+    // The tests' program has its lines, which stay beside the package.
+    let lines =
+        succeeds(Command::new("readelf").args(["--section-headers", "--wide"]).arg(package.replace(".deb", ".debug")));
+    assert!(lines.contains(".debug_line"), "{lines}");
     finds_no_error(&package);
 }
 
