@@ -69,7 +69,7 @@ async fn a_follower_waits_for_a_missing_topic() {
 async fn an_unreachable_broker_is_reported() {
     // No process listens at this address.
     let mut follower = Follower::builder("billing").brokers("127.0.0.1:9").start().unwrap();
-    assert_eq!(follower.leadership(), Leadership::Unknown { trouble: None });
+    assert!(matches!(follower.leadership(), Leadership::Unknown { .. }), "nobody has said yet who leads");
     let message = until(&mut follower, trouble).await;
     assert!(message.contains("127.0.0.1:9"), "{message}");
 }
