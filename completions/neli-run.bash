@@ -187,7 +187,7 @@ _neli__run() {
                     return 0
                     ;;
                 --stop-signal)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "TERM INT QUIT HUP USR1 USR2 WINCH ALRM ABRT" -- "${cur}"))
                     return 0
                     ;;
                 --stop-timeout)
@@ -516,7 +516,7 @@ _neli__run() {
                     return 0
                     ;;
                 --stop-signal)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "TERM INT QUIT HUP USR1 USR2 WINCH ALRM ABRT" -- "${cur}"))
                     return 0
                     ;;
                 --stop-timeout)
@@ -945,7 +945,7 @@ _neli__run() {
             return 0
             ;;
         neli__run__subcmd__man)
-            opts="-h --help"
+            opts="-h --help status list watch history resign end forget assert doctor broker completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1195,24 +1195,10 @@ _neli_run_or_job() {
             return
         fi
     done
-    case "$3" in
-        -g | --group)
-            _neli_run_groups "$1" "$2"
-            return
-            ;;
-        =)
-            if ((COMP_CWORD > 1)) && [[ "${COMP_WORDS[COMP_CWORD - 2]}" == --group ]]; then
-                _neli_run_groups "$1" "$2"
-                return
-            fi
-            ;;
-    esac
+    # After = the word before is the option.
+    if [[ "$3" == --timezone || "$3" == "=" && "${COMP_WORDS[COMP_CWORD - 2]}" == --timezone ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$("$1" completions timezones 2> /dev/null)" -- "$2")
+        return
+    fi
     _neli__run "$@"
-}
-
-# The groups of the elections that are found by what the line says of Kafka.
-_neli_run_groups() {
-    local -a words
-    read -ra words <<< "${COMP_LINE:0:COMP_POINT}"
-    mapfile -t COMPREPLY < <(compgen -W "$("$1" completions groups -- "${words[@]:1}" 2> /dev/null)" -- "$2")
 }

@@ -24,7 +24,7 @@ function __fish_neli_run_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c neli-run -n "__fish_neli_run_needs_command" -s g -l group -d 'Name of the election and of its consumer group (required)' -r -f -a "(__fish_neli_run_groups)"
+complete -c neli-run -n "__fish_neli_run_needs_command" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l name -d 'Name of this candidate, in the log and for the others [default: <host>:<pid>]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l roles -d 'Stand in N elections, or in one for each name' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l spread -d 'Move roles until each candidate leads a fair share [default: yes]' -r -f -a "yes\t''
@@ -46,7 +46,15 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -l heartbeat-interval -d
 complete -c neli-run -n "__fish_neli_run_needs_command" -l fence-warning -d 'Time from the stop signal to the kill by the guard [default: --lease / 4, at most 2500ms]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l settle -d 'Time from winning the lead to the start of the job [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l overlap -d 'Time for which the old job runs on beside the new one' -r
-complete -c neli-run -n "__fish_neli_run_needs_command" -l stop-signal -d 'Signal that asks the job to stop, by name or number [default: TERM]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l stop-signal -d 'Signal that asks the job to stop, by name or number [default: TERM]' -r -f -a "TERM\t''
+INT\t''
+QUIT\t''
+HUP\t''
+USR1\t''
+USR2\t''
+WINCH\t''
+ALRM\t''
+ABRT\t''"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l stop-timeout -d 'Time from the stop signal to SIGKILL [default: 8s]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l restart -d 'Run the job again when it ends, and keep the lead [default: no]' -r -f -a "no\t''
 on-failure\t''
@@ -55,7 +63,7 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -l restart-delay -d 'Tim
 complete -c neli-run -n "__fish_neli_run_needs_command" -l restart-limit -d 'Number of restarts after failures within a time [default: 10/5m]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l once -d 'Have the job succeed once for this key, on all machines' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l window -d 'Have the job succeed once per window, on all machines' -r
-complete -c neli-run -n "__fish_neli_run_needs_command" -l timezone -d 'Time zone of --schedule, and of the midnight of --window [default: UTC]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l timezone -d 'Time zone of --schedule, and of the midnight of --window [default: UTC]' -r -f -a "(neli-run completions timezones 2>/dev/null)"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l schedule -d 'Run the job at these times, and keep the lead in between' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l catch-up -d 'Which missed window a new leader runs [default: last]' -r -f -a "last\t''
 none\t''"
@@ -95,7 +103,7 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "doctor" -d 'Repor
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "broker" -d 'Run the broker of --embedded in the foreground'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "completions" -d 'Print the completions of a shell'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "man" -d 'Print a page of the manual: neli-run man | man -l -'
-complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s g -l group -d 'Name of the election and of its consumer group (required)' -r -f -a "(__fish_neli_run_groups)"
+complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
@@ -109,13 +117,13 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s h -l help -
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l properties -d 'Read properties, such as passwords, from a file' -r -F
-complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s g -l group -d 'Only elections of this group [default: all groups]' -r -f -a "(__fish_neli_run_groups)"
+complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s g -l group -d 'Only elections of this group [default: all groups]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s t -l topic -d 'Only this topic [default: all named *.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l embedded -d 'Try neli-run on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l json -d 'Print one JSON object for each election'
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s g -l group -d 'Name of the election and of its consumer group (required)' -r -f -a "(__fish_neli_run_groups)"
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
@@ -129,7 +137,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l json -d 'Pri
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l all -d 'Also print the hellos of the candidates'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l until-end -d 'Exit where the topic ended when watch started'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s g -l group -d 'Name of the election and of its consumer group (required)' -r -f -a "(__fish_neli_run_groups)"
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
@@ -142,7 +150,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l embedded -
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l check -d 'Also report violations, gaps and missing records'
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l json -d 'Print one JSON object for each term and finding'
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s g -l group -d 'Name of the election and of its consumer group (required)' -r -f -a "(__fish_neli_run_groups)"
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
@@ -154,7 +162,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l embedded -d
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l force -d 'Ask even if no candidate stands by'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l json -d 'Print the outcome as one JSON object'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s g -l group -d 'Name of the election and of its consumer group (required)' -r -f -a "(__fish_neli_run_groups)"
+complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
@@ -167,7 +175,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l yes -d 'Do not
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l force -d 'Write the request even if no candidate is known'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l json -d 'Print the outcome as one JSON object'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s g -l group -d 'Name of the election and of its consumer group (required)' -r -f -a "(__fish_neli_run_groups)"
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
@@ -181,7 +189,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l force -d 'E
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l yes -d 'Do not ask for confirmation on a terminal'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l json -d 'Print the outcome as one JSON object'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s g -l group -d 'Name of the election and of its consumer group (required)' -r -f -a "(__fish_neli_run_groups)"
+complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
@@ -214,7 +222,15 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l heartbeat-i
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l fence-warning -d 'Time from the stop signal to the kill by the guard [default: --lease / 4, at most 2500ms]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l settle -d 'Time from winning the lead to the start of the job [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l overlap -d 'Time for which the old job runs on beside the new one' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l stop-signal -d 'Signal that asks the job to stop, by name or number [default: TERM]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l stop-signal -d 'Signal that asks the job to stop, by name or number [default: TERM]' -r -f -a "TERM\t''
+INT\t''
+QUIT\t''
+HUP\t''
+USR1\t''
+USR2\t''
+WINCH\t''
+ALRM\t''
+ABRT\t''"
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l stop-timeout -d 'Time from the stop signal to SIGKILL [default: 8s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l restart -d 'Run the job again when it ends, and keep the lead [default: no]' -r -f -a "no\t''
 on-failure\t''
@@ -223,7 +239,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l restart-del
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l restart-limit -d 'Number of restarts after failures within a time [default: 10/5m]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l once -d 'Have the job succeed once for this key, on all machines' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l window -d 'Have the job succeed once per window, on all machines' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l timezone -d 'Time zone of --schedule, and of the midnight of --window [default: UTC]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l timezone -d 'Time zone of --schedule, and of the midnight of --window [default: UTC]' -r -f -a "(neli-run completions timezones 2>/dev/null)"
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l schedule -d 'Run the job at these times, and keep the lead in between' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l catch-up -d 'Which missed window a new leader runs [default: last]' -r -f -a "last\t''
 none\t''"
@@ -244,7 +260,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l log-format 
 json\t''"
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l log-file -d 'Append the log to this file, and keep stderr for the job [default: stderr]' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l listen -d 'Serve metrics, probes and a status page over HTTP' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s g -l group -d 'The election [default: only check machine and brokers]' -r -f -a "(__fish_neli_run_groups)"
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s g -l group -d 'The election [default: only check machine and brokers]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l preempt -d 'Ask a leader of a lower priority to stand down'
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l embedded -d 'Try neli-run on this machine, without Kafka'
@@ -257,12 +273,6 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s h -l help -
 complete -c neli-run -n "__fish_neli_run_using_subcommand broker" -s h -l help -d 'Print help'
 complete -c neli-run -n "__fish_neli_run_using_subcommand completions" -s h -l help -d 'Print help'
 complete -c neli-run -n "__fish_neli_run_using_subcommand man" -s h -l help -d 'Print help'
-
-# The groups of the elections that are found by what the line says of Kafka.
-function __fish_neli_run_groups
-    set -l words (commandline -opc)
-    $words[1] completions groups -- $words[2..-1] 2>/dev/null
-end
 
 complete -c neli-run -n "__fish_neli_run_using_subcommand completions" -f -a "bash fish zsh"
 

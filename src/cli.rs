@@ -62,7 +62,9 @@ pub enum Request {
 ///
 /// clap refuses it: an unknown option, a missing value, an argument before `--`.
 pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request, StartupError> {
-    let mut matches = match keeping_each_group(definition()).try_get_matches_from(arguments) {
+    // `help` is a subcommand for the parser alone: the completions would have each subcommand a second time below it.
+    let definition = keeping_each_group(definition().disable_help_subcommand(false));
+    let mut matches = match definition.try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             return Ok(Request::Help(Box::new(error)));

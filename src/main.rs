@@ -33,12 +33,6 @@ fn main() -> ExitCode {
         [_, mode, descriptor] if mode == embedded::MODE && sealed_file::is_named_by(descriptor) => {
             command::broker::daemon()
         }
-        // The request of a shell's completions. It prints no error, even if the line is wrong.
-        [_, mode, what, dashes, words @ ..]
-            if mode == "completions" && what == command::completions::GROUPS && dashes == "--" =>
-        {
-            Ok(command::completions::groups::main(words, Environment(std::env::vars_os().collect())))
-        }
         _ => perform(&arguments, at_start),
     };
     let status = done.unwrap_or_else(|refusal| {

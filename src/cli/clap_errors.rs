@@ -69,9 +69,6 @@ fn stray(arguments: &[OsString], word: &str) -> String {
         return format!("{word}: a subcommand comes first, as in: neli-run {word} --group ..");
     }
     let is_first = arguments.get(1).is_some_and(|first| *first == *word);
-    if is_first && word == "help" {
-        return "help: no such subcommand; see neli-run --help, or neli-run SUBCOMMAND --help".to_owned();
-    }
     if let Some(near) = names.iter().find(|name| is_first && distance(name, &word) <= 2) {
         return format!("{word}: no such subcommand; did you mean {near}?");
     }

@@ -37,7 +37,7 @@ pub enum Takes {
     Each(&'static str),
     /// Nothing.
     Flag,
-    /// One of these words.
+    /// A value with this name, for which the shells offer these words.
     OneOf(&'static str, &'static [&'static str]),
     /// The path of a file.
     Path(&'static str),

@@ -224,11 +224,27 @@ fn completions() -> Command {
 fn man() -> Command {
     Command::new("man").about("Print a page of the manual: neli-run man | man -l -").arg(
         Arg::new("SUBCOMMAND")
-            .value_parser(clap::value_parser!(std::ffi::OsString))
-            .value_hint(ValueHint::Other)
+            .value_parser(Words(&NAMES))
+            .hide_possible_values(true)
             .help("The subcommand [default: the page of neli-run itself]"),
     )
 }
+
+/// The names of [all] subcommands.
+const NAMES: [&str; 12] = [
+    "status",
+    "list",
+    "watch",
+    "history",
+    "resign",
+    "end",
+    "forget",
+    "assert",
+    "doctor",
+    "broker",
+    "completions",
+    "man",
+];
 
 fn election() -> impl Iterator<Item = Arg> {
     // A subcommand creates no topic, so its option `--topic` has another text.
@@ -237,4 +253,14 @@ fn election() -> impl Iterator<Item = Arg> {
         "topic" => option.arg().help(topic).long_help(topic),
         _ => option.arg(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_subcommand_completes_behind_man() {
+        assert_eq!(all().map(|subcommand| subcommand.get_name().to_owned()), NAMES);
+    }
 }

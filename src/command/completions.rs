@@ -8,11 +8,6 @@ use crate::command::stdout;
 use crate::exit::{ExitStatus, StartupError};
 use crate::text::quoted;
 
-pub mod groups;
-
-/// The argument that asks for [`groups`] in place of a shell's completions.
-pub const GROUPS: &str = "groups";
-
 /// The supported shells.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Shell {
@@ -23,6 +18,9 @@ pub enum Shell {
     /// zsh.
     Zsh,
 }
+
+/// The argument with which the scripts ask for the names of the time zones.
+const TIMEZONES: &str = "timezones";
 
 /// Prints the completions for the given shell.
 ///
@@ -35,6 +33,10 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus, StartupError> {
         Some("bash") => Shell::Bash,
         Some("fish") => Shell::Fish,
         Some("zsh") => Shell::Zsh,
+        Some(TIMEZONES) => {
+            let names: String = jiff::tz::db().available().map(|name| format!("{name}\n")).collect();
+            return stdout::written(std::io::stdout().write_all(names.as_bytes()));
+        }
         _ => return Err(StartupError::new(format!("{}: must be bash, fish or zsh", quoted(&word)))),
     };
     stdout::written(std::io::stdout().write_all(script(shell).as_bytes()))
@@ -57,19 +59,18 @@ pub fn script(shell: Shell) -> String {
         Shell::Fish => {
             let script = script.replacen("    or return\n", "    or return 0\n", 1);
             let lines = script.lines().map(|line| {
-                let is_group = line.contains(" -s g -l group ");
-                line.to_owned() + if is_group { FISH_GROUPS } else { "" } + "\n"
+                let is_timezone = line.contains(" -l timezone ");
+                line.to_owned() + if is_timezone { FISH_TIMEZONES } else { "" } + "\n"
             });
             lines.collect::<String>() + FISH
         }
         Shell::Zsh => {
             let lines = script.lines().map(|line| {
-                let is_group = line.starts_with("'-g+[") || line.starts_with("'--group=[");
-                let line = if is_group { line.replace(":_default'", ":_neli-run_groups'") } else { line.to_owned() };
+                let is_timezone = line.starts_with("'--timezone=[");
+                let line = if is_timezone { line.replace(":_default'", ZSH_TIMEZONES) } else { line.to_owned() };
                 line + "\n"
             });
-            let script: String = lines.collect();
-            script.replacen("_neli-run() {\n", &format!("{ZSH_GROUPS}_neli-run() {{\n{ZSH}"), 1)
+            lines.collect::<String>().replacen("_neli-run() {\n", &format!("_neli-run() {{\n{ZSH}"), 1)
         }
     }
 }
@@ -144,39 +145,19 @@ _neli_run_or_job() {
             return
         fi
     done
-    case "$3" in
-        -g | --group)
-            _neli_run_groups "$1" "$2"
-            return
-            ;;
-        =)
-            if ((COMP_CWORD > 1)) && [[ "${COMP_WORDS[COMP_CWORD - 2]}" == --group ]]; then
-                _neli_run_groups "$1" "$2"
-                return
-            fi
-            ;;
-    esac
+    # After = the word before is the option.
+    if [[ "$3" == --timezone || "$3" == "=" && "${COMP_WORDS[COMP_CWORD - 2]}" == --timezone ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$("$1" completions timezones 2> /dev/null)" -- "$2")
+        return
+    fi
     _neli__run "$@"
-}
-
-# The groups of the elections that are found by what the line says of Kafka.
-_neli_run_groups() {
-    local -a words
-    read -ra words <<< "${COMP_LINE:0:COMP_POINT}"
-    mapfile -t COMPREPLY < <(compgen -W "$("$1" completions groups -- "${words[@]:1}" 2> /dev/null)" -- "$2")
 }
 "#;
 
-/// Appended to fish's completion of `--group`.
-const FISH_GROUPS: &str = r#" -f -a "(__fish_neli_run_groups)""#;
+/// Appended to fish's completion of `--timezone`.
+const FISH_TIMEZONES: &str = r#" -f -a "(neli-run completions timezones 2>/dev/null)""#;
 
 const FISH: &str = r#"
-# The groups of the elections that are found by what the line says of Kafka.
-function __fish_neli_run_groups
-    set -l words (commandline -opc)
-    $words[1] completions groups -- $words[2..-1] 2>/dev/null
-end
-
 complete -c neli-run -n "__fish_neli_run_using_subcommand completions" -f -a "bash fish zsh"
 
 # Behind -- the job's own completions take over.
@@ -188,15 +169,8 @@ end
 complete -c neli-run -n "contains -- -- (commandline -opc)" -f -a "(__fish_neli_run_job)"
 "#;
 
-const ZSH_GROUPS: &str = r#"# The groups of the elections that are found by what the line says of Kafka.
-(( $+functions[_neli-run_groups] )) ||
-_neli-run_groups() {
-    local -a groups
-    groups=(${(f)"$(neli-run completions groups -- ${(Q)words[1,CURRENT-1]} 2>/dev/null)"})
-    compadd -a groups
-}
-
-"#;
+/// What zsh offers for `--timezone`.
+const ZSH_TIMEZONES: &str = r#":($(neli-run completions timezones 2>/dev/null))'"#;
 
 const ZSH: &str = r"    # Behind -- the job's own completions take over.
     local dashes=${words[(i)--]}

@@ -120,16 +120,6 @@ pub fn main(list: &List) -> Result<ExitStatus, StartupError> {
     Err(StartupError::with(UNKNOWN, format!("not all could be read: {}", unread.join("; "))))
 }
 
-/// The groups of all elections that are found, in order.
-///
-/// # Errors
-///
-/// As for [`main`].
-pub(super) fn groups(list: &List) -> Result<BTreeSet<String>, StartupError> {
-    let (found, _) = reading::run(find(list))?;
-    Ok(found.into_iter().flat_map(|found| found.elections.into_keys()).map(|name| name.group).collect())
-}
-
 /// The elections that were found, and the partitions that could not be read.
 async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
     let access = reading::access(&list.client)?;

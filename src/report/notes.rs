@@ -259,7 +259,12 @@ pub(crate) fn of_exit(status: ExitStatus, config: &Config, leader: &KnownLeader)
         ExitStatus::NotLeader => "not the leader".to_owned(),
         ExitStatus::Refused => "neli-run can't stand for election; the line above says why".to_owned(),
         ExitStatus::RestartLimit => "the job failed more often than --restart-limit allows".to_owned(),
-        ExitStatus::Skipped(_) => "no run is left for this key (--once, --window)".to_owned(),
+        // A key that has failed keeps the status of its last run, which is not 0.
+        ExitStatus::Skipped(status) => {
+            let is_done = status == 0 || config.once.as_ref().is_some_and(|once| once.done_status == status);
+            let key = if is_done { "the key is done" } else { "the key has failed, and no retries are left" };
+            format!("{key} (--once, --window)")
+        }
         ExitStatus::Stopped(signal) => {
             let signal = signal_name(signal.into());
             // With several roles the highest status counts: a job of another role may have run.

@@ -1,39 +1,23 @@
-//! `--group <Tab>`: the shells offer the groups of the existing elections.
+//! `--timezone <Tab>`: the shells offer the time zones of this machine's database.
 
 use std::io::ErrorKind;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
-use harness::candidate::Elector;
-use harness::election::TestElection;
-use harness::journal::Pen;
-use harness::kafka::Kafka;
 use harness::not_tested;
-use harness::wait;
 use neli_run::command::completions::{self, Shell};
 
-use crate::{PROGRAM, election};
+use crate::PROGRAM;
 
-/// Creates a topic with an election of this group, and one whose name would need quoting.
-fn written(election: &TestElection, group: &str) {
-    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
-    let pen = Pen::new(Kafka::shared(), &election.topic(), &[]);
-    let claim = br#"{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"after":-1,"lease_ms":300}"#;
-    pen.write(&format!("{group}/0"), &[claim]);
-    pen.write("$(touch x)/0", &[claim]);
-}
-
-/// A command line with the options for the access to Kafka, up to the value of `--group`.
-fn line(election: &TestElection) -> String {
-    format!("neli-run status --brokers {} --topic {} --group bill", Kafka::shared().address(), election.topic())
-}
+/// A command line, up to a value of which one completion is known.
+const LINE: &str = "neli-run --timezone Europe/Berl";
 
 /// The output of a shell that has the program in its PATH; `None` if the shell is not installed.
-fn output_of(shell: &mut Command) -> Option<Output> {
+fn output_of(shell: &mut Command) -> Option<String> {
     let directory = Path::new(PROGRAM).parent().expect("it is in a directory");
     let path = format!("{}:{}", directory.display(), std::env::var("PATH").unwrap_or_default());
     match shell.env("PATH", path).output() {
-        Ok(output) => Some(output),
+        Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::NotFound);
             not_tested(&format!("{} is not here", shell.get_program().display()));
@@ -42,67 +26,44 @@ fn output_of(shell: &mut Command) -> Option<Output> {
     }
 }
 
-/// Whether exactly this group was offered. A busy Kafka may not answer in time: then nothing is offered, and the shell is asked again.
-fn offered(output: &[u8]) -> bool {
-    let told = String::from_utf8_lossy(output).into_owned();
-    // fish appends a tab and the option's description.
-    let groups: Vec<&str> =
-        told.lines().filter_map(|line| line.split('\t').next()).filter(|group| !group.is_empty()).collect();
-    assert!(groups.is_empty() || groups == ["billing"], "{told}");
-    !groups.is_empty()
-}
-
 #[test]
-fn bash_offers_the_groups_of_the_elections() {
-    let election = election(Elector::Log);
-    written(&election, "billing");
+fn bash_offers_the_time_zones() {
     let script = format!("{}\n{BASH_ASKS}", completions::script(Shell::Bash));
-    for line in [line(&election), line(&election).replace("--group ", "--group = ").replace("status ", "")] {
-        wait::until_true("bash offers the group", || {
-            let words = ["-c", &script, "bash"].into_iter().chain(line.split(' '));
-            let bash = output_of(Command::new("bash").args(["--norc", "--noprofile"]).args(words));
-            offered(&bash.expect("bash is there").stdout)
-        });
+    for line in [LINE, &LINE.replace("--timezone ", "--timezone = ")] {
+        let words = ["-c", &script, "bash"].into_iter().chain(line.split(' '));
+        let offered = output_of(Command::new("bash").args(["--norc", "--noprofile"]).args(words));
+        assert_eq!(offered.expect("bash is there"), "Europe/Berlin\n");
     }
-    // If the line lacks the options for the access to Kafka, no group is offered and nothing is printed.
-    let words = ["-c", &script, "bash", "neli-run", "status", "--group", "b"];
-    let output = output_of(Command::new("bash").args(["--norc", "--noprofile"]).args(words)).expect("bash is there");
-    assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (&b"\n"[..], &b""[..]));
 }
 
 const BASH_ASKS: &str = r#"
 COMP_WORDS=("$@")
 COMP_CWORD=$(($# - 1))
-COMP_LINE="$*"
-COMP_POINT=${#COMP_LINE}
 _neli_run_or_job neli-run "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
 echo "${COMPREPLY[@]}"
 "#;
 
 #[test]
-fn fish_offers_the_groups_of_the_elections() {
-    let election = election(Elector::Log);
-    written(&election, "billing");
-    let asks = format!("{}\ncomplete -C '{}'", completions::script(Shell::Fish), line(&election));
-    wait::until_true("fish offers the group", || {
-        output_of(Command::new("fish").args(["--no-config", "-c", &asks])).is_none_or(|output| offered(&output.stdout))
-    });
+fn fish_offers_the_time_zones() {
+    let asks = format!("{}\ncomplete -C '{LINE}'", completions::script(Shell::Fish));
+    let Some(offered) = output_of(Command::new("fish").args(["--no-config", "-c", &asks])) else { return };
+    // fish appends a tab and the option's description.
+    let zones: Vec<&str> = offered.lines().filter_map(|line| line.split('\t').next()).collect();
+    assert_eq!(zones, ["Europe/Berlin"]);
 }
 
 #[test]
-fn zsh_offers_the_groups_of_the_elections() {
-    let election = election(Elector::Log);
-    written(&election, "billing");
-    let (directory, shown) = (election.directory().join("functions"), election.directory().join("shown"));
-    std::fs::create_dir(&directory).expect("our own directory");
-    std::fs::write(directory.join("_neli-run"), completions::script(Shell::Zsh)).expect("our own directory");
-    let line = line(&election);
-    let arguments = [directory.as_os_str(), shown.as_os_str(), line.as_ref()];
-    let completed = line.replace("--group bill", "--group billing");
-    wait::until_true("zsh completes the group", || {
-        let zsh = output_of(Command::new("zsh").args(["-f", "-c", ZSH_ASKS, "zsh"]).args(arguments));
-        zsh.is_none_or(|_| std::fs::read_to_string(&shown).is_ok_and(|told| told.trim_end() == completed))
-    });
+fn zsh_offers_the_time_zones() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (functions, shown) = (directory.path().join("functions"), directory.path().join("shown"));
+    std::fs::create_dir(&functions).expect("our own directory");
+    std::fs::write(functions.join("_neli-run"), completions::script(Shell::Zsh)).expect("our own directory");
+    let arguments = [functions.as_os_str(), shown.as_os_str(), LINE.as_ref()];
+    if output_of(Command::new("zsh").args(["-f", "-c", ZSH_ASKS, "zsh"]).args(arguments)).is_none() {
+        return;
+    }
+    let line = std::fs::read_to_string(&shown).expect("zsh wrote the completed line");
+    assert_eq!(line.trim_end(), "neli-run --timezone Europe/Berlin");
 }
 
 /// Types a line and a tab, and then a key that writes the completed line to a file.

@@ -44,7 +44,8 @@ pub enum Why {
 }
 
 impl Why {
-    const ALL: [Self; 18] = [
+    /// All reasons.
+    pub const ALL: [Self; 18] = [
         Self::ClaimExpired,
         Self::Ended,
         Self::Exited,

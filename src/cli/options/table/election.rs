@@ -31,7 +31,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         help: "Stand in N elections, or in one for each name",
         more: "One job runs for each role that this candidate leads; NELI_ROLE contains the role. Give every \
                candidate the same roles. --restart is always by default. Not with --wait, --overlap, --once, \
-               --window or --schedule. See ROLES in the manual.",
+               --window or --schedule. See ROLES in neli-run(1).",
     },
     Opt {
         long: "spread",
@@ -41,7 +41,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         section: Section::Election,
         help: "Move roles until each candidate leads a fair share",
         more: "With no, roles stay where they are. yes can't be combined with --claim-delay or --priority. See \
-               ROLES in the manual.",
+               ROLES in neli-run(1).",
     },
     Opt {
         long: "max-roles",

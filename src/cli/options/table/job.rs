@@ -23,12 +23,12 @@ pub(super) const OPTIONS: &[Opt] = &[
         more: "A leader that is told to stop, asked to resign or revoked keeps its job until another candidate \
                claims (a lease at most), and ends it within this time after the claim. 10ms to half of --lease. \
                Either all candidates have the option, or none. Not with --roles, --settle, --once, --window or \
-               --schedule. See OVERLAP in the manual.",
+               --schedule. See OVERLAP in neli-run(1).",
     },
     Opt {
         long: "stop-signal",
         short: None,
-        takes: Takes::Value("SIGNAL"),
+        takes: Takes::OneOf("SIGNAL", &["TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "WINCH", "ALRM", "ABRT"]),
         default: Default::Value("TERM"),
         section: Section::Job,
         help: "Signal that asks the job to stop, by name or number",
@@ -87,7 +87,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         more: "If the key is done, neli-run exits with --done-status. If the key runs elsewhere, neli-run stands \
                by, and runs the job from the beginning if that run is stopped or dies, or if it fails and \
                --retries are left. NELI_ONCE contains the key. 1 to 200 bytes, without control characters. \
-               Not with --roles or --restart. See ONCE in the manual.",
+               Not with --roles or --restart. See ONCE in neli-run(1).",
     },
     Opt {
         long: "window",
@@ -99,7 +99,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         more: "For crontabs. 1d is a day from midnight UTC, 1d/2h a day from 02:00, 7d \
                a week from Monday. NELI_WINDOW_START and NELI_WINDOW_END contain the window. Whole seconds, \
                1s to 365d; from a day on, whole days. Not with --once, --schedule, --roles or --restart. See \
-               WINDOWS in the manual.",
+               WINDOWS in neli-run(1).",
     },
     Opt {
         long: "timezone",
@@ -121,7 +121,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         more: "A cron expression such as '30 2 * * *' (with seconds if it has six fields; also @daily, L, W and \
                #), or 'every 15m', 'every 1d/2h'. A time that comes during a run is skipped. NELI_WINDOW_START \
                contains the time, NELI_WINDOW_END the next one. Not with --once, --window, --roles or --restart. \
-               See SCHEDULES in the manual.",
+               See SCHEDULES in neli-run(1).",
     },
     Opt {
         long: "catch-up",

@@ -8,6 +8,14 @@ fn a_duration_is_readable() {
     assert_eq!(said, ["0ms", "40ms", "999ms", "1s", "1.25s", "8s", "59.999s", "2m 5s"]);
 }
 
+#[test]
+fn each_reason_of_the_protocol_has_words() {
+    for why in Why::ALL {
+        let said = because(why.as_str());
+        assert!(said != why.as_str() && !said.contains("supervisor"), "{said}");
+    }
+}
+
 fn stopping(why: &str, timeout: Duration, at_lease_end: bool) -> Event {
     Event::Stopping { term: 42, why: why.to_owned(), signal: 15, timeout, at_lease_end }
 }
