@@ -110,7 +110,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s X -l proper
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l properties -d 'Read properties, such as passwords, from a file' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l role -d 'Role of --roles, by name or number [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l embedded -d 'Try neli-run on this machine, without Kafka'
+complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l embedded -d 'Look at a trial on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l watch -d 'Show it again each second'
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l json -d 'Print one JSON object, with --watch one a second'
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -120,7 +120,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l properties -d
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s g -l group -d 'Only elections of this group [default: all groups]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s t -l topic -d 'Only this topic [default: all named *.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l embedded -d 'Try neli-run on this machine, without Kafka'
+complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l embedded -d 'Look at a trial on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l json -d 'Print one JSON object for each election'
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
@@ -132,7 +132,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l role -d 'Rol
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l from -d 'start, end, an offset or an age (1h) [default: end]' -r -f -a "start\t''
 end\t''"
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l timeout -d 'Limit for Kafka\'s first answers [default: 30s]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l embedded -d 'Try neli-run on this machine, without Kafka'
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l embedded -d 'Look at a trial on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l json -d 'Print each record, and whether it counts, as JSON'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l all -d 'Also print the hellos of the candidates'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l until-end -d 'Exit where the topic ended when watch started'
@@ -146,7 +146,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l role -d 'R
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l since -d 'Only terms that were led since then: 7d, 2h' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l svg -d 'Draw the terms on a time axis into this file' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l embedded -d 'Try neli-run on this machine, without Kafka'
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l embedded -d 'Look at a trial on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l check -d 'Also report violations, gaps and missing records'
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l json -d 'Print one JSON object for each term and finding'
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -158,7 +158,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l properties 
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l role -d 'Role of --roles, by name or number [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l reason -d 'Reason, for the candidates\' logs' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l timeout -d 'Time to wait for the next leader [default: 30s]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l embedded -d 'Try neli-run on this machine, without Kafka'
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l embedded -d 'Look at a trial on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l force -d 'Ask even if no candidate stands by'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l json -d 'Print the outcome as one JSON object'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -170,7 +170,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l properties -d 
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l role -d 'Role of --roles, by name or number [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l reason -d 'Reason, for the candidates\' logs' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l embedded -d 'Try neli-run on this machine, without Kafka'
+complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l embedded -d 'Look at a trial on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l yes -d 'Do not ask for confirmation on a terminal'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l force -d 'Write the request even if no candidate is known'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l json -d 'Print the outcome as one JSON object'
@@ -183,7 +183,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l properties 
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l role -d 'Role of --roles, by name or number [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l once -d 'The key to forget' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l embedded -d 'Try neli-run on this machine, without Kafka'
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l embedded -d 'Look at a trial on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l newest-window -d 'Forget the newest recorded window'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l force -d 'Even if it runs, is not recorded or can\'t be read'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l yes -d 'Do not ask for confirmation on a terminal'
@@ -198,7 +198,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l role -d 'Ro
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l epoch -d 'The term, outside a job [default: NELI_EPOCH]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l min-left -d 'Time that must be left of the lease [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l embedded -d 'Try neli-run on this machine, without Kafka'
+complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l embedded -d 'Look at a trial on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l json -d 'Print one JSON object, and nothing on stderr'
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l name -d 'Name of this candidate, in the log and for the others [default: <host>:<pid>]' -r

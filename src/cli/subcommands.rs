@@ -247,9 +247,11 @@ const NAMES: [&str; 12] = [
 ];
 
 fn election() -> impl Iterator<Item = Arg> {
-    // A subcommand creates no topic, so its option `--topic` has another text.
+    // A subcommand creates no topic, and starts no broker.
     let topic = "Topic of the journal [default: <group>.neli]";
+    let embedded = "Look at a trial on this machine, without Kafka";
     ELECTION.iter().filter_map(|long| Opt::find(long)).map(move |option| match option.long {
+        "embedded" => option.arg().help(embedded).long_help(embedded),
         "topic" => option.arg().help(topic).long_help(topic),
         _ => option.arg(),
     })

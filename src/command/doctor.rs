@@ -54,9 +54,17 @@ pub fn main(doctor: &Doctor) -> Result<ExitStatus, StartupError> {
     }
     // This is the last check, because a longer time gives a more exact result.
     clock_rate::examine(&clock, &mut findings);
-    let text = if doctor.json { findings.json(read_at(), group(doctor)) } else { findings.text(Style::of_stdout()) };
+    let (have_failure, summary) = (findings.have_failure(), findings.summary());
+    if doctor.candidate.log.verbosity < 0 {
+        findings.keep_problems();
+    }
+    let text = if doctor.json {
+        findings.json(read_at(), group(doctor))
+    } else {
+        findings.text(Style::of_stdout()) + &summary
+    };
     stdout::written(io::stdout().write_all(text.as_bytes()))?;
-    Ok(if findings.have_failure() { FAILS } else { ExitStatus::Success })
+    Ok(if have_failure { FAILS } else { ExitStatus::Success })
 }
 
 fn group(doctor: &Doctor) -> Option<&str> {

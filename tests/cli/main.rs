@@ -128,6 +128,25 @@ fn help_is_an_option_and_a_subcommand() {
     }
 }
 
+#[test]
+fn a_quiet_doctor_shows_only_problems_and_counts_them() {
+    let doctor = |quiet: &[&str]| {
+        let output = run(&[&["doctor", "-b", "127.0.0.1:9", "--timeout", "1s"], quiet].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let (findings, summary) = text.trim_end().rsplit_once('\n').unwrap();
+        let lines: Vec<String> = findings.lines().filter(|line| !line.starts_with(' ')).map(str::to_owned).collect();
+        (lines, summary.to_owned())
+    };
+    let ((all, summary), (problems, quiet_summary)) = (doctor(&[]), doctor(&["-q"]));
+    let count = |outcome: &str| all.iter().filter(|line| line.starts_with(outcome)).count();
+    let (fail, warn, skipped) = (count("FAIL"), count("WARN"), count("--"));
+    assert!(fail > 0 && fail + warn < all.len(), "{all:?}");
+    assert_eq!(summary, format!("{fail} FAIL, {warn} WARN, {skipped} not checked, {} checks", all.len()));
+    assert_eq!(quiet_summary, summary);
+    assert_eq!(problems.len(), fail + warn, "{problems:?}");
+    assert!(problems.iter().all(|line| line.starts_with("FAIL") || line.starts_with("WARN")), "{problems:?}");
+}
+
 /// The modes in which `neli-run` starts itself read a sealed file in memory, which a user can't provide.
 #[test]
 fn a_hidden_mode_cannot_be_typed() {

@@ -27,8 +27,8 @@ const GROUP: &str = "The election [default: only check machine and brokers]";
 const MORE: &str = "Put doctor before the rest of a candidate's line: it takes each option of a candidate, and COMMAND after --. It \
     checks this machine (limits, priority, CPU quota, memory, control group, rate of the clock), Kafka (brokers, TLS, \
     login, rights, topic, replicas, timeouts) and the other candidates. It joins nothing and writes nothing. It prints a \
-    line for each finding, which begins with ok, WARN or FAIL, and below it the command that fixes the problem. Exit \
-    status: 0 no check fails; 1 a check fails.";
+    line for each finding, which begins with ok, WARN or FAIL, and below it the command that fixes the problem; with -q the \
+    problems alone. Exit status: 0 no check fails; 1 a check fails.";
 
 fn candidates(option: &Opt) -> Arg {
     option.arg().hide(!ELECTION.contains(&option.long))

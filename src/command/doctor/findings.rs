@@ -65,6 +65,18 @@ impl Findings {
         self.0.iter().any(|finding| finding.outcome == CheckOutcome::Fail)
     }
 
+    /// Leaves out the findings that name no problem (`--quiet`).
+    pub(super) fn keep_problems(&mut self) {
+        self.0.retain(|finding| matches!(finding.outcome, CheckOutcome::Warn | CheckOutcome::Fail));
+    }
+
+    /// The last line: how many checks found what.
+    pub(super) fn summary(&self) -> String {
+        let count = |outcome| self.0.iter().filter(|finding| finding.outcome == outcome).count();
+        let [fail, warn, skipped] = [CheckOutcome::Fail, CheckOutcome::Warn, CheckOutcome::Skipped].map(count);
+        format!("{fail} FAIL, {warn} WARN, {skipped} not checked, {} checks\n", self.0.len())
+    }
+
     /// One JSON object per finding: docs/json.md describes it.
     pub(super) fn json(&self, at: ReadAt, group: Option<&str>) -> String {
         #[derive(Serialize)]
@@ -152,6 +164,11 @@ mod tests {
                         FAIL  open-files  32 open files are too few\n                  fix: ulimit -n 1024\n\
                         --    topic       Kafka is not reached\n";
         assert_eq!(text, expected);
+        assert_eq!(findings().summary(), "1 FAIL, 0 WARN, 1 not checked, 3 checks\n");
+        let mut problems = findings();
+        problems.keep_problems();
+        let text = problems.text(Style { is_coloured: false, columns: None });
+        assert_eq!(text, "FAIL  open-files  32 open files are too few\n                  fix: ulimit -n 1024\n");
         assert!(findings().have_failure() && !Findings::default().have_failure());
         let coloured = findings().text(Style { is_coloured: true, columns: None });
         assert!(coloured.contains("\u{1b}[1;31mFAIL\u{1b}[0m  open-files  32"), "{coloured}");

@@ -111,7 +111,8 @@ impl Look<'_> {
             findings.fail("settings", text, Some(fix));
         }
         let least = seen.facts.as_ref().and_then(|facts| facts.settings.as_ref().ok()?.min_insync_replicas);
-        replicas(name, &used, least.unwrap_or(1), findings);
+        let brokers = seen.facts.as_ref().map_or(0, |facts| facts.layout.brokers.len());
+        replicas(name, &used, brokers, least.unwrap_or(1), findings);
         used.first().map_or(1, |partition| partition.replicas)
     }
 
@@ -219,12 +220,19 @@ fn identity(name: &str, identity: Option<TopicIdentity>, findings: &mut Findings
 }
 
 /// Checks how many replicas each partition has, and how many of them are in sync.
-fn replicas(name: &str, used: &[&PartitionSeen], least: u32, findings: &mut Findings) {
+fn replicas(name: &str, used: &[&PartitionSeen], brokers: usize, least: u32, findings: &mut Findings) {
     let behind = used.iter().filter(|partition| partition.in_sync < partition.replicas);
     let Some(PartitionSeen { number, replicas, in_sync, .. }) = behind.min_by_key(|partition| partition.in_sync) else {
         let count = used.first().map_or(1, |partition| partition.replicas);
         let all = if count == 1 { "1 replica".to_owned() } else { format!("{count} replicas, all in sync") };
-        return findings.ok("replicas", format!("topic \"{name}\": {all}"));
+        let text = format!("topic \"{name}\": {all}");
+        // Where there are more brokers, the check of the settings warns, with the commands that add a replica.
+        if count == 1 && brokers == 1 {
+            let risk = "if the only broker loses its disk or its last writes, two jobs may run for up to a lease";
+            let fix = "add brokers, and a replica on each; the next start then prints the commands".to_owned();
+            return findings.warn("replicas", format!("{text}: {risk}"), Some(fix));
+        }
+        return findings.ok("replicas", text);
     };
     let text = format!("topic \"{name}\": partition {number} has {in_sync} of {replicas} replicas in sync");
     let fix = Some("start the brokers that are down".to_owned());
@@ -277,18 +285,21 @@ mod tests {
 
     #[test]
     fn replicas_that_are_behind_are_reported_and_too_few_fail() {
-        let report = |in_sync: &[usize]| {
+        let report_of = |all: usize, brokers: usize, in_sync: &[usize]| {
             let partition = |(number, in_sync): (usize, &usize)| PartitionSeen {
                 number: i32::try_from(number).unwrap(),
                 is_led: true,
-                replicas: 3,
+                replicas: all,
                 in_sync: *in_sync,
             };
             let partitions: Vec<PartitionSeen> = in_sync.iter().enumerate().map(partition).collect();
             let mut findings = Findings::default();
-            replicas("g.neli", &partitions.iter().collect::<Vec<_>>(), 2, &mut findings);
+            replicas("g.neli", &partitions.iter().collect::<Vec<_>>(), brokers, 2, &mut findings);
             findings.text(Style { is_coloured: false, columns: None })
         };
+        let report = |in_sync: &[usize]| report_of(3, 3, in_sync);
+        assert!(report_of(1, 1, &[1]).starts_with("WARN  replicas  topic \"g.neli\": 1 replica: if the only broker "));
+        assert_eq!(report_of(1, 3, &[1]), "ok    replicas  topic \"g.neli\": 1 replica\n");
         assert_eq!(report(&[3, 3]), "ok    replicas  topic \"g.neli\": 3 replicas, all in sync\n");
         assert!(
             report(&[3, 2]).starts_with("WARN  replicas  topic \"g.neli\": partition 1 has 2 of 3 replicas in sync\n")
