@@ -34,7 +34,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus, StartupError> {
         Some("fish") => Shell::Fish,
         Some("zsh") => Shell::Zsh,
         Some(TIMEZONES) => {
-            let names: String = jiff::tz::db().available().map(|name| format!("{name}\n")).collect();
+            let names = jiff::tz::db().available().fold(String::new(), |names, name| names + name.as_str() + "\n");
             return stdout::written(std::io::stdout().write_all(names.as_bytes()));
         }
         _ => return Err(StartupError::new(format!("{}: must be bash, fish or zsh", quoted(&word)))),
@@ -170,7 +170,7 @@ complete -c neli-run -n "contains -- -- (commandline -opc)" -f -a "(__fish_neli_
 "#;
 
 /// What zsh offers for `--timezone`.
-const ZSH_TIMEZONES: &str = r#":($(neli-run completions timezones 2>/dev/null))'"#;
+const ZSH_TIMEZONES: &str = ":($(neli-run completions timezones 2>/dev/null))'";
 
 const ZSH: &str = r"    # Behind -- the job's own completions take over.
     local dashes=${words[(i)--]}
