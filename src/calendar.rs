@@ -2,14 +2,15 @@
 //!
 //! Machines whose clocks differ agree on the window, since its start is the key of its run.
 
+mod cron;
+
 use std::ops::Range;
-use std::str::FromStr;
 use std::time::Duration;
 
-use croner::Cron;
+pub use cron::{CronError, Expression};
 use jiff::civil::{DateTime, date};
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp, Zoned};
+use jiff::{SignedDuration, Timestamp};
 use neli_proto::time::millis;
 use neli_proto::window::{Span, Window};
 
@@ -36,20 +37,9 @@ pub struct Calendar {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Edges {
     /// At the times of a cron expression.
-    At(Box<Cron>),
+    At(Box<Expression>),
     /// At equal intervals.
     Every(Every),
-}
-
-/// Why windows can't begin at the times of a cron expression, in one line.
-#[derive(Debug, thiserror::Error)]
-pub enum CronError {
-    /// The expression can't be parsed.
-    #[error(transparent)]
-    Malformed(#[from] croner::errors::CronError),
-    /// The expression has no future time.
-    #[error("it never comes")]
-    NeverComes,
 }
 
 /// Windows of equal length.
@@ -103,41 +93,16 @@ impl Edges {
     ///
     /// The expression can't be parsed, or has no future time.
     pub fn of_cron(expression: &str) -> Result<Self, CronError> {
-        let cron = Cron::from_str(expression)?;
-        cron.find_next_occurrence(&FIRST_EDGE, true).map_err(|_| CronError::NeverComes)?;
-        Ok(Self::At(Box::new(cron)))
+        Expression::parse(expression).map(|expression| Self::At(Box::new(expression)))
     }
 
     /// The last edge that is not after `now`, and the first that is, if there are any.
     fn around(&self, zone: &TimeZone, now: Timestamp) -> (Option<Timestamp>, Option<Timestamp>) {
         match self {
-            Self::At(cron) => {
-                let now = now.to_zoned(zone.clone());
-                (last_of(cron, &now), first_of(cron, &now))
-            }
+            Self::At(expression) => (expression.last_until(zone, now), expression.first_after(zone, now)),
             Self::Every(every) => every.around(zone, now).unzip(),
         }
     }
-}
-
-/// The last time of the expression that is not after `now`. The search fails at a whole day that a time zone skips, as Samoa did on 30
-/// December 2011: then it continues beyond that day.
-fn last_of(cron: &Cron, now: &Zoned) -> Option<Timestamp> {
-    let find = |from: &Zoned| cron.find_previous_occurrence(from, true).ok();
-    let before_change = || {
-        let change = now.time_zone().preceding(now.timestamp()).next()?.timestamp();
-        find(&change.checked_sub(SignedDuration::from_secs(1)).ok()?.to_zoned(now.time_zone().clone()))
-    };
-    find(now).or_else(before_change).map(|found| found.timestamp())
-}
-
-/// The first time of the expression after `now`, found in the same way.
-fn first_of(cron: &Cron, now: &Zoned) -> Option<Timestamp> {
-    let after_change = || {
-        let change = now.time_zone().following(now.timestamp()).next()?.timestamp();
-        cron.find_next_occurrence(&change.to_zoned(now.time_zone().clone()), true).ok()
-    };
-    cron.find_next_occurrence(now, false).ok().or_else(after_change).map(|found| found.timestamp())
 }
 
 /// The second of a wall clock, given in milliseconds since 1970.
@@ -275,12 +240,15 @@ mod tests {
         for (expression, at, expected) in [
             ("30 2 * * *", "2026-11-22T12:00:00Z", ["2026-11-22T01:30:00Z", "2026-11-23T01:30:00Z"]),
             ("30 2 * * *", "2026-11-22T01:30:00.5Z", ["2026-11-22T01:30:00Z", "2026-11-23T01:30:00Z"]),
+            ("@midnight", "2026-11-22T12:00:00Z", ["2026-11-21T23:00:00Z", "2026-11-22T23:00:00Z"]),
             ("@hourly", "2026-11-22T12:00:00Z", ["2026-11-22T12:00:00Z", "2026-11-22T13:00:00Z"]),
             ("0 9 * * MON-FRI", "2026-11-22T12:00:00Z", ["2026-11-20T08:00:00Z", "2026-11-23T08:00:00Z"]),
             ("*/10 * * * * *", "2026-11-22T12:00:05Z", ["2026-11-22T12:00:00Z", "2026-11-22T12:00:10Z"]),
             // An hour that is skipped, and one that occurs twice: interval times continue through both, other times occur once.
             ("30 2 * * *", "2026-03-29T12:00:00Z", ["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]),
             ("30 2 * * *", "2026-10-25T01:45:00Z", ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]),
+            // A `*` in the second makes no interval.
+            ("*/20 30 2 * * *", "2026-10-25T01:45:00Z", ["2026-10-25T00:30:40Z", "2026-10-26T01:30:00Z"]),
             ("*/30 * * * *", "2026-10-25T01:45:00Z", ["2026-10-25T01:30:00Z", "2026-10-25T02:00:00Z"]),
         ] {
             assert_eq!(shown(&berlin(expression), at), expected, "{expression} at {at}");
@@ -309,7 +277,7 @@ mod tests {
 
     #[test]
     fn an_invalid_cron_expression_or_one_without_a_future_time_is_refused() {
-        for wrong in ["", "* * *", "61 * * * *", "daily", "0 0 30 2 *"] {
+        for wrong in ["", "* * *", "61 * * * *", "daily", "0 0 30 2 *", "0 0 L,LW * *", "0 0 1 * L", "@reboot"] {
             assert!(Edges::of_cron(wrong).is_err(), "{wrong}");
         }
         assert_eq!(Edges::of_cron("0 0 30 2 *").unwrap_err().to_string(), "it never comes");

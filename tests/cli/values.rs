@@ -150,7 +150,7 @@ fn a_window_has_a_length_and_excludes_a_key() {
 
 #[test]
 fn a_schedule_is_a_cron_expression_or_a_length_and_excludes_other_modes() {
-    for wrong in ["daily", "61 * * * *", ""] {
+    for wrong in ["daily", ""] {
         let output = run(&whole(&["--schedule", wrong]));
         let line = one_line(&output);
         let why = ": must be a cron expression such as '30 2 * * *', or every DURATION: ";
@@ -162,6 +162,24 @@ fn a_schedule_is_a_cron_expression_or_a_length_and_excludes_other_modes() {
         assert_eq!(one_line(&output), format!("neli-run: {line}"));
         assert_eq!(output.status.code(), Some(125));
     };
+    for (expression, why) in [
+        ("61 * * * *", "the minute is '61'; it takes 0 to 59, *, a-b, */n, a-b/n and lists of these"),
+        (
+            "0 0 MON * *",
+            "the day of the month is 'MON'; it takes 1 to 31, L, LW, 15W, *, a-b, */n, a-b/n and lists of these",
+        ),
+        (
+            "0 0 * * 8",
+            "the day of the week is '8'; it takes 0 to 7, SUN to SAT, FRI#2, 5L, *, a-b, */n, a-b/n and lists of these",
+        ),
+        ("0 24 * * *", "the hour is '24'; it takes 0 to 23, *, a-b, */n, a-b/n and lists of these"),
+        ("* * *", "it needs five fields (six with seconds first, seven with years last), and has 3"),
+        ("@reboot", "@reboot is none of @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly"),
+    ] {
+        let refusal = format!("must be a cron expression such as '30 2 * * *', or every DURATION: {why}");
+        let shown = if expression == "@reboot" { expression.to_owned() } else { format!("'{expression}'") };
+        refused(&["--schedule", expression], &format!("--schedule {shown}: {refusal}"));
+    }
     refused(
         &["--schedule", "0 0 30 2 *"],
         "--schedule '0 0 30 2 *': must be a cron expression such as '30 2 * * *', or every DURATION: it never comes",

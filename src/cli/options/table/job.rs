@@ -118,7 +118,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::None,
         section: Section::Job,
         help: "Run the job at these times, and keep the lead in between",
-        more: "A cron expression such as '30 2 * * *' (with seconds if it has six fields; also @daily, L, W and \
+        more: "A cron expression such as '30 2 * * *' (with seconds if it has six fields; also @daily, @midnight, L, W and \
                #), or 'every 15m', 'every 1d/2h'. A time that comes during a run is skipped. NELI_WINDOW_START \
                contains the time, NELI_WINDOW_END the next one. Not with --once, --window, --roles or --restart. \
                See SCHEDULES in neli-run(1).",
