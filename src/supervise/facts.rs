@@ -106,7 +106,7 @@ impl MainLoop {
             Ok(risks) => self.logger.warn(format!("topic {name:?}: {}", topic::warning(&risks))),
             Err(refusal) => {
                 let error = format!("topic {name:?}: {refusal}").into();
-                self.nodes.tell(now, at, Event::TopicRefused { error });
+                self.nodes.tell(now, at, Event::Refused { error });
             }
         }
     }

@@ -213,6 +213,6 @@ impl MainLoop {
     fn guard_refused(&mut self, at: usize, error: String) {
         self.job_event(at, Event::GuardNotStarted);
         let error: Box<str> = error.into();
-        self.nodes.tell_all(&node::Event::GuardRefused { error });
+        self.nodes.tell_all(&node::Event::Refused { error });
     }
 }

@@ -51,7 +51,7 @@ impl MainLoop {
             SessionEvent::HelloDelivered => self.kafka.refused_appends.end(),
             SessionEvent::Moved(found) => self.move_to(now, &found),
             SessionEvent::Refused { error } => {
-                self.nodes.tell_all(&node::Event::KafkaRefused { error: error.into() });
+                self.nodes.tell_all(&node::Event::Refused { error: error.into() });
             }
             SessionEvent::Role { role, event } => self.handle_role_event(role as usize, now, event),
             SessionEvent::Up => {

@@ -155,7 +155,6 @@ impl Node {
                 self.hooks.handle(now, hooks::Event::Ended { hook: Hook::Lead, id, end });
             }
             Event::Guard(answer) => self.supervisor.handle_answer(now, answer),
-            Event::GuardRefused { error } => self.guard_refused(now, error),
             Event::HandOver { to } => self.candidate.handle_local(now, LocalEvent::HandOver { to }),
             Event::HookEnded { hook, id, end } => self.hooks.handle(now, hooks::Event::Ended { hook, id, end }),
             Event::Job(event) => self.supervisor.handle(now, event),
@@ -164,7 +163,7 @@ impl Node {
                     self.supervisor.handle(now, supervisor::Event::TerminalGone);
                 }
             }
-            Event::KafkaRefused { error } => self.kafka_refuses(now, Refusal::Said(error)),
+            Event::Refused { error } => self.refuse(now, Refusal::Said(error)),
             Event::Signal { signal } => self.supervisor.handle_signal(now, signal),
             Event::HolderMayBeIdle(may_be) => {
                 self.candidate.handle_local(now, LocalEvent::HolderMayBeIdle(may_be));
@@ -172,11 +171,6 @@ impl Node {
             Event::SpreadBy(delay) => self.candidate.handle_local(now, LocalEvent::SpreadBy(delay)),
             Event::StandDown { why, leaving } => {
                 self.candidate.handle_local(now, LocalEvent::StandDown { why, leaving });
-            }
-            Event::TopicRefused { error } => {
-                // A claim that was sent meanwhile may still take effect. The node waits for it, a lease at most, and releases the term.
-                let holds = self.supervisor.job_may_be_alive() || self.candidate.has_claimed();
-                self.refuse(now, Refusal::Said(error), holds);
             }
             Event::Window(window) => self.once.iter_mut().for_each(|once| once.window_shown(now, &window)),
         }

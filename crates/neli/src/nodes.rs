@@ -197,7 +197,7 @@ impl<R: HasNode> Nodes<R> {
             }
             Err(refusal) => {
                 let error = format!("topic {name:?}: {refusal}").into();
-                self.tell(now, at, Event::TopicRefused { error });
+                self.tell(now, at, Event::Refused { error });
             }
         }
     }
@@ -360,7 +360,7 @@ impl<R: HasNode> Nodes<R> {
             match action {
                 many_roles::Action::Hello(hello) => self.say_hello(&hello),
                 // Kafka answers, so claims and releases that are under way are awaited.
-                many_roles::Action::Refuse { error } => self.tell_all(&Event::TopicRefused { error }),
+                many_roles::Action::Refuse { error } => self.tell_all(&Event::Refused { error }),
                 many_roles::Action::SpreadWithoutGroup { partitions } => {
                     self.reports.push_back(Report::SpreadWithoutGroup { partitions });
                 }

@@ -3,13 +3,23 @@
 use crate::mutant::Notice::{Node, Scenarios};
 use crate::mutant::{Mutant, edit};
 
-use super::{BOUNDS, CLAIMING, JOURNAL, READING, STANDING_BY};
+use super::{BOUNDS, CLAIMING, JOURNAL, NODE, READING, STANDING_BY};
 
 const COMMON: &str = "crates/neli-proto/src/candidate/common.rs";
 const HEALTH: &str = "crates/neli-proto/src/health.rs";
 const ORDERS: &str = "crates/neli-proto/src/guard/orders.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "ClaimLeftBehind",
+        breaks: "R7: a candidate that is refused ends while its claim is under way, and nobody leads for a lease",
+        edits: &[edit(
+            NODE,
+            "if ‹self.supervisor.job_may_be_alive() || self.candidate.holds_or_awaits()› {",
+            "self.supervisor.job_may_be_alive()",
+        )],
+        noticed_by: &[Node("a_refused_candidate_awaits_its_claim_for_a_lease_and_releases_it", "assertion")],
+    },
     Mutant {
         name: "ClaimsOfACrowd",
         breaks: "R2: after a void claim the next one comes within four round trips, even if many candidates stand by",

@@ -228,17 +228,6 @@ impl Candidate {
         matches!(self.state, State::Suspended(_))
     }
 
-    /// Whether it holds a term in a topic that is not judged yet. Then no job runs, and no guard knows the term: the candidate itself must
-    /// release it before the process exits.
-    pub(crate) const fn holds_unjudged(&self) -> bool {
-        matches!(self.state, State::AwaitingJudgement(_))
-    }
-
-    /// Whether a claim or a release is in flight, or it holds a term in a topic that is not judged yet.
-    pub(crate) const fn has_claimed(&self) -> bool {
-        matches!(self.state, State::AwaitingJudgement(_) | State::Claiming(_) | State::Releasing(_))
-    }
-
     /// Whether it holds or releases a term, or a claim is in flight.
     pub(crate) const fn holds_or_awaits(&self) -> bool {
         !matches!(self.state, State::Departed | State::StandingBy(_) | State::Suspended(_))

@@ -28,11 +28,6 @@ pub enum Event {
         /// The successor; `None` for the member to which the group has assigned the partition.
         to: Option<MemberId>,
     },
-    /// No guard can be started for the node, neither a first one nor one in place of a dead one. So this process can't run a job any more.
-    GuardRefused {
-        /// The reason, in one line.
-        error: Box<str>,
-    },
     /// A hook has ended.
     HookEnded {
         /// The hook.
@@ -49,9 +44,10 @@ pub enum Event {
     Job(supervisor::Event),
     /// The terminal is gone. The kernel has reported that only to the job, since the job had the foreground.
     JobsTerminalGone,
-    /// Kafka refuses for good: no record can be read or written any more.
-    KafkaRefused {
-        /// Kafka's reason, in one line.
+    /// This process can't stand any more: Kafka refuses its records or its login, the topic may not carry an election (R0), another
+    /// candidate looks for a role in another partition, or no guard can be started, neither a first one nor one in place of a dead one.
+    Refused {
+        /// The reason, in one line.
         error: Box<str>,
     },
     /// A signal to the process.
@@ -69,11 +65,6 @@ pub enum Event {
         why: Why,
         /// Whether for good.
         leaving: bool,
-    },
-    /// R0: the topic may not carry an election; or another candidate looks for a role in another partition of it.
-    TopicRefused {
-        /// The reason, in one line.
-        error: Box<str>,
     },
     /// `--window` and `--schedule`: the window that the wall clock shows now. It must come before the recorded facts of windows, and with a
     /// schedule whenever the window changes while the node leads.

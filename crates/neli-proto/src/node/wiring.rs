@@ -1,7 +1,5 @@
 //! Passes messages between the candidate, the supervisor, the hooks and the keyed runs of a node.
 
-use alloc::boxed::Box;
-
 use super::{Action, HookRun, Node, Note, Refusal};
 use crate::candidate::{self, LocalEvent, Milestone};
 use crate::guard::{CommandKind, Order};
@@ -111,7 +109,7 @@ impl Node {
             From::Note(note) => return self.actions.push_back(Action::Note(Note::Election(note))),
             From::Reached(milestone) => return self.reached(now, milestone),
             From::ReadFrom(offset) => return self.actions.push_back(Action::ReadFrom(offset)),
-            From::Refuse { why } => return self.kafka_refuses(now, Refusal::Said(why)),
+            From::Refuse { why } => return self.refuse(now, Refusal::Said(why)),
             From::RenewProducer => return self.actions.push_back(Action::RenewProducer),
             From::Send { record } => return self.actions.push_back(Action::Send { record }),
             // A process that is stopped could not end a hook in time.
@@ -154,7 +152,7 @@ impl Node {
             Milestone::TopicRemade if self.accepts_remade_topic => {
                 return self.actions.push_back(Action::Note(Note::Milestone(milestone)));
             }
-            Milestone::TopicRemade => return self.kafka_refuses(now, Refusal::TopicRemade),
+            Milestone::TopicRemade => return self.refuse(now, Refusal::TopicRemade),
         };
         self.hooks.handle(now, event);
         self.actions.push_back(Action::Note(Note::Milestone(milestone)));
@@ -164,30 +162,18 @@ impl Node {
         self.actions.push_back(Action::Order(Order::Released { term }));
     }
 
-    /// Handles a refusal by Kafka. A running job is stopped in order, as far as the lease permits, and a term that is held is released.
-    pub(super) fn kafka_refuses(&mut self, now: Time, refusal: Refusal) {
-        let holds = self.supervisor.job_may_be_alive() || self.candidate.holds_unjudged();
-        self.refuse(now, refusal, holds);
-    }
-
-    /// Handles that no guard can be started, so that no job can be run. A term that is held or claimed is released first, because there is
-    /// no guard that would release it later.
-    pub(super) fn guard_refused(&mut self, now: Time, error: Box<str>) {
-        let holds = self.supervisor.job_may_be_alive() || self.candidate.holds_or_awaits();
-        self.refuse(now, Refusal::Said(error), holds);
-    }
-
-    /// Ends the node for good: in order if it holds a term, otherwise at once.
-    pub(super) fn refuse(&mut self, now: Time, refusal: Refusal, holds: bool) {
+    /// Ends the node for good. A running job is stopped in order, as far as the lease permits, and a term that is held or claimed is released:
+    /// after the exit no process would be left to do that.
+    pub(super) fn refuse(&mut self, now: Time, refusal: Refusal) {
         if self.is_refused {
             return;
         }
         self.is_refused = true;
         self.actions.push_back(Action::Note(Note::Refused(refusal)));
-        if holds {
+        if self.supervisor.job_may_be_alive() || self.candidate.holds_or_awaits() {
             self.candidate.handle_local(now, LocalEvent::StandDown { why: Why::Refused, leaving: true });
         } else {
-            // No claim is made any more, because no process would be left to release the term.
+            // No claim is made any more.
             self.is_exiting = true;
             self.exit(Ending::Refused);
         }

@@ -9,6 +9,8 @@ pub(crate) enum Cause {
     FenceWarning,
     GuardDied,
     LeaseOver,
+    /// Kafka, R0 or this machine refuses the candidate.
+    Refused,
     Resigned,
     Revoked,
     SecondTerm,

@@ -65,6 +65,7 @@ fn expected(causes: &[Cause], moment: Moment, manner: Manner, on_loss: OnLoss) -
             Cause::FenceWarning
             | Cause::GuardDied
             | Cause::LeaseOver
+            | Cause::Refused
             | Cause::Resigned
             | Cause::Revoked
             | Cause::Superseded

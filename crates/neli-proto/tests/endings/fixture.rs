@@ -148,6 +148,10 @@ impl Fixture {
             Cause::FenceWarning => self.without_kafka(LEASE * 3 / 4),
             Cause::GuardDied => self.guard_dies(),
             Cause::LeaseOver => self.without_kafka(LEASE),
+            Cause::Refused => {
+                self.node.handle(self.now, node::Event::Refused { error: "no".into() });
+                self.perform();
+            }
             Cause::Resigned => {
                 let (term, by, reason) = (self.node.leads(), None, None);
                 self.append(None, Body::Request { what: What::Resign, term, by, reason });

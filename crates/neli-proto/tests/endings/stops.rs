@@ -1,5 +1,5 @@
-//! A stop at every instant of a candidate's life. No job starts after it, no process is left, every term is released if Kafka is
-//! reachable, and it takes no longer than the manual allows (man/neli-run.1.in, SIGNALS).
+//! A stop at every instant of a candidate's life, for each reason for which a process ends. No job starts after it, no process is left, every
+//! claim is awaited and its term released if Kafka is reachable, and it takes no longer than the manual allows (man/neli-run.1.in, SIGNALS).
 
 use std::time::Duration;
 
@@ -130,7 +130,7 @@ struct Life {
 fn stop_at_every_instant_of(life: &Life) {
     for kafka in [Kafka::Answers, Kafka::IsGone] {
         for manner in [Manner::Obeys, Manner::Stubborn] {
-            for cause in [Cause::Term, Cause::SecondTerm] {
+            for cause in [Cause::Term, Cause::SecondTerm, Cause::Refused] {
                 for steps in 0..=life.steps.len() {
                     let at = steps.checked_sub(1).map_or("the start", |last| life.steps[last].0);
                     let label = format!("{cause:?} after {at}, {kafka:?}, {manner:?}");
@@ -156,7 +156,10 @@ fn stop_after(life: &Life, steps: usize, (kafka, manner, cause): (Kafka, Manner,
     fixture.happens(cause);
     let outcome = fixture.finish(manner);
     let Outcome::Exit(status) = outcome else { panic!("{label}: it stands by") };
-    assert!([0, 5, OBEYING, 137, 143].contains(&status), "{label}: {status}");
+    match cause {
+        Cause::Refused => assert_eq!(status, 125, "{label}"),
+        _ => assert!([0, 5, OBEYING, 137, 143].contains(&status), "{label}: {status}"),
+    }
     assert_eq!(fixture.spawns, spawns, "{label}: nothing is started any more");
     assert!(!fixture.has_job(), "{label}: nothing is left");
     let took = fixture.exited_at().since(begun);

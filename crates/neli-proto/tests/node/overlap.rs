@@ -68,14 +68,16 @@ fn a_second_stop_ends_the_job_that_runs_on() {
 }
 
 #[test]
-fn a_node_with_another_overlap_setting_exits_at_once() {
+fn a_node_with_another_overlap_setting_exits_once_its_claim_is_read() {
     let mut host = Host::overlapping();
     host.answered();
-    host.actions();
+    host.claims();
     host.reads(by("db1", Body::Claim { after: -1, lease_ms: 5_000, overlap: None }));
     let actions = host.actions();
     let why = "--overlap: db1-name stands in this election without it; all its candidates need it, or none";
-    assert_eq!((refusals(&actions), exits(&actions)), (vec![Refusal::Said(why.into())], vec![Ending::Refused]));
+    assert_eq!((refusals(&actions), exits(&actions)), (vec![Refusal::Said(why.into())], vec![]));
+    host.reads_what_it_sent();
+    assert_eq!(exits(&host.actions()), [Ending::Refused]);
 }
 
 /// If it exited, the claim could take effect without a leader, and nobody would lead for a lease.

@@ -181,12 +181,12 @@ fn after_a_void_claim_the_topics_judgement_is_awaited() {
 }
 
 #[test]
-fn a_term_that_is_held_before_the_judgement_has_a_lease_and_is_released_when_kafka_refuses() {
+fn a_term_that_is_held_before_the_judgement_has_a_lease_and_is_released_at_a_refusal() {
     let mut host = holding_unjudged();
     let lease_end = host.now + LEASE;
     assert_eq!(host.status().lease_end, Some(lease_end));
     assert_eq!(host.status().awaits.map(|awaits| awaits.what), Some(Awaited::Judgement));
-    host.happens(Event::KafkaRefused { error: "no right to write".into() });
+    host.happens(Event::Refused { error: "no right to write".into() });
     let actions = host.actions();
     assert!(actions.iter().any(|action| sends(action, "release")) && exits(&actions).is_empty(), "{actions:?}");
     host.reads_what_it_sent();
@@ -194,20 +194,15 @@ fn a_term_that_is_held_before_the_judgement_has_a_lease_and_is_released_when_kaf
 }
 
 #[test]
-fn without_a_term_a_refused_topic_or_a_missing_guard_ends_it_at_once() {
-    for event in [
-        Event::TopicRefused { error: "cleanup.policy is compact".into() },
-        Event::GuardRefused { error: "no process".into() },
-    ] {
-        let mut host = Host::listening(&[]);
-        host.answered_with(1);
-        host.reads(claim_of_db2());
-        host.actions();
-        host.happens(event);
-        let actions = host.actions();
-        assert_eq!((refusals(&actions).len(), exits(&actions)), (1, vec![Ending::Refused]));
-        assert!(!host.status().is_leaving, "nothing is owed to anybody: {actions:?}");
-    }
+fn without_a_term_a_refusal_ends_it_at_once() {
+    let mut host = Host::listening(&[]);
+    host.answered_with(1);
+    host.reads(claim_of_db2());
+    host.actions();
+    host.happens(Event::Refused { error: "cleanup.policy is compact".into() });
+    let actions = host.actions();
+    assert_eq!((refusals(&actions).len(), exits(&actions)), (1, vec![Ending::Refused]));
+    assert!(!host.status().is_leaving, "nothing is owed to anybody: {actions:?}");
 }
 
 #[test]

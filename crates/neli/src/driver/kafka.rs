@@ -19,7 +19,7 @@ impl Driver {
             }
             SessionEvent::Hello { offset, value } => self.nodes.handle_hello(now, offset, &value),
             SessionEvent::HelloDelivered => self.refused_appends.end(),
-            SessionEvent::Refused { error } => self.nodes.tell_all(&Event::KafkaRefused { error: error.into() }),
+            SessionEvent::Refused { error } => self.nodes.tell_all(&Event::Refused { error: error.into() }),
             SessionEvent::Role { role, event } => {
                 if matches!(event, RoleEvent::Delivered { .. }) {
                     self.refused_appends.end();
